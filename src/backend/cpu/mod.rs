@@ -1,0 +1,1 @@
+//! The CPU evaluator: fp32 and bf16.

@@ -1,0 +1,13 @@
+//! Networks: files, checked architecture and weights, input planes, policy index.
+//!
+//! [`file`] reads and decodes a file, [`legacy`] upgrades old headers, [`architecture`] and [`weights`] are
+//! the checked, plain result; [`input`] makes the 112 planes, [`policy_index`] names the 1858 moves.
+
+pub mod architecture;
+pub mod input;
+pub mod policy_index;
+pub mod weights;
+
+pub use architecture::{Architecture, InputFormat};
+pub use input::{HistoryFill, InputPlanes};
+pub use weights::Network;

@@ -1,0 +1,181 @@
+//! A network's weights as fp32, in lc0's layouts, every size checked against the architecture.
+
+use super::architecture::{Activation, Architecture};
+
+/// A dense layer: `y = x W^T + b`.
+#[derive(Clone, Debug, Default)]
+pub struct Dense {
+    /// Row major `[outputs][inputs]`.
+    pub weights: Vec<f32>,
+    /// `[outputs]`; zeros where the file has none (compress, ppo, smolgen_w).
+    pub biases: Vec<f32>,
+    /// Columns of `weights`.
+    pub inputs: usize,
+    /// Rows of `weights`.
+    pub outputs: usize,
+}
+
+/// A convolution with stride 1 and same padding, batch normalisation already folded in.
+#[derive(Clone, Debug, Default)]
+pub struct Convolution {
+    /// `[out][in][size][size]`.
+    pub weights: Vec<f32>,
+    /// `[out]`.
+    pub biases: Vec<f32>,
+    /// Input channels.
+    pub inputs: usize,
+    /// Output channels.
+    pub outputs: usize,
+    /// 1 or 3.
+    pub size: usize,
+}
+
+/// Scale and shift of a LayerNorm.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct LayerNorm {
+    pub gammas: Vec<f32>,
+    pub betas: Vec<f32>,
+}
+
+/// Squeeze and excitation.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SqueezeExcitation {
+    pub squeeze: Dense,
+    /// Outputs `2 * filters`: first half through a sigmoid scales, second half is added.
+    pub excite: Dense,
+}
+
+/// One residual block.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ResidualBlock {
+    pub conv1: Convolution,
+    pub conv2: Convolution,
+    pub se: Option<SqueezeExcitation>,
+}
+
+/// One encoder's smolgen.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Smolgen {
+    pub compress: Dense,
+    pub dense1: Dense,
+    pub ln1: LayerNorm,
+    pub dense2: Dense,
+    pub ln2: LayerNorm,
+}
+
+/// Two dense layers.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct FeedForward {
+    pub dense1: Dense,
+    pub dense2: Dense,
+}
+
+/// One transformer encoder.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Encoder {
+    pub q: Dense,
+    pub k: Dense,
+    pub v: Dense,
+    pub output: Dense,
+    pub smolgen: Option<Smolgen>,
+    pub ln1: LayerNorm,
+    pub ffn: FeedForward,
+    pub ln2: LayerNorm,
+}
+
+/// What stands before the encoders.
+#[derive(Clone, Debug, Default)]
+pub struct Embedding {
+    /// PE_DENSE's layer over 12 x 64 inputs.
+    pub preprocess: Option<Dense>,
+    /// The embedding itself.
+    pub dense: Dense,
+    /// PE_DENSE's LayerNorm.
+    pub ln: Option<LayerNorm>,
+    /// Multiplying gate, `[embedding][64]` in the file's layout.
+    pub multiply_gate: Option<Vec<f32>>,
+    /// Adding gate, `[embedding][64]`.
+    pub add_gate: Option<Vec<f32>>,
+    /// PE_DENSE's feed-forward and LayerNorm.
+    pub ffn: Option<(FeedForward, LayerNorm)>,
+}
+
+/// The body.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Body {
+    Convolution {
+        input: Convolution,
+        blocks: Vec<ResidualBlock>,
+    },
+    Attention {
+        embedding: Box<Embedding>,
+        encoders: Vec<Encoder>,
+        heads: usize,
+        /// `[4096][generated_size]`, shared by all encoders.
+        smolgen_global: Option<Dense>,
+        ffn_activation: Activation,
+        smolgen_activation: Activation,
+    },
+}
+
+/// The selected policy head.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum PolicyHead {
+    /// 1x1 convolution, then dense to 1858.
+    Classical { convolution: Convolution, dense: Dense },
+    /// 3x3 convolution, then 3x3 to 73 used planes (of 80), mapped to 1858.
+    Convolution { convolution: Convolution, output: Convolution },
+    /// Query x key over squares, with promotion offsets.
+    Attention {
+        embedding: Dense,
+        embedding_activation: Activation,
+        encoders: Vec<Encoder>,
+        heads: usize,
+        ffn_activation: Activation,
+        query: Dense,
+        key: Dense,
+        /// `[4][d]`: queen, rook, bishop, shared.
+        promotion: Dense,
+    },
+}
+
+/// The first layer of value and moves-left heads: a 1x1 convolution (convolution body) or a dense layer per
+/// square (attention body); same arithmetic, different layout of the flattened result.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum HeadInput {
+    /// Flattened as `[channel][square]`.
+    Convolution(Convolution),
+    /// Flattened as `[square][channel]`.
+    Dense(Dense),
+}
+
+/// Value or moves-left head.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ScalarHead {
+    pub input: HeadInput,
+    pub hidden: Dense,
+    pub output: Dense,
+}
+
+/// A whole network, ready for a backend.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Network {
+    pub architecture: Architecture,
+    pub body: Body,
+    pub policy: PolicyHead,
+    pub value: ScalarHead,
+    pub moves_left: Option<ScalarHead>,
+    /// Epsilon of the body's encoder LayerNorms: 1e-6, or 1e-3 with PE_DENSE.
+    pub layer_norm_epsilon: f32,
+}

@@ -1,0 +1,1 @@
+//! The UCI protocol on stdin and stdout.

@@ -401,24 +401,13 @@ mod tests {
 
     #[test]
     fn more_moves_than_a_list_holds_are_cut_off() {
-        let fen = "Q2Q2Q1/7Q/1Q6/4Q3/Q6Q/3Q4/k1Q3Q1/5QK1 w - - 0 1";
-        let ring = "Q1Q1Q1Q1/7Q/Q7/7Q/Q7/7Q/Q6k/KQ1Q1Q1Q b - - 0 1";
-        let spread = "1Q3Q2/3Q3Q/Q4Q2/2Q4Q/Q3Q3/2Q3Q1/k4Q2/1K1Q3Q w - - 0 1";
-        for fen in [
-            fen,
-            ring,
-            spread,
-            "Q6Q/2Q2Q2/QQ4QQ/3QQ3/3QQ3/Q6Q/1kQ2Q2/Q2K3Q w - - 0 1",
-        ] {
-            let position = after(fen, &[]);
-            let moves = position.legal_moves();
-            for &m in &moves {
-                position.play(m).legal_moves();
-            }
-            assert!(position.excess_material, "{fen}");
+        // 279 moves, counted by python-chess.
+        let ring = "QQQQQQQk/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
+        let moves = after(ring, &[]).legal_moves();
+        assert_eq!(moves.len(), 256);
+        for &m in &moves {
+            assert!(after(ring, &[]).play(m).legal_moves().len() <= 256);
         }
-        let position = after("Q6Q/2Q2Q2/QQ4QQ/3QQ3/3QQ3/Q6Q/1kQ2Q2/Q2K3Q w - - 0 1", &[]);
-        assert!(position.mobility_bound() > 256, "{}", position.mobility_bound());
     }
 
     #[test]

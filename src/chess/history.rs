@@ -11,7 +11,9 @@ pub struct PositionHistory {
 impl PositionHistory {
     /// A history of one position.
     pub fn new(start: Position) -> PositionHistory {
-        PositionHistory { positions: vec![start] }
+        PositionHistory {
+            positions: vec![start],
+        }
     }
 
     /// Plays a legal move and counts repetitions.

@@ -8,6 +8,7 @@
 pub mod cpu;
 pub mod error;
 pub mod evaluation;
+pub mod options;
 pub mod random;
 pub mod ticket;
 pub mod trivial;

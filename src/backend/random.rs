@@ -8,6 +8,7 @@
 //! Nothing runs in the meantime: a batch's time of completion is computed when it is submitted, and the ticket sleeps
 //! until then. So a simulated device costs no CPU, as a real one would not.
 
+use super::position_key::mix;
 use super::ticket::{Done, check_batch_size};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -179,14 +180,6 @@ fn weight(position_hash: u64, move_bits: u16) -> f32 {
     let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(mix(position_hash ^ u64::from(move_bits)));
     let square = base * base;
     square * square
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter.
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The top 24 bits as a number in 0 … 1 (exact in f32).

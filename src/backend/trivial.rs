@@ -157,7 +157,7 @@ fn policy_weights(position: &Position, moves: &[PackedMove], king_table: usize, 
     let mut last_from = None;
     let mut role = Role::King;
     weights.extend(moves.iter().map(|&chess_move| {
-        let (from, to, promotion) = fields(chess_move);
+        let (from, to, promotion) = (chess_move.from(), chess_move.to(), chess_move.promotion());
         if last_from != Some(from) {
             last_from = Some(from);
             role = board.role_at(from).unwrap_or(Role::King);
@@ -170,22 +170,6 @@ fn policy_weights(position: &Position, moves: &[PackedMove], king_table: usize, 
         };
         (points * points) as u32
     }));
-}
-
-/// From, to and the role promoted to, out of the packed bits.
-#[inline]
-fn fields(chess_move: PackedMove) -> (Square, Square, Option<Role>) {
-    let bits = u32::from(chess_move.bits());
-    // A square of six bits is always below 64.
-    let (from, to) = (Square::new(bits & 63), Square::new(bits >> 6 & 63));
-    let promotion = match bits >> 12 {
-        0 => None,
-        1 => Some(Role::Knight),
-        2 => Some(Role::Bishop),
-        3 => Some(Role::Rook),
-        _ => Some(Role::Queen),
-    };
-    (from, to, promotion)
 }
 
 /// How much the policy likes a move that is not castling: 1 … about 90.
@@ -315,5 +299,78 @@ impl Batch for TrivialBatch {
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
         let outcome = check_batch_size(&self.attributes, self.evaluations.len());
         Done::boxed(outcome.map(|()| self.evaluations))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::PositionHistory;
+
+    fn evaluate(fen: &str) -> (Vec<PackedMove>, Value, Vec<f32>) {
+        let history = PositionHistory::new(Position::from_fen(fen).unwrap());
+        let moves: Vec<PackedMove> = history
+            .last()
+            .legal_moves()
+            .into_iter()
+            .map(PackedMove::new)
+            .collect();
+        let mut batch = TrivialBackend::new().new_batch();
+        batch.add(EvalRequest {
+            history: &history,
+            moves: &moves,
+        });
+        let evaluations = batch.submit().wait().unwrap();
+        let (value, priors) = evaluations.get(0);
+        (moves, value, priors.to_vec())
+    }
+
+    fn favourite(fen: &str) -> (String, String) {
+        let (moves, _, priors) = evaluate(fen);
+        let best = (0..moves.len())
+            .max_by(|&a, &b| priors[a].total_cmp(&priors[b]))
+            .unwrap();
+        (moves[best].from().to_string(), moves[best].to().to_string())
+    }
+
+    #[test]
+    fn values_are_probabilities_and_swap_with_the_colours() {
+        let fens = [
+            (
+                "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+                "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1",
+            ),
+            (
+                "4k3/8/8/8/8/8/PPP5/QR2K3 w - - 0 1",
+                "qr2k3/ppp5/8/8/8/8/8/4K3 b - - 0 1",
+            ),
+            (
+                "4k3/8/8/8/8/8/PPP5/QR2K3 b - - 0 1",
+                "qr2k3/ppp5/8/8/8/8/8/4K3 w - - 0 1",
+            ),
+        ];
+        for (white, black) in fens {
+            let ((_, value, priors), (_, mirrored, _)) = (evaluate(white), evaluate(black));
+            assert_eq!(value, mirrored);
+            assert!(value.d >= 0.0 && value.q.abs() + value.d <= 1.0 && value.m > 0.0);
+            assert!((priors.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            assert!(priors.iter().all(|&prior| prior > 0.0));
+        }
+        assert!(evaluate(fens[1].0).1.q > 0.8 && evaluate(fens[2].0).1.q < -0.8);
+    }
+
+    #[test]
+    fn the_policy_likes_what_a_beginner_likes() {
+        let take_the_queen = "rnb1kbnr/pppp1ppp/8/4p3/3P2q1/5N1P/PPP1PPP1/RNBQKB1R w KQkq - 0 1";
+        assert_eq!(favourite(take_the_queen), ("h3".to_owned(), "g4".to_owned()));
+        assert_eq!(
+            favourite("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1"),
+            ("e7".to_owned(), "e8".to_owned())
+        );
+        let (moves, _, priors) = evaluate("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1");
+        let best = (0..moves.len())
+            .max_by(|&a, &b| priors[a].total_cmp(&priors[b]))
+            .unwrap();
+        assert_eq!(moves[best].promotion(), Some(Role::Queen));
     }
 }

@@ -66,7 +66,7 @@ impl Engine {
         Ok(())
     }
 
-    pub fn go(&mut self, params: GoParams) -> Result<(), EngineError> {
+    pub fn go(&mut self, params: &GoParams) -> Result<(), EngineError> {
         self.open_ended = params.is_open_ended();
         if !self.open_ended {
             self.answer();
@@ -90,7 +90,9 @@ impl Engine {
 
     pub fn wait(&mut self) {}
 
-    pub fn is_ready(&mut self) {}
+    pub fn ensure_ready(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
 
     fn answer(&self) {
         let best = self.history.last().legal_moves().first().copied();

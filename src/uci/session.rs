@@ -81,7 +81,11 @@ impl Session {
             Command::Uci => self.introduce(),
             Command::Debug | Command::Quit => {}
             Command::IsReady => {
-                self.engine.is_ready();
+                // Whatever is wrong with the network is told now, and not when the clock runs.
+                let ready = self.engine.ensure_ready().map_err(text);
+                if let Err(error) = ready {
+                    self.output.error(&error);
+                }
                 self.output.line("readyok");
             }
             Command::SetOption { name, value } => self.set_option(&name, &value)?,
@@ -132,7 +136,7 @@ impl Session {
 
     fn go(&mut self, params: GoParams) -> Result<(), String> {
         let open_ended = params.is_open_ended();
-        self.engine.go(params).map_err(text)?;
+        self.engine.go(&params).map_err(text)?;
         self.open_ended = open_ended;
         Ok(())
     }

@@ -8,6 +8,10 @@
 pub mod cpu;
 pub mod error;
 pub mod evaluation;
+pub mod options;
+pub mod random;
+pub mod ticket;
+pub mod trivial;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;

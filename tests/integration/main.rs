@@ -1,1 +1,2 @@
 //! One integration binary: see the modules.
+mod networks;

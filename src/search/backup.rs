@@ -1,4 +1,4 @@
-//! 6. Backup: a value goes up its path, and proofs go up with it.
+//! 7. Back up: a value goes up its path, and proofs go up with it.
 
 use super::Shared;
 use crate::tree::{Bounds, Node, NodeId, Outcome, Sample, TerminalKind, Totals};

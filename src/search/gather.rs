@@ -14,7 +14,6 @@ use crate::backend::{Added, EvalRequest, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::tree::{Allocator, Edge, Node, NodeId, Outcome, Sample, State, TerminalKind};
 use rand_distr::Distribution;
-use std::sync::atomic::Ordering;
 
 /// Deeper than any game that matters; keeps recursion within the thread's stack.
 const MAX_DEPTH: usize = 1500;
@@ -97,24 +96,24 @@ impl Gatherer {
         let mut events_left = params.collisions.max_events;
         let focus = RootFocus::new(shared, remaining_playouts);
 
-        while (batch.leaf_count as u32) < target && batch.out_of_order < max_out_of_order {
+        while (batch.gathered.leaf_count as u32) < target && batch.gathered.out_of_order < max_out_of_order {
             let budget = collisions_left
-                .min(target - batch.leaf_count as u32)
-                .min(max_out_of_order - batch.out_of_order)
+                .min(target - batch.gathered.leaf_count as u32)
+                .min(max_out_of_order - batch.gathered.out_of_order)
                 .min(shared.visits_left());
             if budget == 0 {
                 return;
             }
-            let first_collision = batch.collisions.len();
+            let first_collision = batch.gathered.collisions.len();
             let found = self.descend_from_root(shared, batch, budget, &focus);
-            batch.out_of_order += found.out_of_order;
+            batch.gathered.out_of_order += found.out_of_order;
             if found.out_of_order > 0 {
                 // The tree has changed since those collisions: let the next descent look again.
-                for collision in batch.collisions.drain(first_collision..) {
-                    shared.cancel_visits(&batch.paths[collision.path], collision.visits);
+                for collision in batch.gathered.collisions.drain(first_collision..) {
+                    shared.cancel_visits(&batch.gathered.paths[collision.path], collision.visits);
                 }
             } else {
-                events_left = events_left.saturating_sub((batch.collisions.len() - first_collision) as u32);
+                events_left = events_left.saturating_sub((batch.gathered.collisions.len() - first_collision) as u32);
                 collisions_left = collisions_left.saturating_sub(found.collisions);
                 if collisions_left == 0 || events_left == 0 || found.leaves + found.collisions == 0 {
                     return;
@@ -126,13 +125,13 @@ impl Gatherer {
         }
     }
 
-    /// 3. Prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
+    /// 4. Prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
     pub(super) fn prefetch(&mut self, shared: &Shared, batch: &mut Minibatch) {
         let target = shared.params.max_prefetch.min(shared.backend.attributes().maximum_batch_size);
-        if batch.batch.is_empty() || batch.batch.len() >= target || shared.is_stopping() {
+        if batch.request.is_empty() || batch.request.len() >= target || shared.is_stopping() {
             return;
         }
-        let budget = target - batch.batch.len();
+        let budget = target - batch.request.len();
         self.prefetch_below(shared, batch, shared.tree.root(), budget, 0);
     }
 
@@ -346,9 +345,6 @@ impl Gatherer {
         let Some(&id) = self.path.last() else { return };
         let node = shared.tree.node(id);
         let depth = self.path.len() - 1;
-        if depth == 0 {
-            node.add_in_flight(0);
-        }
         let position = self.history.last();
         self.leaf_moves.clear();
         self.leaf_moves.extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
@@ -360,7 +356,7 @@ impl Gatherer {
             return;
         }
         let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
-        match batch.batch.add(request) {
+        match batch.request.add(request) {
             Added::Ready(evaluation) => {
                 let path = std::mem::take(&mut self.path);
                 let moves = std::mem::take(&mut self.leaf_moves);
@@ -371,17 +367,17 @@ impl Gatherer {
                 found.out_of_order += 1;
             }
             Added::Queued => {
-                let first_move = batch.moves.len();
-                batch.moves.extend_from_slice(&self.leaf_moves);
-                let path = batch.keep_path(&self.path);
-                batch.waiting.push(Some(Leaf { path, moves: first_move..batch.moves.len() }));
-                batch.leaf_count += 1;
+                let first_move = batch.gathered.moves.len();
+                batch.gathered.moves.extend_from_slice(&self.leaf_moves);
+                let path = batch.gathered.keep_path(&self.path);
+                batch.gathered.waiting.push(Some(Leaf { path, moves: first_move..batch.gathered.moves.len() }));
+                batch.gathered.leaf_count += 1;
                 found.leaves += 1;
             }
         }
     }
 
-    /// 5. Fetch: turns an evaluation into edges, publishes the leaf and backs its value up.
+    /// 6. Fetch: turns an evaluation into edges, publishes the leaf and backs its value up.
     pub(super) fn finish_leaf(
         &mut self,
         shared: &Shared,
@@ -410,8 +406,8 @@ impl Gatherer {
     }
 
     fn collide(&mut self, batch: &mut Minibatch, visits: u32, found: &mut Found) {
-        let path = batch.keep_path(&self.path);
-        batch.collisions.push(Collision { path, visits });
+        let path = batch.gathered.keep_path(&self.path);
+        batch.gathered.collisions.push(Collision { path, visits });
         found.collisions += visits;
     }
 
@@ -468,9 +464,9 @@ impl Gatherer {
         // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
         if !self.leaf_moves.is_empty()
             && shared.backend.cached(request).is_none()
-            && matches!(batch.batch.add(request), Added::Queued)
+            && matches!(batch.request.add(request), Added::Queued)
         {
-            batch.waiting.push(None);
+            batch.gathered.waiting.push(None);
         }
         1
     }
@@ -591,14 +587,5 @@ fn add_noise(edges: &mut [Edge], epsilon: f32, alpha: f32) {
     for (edge, noise) in edges.iter_mut().zip(noise) {
         let prior = edge.prior() * (1.0 - epsilon) + epsilon * noise / total;
         *edge = Edge::new(edge.packed_move(), prior);
-    }
-}
-
-/// How deep and how often this search has been; see [`super::Counters`].
-impl super::Counters {
-    fn count_visits(&self, depth: usize, visits: u32) {
-        self.depth_sum.fetch_add(depth as u64 * u64::from(visits), Ordering::Relaxed);
-        self.seldepth.fetch_max(depth as u32, Ordering::Relaxed);
-        self.playouts.fetch_add(u64::from(visits), Ordering::Relaxed);
     }
 }

@@ -11,9 +11,9 @@ use std::ops::Range;
 /// A claimed node whose evaluation is in the batch.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// Root to leaf, in [`Minibatch::paths`].
+    /// Root to leaf, in [`Gathered::paths`].
     pub(super) path: Range<usize>,
-    /// Its legal moves, in [`Minibatch::moves`].
+    /// Its legal moves, in [`Gathered::moves`].
     pub(super) moves: Range<usize>,
 }
 
@@ -28,8 +28,15 @@ pub(super) struct Collision {
 
 /// See the module.
 pub(super) struct Minibatch {
-    /// The backend's batch.
-    pub(super) batch: Box<dyn Batch>,
+    /// What goes to the backend.
+    pub(super) request: Box<dyn Batch>,
+    /// What waits for it.
+    pub(super) gathered: Gathered,
+}
+
+/// The tree's side of a minibatch.
+#[derive(Default)]
+pub(super) struct Gathered {
     /// For each request in the batch, the leaf that waits for it; `None`: it was sent for the cache only.
     pub(super) waiting: Vec<Option<Leaf>>,
     /// See the type.
@@ -45,18 +52,12 @@ pub(super) struct Minibatch {
 }
 
 impl Minibatch {
-    pub(super) fn new(batch: Box<dyn Batch>) -> Minibatch {
-        Minibatch {
-            batch,
-            waiting: Vec::new(),
-            collisions: Vec::new(),
-            paths: Vec::new(),
-            moves: Vec::new(),
-            out_of_order: 0,
-            leaf_count: 0,
-        }
+    pub(super) fn new(request: Box<dyn Batch>) -> Minibatch {
+        Minibatch { request, gathered: Gathered::default() }
     }
+}
 
+impl Gathered {
     /// Keeps a copy of a path.
     pub(super) fn keep_path(&mut self, path: &[NodeId]) -> Range<usize> {
         let start = self.paths.len();

@@ -1,5 +1,9 @@
 //! Gathers leaves into batches, selects, backs up, decides when to stop.
 
+pub mod info;
+pub mod limits;
 pub mod stopper;
 
+pub use info::{BestMove, Responder, Score, ThinkingInfo};
+pub use limits::{GoParams, PositionCommand, StartPosition};
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};

@@ -1,1 +1,3 @@
 //! The UCI protocol on stdin and stdout.
+
+pub mod parse;

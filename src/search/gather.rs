@@ -335,7 +335,7 @@ impl Gatherer {
     fn revisit_terminal(&mut self, shared: &Shared, visits: u32, found: &mut Found) {
         let Some(outcome) = self.path.last().and_then(|&id| shared.tree.node(id).outcome()) else { return };
         shared.back_up(&self.path, outcome.sample(), visits, false);
-        shared.counters.count_visits(self.path.len() - 1, visits);
+        shared.counters.count_visits(self.path.len(), visits);
         found.out_of_order += visits;
     }
 
@@ -351,7 +351,7 @@ impl Gatherer {
         if let Some(outcome) = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth) {
             node.publish_terminal(outcome);
             shared.back_up(&self.path, outcome.sample(), 1, true);
-            shared.counters.count_visits(depth, 1);
+            shared.counters.count_visits(depth + 1, 1);
             found.out_of_order += 1;
             return;
         }
@@ -363,7 +363,7 @@ impl Gatherer {
                 self.finish_leaf(shared, &path, &moves, evaluation.value, &evaluation.priors);
                 self.path = path;
                 self.leaf_moves = moves;
-                shared.counters.count_visits(depth, 1);
+                shared.counters.count_visits(depth + 1, 1);
                 found.out_of_order += 1;
             }
             Added::Queued => {

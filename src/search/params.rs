@@ -1,5 +1,8 @@
 //! The options that steer the search, as plain numbers.
 
+use crate::backend::Attributes;
+use crate::options::{self, Options};
+
 /// How cpuct grows with a node's visits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CpuctGrowth {
@@ -181,8 +184,98 @@ impl Default for SearchParams {
 }
 
 impl SearchParams {
+    /// The parameters that `options` give for a backend.
+    pub fn from_options(options: &Options, attributes: &Attributes) -> SearchParams {
+        let cpuct =
+            CpuctGrowth { init: options.cpuct, base: options.cpuct_base, factor: options.cpuct_factor };
+        let cpuct_at_root = CpuctGrowth {
+            init: options.cpuct_at_root,
+            base: options.cpuct_base_at_root,
+            factor: options.cpuct_factor_at_root,
+        };
+        let fpu = Fpu {
+            strategy: match options.fpu_strategy {
+                options::FpuStrategy::Reduction => FpuStrategy::Reduction,
+                options::FpuStrategy::Absolute => FpuStrategy::Absolute,
+            },
+            value: options.fpu_value,
+        };
+        let fpu_at_root = match options.fpu_strategy_at_root {
+            options::FpuStrategyAtRoot::Same => fpu,
+            options::FpuStrategyAtRoot::Reduction => {
+                Fpu { strategy: FpuStrategy::Reduction, value: options.fpu_value_at_root }
+            }
+            options::FpuStrategyAtRoot::Absolute => {
+                Fpu { strategy: FpuStrategy::Absolute, value: options.fpu_value_at_root }
+            }
+        };
+        SearchParams {
+            threads: thread_count(options, attributes),
+            minibatch_size: minibatch_size(options, attributes),
+            cpuct,
+            cpuct_at_root: if options.root_has_own_cpuct_params { cpuct_at_root } else { cpuct },
+            fpu,
+            fpu_at_root,
+            has_moves_left: attributes.has_mlh,
+            has_wdl: attributes.has_wdl,
+            moves_left: MovesLeftParams {
+                max_effect: options.moves_left_max_effect,
+                threshold: options.moves_left_threshold,
+                slope: options.moves_left_slope,
+                constant_factor: options.moves_left_constant_factor,
+                scaled_factor: options.moves_left_scaled_factor,
+                quadratic_factor: options.moves_left_quadratic_factor,
+            },
+            draw_score: options.draw_score,
+            two_fold_draws: options.two_fold_draws,
+            sticky_endgames: options.sticky_endgames,
+            out_of_order_eval: options.out_of_order_eval,
+            max_out_of_order_factor: options.max_out_of_order_evals_factor,
+            collisions: CollisionParams {
+                max_visits: options.max_collision_visits,
+                scaling_start: options.max_collision_visits_scaling_start.into(),
+                scaling_end: options.max_collision_visits_scaling_end.into(),
+                scaling_power: options.max_collision_visits_scaling_power,
+                max_events: options.max_collision_events,
+            },
+            max_prefetch: options.max_prefetch as usize,
+            noise_epsilon: options.noise_epsilon,
+            noise_alpha: options.noise_alpha,
+            temperature: TemperatureParams {
+                temperature: options.temperature,
+                decay_moves: options.tempdecay_moves,
+                decay_delay_moves: options.tempdecay_delay_moves,
+                cutoff_move: options.temp_cutoff_move,
+                endgame: options.temp_endgame,
+                value_cutoff: options.temp_value_cutoff,
+                visit_offset: options.temp_visit_offset,
+            },
+            multi_pv: options.multipv as usize,
+            per_pv_counters: options.per_pv_counters,
+            verbose_move_stats: options.verbose_move_stats,
+            log_live_stats: options.log_live_stats,
+            nodes_per_second_limit: options.nps_limit,
+        }
+    }
+
     /// What a draw is worth to the side to move.
     pub fn draw_score_for(&self, side: crate::chess::Color) -> f32 {
         if side.is_white() { self.draw_score } else { -self.draw_score }
     }
+}
+
+fn thread_count(options: &Options, attributes: &Attributes) -> usize {
+    match options.threads {
+        // A thread that evaluates on a device only waits there: one more keeps it busy.
+        0 => attributes.suggested_threads + usize::from(!attributes.runs_on_cpu),
+        given => given as usize,
+    }
+}
+
+fn minibatch_size(options: &Options, attributes: &Attributes) -> usize {
+    let wanted = match options.minibatch_size {
+        0 => attributes.recommended_batch_size,
+        given => given as usize,
+    };
+    wanted.clamp(1, attributes.maximum_batch_size.max(1))
 }

@@ -95,7 +95,7 @@ impl<'a> Worker<'a> {
             let path = &gathered.paths[leaf.path.clone()];
             let moves = &gathered.moves[leaf.moves.clone()];
             self.gatherer.finish_leaf(self.shared, path, moves, value, priors);
-            self.shared.counters.count_visits(path.len() - 1, 1);
+            self.shared.counters.count_visits(path.len(), 1);
         }
         let evaluated = gathered.waiting.len() as u64;
         self.shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);

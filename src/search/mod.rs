@@ -3,6 +3,8 @@
 pub mod info;
 pub mod limits;
 pub mod stopper;
+pub mod stoppers;
+pub mod time;
 
 pub use info::{BestMove, Responder, Score, ThinkingInfo};
 pub use limits::{GoParams, PositionCommand, StartPosition};

@@ -5,11 +5,11 @@
 //! So the tree is changed only while nobody searches it.
 
 use crate::backend::factory::{self, BackendConfig};
-use crate::backend::{Attributes, Backend, BackendError};
+use crate::backend::{Backend, BackendError};
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
 use crate::options::{OptionError, Options};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
-use crate::search::stoppers::{SearchStart, StopperOptions, build_stoppers};
+use crate::search::stoppers::{SearchStart, build_stoppers};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
 use crate::tree::Tree;
@@ -334,28 +334,13 @@ impl Engine {
     }
 
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {
-        let position = self.game.history.last();
-        let start = SearchStart {
-            side_to_move: position.side_to_move(),
-            game_ply: position.game_ply(),
-            reused_nodes: u64::from(self.tree.node(self.tree.root()).visits()),
-            bytes_beside_tree: 0,
-        };
-        let options = StopperOptions {
-            move_overhead: self.options.move_overhead.into(),
-            smart_pruning_factor: self.options.smart_pruning_factor,
-            smart_pruning_minimum_batches: self.options.smart_pruning_minimum_batches.into(),
-            minimum_kldgain_per_node: self.options.minimum_kldgain_per_node,
-            kldgain_average_interval: self.options.kldgain_average_interval.into(),
-            nodes_as_playouts: self.options.nodes_as_playouts,
-            ramlimit_mb: self.options.ramlimit_mb.into(),
-            nps_limit: self.options.nps_limit,
-        };
+        let reused_nodes = u64::from(self.tree.node(self.tree.root()).visits());
+        let start = SearchStart::new(self.game.history.last(), reused_nodes, 0);
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));
         }
         let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
-        Ok(Box::new(build_stoppers(&options, go, &start, time_manager.as_mut())))
+        Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
     }
 }

@@ -15,6 +15,9 @@ const SHORTEST_NAP: Duration = Duration::from_millis(1);
 /// How long a stopped search waits for its root to be evaluated before it answers with any move.
 const ROOT_PATIENCE: Duration = Duration::from_millis(40);
 
+/// A move of this value is as good as lost; lc0 takes the same.
+const HOPELESS: f32 = -0.98;
+
 impl Shared {
     /// The controller thread: runs until the best move was told or is not wanted.
     pub(super) fn run_controller(&self) {
@@ -110,6 +113,7 @@ impl Shared {
         let fpu = self.first_play_urgency_of(root, side);
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
         let mut children = self.tree.children(root);
+        stats.is_hopeless = true;
         let (mut most_visits, mut most_visits_value) = (0, f32::NEG_INFINITY);
         let mut best_value = f32::NEG_INFINITY;
         for edge in self.tree.edges(root) {
@@ -123,6 +127,7 @@ impl Shared {
                 let sample = child.sample();
                 let q = draw_score * sample.d - sample.wl;
                 value = q + bonus.of(sample.m, q);
+                stats.is_hopeless &= q <= HOPELESS;
                 if let Some(outcome) = child.outcome() {
                     let is_mate = outcome.result == -1 && outcome.kind == TerminalKind::EndOfGame;
                     stats.win_found |= outcome.result == -1;

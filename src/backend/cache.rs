@@ -22,8 +22,8 @@
 use super::position_key::cache_key;
 use super::ticket::{Done, catch_panic, check_outcome_length};
 use super::{
-    Added, Attributes, Backend, BackendError, Batch, CompactPrior, EvalRequest, Evaluation, Evaluations, Ticket,
-    Value,
+    Added, Attributes, Backend, BackendError, Batch, CompactPrior, EvalRequest, Evaluation, Evaluations,
+    Ticket, Value,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,7 +58,11 @@ impl CachingBackend {
             option: format!("NNCacheSize={entries}"),
             reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
         })?;
-        Ok(CachingBackend { inner, store: Arc::new(store), history_length })
+        Ok(CachingBackend {
+            inner,
+            store: Arc::new(store),
+            history_length,
+        })
     }
 }
 
@@ -78,7 +82,10 @@ impl Backend for CachingBackend {
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
-        self.store.get(cache_key(request.history, self.history_length), request.moves.len())
+        self.store.get(
+            cache_key(request.history, self.history_length),
+            request.moves.len(),
+        )
     }
 
     fn clear_cache(&self) {
@@ -126,9 +133,20 @@ impl Batch for CachingBatch {
         if self.keys.is_empty() {
             return Done::boxed(Ok(Evaluations::default()));
         }
-        let CachingBatch { name, inner, store, keys, .. } = *self;
+        let CachingBatch {
+            name,
+            inner,
+            store,
+            keys,
+            ..
+        } = *self;
         match catch_panic(&name, || Ok(inner.submit())) {
-            Ok(inner) => Box::new(CachingTicket { name, inner, store, keys }),
+            Ok(inner) => Box::new(CachingTicket {
+                name,
+                inner,
+                store,
+                keys,
+            }),
             Err(error) => Done::boxed(Err(error)),
         }
     }
@@ -143,7 +161,12 @@ struct CachingTicket {
 
 impl Ticket for CachingTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
-        let CachingTicket { name, inner, store, keys } = *self;
+        let CachingTicket {
+            name,
+            inner,
+            store,
+            keys,
+        } = *self;
         let evaluations = catch_panic(&name, || inner.wait())?;
         check_outcome_length(&name, keys.len(), evaluations.len())?;
         for (&key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
@@ -163,10 +186,13 @@ impl Store {
     fn new(entries: usize) -> Option<Store> {
         let shards = match entries {
             0 => 0,
-            _ => (entries / MINIMUM_SHARD_ENTRIES + 1).next_power_of_two().min(MAXIMUM_SHARDS),
+            _ => (entries / MINIMUM_SHARD_ENTRIES + 1)
+                .next_power_of_two()
+                .min(MAXIMUM_SHARDS),
         };
-        let shards: Option<Box<[Mutex<Shard>]>> =
-            (0..shards).map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new)).collect();
+        let shards: Option<Box<[Mutex<Shard>]>> = (0..shards)
+            .map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new))
+            .collect();
         Some(Store { shards: shards? })
     }
 
@@ -193,9 +219,16 @@ impl Store {
     }
 
     fn fullness_permille(&self) -> u32 {
-        let (filled, capacity) =
-            self.shards.iter().map(|shard| lock(shard).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        if capacity == 0 { 0 } else { (filled as u64 * 1000 / capacity as u64) as u32 }
+        let (filled, capacity) = self
+            .shards
+            .iter()
+            .map(|shard| lock(shard).fill())
+            .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if capacity == 0 {
+            0
+        } else {
+            (filled as u64 * 1000 / capacity as u64) as u32
+        }
     }
 }
 
@@ -215,8 +248,8 @@ struct Shard {
     lap: u8,
     /// Whether it ever went round.
     has_wrapped: bool,
-    /// Buckets of [`BUCKET`] entries.
-    index: Vec<IndexEntry>,
+    /// Buckets of [`BUCKET`] [`IndexEntry`]s, as plain numbers: zeroed memory comes from the system untouched.
+    index: Vec<u64>,
 }
 
 /// Where a record is: 24 bits of the key, the lap of writing, the place in the ring plus 1. 0: nothing.
@@ -251,14 +284,23 @@ impl Shard {
         }
         let mut ring = Vec::new();
         ring.try_reserve_exact(capacity).ok()?;
-        // Zeroed memory from the system is not touched, and taking it cannot be made to fail gently; so ask first.
+        // `vec!` cannot be made to fail gently; so ask first.
         Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
-        let index = vec![0u64; index_length].into_iter().map(IndexEntry).collect();
-        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index })
+        Some(Shard {
+            ring,
+            capacity,
+            head: 0,
+            lap: 0,
+            has_wrapped: false,
+            index: vec![0; index_length],
+        })
     }
 
     fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
-        let at = self.bucket(key).iter().find_map(|&entry| self.find(entry, key))?;
+        let at = self
+            .bucket(key)
+            .iter()
+            .find_map(|&entry| self.find(IndexEntry(entry), key))?;
         let header: &[u64; RECORD_HEADER] = self.ring.get(at..at + RECORD_HEADER)?.try_into().ok()?;
         let [_, q_and_d, m_and_count] = *header;
         // Another number of moves: two positions with one key.
@@ -296,14 +338,13 @@ impl Shard {
         self.write(at + 1, both(value.q.to_bits(), value.d.to_bits()));
         self.write(at + 2, both(value.m.to_bits(), priors.len() as u32));
         for (offset, chunk) in priors.chunks(PRIORS_PER_WORD).enumerate() {
-            let word = chunk
-                .iter()
-                .rev()
-                .fold(0, |word, &prior| word << 16 | u64::from(CompactPrior::new(prior).bits()));
+            let word = chunk.iter().rev().fold(0, |word, &prior| {
+                word << 16 | u64::from(CompactPrior::new(prior).bits())
+            });
             self.write(at + RECORD_HEADER + offset, word);
         }
         let slot = self.slot_to_replace(key);
-        self.index[slot] = IndexEntry::new(tag(key), self.lap, at);
+        self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
     }
 
     /// Moves the head over `length` words and returns where they start; goes round where they do not fit.
@@ -334,10 +375,11 @@ impl Shard {
     fn slot_to_replace(&self, key: u64) -> usize {
         let start = self.bucket_start(key);
         let oldest_first = |&slot: &usize| {
-            let entry = self.index[slot];
+            let entry = IndexEntry(self.index[slot]);
             match entry.at() {
                 _ if self.find(entry, key).is_some() => usize::MAX,
-                Some(at) if self.is_alive(entry, at) => (self.head + self.capacity - at) % self.capacity,
+                Some(at) if self.is_alive(entry, at) && at < self.head => self.head - at,
+                Some(at) if self.is_alive(entry, at) => self.head + self.capacity - at,
                 _ => usize::MAX,
             }
         };
@@ -365,7 +407,7 @@ impl Shard {
         ((u64::from(key as u32) * buckets) >> 32) as usize * BUCKET
     }
 
-    fn bucket(&self, key: u64) -> &[IndexEntry] {
+    fn bucket(&self, key: u64) -> &[u64] {
         let start = self.bucket_start(key);
         &self.index[start..start + BUCKET]
     }
@@ -375,17 +417,100 @@ impl Shard {
             return;
         }
         self.ring.clear();
-        self.index.fill(IndexEntry(0));
+        self.index.fill(0);
         (self.head, self.lap, self.has_wrapped) = (0, 0, false);
     }
 
     /// Words in use and words given.
     fn fill(&self) -> (usize, usize) {
-        (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
+        (
+            if self.has_wrapped {
+                self.capacity
+            } else {
+                self.head
+            },
+            self.capacity,
+        )
     }
 }
 
 /// Bits of the key that choose neither the bucket nor (but for six) the shard.
 fn tag(key: u64) -> u32 {
     (key >> 40) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::position_key::mix;
+
+    fn priors(key: u64) -> Vec<f32> {
+        vec![1.0 / (1 + key % 7) as f32; 20 + (key % 23) as usize]
+    }
+
+    fn value(key: u64) -> Value {
+        Value {
+            q: (key % 1000) as f32 / 1000.0,
+            d: 0.25,
+            m: key as f32,
+        }
+    }
+
+    /// Whatever a lookup returns must be what was stored under that key.
+    fn check(store: &Store, key: u64) -> bool {
+        let Some(found) = store.get(mix(key), priors(key).len()) else {
+            return false;
+        };
+        assert_eq!(found.value, value(key));
+        for (found, stored) in found.priors.iter().zip(priors(key)) {
+            assert!((found - stored).abs() <= stored / 4096.0);
+        }
+        true
+    }
+
+    #[test]
+    fn the_newest_entries_stay_and_are_right() {
+        const ENTRIES: u64 = 5000;
+        let store = Store::new(ENTRIES as usize).unwrap();
+        for key in 0..20 * ENTRIES {
+            store.insert(mix(key), value(key), &priors(key));
+            assert!(check(&store, key), "an entry is there right after insertion");
+        }
+        let newest = (19 * ENTRIES..20 * ENTRIES)
+            .filter(|&key| check(&store, key))
+            .count() as u64;
+        assert!(
+            newest > ENTRIES * 9 / 10,
+            "only {newest} of the newest {ENTRIES} are left"
+        );
+        assert!(
+            (0..18 * ENTRIES).filter(|&key| check(&store, key)).count() == 0,
+            "the oldest are gone"
+        );
+        assert_eq!(store.fullness_permille(), 1000);
+        store.clear();
+        assert!(!(0..20 * ENTRIES).any(|key| check(&store, key)));
+        assert_eq!(store.fullness_permille(), 0);
+    }
+
+    #[test]
+    fn another_number_of_moves_is_another_position() {
+        let store = Store::new(100).unwrap();
+        store.insert(1, value(1), &[0.5, 0.5]);
+        assert!(store.get(1, 2).is_some() && store.get(1, 3).is_none());
+        store.insert(1, value(2), &[0.2, 0.3, 0.5]);
+        assert!(store.get(1, 2).is_none());
+        assert_eq!(store.get(1, 3).unwrap().value, value(2));
+    }
+
+    #[test]
+    fn sizes_at_both_ends() {
+        let off = Store::new(0).unwrap();
+        off.insert(1, value(1), &[1.0]);
+        assert!(off.get(1, 1).is_none());
+        let small = Store::new(1).unwrap();
+        small.insert(1, value(1), &[1.0]);
+        assert!(small.get(1, 1).is_some());
+        assert!(Store::new(usize::MAX).is_none(), "an error, not an abort");
+    }
 }

@@ -41,6 +41,7 @@ impl Evaluations {
     }
 
     /// Appends one.
+    #[inline]
     pub fn push(&mut self, value: Value, priors: impl IntoIterator<Item = f32>) {
         self.values.push(value);
         self.priors.extend(priors);
@@ -74,6 +75,7 @@ impl Evaluations {
     ///
     /// # Panics
     /// If `index` is not below [`Evaluations::len`].
+    #[inline]
     pub fn get(&self, index: usize) -> (Value, &[f32]) {
         let start = if index == 0 {
             0
@@ -99,22 +101,30 @@ impl CompactPrior {
     const SHIFT: u32 = 12;
 
     /// Rounds to nearest. Outside 0…1 it saturates; NaN becomes 0.
+    #[inline]
     pub fn new(prior: f32) -> CompactPrior {
-        let bits = prior.min(1.0).max(f32::from_bits(Self::BIAS)).to_bits();
+        let bits = prior.max(f32::from_bits(Self::BIAS)).min(1.0).to_bits();
         CompactPrior(((bits - Self::BIAS + (1 << (Self::SHIFT - 1))) >> Self::SHIFT) as u16)
     }
 
     /// The prior.
+    #[inline]
     pub fn get(self) -> f32 {
-        if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS) }
+        if self.0 == 0 {
+            0.0
+        } else {
+            f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS)
+        }
     }
 
     /// The raw bits.
+    #[inline]
     pub fn bits(self) -> u16 {
         self.0
     }
 
     /// The inverse of [`CompactPrior::bits`].
+    #[inline]
     pub fn from_bits(bits: u16) -> CompactPrior {
         CompactPrior(bits)
     }
@@ -134,13 +144,23 @@ mod tests {
         more.push(value(0.2), []);
         more.push(value(0.3), [1.0]);
         all.append(&more);
-        let seen: Vec<(f32, Vec<f32>)> = all.iter().map(|(value, priors)| (value.q, priors.to_vec())).collect();
+        let seen: Vec<(f32, Vec<f32>)> = all
+            .iter()
+            .map(|(value, priors)| (value.q, priors.to_vec()))
+            .collect();
         assert_eq!(seen, [(0.1, vec![0.5, 0.5]), (0.2, vec![]), (0.3, vec![1.0])]);
     }
 
     #[test]
     fn compact_priors_are_exact_at_the_ends() {
-        for (prior, expected) in [(0.0, 0.0), (1.0, 1.0), (-1.0, 0.0), (2.0, 1.0), (f32::NAN, 0.0), (1e-20, 0.0)] {
+        for (prior, expected) in [
+            (0.0, 0.0),
+            (1.0, 1.0),
+            (-1.0, 0.0),
+            (2.0, 1.0),
+            (f32::NAN, 0.0),
+            (1e-20, 0.0),
+        ] {
             assert_eq!(CompactPrior::new(prior).get(), expected);
         }
     }

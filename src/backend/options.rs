@@ -444,7 +444,11 @@ mod tests {
         assert!(error.contains("treads=4") && error.contains("cpu"), "{error}");
 
         for (text, part) in [("child(x=1)", "x=1"), ("fast", "fast")] {
-            let error = OptionTree::parse(text).unwrap().check_all_used("cpu").unwrap_err().to_string();
+            let error = OptionTree::parse(text)
+                .unwrap()
+                .check_all_used("cpu")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }

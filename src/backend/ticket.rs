@@ -49,7 +49,10 @@ pub fn catch_panic<T>(
             .copied()
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
-        Err(BackendError::Evaluate { name: name.to_owned(), reason: format!("it panicked: {message}") })
+        Err(BackendError::Evaluate {
+            name: name.to_owned(),
+            reason: format!("it panicked: {message}"),
+        })
     })
 }
 
@@ -65,7 +68,12 @@ pub struct OrderedBatch {
 impl OrderedBatch {
     /// An empty batch around `inner`; `name` is its backend's.
     pub fn new(name: &str, inner: Box<dyn Batch>) -> OrderedBatch {
-        OrderedBatch { name: name.to_owned(), inner, ready: Vec::new(), length: 0 }
+        OrderedBatch {
+            name: name.to_owned(),
+            inner,
+            ready: Vec::new(),
+            length: 0,
+        }
     }
 
     /// All requests added.
@@ -88,9 +96,19 @@ impl OrderedBatch {
 
     /// Starts the evaluation.
     pub fn submit(self) -> OrderedTicket {
-        let OrderedBatch { name, inner, ready, length } = self;
+        let OrderedBatch {
+            name,
+            inner,
+            ready,
+            length,
+        } = self;
         let ticket = catch_panic(&name, || Ok(inner.submit()));
-        OrderedTicket { name, ticket, ready, length }
+        OrderedTicket {
+            name,
+            ticket,
+            ready,
+            length,
+        }
     }
 }
 
@@ -111,7 +129,12 @@ impl Ticket for OrderedTicket {
 impl OrderedTicket {
     /// Blocks until every request is evaluated; one evaluation per request, in the order added.
     pub fn finish(self) -> Result<Evaluations, BackendError> {
-        let OrderedTicket { name, ticket, ready, length } = self;
+        let OrderedTicket {
+            name,
+            ticket,
+            ready,
+            length,
+        } = self;
         let ticket = ticket?;
         let evaluated = catch_panic(&name, || ticket.wait())?;
         check_outcome_length(&name, length - ready.len(), evaluated.len())?;

@@ -23,7 +23,10 @@ impl<T> WorkQueue<T> {
     /// Open and empty.
     pub fn new() -> WorkQueue<T> {
         WorkQueue {
-            state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),
+            state: Mutex::new(State {
+                items: VecDeque::new(),
+                is_closed: false,
+            }),
             changed: Condvar::new(),
         }
     }
@@ -81,14 +84,24 @@ mod tests {
     fn closing_wakes_consumers_after_what_is_queued() {
         let queue = WorkQueue::new();
         thread::scope(|scope| {
-            let consumers: Vec<_> =
-                (0..3).map(|_| scope.spawn(|| std::iter::from_fn(|| queue.pop(|_, _| false)).flatten().sum::<u32>())).collect();
+            let consumers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        std::iter::from_fn(|| queue.pop(|_, _| false))
+                            .flatten()
+                            .sum::<u32>()
+                    })
+                })
+                .collect();
             for item in 1..=100 {
                 queue.push(item).unwrap();
             }
             queue.close();
             assert_eq!(queue.push(101), Err(101));
-            let total: u32 = consumers.into_iter().map(|consumer| consumer.join().unwrap()).sum();
+            let total: u32 = consumers
+                .into_iter()
+                .map(|consumer| consumer.join().unwrap())
+                .sum();
             assert_eq!(total, 5050);
         });
     }

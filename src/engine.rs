@@ -75,7 +75,11 @@ impl Game {
             history.push(m);
             moves.push(PackedMove::new(m));
         }
-        Ok(Game { start: command.start.clone(), moves, history })
+        Ok(Game {
+            start: command.start.clone(),
+            moves,
+            history,
+        })
     }
 }
 
@@ -89,7 +93,11 @@ impl Engine {
             responder,
             backend: None,
             time_manager: None,
-            game: Game { start, moves: Vec::new(), history },
+            game: Game {
+                start,
+                moves: Vec::new(),
+                history,
+            },
             tree: Arc::new(Tree::new()),
             search: None,
             pondering: None,
@@ -165,7 +173,10 @@ impl Engine {
         let started = self.start_search(go, searchmoves, start);
         if started.is_err() {
             let any = self.game.history.last().legal_moves().first().copied();
-            self.responder.best_move(&BestMove { best: any, ponder: None });
+            self.responder.best_move(&BestMove {
+                best: any,
+                ponder: None,
+            });
         }
         started
     }
@@ -297,7 +308,10 @@ impl Engine {
             score: Some(score),
             ..ThinkingInfo::default()
         }]);
-        self.responder.best_move(&BestMove { best: None, ponder: None });
+        self.responder.best_move(&BestMove {
+            best: None,
+            ponder: None,
+        });
     }
 
     fn start_search(
@@ -337,10 +351,21 @@ impl Engine {
         let reused_nodes = u64::from(self.tree.node(self.tree.root()).visits());
         let start = SearchStart::new(self.game.history.last(), reused_nodes, 0);
         let description = &self.options.time_manager;
-        if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
+        if self
+            .time_manager
+            .as_ref()
+            .is_none_or(|(made_from, _)| made_from != description)
+        {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));
         }
-        let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
-        Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
+        let Some((_, time_manager)) = &mut self.time_manager else {
+            unreachable!("it was just made")
+        };
+        Ok(Box::new(build_stoppers(
+            &self.options,
+            go,
+            &start,
+            time_manager.as_mut(),
+        )))
     }
 }

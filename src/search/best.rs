@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 /// A child as the ranking sees it, from its parent's view.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RankedChild {
-    pub(super) edge_index: usize,
     pub(super) edge: Edge,
     /// `None`: never tried.
     pub(super) node: Option<NodeId>,
@@ -39,8 +38,8 @@ impl Shared {
     pub(super) fn ranked_children(&self, node: &Node, side: Color) -> Vec<RankedChild> {
         let is_root = std::ptr::eq(node, self.root());
         let mut children = self.tree.children(node);
-        let mut ranked: Vec<RankedChild> = (self.tree.edges(node).enumerate())
-            .map(|(edge_index, edge)| self.ranked_child(edge_index, edge, children.next().flatten()))
+        let mut ranked: Vec<RankedChild> = (self.tree.edges(node))
+            .map(|edge| self.ranked_child(edge, children.next().flatten()))
             .filter(|child| {
                 !is_root || self.searchmoves.is_empty() || self.searchmoves.contains(&child.packed_move())
             })
@@ -50,16 +49,25 @@ impl Shared {
         ranked
     }
 
-    fn ranked_child(&self, edge_index: usize, edge: Edge, node: Option<NodeId>) -> RankedChild {
-        let mut ranked =
-            RankedChild { edge_index, edge, node, visits: 0, sample: Sample::default(), proven: None };
+    fn ranked_child(&self, edge: Edge, node: Option<NodeId>) -> RankedChild {
+        let mut ranked = RankedChild {
+            edge,
+            node,
+            visits: 0,
+            sample: Sample::default(),
+            proven: None,
+        };
         if let Some(child) = node.map(|id| self.tree.node(id)) {
             ranked.visits = child.visits();
             if ranked.visits > 0 {
                 let sample = child.sample();
-                ranked.sample = Sample { wl: -sample.wl, ..sample };
-                ranked.proven =
-                    child.outcome().map(|outcome| (-outcome.result, outcome.kind == TerminalKind::Tablebase));
+                ranked.sample = Sample {
+                    wl: -sample.wl,
+                    ..sample
+                };
+                ranked.proven = child
+                    .outcome()
+                    .map(|outcome| (-outcome.result, outcome.kind == TerminalKind::Tablebase));
             }
         }
         ranked
@@ -70,10 +78,16 @@ impl Shared {
         let side = self.history.last().side_to_move();
         let ranked = self.ranked_children(self.root(), side);
         let temperature = self.temperature_now();
-        let best = if temperature > 0.0 { self.draw_by_temperature(&ranked, temperature) } else { ranked.first() };
-        let ponder = best
-            .and_then(|best| best.node)
-            .and_then(|id| self.ranked_children(self.tree.node(id), !side).first().map(RankedChild::packed_move));
+        let best = if temperature > 0.0 {
+            self.draw_by_temperature(&ranked, temperature)
+        } else {
+            ranked.first()
+        };
+        let ponder = best.and_then(|best| best.node).and_then(|id| {
+            self.ranked_children(self.tree.node(id), !side)
+                .first()
+                .map(RankedChild::packed_move)
+        });
         (best.map(RankedChild::packed_move), ponder)
     }
 
@@ -87,22 +101,34 @@ impl Shared {
         if params.temperature == 0.0 || params.decay_moves == 0 {
             return params.temperature;
         }
-        let decayed_moves = moves.saturating_sub(params.decay_delay_moves).min(params.decay_moves);
+        let decayed_moves = moves
+            .saturating_sub(params.decay_delay_moves)
+            .min(params.decay_moves);
         let share = (params.decay_moves - decayed_moves) as f32 / params.decay_moves as f32;
         (params.temperature * share).max(params.endgame)
     }
 
     /// Draws a move with probability proportional to `visits^(1 / temperature)`.
-    fn draw_by_temperature<'a>(&self, ranked: &'a [RankedChild], temperature: f32) -> Option<&'a RankedChild> {
+    fn draw_by_temperature<'a>(
+        &self,
+        ranked: &'a [RankedChild],
+        temperature: f32,
+    ) -> Option<&'a RankedChild> {
         let params = &self.params.temperature;
         let side = self.history.last().side_to_move();
         let draw_score = self.params.draw_score_for(side);
         let fpu = self.first_play_urgency_of(self.root(), side);
         let value = |child: &RankedChild| {
-            if child.visits > 0 { select::utility(child.sample, draw_score) } else { fpu }
+            if child.visits > 0 {
+                select::utility(child.sample, draw_score)
+            } else {
+                fpu
+            }
         };
         let weight_base = |child: &RankedChild| child.visits as f32 + params.visit_offset;
-        let most = ranked.iter().max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
+        let most = ranked
+            .iter()
+            .max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
         let most_visits = weight_base(most);
         // A percent of winning probability is 0.02 of q.
         let least_value = value(most) - params.value_cutoff / 50.0;
@@ -112,8 +138,11 @@ impl Shared {
                 if value(child) < least_value {
                     return 0.0;
                 }
-                let share =
-                    if most_visits > 0.0 { weight_base(child) / most_visits } else { child.edge.prior() };
+                let share = if most_visits > 0.0 {
+                    weight_base(child) / most_visits
+                } else {
+                    child.edge.prior()
+                };
                 share.max(0.0).powf(1.0 / temperature)
             })
             .collect();
@@ -158,7 +187,11 @@ fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
                 return b_tablebase.cmp(&a_tablebase).then(shorter);
             }
             let value = |child: &RankedChild| {
-                if child.visits > 0 { select::utility(child.sample, draw_score) } else { 0.0 }
+                if child.visits > 0 {
+                    select::utility(child.sample, draw_score)
+                } else {
+                    0.0
+                }
             };
             a.visits
                 .cmp(&b.visits)

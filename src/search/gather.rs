@@ -91,8 +91,10 @@ impl Gatherer {
         let target = params.minibatch_size as u32;
         let max_out_of_order = ((params.max_out_of_order_factor * target as f32) as u32).max(1);
         let tree_size = u64::from(shared.root().visits());
-        let mut collisions_left =
-            collisions_allowed(shared, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
+        let mut collisions_left = collisions_allowed(
+            shared,
+            remaining_playouts.map_or(tree_size, |left| left.min(tree_size)),
+        );
         let mut events_left = params.collisions.max_events;
         let focus = RootFocus::new(shared, remaining_playouts);
 
@@ -113,7 +115,8 @@ impl Gatherer {
                     shared.cancel_visits(&batch.gathered.paths[collision.path], collision.visits);
                 }
             } else {
-                events_left = events_left.saturating_sub((batch.gathered.collisions.len() - first_collision) as u32);
+                events_left =
+                    events_left.saturating_sub((batch.gathered.collisions.len() - first_collision) as u32);
                 collisions_left = collisions_left.saturating_sub(found.collisions);
                 if collisions_left == 0 || events_left == 0 || found.leaves + found.collisions == 0 {
                     return;
@@ -127,7 +130,10 @@ impl Gatherer {
 
     /// 4. Prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
     pub(super) fn prefetch(&mut self, shared: &Shared, batch: &mut Minibatch) {
-        let target = shared.params.max_prefetch.min(shared.backend.attributes().maximum_batch_size);
+        let target = shared
+            .params
+            .max_prefetch
+            .min(shared.backend.attributes().maximum_batch_size);
         if batch.request.is_empty() || batch.request.len() >= target || shared.is_stopping() {
             return;
         }
@@ -180,7 +186,9 @@ impl Gatherer {
             self.collide(batch, collided, found);
         }
         for candidate in &candidates {
-            let (Some(child), true) = (candidate.child, candidate.task != Task::Nothing) else { continue };
+            let (Some(child), true) = (candidate.child, candidate.task != Task::Nothing) else {
+                continue;
+            };
             self.path.push(child);
             match candidate.task {
                 Task::Terminal => self.revisit_terminal(shared, candidate.share, found),
@@ -233,7 +241,9 @@ impl Gatherer {
             .min(left);
             left -= visits;
             if candidate.child.is_none() {
-                candidate.child = shared.tree.child_or_new(node, candidate.edge_index, &mut self.allocator);
+                candidate.child = shared
+                    .tree
+                    .child_or_new(node, candidate.edge_index, &mut self.allocator);
             }
             let Some(child) = candidate.child.map(|id| shared.tree.node(id)) else {
                 // No room for a node.
@@ -333,7 +343,9 @@ impl Gatherer {
 
     /// Counts the exact value of the last node on the path again, now.
     fn revisit_terminal(&mut self, shared: &Shared, visits: u32, found: &mut Found) {
-        let Some(outcome) = self.path.last().and_then(|&id| shared.tree.node(id).outcome()) else { return };
+        let Some(outcome) = self.path.last().and_then(|&id| shared.tree.node(id).outcome()) else {
+            return;
+        };
         shared.back_up(&self.path, outcome.sample(), visits, false);
         shared.counters.count_visits(self.path.len(), visits);
         found.out_of_order += visits;
@@ -347,7 +359,8 @@ impl Gatherer {
         let depth = self.path.len() - 1;
         let position = self.history.last();
         self.leaf_moves.clear();
-        self.leaf_moves.extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
+        self.leaf_moves
+            .extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
         if let Some(outcome) = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth) {
             node.publish_terminal(outcome);
             shared.back_up(&self.path, outcome.sample(), 1, true);
@@ -355,7 +368,10 @@ impl Gatherer {
             found.out_of_order += 1;
             return;
         }
-        let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
+        let request = EvalRequest {
+            history: &self.history,
+            moves: &self.leaf_moves,
+        };
         match batch.request.add(request) {
             Added::Ready(evaluation) => {
                 let path = std::mem::take(&mut self.path);
@@ -370,7 +386,10 @@ impl Gatherer {
                 let first_move = batch.gathered.moves.len();
                 batch.gathered.moves.extend_from_slice(&self.leaf_moves);
                 let path = batch.gathered.keep_path(&self.path);
-                batch.gathered.waiting.push(Some(Leaf { path, moves: first_move..batch.gathered.moves.len() }));
+                batch.gathered.waiting.push(Some(Leaf {
+                    path,
+                    moves: first_move..batch.gathered.moves.len(),
+                }));
                 batch.gathered.leaf_count += 1;
                 found.leaves += 1;
             }
@@ -389,19 +408,29 @@ impl Gatherer {
         let Some(&id) = path.last() else { return };
         let node = shared.tree.node(id);
         self.edges.clear();
-        self.edges.extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
+        self.edges
+            .extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
         if path.len() == 1 && shared.params.noise_epsilon > 0.0 {
-            add_noise(&mut self.edges, shared.params.noise_epsilon, shared.params.noise_alpha);
+            add_noise(
+                &mut self.edges,
+                shared.params.noise_epsilon,
+                shared.params.noise_alpha,
+            );
         }
         // Bits compare like priors; the move breaks ties, so that the order is the same everywhere.
-        self.edges.sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
+        self.edges
+            .sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
         if !shared.tree.expand(node, &self.edges, &mut self.allocator) {
             shared.report_full_tree();
             node.cancel_claim();
             shared.cancel_visits(path, 1);
             return;
         }
-        let sample = Sample { wl: value.q, d: value.d, m: value.m };
+        let sample = Sample {
+            wl: value.q,
+            d: value.d,
+            m: value.m,
+        };
         shared.back_up(path, sample, 1, false);
     }
 
@@ -426,16 +455,23 @@ impl Gatherer {
         }
         let exploration = select::exploration(&shared.params, node.visits(), depth == 0);
         let mut candidates = self.candidates.pop().unwrap_or_default();
-        self.list_candidates(shared, node, budget.min(64) as u32, None, exploration, &mut candidates);
-        candidates.sort_unstable_by(|a, b| {
-            b.score.total_cmp(&a.score).then(a.edge_index.cmp(&b.edge_index))
-        });
+        self.list_candidates(
+            shared,
+            node,
+            budget.min(64) as u32,
+            None,
+            exploration,
+            &mut candidates,
+        );
+        candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.edge_index.cmp(&b.edge_index)));
         let mut used = 0;
         for (rank, candidate) in candidates.iter().enumerate() {
             if used >= budget || candidate.prior == 0.0 {
                 break;
             }
-            let rival = candidates.get(rank + 1).map_or(f32::NEG_INFINITY, |next| next.score);
+            let rival = candidates
+                .get(rank + 1)
+                .map_or(f32::NEG_INFINITY, |next| next.score);
             let share = select::visits_until_overtaken(
                 candidate.prior,
                 exploration,
@@ -446,7 +482,10 @@ impl Gatherer {
             let share = (share as usize).min(budget - used);
             let m = shared.tree.edge(node, candidate.edge_index).packed_move();
             self.history.push(m.unpack(self.history.last()));
-            used += match candidate.child.filter(|&child| shared.tree.node(child).started() > 0) {
+            used += match candidate
+                .child
+                .filter(|&child| shared.tree.node(child).started() > 0)
+            {
                 Some(child) => self.prefetch_below(shared, batch, child, share, depth + 1),
                 None => self.prefetch_leaf(shared, batch),
             };
@@ -459,8 +498,17 @@ impl Gatherer {
 
     fn prefetch_leaf(&mut self, shared: &Shared, batch: &mut Minibatch) -> usize {
         self.leaf_moves.clear();
-        self.leaf_moves.extend(self.history.last().legal_moves().iter().map(|&m| PackedMove::new(m)));
-        let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
+        self.leaf_moves.extend(
+            self.history
+                .last()
+                .legal_moves()
+                .iter()
+                .map(|&m| PackedMove::new(m)),
+        );
+        let request = EvalRequest {
+            history: &self.history,
+            moves: &self.leaf_moves,
+        };
         // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
         if !self.leaf_moves.is_empty()
             && shared.backend.cached(request).is_none()
@@ -485,7 +533,11 @@ struct RootFocus<'a> {
 impl<'a> RootFocus<'a> {
     fn new(shared: &'a Shared, remaining_playouts: Option<u64>) -> RootFocus<'a> {
         let best = remaining_playouts.and_then(|_| shared.most_visited_root_edge());
-        RootFocus { searchmoves: &shared.searchmoves, best, remaining_playouts }
+        RootFocus {
+            searchmoves: &shared.searchmoves,
+            best,
+            remaining_playouts,
+        }
     }
 
     fn allows(&self, m: PackedMove, edge_index: usize, visits: u32) -> bool {
@@ -527,7 +579,8 @@ fn best_two(candidates: &[Candidate]) -> Option<(usize, f32)> {
         }
     }
     // All scores NaN or -inf: a broken evaluation must not stop the search.
-    best.or((!candidates.is_empty()).then_some(0)).map(|index| (index, rival_score))
+    best.or((!candidates.is_empty()).then_some(0))
+        .map(|index| (index, rival_score))
 }
 
 /// How many collisions a batch may meet in a tree of this size: few while it is small, when they would only
@@ -540,7 +593,8 @@ fn collisions_allowed(shared: &Shared, tree_size: u64) -> u32 {
     if tree_size <= params.scaling_start {
         return 1;
     }
-    let share = (tree_size - params.scaling_start) as f32 / (params.scaling_end - params.scaling_start) as f32;
+    let share =
+        (tree_size - params.scaling_start) as f32 / (params.scaling_end - params.scaling_start) as f32;
     // The default power without the platform's pow, so that search is the same on every machine.
     let grown = if params.scaling_power == 1.25 {
         share * share.sqrt().sqrt()
@@ -552,10 +606,20 @@ fn collisions_allowed(shared: &Shared, tree_size: u64) -> u32 {
 
 /// The result of a position by the rules of the game, from the side to move's view.
 fn outcome_by_rule(shared: &Shared, position: &Position, no_moves: bool, depth: usize) -> Option<Outcome> {
-    let draw = |plies, kind| Some(Outcome { result: 0, plies, kind });
+    let draw = |plies, kind| {
+        Some(Outcome {
+            result: 0,
+            plies,
+            kind,
+        })
+    };
     if no_moves {
         let result = if position.is_check() { -1 } else { 0 };
-        return Some(Outcome { result, plies: 0, kind: TerminalKind::EndOfGame });
+        return Some(Outcome {
+            result,
+            plies: 0,
+            kind: TerminalKind::EndOfGame,
+        });
     }
     // At the root, thinking about a drawn position is what was asked for.
     if depth == 0 {
@@ -577,7 +641,9 @@ fn outcome_by_rule(shared: &Shared, position: &Position, no_moves: bool, depth: 
 
 /// Mixes Dirichlet noise into the priors.
 fn add_noise(edges: &mut [Edge], epsilon: f32, alpha: f32) {
-    let Ok(gamma) = rand_distr::Gamma::new(alpha, 1.0) else { return };
+    let Ok(gamma) = rand_distr::Gamma::new(alpha, 1.0) else {
+        return;
+    };
     let mut rng = rand::rng();
     let noise: Vec<f32> = edges.iter().map(|_| gamma.sample(&mut rng)).collect();
     let total: f32 = noise.iter().sum();

@@ -1,1 +1,7 @@
 //! One integration binary: see the modules.
+
+mod games;
+mod perft;
+mod planes;
+mod policy;
+mod positions;

@@ -98,10 +98,12 @@ impl Gatherer {
         let mut events_left = params.collisions.max_events;
         let focus = RootFocus::new(shared, remaining_playouts);
 
-        while (batch.gathered.leaf_count as u32) < target && batch.gathered.out_of_order < max_out_of_order {
+        loop {
+            // Without `OutOfOrderEval` known results take a place in the batch like any other.
+            let known = if params.out_of_order_eval { 0 } else { batch.gathered.out_of_order };
             let budget = collisions_left
-                .min(target - batch.gathered.leaf_count as u32)
-                .min(max_out_of_order - batch.gathered.out_of_order)
+                .min(target.saturating_sub(batch.gathered.leaf_count as u32 + known))
+                .min(max_out_of_order.saturating_sub(batch.gathered.out_of_order))
                 .min(shared.visits_left());
             if budget == 0 {
                 return;

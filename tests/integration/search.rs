@@ -1,6 +1,6 @@
 //! Whole searches through [`Engine`]: what a user would notice of the search, and what must hold of the tree after.
 
-use rukh::chess::{Color, Move, uci_move};
+use rukh::chess::{Move, uci_move};
 use rukh::engine::Engine;
 use rukh::options::Options;
 use rukh::search::{BestMove, GoParams, PositionCommand, Responder, Score, StartPosition, ThinkingInfo};
@@ -138,11 +138,11 @@ fn mates_are_found_and_counted_in_moves() {
     for (fen, expected_move, mate) in [
         // Back rank.
         ("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "d1d8", 1),
-        // Two rooks roll the king back.
-        ("k7/8/8/1R6/R7/8/8/7K b - - 0 1", "", -2),
-        ("7k/8/8/8/8/8/R7/1R5K w - - 0 1", "", 3),
+        // The only move runs into mate.
+        ("k7/8/1K6/8/8/8/8/7R b - - 0 1", "a8b8", -1),
+        ("7k/8/8/8/8/8/R7/1R5K w - - 0 1", "", 2),
     ] {
-        let mut session = Session::new(&[]);
+        let mut session = Session::new(&[("SmartPruningFactor", "0")]);
         session.position(Some(fen), "");
         let (info, best) = session.go(nodes(60_000));
         let Some(Score::Mate(found)) = info.score else {
@@ -366,14 +366,13 @@ fn pondering_answers_only_after_the_hit() {
 
 #[test]
 fn draws_are_worth_what_the_option_says() {
-    // White can only draw by taking the last pawn, or lose.
-    let fen = "8/8/8/8/8/2k5/2p5/2K5 w - - 0 1";
-    let position = rukh::chess::Position::from_fen("8/8/8/8/8/1k6/2p5/2K5 w - - 0 1").expect("a valid FEN");
-    assert_eq!(position.side_to_move(), Color::White);
-    let mut session = Session::new(&[]);
-    session.position(Some(fen), "");
-    // Stalemate: nothing to search.
-    assert_eq!(session.go(nodes(10)).1, "0000");
+    // Taking the pawn leaves a lone bishop: a draw. Leaving it keeps an advantage.
+    for (draw_score, takes) in [("1", true), ("-1", false)] {
+        let mut session = Session::new(&[("DrawScore", draw_score)]);
+        session.position(Some("7k/8/8/8/8/2p5/1B6/7K w - - 0 1"), "");
+        let (_, best) = session.go(nodes(2_000));
+        assert_eq!(best == "b2c3", takes, "DrawScore {draw_score}: {best}");
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ use std::sync::Arc;
 /// What a tool fails with; only its text is used.
 pub type CliError = Box<dyn Error + Send + Sync>;
 
+pub mod perft;
+
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
     let invocation = match args::parse(std::env::args_os()) {

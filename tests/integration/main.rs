@@ -3,7 +3,14 @@
 mod any_input;
 mod cli;
 mod driver;
+mod games;
 mod layers;
 mod networks;
 mod options;
+mod perft;
+mod planes;
+mod policy;
+mod positions;
+mod search;
+mod time;
 mod uci_text;

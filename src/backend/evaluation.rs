@@ -41,6 +41,7 @@ impl Evaluations {
     }
 
     /// Appends one.
+    #[inline]
     pub fn push(&mut self, value: Value, priors: impl IntoIterator<Item = f32>) {
         self.values.push(value);
         self.priors.extend(priors);
@@ -74,6 +75,7 @@ impl Evaluations {
     ///
     /// # Panics
     /// If `index` is not below [`Evaluations::len`].
+    #[inline]
     pub fn get(&self, index: usize) -> (Value, &[f32]) {
         let start = if index == 0 {
             0
@@ -99,12 +101,14 @@ impl CompactPrior {
     const SHIFT: u32 = 12;
 
     /// Rounds to nearest. Outside 0…1 it saturates; NaN becomes 0.
+    #[inline]
     pub fn new(prior: f32) -> CompactPrior {
         let bits = prior.max(f32::from_bits(Self::BIAS)).min(1.0).to_bits();
         CompactPrior(((bits - Self::BIAS + (1 << (Self::SHIFT - 1))) >> Self::SHIFT) as u16)
     }
 
     /// The prior.
+    #[inline]
     pub fn get(self) -> f32 {
         if self.0 == 0 {
             0.0
@@ -114,11 +118,13 @@ impl CompactPrior {
     }
 
     /// The raw bits.
+    #[inline]
     pub fn bits(self) -> u16 {
         self.0
     }
 
     /// The inverse of [`CompactPrior::bits`].
+    #[inline]
     pub fn from_bits(bits: u16) -> CompactPrior {
         CompactPrior(bits)
     }

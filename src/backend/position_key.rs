@@ -16,6 +16,7 @@ const RULE50_STEP: u16 = 8;
 /// counter from 64 plies on, and the `history_length` positions before it (option `CacheHistoryLength`, 0 … 7).
 ///
 /// lc0's cache key is the position and its repetitions only.
+#[inline]
 pub fn cache_key(history: &PositionHistory, history_length: usize) -> u64 {
     let last = history.last();
     let rule50_step = last.rule50_ply().saturating_sub(RULE50_START - RULE50_STEP) / RULE50_STEP;
@@ -33,6 +34,7 @@ pub fn full_key(history: &PositionHistory) -> u64 {
 }
 
 /// The position and its repetition count.
+#[inline]
 fn position_key(position: &Position) -> u64 {
     position.key() ^ u64::from(position.repetitions()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -44,6 +46,7 @@ fn earlier_positions(history: &PositionHistory, count: usize) -> impl Iterator<I
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter: every bit of the result depends
 /// on every bit of `value`.
+#[inline]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -109,6 +109,7 @@ impl Backend for RandomBackend {
         Box::new(RandomBatch {
             shared: Arc::clone(&self.shared),
             evaluations: Evaluations::default(),
+            weights: Vec::new(),
         })
     }
 }
@@ -117,6 +118,8 @@ impl Backend for RandomBackend {
 struct RandomBatch {
     shared: Arc<Shared>,
     evaluations: Evaluations,
+    /// Scratch.
+    weights: Vec<f32>,
 }
 
 impl Batch for RandomBatch {
@@ -141,9 +144,12 @@ impl Batch for RandomBatch {
             d: fraction(mix(hash)) * (1.0 - q.abs()),
             m: 0.0,
         };
-        let weights = moves.iter().map(|chess_move| weight(hash, chess_move.bits()));
-        let scale = 1.0 / weights.clone().sum::<f32>();
-        self.evaluations.push(value, weights.map(|weight| weight * scale));
+        self.weights.clear();
+        self.weights
+            .extend(moves.iter().map(|chess_move| weight(hash, chess_move.bits())));
+        let scale = 1.0 / self.weights.iter().sum::<f32>();
+        self.evaluations
+            .push(value, self.weights.iter().map(|&weight| weight * scale));
         Added::Queued
     }
 
@@ -175,14 +181,18 @@ impl Ticket for RandomTicket {
 
 /// A move's prior before division by the sum: 1 … 20, most of them small, much as a softmax over uniform logits in
 /// 0 … 3 would have it (20 is about exp 3), but with multiplications only.
+#[inline]
 fn weight(position_hash: u64, move_bits: u16) -> f32 {
     const FOURTH_ROOT_OF_20_MINUS_1: f32 = 1.114_743;
-    let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(mix(position_hash ^ u64::from(move_bits)));
+    // The position's hash is well mixed already: one multiplication by an odd number spreads the move over the top.
+    let hash = (position_hash ^ u64::from(move_bits)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
+    let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(hash);
     let square = base * base;
     square * square
 }
 
 /// The top 24 bits as a number in 0 … 1 (exact in f32).
+#[inline]
 fn fraction(hash: u64) -> f32 {
-    (hash >> 40) as f32 * (1.0 / (1u64 << 24) as f32)
+    (hash >> 40) as i32 as f32 * (1.0 / (1u64 << 24) as f32)
 }

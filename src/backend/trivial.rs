@@ -17,19 +17,20 @@
 
 use super::ticket::{Done, check_batch_size};
 use super::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};
-use crate::chess::{Color, PackedMove, Position, Role, Square};
-use shakmaty::{Bitboard, Board};
+use crate::chess::{Color, Position, Role, Square};
+use shakmaty::{Board, Position as _};
 use std::sync::Arc;
 
-/// What a piece is worth where it stands, in hundredths of a pawn: `[role][square]`, the square from its owner's
-/// view (a1 = 0). Kings come twice, see [`KING_MIDDLEGAME`] and [`KING_ENDGAME`].
-static PIECE_SQUARE: [[i16; 64]; 7] = piece_square_table();
+/// What pieces are worth, in hundredths of a pawn, by role code: 0 nothing, 1 pawn … 5 queen, 6 king.
+const PIECE_VALUE: [i32; 8] = [0, 100, 305, 320, 490, 930, 0, 0];
 
-const KING_MIDDLEGAME: usize = 5;
-const KING_ENDGAME: usize = 6;
+const PAWN: usize = Role::Pawn as usize;
+const KING: usize = Role::King as usize;
+/// The code of a king that may come out, beyond the roles.
+const KING_IN_ENDGAME: usize = 7;
 
-/// Piece values alone, by role, for captures. The king's is only used as that of a capturing piece.
-const PIECE_VALUE: [i32; 6] = [100, 305, 320, 490, 930, 0];
+/// What a piece is worth where it stands: `[role code][square]`, the square from its owner's view (a1 = 0).
+static PIECE_SQUARE: [[i16; 64]; 8] = piece_square_table();
 
 /// What having the move is worth.
 const TEMPO: i32 = 12;
@@ -37,9 +38,9 @@ const TEMPO: i32 = 12;
 /// The advantage (in hundredths of a pawn) at which q is 1/sqrt(2).
 const VALUE_SCALE: f32 = 400.0;
 
-const fn piece_square_table() -> [[i16; 64]; 7] {
+const fn piece_square_table() -> [[i16; 64]; 8] {
     const PAWN_ADVANCE: [i32; 8] = [0, 0, 2, 6, 14, 32, 70, 0];
-    let mut table = [[0; 64]; 7];
+    let mut table = [[0; 64]; 8];
     let mut square = 0;
     while square < 64 {
         let file = square as i32 % 8;
@@ -49,18 +50,19 @@ const fn piece_square_table() -> [[i16; 64]; 7] {
         let inner_rank = 3 - (2 * rank - 7).abs() / 2;
         let centre = inner_file + inner_rank;
         let early_advance = if rank > 3 { 2 } else { rank - 1 };
-        let values = [
-            PIECE_VALUE[0] + PAWN_ADVANCE[rank as usize] + 3 * inner_file * early_advance,
-            PIECE_VALUE[1] - 20 + 7 * centre,
-            PIECE_VALUE[2] - 12 + 4 * centre,
-            PIECE_VALUE[3] + 2 * inner_file + if rank == 6 { 20 } else { 0 },
-            PIECE_VALUE[4] - 6 + 2 * centre,
+        let bonus = [
+            0,
+            PAWN_ADVANCE[rank as usize] + 3 * inner_file * early_advance,
+            7 * centre - 20,
+            4 * centre - 12,
+            2 * inner_file + if rank == 6 { 20 } else { 0 },
+            2 * centre - 6,
             -12 * rank - 6 * inner_file,
             8 * centre - 24,
         ];
-        let mut role = 0;
-        while role < 7 {
-            table[role][square] = values[role] as i16;
+        let mut role = 1;
+        while role < 8 {
+            table[role][square] = (PIECE_VALUE[role] + bonus[role]) as i16;
             role += 1;
         }
         square += 1;
@@ -68,162 +70,166 @@ const fn piece_square_table() -> [[i16; 64]; 7] {
     table
 }
 
-/// 0 pawn … 5 king.
-fn role_index(role: Role) -> usize {
-    role as usize - 1
+/// A position as bit planes, so that the role on a square is a few shifts without a branch.
+struct View {
+    /// Bit 0, 1, 2 of the role code of every square.
+    role_bits: [u64; 3],
+    own: u64,
+    enemy: u64,
+    /// Squares that enemy pawns attack.
+    guarded: u64,
+    /// XOR with this turns a square into the view of the side to move.
+    flip: usize,
+    /// The code for kings: they come out when there is little left to mate them with.
+    king: usize,
 }
 
-/// XOR with this turns a square into its owner's view.
-fn view_of(side: Color) -> usize {
-    match side {
-        Color::White => 0,
-        Color::Black => 56,
-    }
-}
-
-/// Material and placement of one side, in hundredths of a pawn.
-fn side_score(board: &Board, side: Color, king_table: usize) -> i32 {
-    let pieces = board.by_color(side);
-    let view = view_of(side);
-    let mut score = 0;
-    for role in [
-        Role::Pawn,
-        Role::Knight,
-        Role::Bishop,
-        Role::Rook,
-        Role::Queen,
-        Role::King,
-    ] {
-        let table = if role == Role::King {
-            king_table
-        } else {
-            role_index(role)
-        };
-        for square in board.by_role(role) & pieces {
-            score += i32::from(PIECE_SQUARE[table][square as usize ^ view]);
+impl View {
+    fn new(position: &Position) -> View {
+        let board = position.board().board();
+        let side = position.side_to_move();
+        let role = |role| u64::from(board.by_role(role));
+        let (knights, bishops, rooks) = (role(Role::Knight), role(Role::Bishop), role(Role::Rook));
+        let (queens, kings) = (role(Role::Queen), role(Role::King));
+        let heavy = 2 * queens.count_ones() + rooks.count_ones();
+        View {
+            role_bits: [
+                role(Role::Pawn) | bishops | queens,
+                knights | bishops | kings,
+                rooks | queens | kings,
+            ],
+            own: board.by_color(side).into(),
+            enemy: board.by_color(!side).into(),
+            guarded: pawn_attacks(board, !side),
+            flip: if side == Color::White { 0 } else { 56 },
+            king: if heavy <= 2 { KING_IN_ENDGAME } else { KING },
         }
     }
-    score
-}
 
-/// Kings come out when there is little left to mate them with.
-fn king_table(board: &Board) -> usize {
-    let heavy = 2 * board.queens().count() + board.rooks().count();
-    if heavy <= 2 { KING_ENDGAME } else { KING_MIDDLEGAME }
-}
+    /// The role code on a square; 0 where it is empty.
+    #[inline]
+    fn role(&self, square: usize) -> usize {
+        let bit = |plane: usize| (self.role_bits[plane] >> square & 1) as usize;
+        let role = bit(0) | bit(1) << 1 | bit(2) << 2;
+        if role == KING { self.king } else { role }
+    }
 
-/// The value of a position for the side to move.
-fn value(position: &Position, king_table: usize) -> Value {
-    let board = board_of(position);
-    let side = position.side_to_move();
-    let score =
-        (side_score(board, side, king_table) - side_score(board, side.other(), king_table) + TEMPO) as f32;
-    let q = score / (score * score + VALUE_SCALE * VALUE_SCALE).sqrt();
-    let undecided = 1.0 - q.abs();
-    Value {
-        q,
-        // Half of what is not decided is drawn: then win and loss probabilities are never negative.
-        d: 0.5 * undecided,
-        m: 8.0 + 60.0 * undecided + 2.0 * board.occupied().count() as f32,
+    /// Material and placement of the pieces in `side`, whose owner's view `flip` gives.
+    #[inline]
+    fn score(&self, side: u64, flip: usize) -> i32 {
+        let [low, middle, high] = self.role_bits;
+        let (pawns, knights, bishops) = (low & !middle & !high, middle & !low & !high, low & middle);
+        let (rooks, queens, kings) = (high & !low & !middle, high & low, high & middle);
+        let mut score = 0;
+        for (role, squares) in [
+            (1, pawns),
+            (2, knights),
+            (3, bishops),
+            (4, rooks),
+            (5, queens),
+            (self.king, kings),
+        ] {
+            let mut pieces = squares & side;
+            while pieces != 0 {
+                score += i32::from(PIECE_SQUARE[role][pieces.trailing_zeros() as usize ^ flip]);
+                pieces &= pieces - 1;
+            }
+        }
+        score
+    }
+
+    /// The value for the side to move.
+    fn value(&self) -> Value {
+        let advantage = self.score(self.own, self.flip) - self.score(self.enemy, self.flip ^ 56) + TEMPO;
+        let advantage = advantage as f32;
+        let q = advantage / (advantage * advantage + VALUE_SCALE * VALUE_SCALE).sqrt();
+        let undecided = 1.0 - q.abs();
+        Value {
+            q,
+            // Half of what is not decided is drawn: then win and loss probabilities are never negative.
+            d: 0.5 * undecided,
+            m: 8.0 + 60.0 * undecided + 2.0 * (self.own | self.enemy).count_ones() as f32,
+        }
+    }
+
+    /// What the policy must know of the piece on a square, for all of its moves.
+    #[inline]
+    fn mover(&self, from: Square) -> Mover {
+        let role = self.role(from as usize);
+        let place = &PIECE_SQUARE[role];
+        let is_pawn = role == PAWN;
+        let flees = !is_pawn && is_on(self.guarded, from);
+        Mover {
+            from,
+            place,
+            place_now: i32::from(place[from as usize ^ self.flip]),
+            value: PIECE_VALUE[role],
+            is_pawn,
+            base: 6 + if flees { PIECE_VALUE[role] >> 6 } else { 0 },
+            shunned: if is_pawn { 0 } else { self.guarded },
+        }
+    }
+
+    /// How much the policy likes a move, squared: the prior before division by the sum. 1 … about 10,000.
+    #[inline]
+    fn policy_weight(&self, mover: &Mover, to: Square, promotion: Option<Role>) -> i32 {
+        let improvement = i32::from(mover.place[to as usize ^ self.flip]) - mover.place_now;
+        let mut points = (improvement >> 3).clamp(-5, 8);
+        let mut victim_value = 0;
+        if is_on(self.own | self.enemy, to) {
+            if is_on(self.own, to) {
+                // Castling: the king takes its own rook.
+                return 14 * 14;
+            }
+            victim_value = PIECE_VALUE[self.role(to as usize)];
+        } else if mover.is_pawn && mover.from.file() != to.file() {
+            victim_value = PIECE_VALUE[PAWN]; // en passant
+        }
+        if victim_value > 0 {
+            points += 8 + ((victim_value - (mover.value >> 3)) >> 5);
+        }
+        if is_on(mover.shunned, to) && victim_value < mover.value {
+            points -= 8;
+        }
+        points += mover.base;
+        match promotion {
+            None => {}
+            Some(Role::Queen) => points += 30,
+            Some(_) => points >>= 2,
+        }
+        let points = points.max(1);
+        points * points
     }
 }
 
-fn board_of(position: &Position) -> &Board {
-    use shakmaty::Position as _;
-    position.board().board()
+/// A piece that is to move.
+struct Mover {
+    from: Square,
+    /// Its piece-square table, and its value in that where it stands.
+    place: &'static [i16; 64],
+    place_now: i32,
+    value: i32,
+    is_pawn: bool,
+    /// Points of a quiet move that gains nothing; more where an enemy pawn attacks the piece.
+    base: i32,
+    /// Squares where an enemy pawn would take it.
+    shunned: u64,
+}
+
+#[inline]
+fn is_on(squares: u64, square: Square) -> bool {
+    squares >> (square as u32) & 1 != 0
 }
 
 /// All squares that `side`'s pawns attack.
-fn pawn_attacks(board: &Board, side: Color) -> Bitboard {
+fn pawn_attacks(board: &Board, side: Color) -> u64 {
     const NOT_FILE_A: u64 = !0x0101_0101_0101_0101;
     const NOT_FILE_H: u64 = !0x8080_8080_8080_8080;
     let pawns = u64::from(board.pawns() & board.by_color(side));
-    Bitboard(match side {
+    match side {
         Color::White => (pawns & NOT_FILE_A) << 7 | (pawns & NOT_FILE_H) << 9,
         Color::Black => (pawns & NOT_FILE_A) >> 9 | (pawns & NOT_FILE_H) >> 7,
-    })
-}
-
-/// Appends one weight (1 or more) per move to `weights`: the prior before division by the sum.
-fn policy_weights(position: &Position, moves: &[PackedMove], king_table: usize, weights: &mut Vec<u32>) {
-    let board = board_of(position);
-    let side = position.side_to_move();
-    let view = view_of(side);
-    let own = board.by_color(side);
-    let enemy = board.by_color(side.other());
-    let guarded = pawn_attacks(board, side.other());
-
-    // Moves of one piece mostly come together: its role is looked up once.
-    let mut last_from = None;
-    let mut role = Role::King;
-    weights.extend(moves.iter().map(|&chess_move| {
-        let (from, to, promotion) = (chess_move.from(), chess_move.to(), chess_move.promotion());
-        if last_from != Some(from) {
-            last_from = Some(from);
-            role = board.role_at(from).unwrap_or(Role::King);
-        }
-        let points = if own.contains(to) {
-            // Castling: the king takes its own rook.
-            14
-        } else {
-            points(board, view, enemy, guarded, king_table, role, from, to, promotion)
-        };
-        (points * points) as u32
-    }));
-}
-
-/// How much the policy likes a move that is not castling: 1 … about 90.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the facts of one position, looked up once for all of its moves"
-)]
-#[inline]
-fn points(
-    board: &Board,
-    view: usize,
-    enemy: Bitboard,
-    guarded: Bitboard,
-    king_table: usize,
-    role: Role,
-    from: Square,
-    to: Square,
-    promotion: Option<Role>,
-) -> i32 {
-    let table = &PIECE_SQUARE[if role == Role::King {
-        king_table
-    } else {
-        role_index(role)
-    }];
-    let improvement = i32::from(table[to as usize ^ view]) - i32::from(table[from as usize ^ view]);
-    let mut points = 6 + (improvement / 6).clamp(-5, 8);
-
-    let own_value = PIECE_VALUE[role_index(role)];
-    let victim_value = if enemy.contains(to) {
-        board
-            .role_at(to)
-            .map_or(0, |victim| PIECE_VALUE[role_index(victim)])
-    } else if role == Role::Pawn && from.file() != to.file() {
-        PIECE_VALUE[0] // en passant
-    } else {
-        0
-    };
-    if victim_value > 0 {
-        points += 8 + (victim_value - own_value / 8) / 25;
     }
-    if role != Role::Pawn {
-        if guarded.contains(to) && victim_value < own_value {
-            points /= 3;
-        }
-        if guarded.contains(from) {
-            points += own_value / 60;
-        }
-    }
-    match promotion {
-        None => {}
-        Some(Role::Queen) => points += 30,
-        Some(_) => points /= 4,
-    }
-    points.max(1)
 }
 
 /// See the module.
@@ -273,7 +279,7 @@ struct TrivialBatch {
     attributes: Arc<Attributes>,
     evaluations: Evaluations,
     /// Scratch.
-    weights: Vec<u32>,
+    weights: Vec<i32>,
 }
 
 impl Batch for TrivialBatch {
@@ -282,15 +288,21 @@ impl Batch for TrivialBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        let position = request.history.last();
-        let king_table = king_table(board_of(position));
+        let view = View::new(request.history.last());
         self.weights.clear();
-        policy_weights(position, request.moves, king_table, &mut self.weights);
-        let total: u32 = self.weights.iter().sum();
-        // No moves: the total is 0, and nothing is multiplied by the infinity.
+        // Moves of one piece mostly come together.
+        let mut mover = view.mover(Square::A1);
+        self.weights.extend(request.moves.iter().map(|chess_move| {
+            if chess_move.from() != mover.from {
+                mover = view.mover(chess_move.from());
+            }
+            view.policy_weight(&mover, chess_move.to(), chess_move.promotion())
+        }));
+        let total: i32 = self.weights.iter().sum();
+        // Without moves the total is 0, and nothing is multiplied by the infinity.
         let scale = 1.0 / total as f32;
         self.evaluations.push(
-            value(position, king_table),
+            view.value(),
             self.weights.iter().map(|&weight| weight as f32 * scale),
         );
         Added::Queued
@@ -305,7 +317,7 @@ impl Batch for TrivialBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::PositionHistory;
+    use crate::chess::{PackedMove, PositionHistory};
 
     fn evaluate(fen: &str) -> (Vec<PackedMove>, Value, Vec<f32>) {
         let history = PositionHistory::new(Position::from_fen(fen).unwrap());

@@ -176,23 +176,34 @@ pub(super) fn dense_to(
     dense(weights, biases, inputs)
 }
 
-/// A dense layer that has no biases in the format (smolgen's compression and global matrix, the promotion
-/// offsets): as many outputs as whole rows of `inputs` values.
-pub(super) fn dense_without_bias(
+/// A dense layer of a kind that has no biases in the format (smolgen's compression and global matrix, the
+/// promotion offsets).
+pub(super) fn matrix(
     name: &str,
     weights: &Option<Layer>,
     inputs: usize,
+    outputs: usize,
 ) -> Result<Dense, Reason> {
-    let outputs = count_present(name, weights)? / inputs.max(1);
-    if outputs == 0 {
-        return Err(size_error(name, &[1, inputs], inputs, count(name, weights)?));
-    }
+    let weights = values(name, weights, &[outputs, inputs])?;
     Ok(Dense {
-        weights: values(name, weights, &[outputs, inputs])?,
+        weights,
         biases: vec![0.0; outputs],
         inputs,
         outputs,
     })
+}
+
+/// How often `part` (not 0) goes into the size of a layer, which must be a multiple of it.
+pub(super) fn multiple_of(name: &str, layer: &Option<Layer>, part: usize) -> Result<usize, Reason> {
+    let found = count_present(name, layer)?;
+    if found % part != 0 {
+        return Err(Reason::LayerSize {
+            layer: name.to_owned(),
+            expected: format!("a multiple of {part}"),
+            found,
+        });
+    }
+    Ok(found / part)
 }
 
 /// Scale and shift of a LayerNorm over `width` values.

@@ -6,8 +6,11 @@
 pub mod architecture;
 mod assemble;
 mod decode;
+pub mod describe;
+pub mod discover;
 pub mod error;
 pub mod file;
+pub mod flops;
 mod inflate;
 pub mod input;
 mod legacy;
@@ -19,6 +22,8 @@ pub mod weights;
 
 pub use architecture::{Architecture, InputFormat};
 pub use assemble::HeadSelection;
+pub use describe::describe;
+pub use discover::find_network;
 pub use error::NetworkError;
 pub use file::NetworkFile;
 pub use input::{HistoryFill, InputPlanes};

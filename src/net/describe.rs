@@ -12,9 +12,7 @@ use prost::bytes::Bytes;
 use super::assemble::HeadSelection;
 use super::decode::count;
 use super::file::NetworkFile;
-use super::proto::{
-    ConvBlock, Layer, NetworkFormat, OnnxFile, OnnxGraph, OnnxTensor, Weights, decode_bounded,
-};
+use super::proto::{ConvBlock, Layer, OnnxFile, OnnxGraph, OnnxTensor, Weights, decode_bounded};
 use super::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, InputFormat, MovesLeftFormat,
     NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat, WeightsEncoding,
@@ -74,7 +72,7 @@ fn named(number: Option<i32>, name: impl Fn(i32) -> Option<&'static str>) -> Opt
 }
 
 fn general(text: &mut Text, file: &NetworkFile) {
-    let version = file.header().min_version.clone().unwrap_or_default();
+    let version = file.header().min_version.unwrap_or_default();
     text.section("General");
     text.line(
         "Minimal Lc0 version",
@@ -179,7 +177,7 @@ fn body(text: &mut Text, weights: &Weights) {
 }
 
 fn policy(text: &mut Text, file: &NetworkFile, weights: &Weights) {
-    let format: &NetworkFormat = file.format();
+    let format = file.format();
     if format.policy() != PolicyFormat::Attention as i32 {
         text.line(
             "Policy",

@@ -107,3 +107,64 @@ fn files_by_age(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
     });
     dated.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A file of the size that is looked at, changed `age_s` seconds ago.
+    fn write(path: &Path, head: &[u8], age_s: u64) {
+        let mut file = File::create(path).expect("a file can be made");
+        file.write_all(head)
+            .and_then(|()| file.write_all(&[0; MINIMUM_SIZE as usize]))
+            .expect("it can be written");
+        let time = SystemTime::now() - Duration::from_secs(age_s);
+        file.set_modified(time).expect("its time can be set");
+    }
+
+    #[test]
+    fn the_newest_network_of_the_first_directory_comes_first() {
+        const HEAD: &[u8] = b"\x0d\xc0\x01\x00\x00\x00\x00\x00";
+        let root = std::env::temp_dir().join(format!("rukh-discover-{}", std::process::id()));
+        let (first, second, missing) = (root.join("first"), root.join("second"), root.join("missing"));
+        fs::create_dir_all(first.join("a-directory.pb.gz")).expect("directories can be made");
+        fs::create_dir_all(&second).expect("directories can be made");
+        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        zipped
+            .write_all(HEAD)
+            .and_then(|()| zipped.write_all(&[0; 1 << 17]))
+            .expect("memory can be written to");
+
+        write(&first.join("old.pb"), HEAD, 300);
+        write(
+            &first.join("newer"),
+            &zipped.finish().expect("memory can be written to"),
+            200,
+        );
+        write(&first.join("newest-but-no-network.pb.gz"), b"PK", 100);
+        fs::write(first.join("small.pb"), HEAD).expect("a file can be written");
+        write(&second.join("new.pb"), HEAD, 0);
+        let found = discover_in(&[missing, first.clone(), second.clone()]);
+        fs::remove_dir_all(&root).expect("the directory can be removed");
+        assert_eq!(
+            found,
+            [first.join("newer"), first.join("old.pb"), second.join("new.pb")]
+        );
+    }
+
+    #[test]
+    fn there_is_no_embedded_network_yet() {
+        let error = find_network(EMBEDDED)
+            .map(|_| ())
+            .expect_err("there is none")
+            .to_string();
+        assert_eq!(
+            error,
+            "network <embedded>: this binary has no network inside it; name a file instead"
+        );
+    }
+}

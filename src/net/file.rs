@@ -89,7 +89,7 @@ impl NetworkFile {
             None => Reason::NoWeights,
         });
         weights
-            .and_then(|weights| assemble::assemble(self.format(), weights, heads))
+            .and_then(|weights| assemble::assemble(&self.format(), weights, heads))
             .map_err(|reason| NetworkError {
                 path: self.path.clone(),
                 reason,
@@ -136,24 +136,12 @@ impl NetworkFile {
     }
 
     /// The upgraded network format.
-    pub fn format(&self) -> &NetworkFormat {
-        static NONE: NetworkFormat = NetworkFormat {
-            input: None,
-            output: None,
-            network: None,
-            policy: None,
-            value: None,
-            moves_left: None,
-            default_activation: None,
-            smolgen_activation: None,
-            ffn_activation: None,
-            input_embedding: None,
-        };
+    pub fn format(&self) -> NetworkFormat {
         self.header
             .format
             .as_ref()
-            .and_then(|format| format.network_format.as_ref())
-            .unwrap_or(&NONE)
+            .and_then(|format| format.network_format)
+            .unwrap_or_default()
     }
 }
 

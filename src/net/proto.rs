@@ -97,7 +97,7 @@ pub struct Net {
 }
 
 /// A version of lc0.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub struct EngineVersion {
     /// 0.x.x
     #[prost(uint32, optional, tag = "1")]
@@ -122,7 +122,7 @@ pub struct Format {
 }
 
 /// What network the weights make: numbers of the enums in [`schema`].
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub struct NetworkFormat {
     /// [`schema::InputFormat`].
     #[prost(int32, optional, tag = "1")]

@@ -1,4 +1,5 @@
 //! One integration binary: see the modules.
 mod goldens;
+mod network_bytes;
 mod network_refusals;
 mod networks;

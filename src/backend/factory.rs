@@ -39,7 +39,7 @@ const MAXIMUM_DEPTH: usize = 8;
 const MULTIPLEXING_BATCH: usize = 256;
 
 /// What the user asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct BackendConfig {
     /// A name of [`BACKENDS`], or [`AUTO`].
     pub backend: String,
@@ -55,6 +55,21 @@ pub struct BackendConfig {
     pub cache_entries: usize,
     /// Earlier positions that must agree too for a cache hit, 0 … 7.
     pub cache_history_length: usize,
+}
+
+impl BackendConfig {
+    /// What the engine's options ask for.
+    pub fn from_options(options: &crate::options::Options) -> BackendConfig {
+        BackendConfig {
+            backend: options.backend.clone(),
+            options: options.backend_opts.clone(),
+            network: options.weights.clone(),
+            policy_softmax_temperature: options.policy_softmax_temp,
+            history_fill: options.history_fill,
+            cache_entries: options.nncache as usize,
+            cache_history_length: options.cache_history_length as usize,
+        }
+    }
 }
 
 impl Default for BackendConfig {

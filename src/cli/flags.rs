@@ -7,7 +7,12 @@ use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibilit
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Adds the rows that `applies` picks to `command`; `defaults` are what help shows as such.
-pub fn add(command: Command, defaults: &Options, show_hidden: bool, applies: fn(&Spec) -> bool) -> Command {
+pub fn add(
+    command: Command,
+    defaults: &Options,
+    show_hidden: bool,
+    applies: impl Fn(&Spec) -> bool,
+) -> Command {
     let rows = TABLE.iter().filter(|spec| spec.has_flag && applies(spec));
     rows.fold(command, |command, spec| {
         let hide = spec.visibility == Visibility::Hidden && !show_hidden;
@@ -29,7 +34,9 @@ pub fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionEr
         if let Ok(Some(value)) = matches.try_get_one::<String>(spec.field) {
             options.assign(spec, value)?;
         }
-        if spec.kind == Kind::Check && matches!(matches.try_get_one::<bool>(&negation_id(spec)), Ok(Some(true))) {
+        if spec.kind == Kind::Check
+            && matches!(matches.try_get_one::<bool>(&negation_id(spec)), Ok(Some(true)))
+        {
             options.assign(spec, "false")?;
         }
     }
@@ -55,8 +62,12 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
             .default_missing_value("true")
             .value_name("true|false")
             .overrides_with(negation_id(spec)),
-        Kind::Spin { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
-        Kind::Float { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
+        Kind::Spin { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
+        Kind::Float { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
         Kind::Choice(words) => argument.value_name(words.join("|")),
         Kind::Text | Kind::Button => argument.value_name("text"),
     }
@@ -84,5 +95,25 @@ fn help(spec: &Spec, defaults: &Options) -> String {
         Setting::Text(text) if text.is_empty() => {}
         value => facts.push(format!("default: {value}")),
     }
-    format!("{} [{}]", spec.help(), facts.join(", "))
+    wrapped(&format!("{} [{}]", spec.help(), facts.join(", ")))
+}
+
+/// `text` broken into lines for a terminal of 100 columns, less what clap indents.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 88;
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
 }

@@ -1,6 +1,9 @@
 //! One integration binary: see the modules.
 
 mod games;
+mod goldens;
+mod network_bytes;
+mod network_refusals;
 mod networks;
 mod perft;
 mod planes;

@@ -61,7 +61,11 @@ impl Evaluations {
     /// # Panics
     /// If `index` is not below [`Evaluations::len`].
     pub fn get(&self, index: usize) -> (Value, &[f32]) {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        let start = if index == 0 {
+            0
+        } else {
+            self.ends[index - 1] as usize
+        };
         (self.values[index], &self.priors[start..self.ends[index] as usize])
     }
 }

@@ -1,6 +1,13 @@
 //! The positions of a game so far, with repetition counts.
+//!
+//! lc0's networks see on a plane of their own whether a position stood before, so the count has to be
+//! lc0's, not the arbiter's: looked for among positions with the same side to move, back to the last
+//! capture or pawn move; castling does not stop the search, but a lost right makes positions differ.
+//! The first position of a history counts as new whatever came before it.
+//!
+//! The search keeps one history per worker: push on the way down, truncate on the way up.
 
-use super::{Move, Position};
+use super::{Color, Move, Position};
 
 /// A game's positions, oldest first; never empty.
 #[derive(Clone, Debug)]
@@ -8,34 +15,207 @@ pub struct PositionHistory {
     positions: Vec<Position>,
 }
 
+/// How a game ended, by the rules that need no claim in engine play.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GameResult {
+    /// Checkmate, won by this side.
+    Won(Color),
+    /// Stalemate, insufficient material, fifty moves or the third occurrence.
+    Drawn,
+}
+
 impl PositionHistory {
     /// A history of one position.
     pub fn new(start: Position) -> PositionHistory {
-        PositionHistory { positions: vec![start] }
+        PositionHistory {
+            positions: vec![start],
+        }
     }
 
     /// Plays a legal move and counts repetitions.
-    pub fn push(&mut self, _m: Move) {
-        todo!()
+    pub fn push(&mut self, m: Move) {
+        let mut position = self.last().play(m);
+        if let Some((earlier, plies)) = self.earlier_occurrence(&position) {
+            position.set_repetitions(earlier.repetitions().saturating_add(1), plies);
+        }
+        self.positions.push(position);
     }
 
     /// Takes the last move back; the first position stays.
     pub fn pop(&mut self) {
-        todo!()
+        if self.positions.len() > 1 {
+            self.positions.pop();
+        }
     }
 
     /// Keeps the first `len` positions (at least one).
-    pub fn truncate(&mut self, _len: usize) {
-        todo!()
+    pub fn truncate(&mut self, len: usize) {
+        self.positions.truncate(len.max(1));
     }
 
     /// The current position.
     pub fn last(&self) -> &Position {
-        todo!()
+        // The constructor puts one in and nothing takes the last one out.
+        self.positions.last().expect("a history is never empty")
     }
 
     /// Oldest first.
     pub fn positions(&self) -> &[Position] {
         &self.positions
+    }
+
+    /// Whether a position since the last capture or pawn move has stood twice.
+    pub fn has_repetition_since_zeroing(&self) -> bool {
+        for position in self.positions.iter().rev() {
+            if position.repetitions() > 0 {
+                return true;
+            }
+            if position.rule50_ply() == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The game's result if the last position ends it, by lc0's rules: mate and stalemate first, then
+    /// insufficient material, 100 plies without capture or pawn move, third occurrence.
+    pub fn result(&self) -> Option<GameResult> {
+        let position = self.last();
+        if position.legal_moves().is_empty() {
+            return Some(if position.is_check() {
+                GameResult::Won(!position.side_to_move())
+            } else {
+                GameResult::Drawn
+            });
+        }
+        let drawn = position.has_insufficient_material()
+            || position.rule50_ply() >= 100
+            || position.repetitions() >= 2;
+        drawn.then_some(GameResult::Drawn)
+    }
+
+    /// The latest equal position before `next` (which is not in the history yet), and how many plies ago
+    /// it stood. No position with another side to move is looked at, nor any before a zeroing move.
+    fn earlier_occurrence(&self, next: &Position) -> Option<(&Position, u16)> {
+        // Two moves each, the shortest way back to the same position.
+        const SHORTEST_CYCLE: u16 = 4;
+        if next.rule50_ply() < SHORTEST_CYCLE {
+            return None;
+        }
+        let mut plies = SHORTEST_CYCLE;
+        let candidates = self
+            .positions
+            .iter()
+            .rev()
+            .skip(usize::from(SHORTEST_CYCLE) - 1)
+            .step_by(2);
+        for earlier in candidates {
+            if next.repeats(earlier) {
+                return Some((earlier, plies));
+            }
+            // Two plies before this one the counter was zeroed in between: nothing older can be equal.
+            if earlier.rule50_ply() < 2 {
+                return None;
+            }
+            plies = plies.saturating_add(2);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::uci_move;
+
+    fn play(fen: &str, moves: &str) -> PositionHistory {
+        let mut history = PositionHistory::new(Position::from_fen(fen).expect("test FEN"));
+        for text in moves.split_whitespace() {
+            let m = uci_move::parse(history.last(), text).expect("test move");
+            history.push(m);
+        }
+        history
+    }
+
+    fn repetitions(history: &PositionHistory) -> Vec<(u8, u16)> {
+        history
+            .positions()
+            .iter()
+            .map(|p| (p.repetitions(), p.plies_since_repetition()))
+            .collect()
+    }
+
+    const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+    #[test]
+    fn knights_out_and_back_repeat_the_start() {
+        let history = play(START, "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8");
+        let expected = [
+            (0, 0),
+            (0, 0),
+            (0, 0),
+            (0, 0),
+            (1, 4),
+            (1, 4),
+            (1, 4),
+            (1, 4),
+            (2, 4),
+        ];
+        assert_eq!(repetitions(&history), expected);
+        assert_eq!(history.result(), Some(GameResult::Drawn));
+        assert!(history.has_repetition_since_zeroing());
+    }
+
+    #[test]
+    fn a_lost_castling_right_makes_positions_differ() {
+        let history = play(
+            "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
+            "a1b1 a8b8 b1a1 b8a8 a1b1 a8b8 b1a1 b8a8",
+        );
+        assert_eq!(repetitions(&history)[4], (0, 0));
+        assert_eq!(repetitions(&history)[8], (1, 4));
+    }
+
+    #[test]
+    fn a_remembered_en_passant_square_makes_positions_differ() {
+        let fen = "4k3/8/8/8/3pP3/8/8/4K3 b - e3 0 1";
+        let history = play(fen, "e8d8 e1d1 d8e8 d1e1 e8d8 e1d1 d8e8 d1e1");
+        assert_eq!(repetitions(&history)[4], (0, 0));
+        assert_eq!(repetitions(&history)[5], (1, 4));
+        assert_eq!(repetitions(&history)[8], (1, 4));
+    }
+
+    #[test]
+    fn a_pawn_move_ends_the_search_for_repetitions() {
+        let history = play(START, "g1f3 g8f6 f3g1 f6g8 a2a3 a7a6 g1f3 g8f6 f3g1 f6g8");
+        assert!(!history.positions()[5..10].iter().any(|p| p.repetitions() > 0));
+        assert_eq!(repetitions(&history)[10], (1, 4));
+    }
+
+    #[test]
+    fn popping_and_truncating_never_empty_a_history() {
+        let mut history = play(START, "e2e4 e7e5");
+        history.pop();
+        assert_eq!(history.positions().len(), 2);
+        history.truncate(0);
+        history.pop();
+        assert_eq!(history.last().to_fen(), START);
+    }
+
+    #[test]
+    fn results_are_named_from_the_winner() {
+        assert_eq!(
+            play(START, "f2f3 e7e5 g2g4 d8h4").result(),
+            Some(GameResult::Won(Color::Black))
+        );
+        assert_eq!(
+            play("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "").result(),
+            Some(GameResult::Drawn)
+        );
+        assert_eq!(
+            play("7k/8/5K2/8/8/8/8/7R b - - 99 80", "h8g8").result(),
+            Some(GameResult::Drawn)
+        );
+        assert_eq!(play(START, "e2e4").result(), None);
     }
 }

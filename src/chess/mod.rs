@@ -3,12 +3,35 @@
 //! Conventions, stated once here: squares are a1 = 0 … h8 = 63; a [`PackedMove`] is in absolute
 //! squares (never flipped to the side to move); castling is "king takes own rook" (e1h1), for
 //! standard chess too; evaluations are always from the side to move's view.
+//!
+//! shakmaty knows the rules and generates the moves. What it does not know is what lc0's networks were
+//! trained with, and that is what stands here: which en passant squares are remembered ([`position`]),
+//! what counts as a repetition ([`history`]), and how forgiving a FEN reader has to be ([`fen`]).
+//! [`packed_move`] is the tree's two-byte move, [`uci_move`] the protocol's text.
+//!
+//! Nothing here knows of networks, planes or search. The hot path is [`PositionHistory::push`] (one call
+//! per ply of every descent) and [`Position::legal_moves`] (once per leaf).
 
+pub mod fen;
 pub mod history;
 pub mod packed_move;
 pub mod position;
+pub mod uci_move;
 
-pub use history::PositionHistory;
+pub use fen::FenError;
+pub use history::{GameResult, PositionHistory};
 pub use packed_move::PackedMove;
-pub use position::{FenError, Position};
+pub use position::Position;
 pub use shakmaty::{Color, Move, MoveList, Role, Square};
+pub use uci_move::UciMoveError;
+
+/// The beginning of a text that was refused, fit for a one-line message: at most 60 characters, control
+/// characters escaped. Input of any length may end up in an error; the error must stay readable.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LIMIT: usize = 60;
+    let mut short: String = text.chars().take(LIMIT).flat_map(char::escape_debug).collect();
+    if text.chars().nth(LIMIT).is_some() {
+        short.push('…');
+    }
+    short
+}

@@ -1,21 +1,91 @@
 //! A move in two bytes, as the tree's edges store it.
+//!
+//! The tree holds tens of millions of these, and each descent unpacks one per ply; unpacking looks at two
+//! squares of the board and generates no moves. It trusts the caller: a packed move only means something
+//! in the position that it was packed in.
 
-use super::{Move, Position};
+use super::{Move, Position, Role, Square};
+use shakmaty::Position as _;
 
 /// A move packed into 16 bits: from (6 bits), to (6), promotion role (0 none, 1 knight, 2 bishop,
 /// 3 rook, 4 queen). Absolute squares; castling is king takes own rook. Needs its position to mean anything.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PackedMove(u16);
 
+const TO_SHIFT: u32 = 6;
+const PROMOTION_SHIFT: u32 = 12;
+const SQUARE_MASK: u16 = 63;
+
 impl PackedMove {
     /// Packs a legal move.
-    pub fn new(_m: Move) -> PackedMove {
-        todo!()
+    pub fn new(m: Move) -> PackedMove {
+        let to = m.to();
+        // Only crazyhouse drops come from nowhere.
+        let from = m.from().unwrap_or(to);
+        PackedMove::from_squares(from, to, m.promotion())
+    }
+
+    /// Packs a move given by its squares (castling: the king's and the rook's).
+    pub fn from_squares(from: Square, to: Square, promotion: Option<Role>) -> PackedMove {
+        let promotion = match promotion {
+            Some(Role::Knight) => 1,
+            Some(Role::Bishop) => 2,
+            Some(Role::Rook) => 3,
+            Some(Role::Queen) => 4,
+            Some(Role::Pawn | Role::King) | None => 0,
+        };
+        PackedMove((from as u16) | (to as u16) << TO_SHIFT | promotion << PROMOTION_SHIFT)
+    }
+
+    /// The square moved from.
+    #[inline]
+    pub fn from(self) -> Square {
+        square(self.0)
+    }
+
+    /// The square moved to; for castling, the own rook's square.
+    #[inline]
+    pub fn to(self) -> Square {
+        square(self.0 >> TO_SHIFT)
+    }
+
+    /// What a pawn becomes.
+    #[inline]
+    pub fn promotion(self) -> Option<Role> {
+        match self.0 >> PROMOTION_SHIFT {
+            1 => Some(Role::Knight),
+            2 => Some(Role::Bishop),
+            3 => Some(Role::Rook),
+            4 => Some(Role::Queen),
+            _ => None,
+        }
     }
 
     /// The legal move in `position` that this stands for. `position` must be the one it came from.
-    pub fn unpack(self, _position: &Position) -> Move {
-        todo!()
+    pub fn unpack(self, position: &Position) -> Move {
+        let board = position.board().board();
+        let (from, to) = (self.from(), self.to());
+        let role = board.role_at(from);
+        debug_assert!(
+            role.is_some(),
+            "{self:?} does not belong to {}",
+            position.to_fen()
+        );
+        let role = role.unwrap_or(Role::Pawn);
+        let capture = board.role_at(to);
+        if role == Role::King && position.board().us().contains(to) {
+            Move::Castle { king: from, rook: to }
+        } else if role == Role::Pawn && capture.is_none() && from.file() != to.file() {
+            Move::EnPassant { from, to }
+        } else {
+            Move::Normal {
+                role,
+                from,
+                capture,
+                to,
+                promotion: self.promotion(),
+            }
+        }
     }
 
     /// The raw bits; never zero for a legal move (from and to differ).
@@ -27,4 +97,10 @@ impl PackedMove {
     pub fn from_bits(bits: u16) -> PackedMove {
         PackedMove(bits)
     }
+}
+
+/// The square in the low six bits.
+#[inline]
+fn square(bits: u16) -> Square {
+    Square::ALL[usize::from(bits & SQUARE_MASK)]
 }

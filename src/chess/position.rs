@@ -1,11 +1,21 @@
 //! One position of a game: shakmaty's board plus what lc0 keeps beside it.
+//!
+//! shakmaty's `Chess` is the rules. Beside it stand the counters and the en passant square as lc0's
+//! input planes and repetition test see them. The en passant square differs from shakmaty's: after a
+//! played double push it is set only if an enemy pawn attacks the skipped square (legal or not), while
+//! one from a FEN is kept as given. So `position fen … e3` and `position startpos moves e2e4` differ,
+//! in lc0 too.
+//!
+//! The Zobrist key covers pieces, side to move, castling rights and that en passant square: two
+//! positions with the same key (and pieces) are what lc0 calls a repetition. It is kept up
+//! incrementally by [`Position::play`], the hot path.
+//!
+//! A position alone knows nothing of earlier ones; [`super::PositionHistory`] fills in the repetition
+//! counters.
 
-use super::{Color, Move, MoveList, Square};
-use shakmaty::Chess;
-
-/// Why a FEN was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FenError {}
+use super::{Color, FenError, Move, MoveList, Square, fen};
+use shakmaty::zobrist::{Zobrist64, ZobristValue};
+use shakmaty::{Bitboard, Castles, CastlingSide, Chess, EnPassantMode, Position as _, Role};
 
 /// A position with its counters. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,32 +31,100 @@ pub struct Position {
     plies_since_repetition: u16,
     /// Zobrist key of pieces, side, castling rights and en passant as repetition sees them.
     key: u64,
+    /// More pieces than a game can have (only a FEN can bring that): a move list might overflow.
+    excess_material: bool,
 }
 
 impl Position {
     /// The usual start.
     pub fn startpos() -> Position {
-        todo!()
+        let board = Chess::new();
+        let key = key_from_scratch(&board, None);
+        Position {
+            board,
+            en_passant: None,
+            rule50_ply: 0,
+            game_ply: 0,
+            repetitions: 0,
+            plies_since_repetition: 0,
+            key,
+            excess_material: false,
+        }
     }
 
-    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling).
-    pub fn from_fen(_fen: &str) -> Result<Position, FenError> {
-        todo!()
+    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling). [`super::fen`] says what is
+    /// forgiven.
+    ///
+    /// # Errors
+    /// A [`FenError`] with the offending text where there is no playable position in it.
+    pub fn from_fen(fen: &str) -> Result<Position, FenError> {
+        let fen::ParsedFen {
+            board,
+            en_passant,
+            rule50_ply,
+            game_ply,
+            excess_material,
+        } = fen::parse(fen)?;
+        let key = key_from_scratch(&board, en_passant);
+        Ok(Position {
+            board,
+            en_passant,
+            rule50_ply,
+            game_ply,
+            repetitions: 0,
+            plies_since_repetition: 0,
+            key,
+            excess_material,
+        })
     }
 
     /// The FEN, with Shredder castling letters where X-FEN would be ambiguous.
     pub fn to_fen(&self) -> String {
-        todo!()
+        fen::write(self)
     }
 
     /// The position after a legal move. Repetition counters are zero: only a history knows them.
-    pub fn play(&self, _m: Move) -> Position {
-        todo!()
+    pub fn play(&self, m: Move) -> Position {
+        let mut board = self.board.clone();
+        board.play_unchecked(m);
+        let en_passant = board.ep_square(EnPassantMode::PseudoLegal);
+        let mut key = Zobrist64(self.key);
+        key ^= Zobrist64::zobrist_for_white_turn();
+        toggle_en_passant(&mut key, self.en_passant);
+        toggle_en_passant(&mut key, en_passant);
+        toggle_pieces(&mut key, m, self.board.turn());
+        let (before, after) = (self.board.castles(), board.castles());
+        if before.castling_rights() != after.castling_rights() {
+            toggle_castling(&mut key, before);
+            toggle_castling(&mut key, after);
+        }
+        Position {
+            board,
+            en_passant,
+            rule50_ply: if m.is_zeroing() {
+                0
+            } else {
+                self.rule50_ply.saturating_add(1)
+            },
+            game_ply: self.game_ply.saturating_add(1),
+            repetitions: 0,
+            plies_since_repetition: 0,
+            key: key.0,
+            excess_material: self.excess_material,
+        }
     }
 
-    /// All legal moves.
+    /// All legal moves. (A position with far more material than a game allows can have more than the 256
+    /// that a list holds; then it is cut off.) None where the king is taken, which only a FEN with the
+    /// wrong side in check leads to.
     pub fn legal_moves(&self) -> MoveList {
-        todo!()
+        if self.is_king_taken() {
+            return MoveList::new();
+        }
+        if self.excess_material && self.mobility_bound() > MoveList::new().capacity() {
+            return self.legal_moves_one_by_one();
+        }
+        self.board.legal_moves()
     }
 
     /// shakmaty's view of the position.
@@ -56,7 +134,7 @@ impl Position {
 
     /// Whose turn it is.
     pub fn side_to_move(&self) -> Color {
-        todo!()
+        self.board.turn()
     }
 
     /// See the field.
@@ -89,13 +167,271 @@ impl Position {
         self.key
     }
 
-    /// Whether the side to move is in check.
+    /// Whether the side to move is in check. A taken king counts as in check, so that a position
+    /// without it is a lost one.
     pub fn is_check(&self) -> bool {
-        todo!()
+        self.is_king_taken() || self.board.is_check()
     }
 
-    /// Whether neither side can ever mate with what is left.
+    /// Whether neither side can ever mate with what is left: bare kings, one minor piece, or bishops
+    /// (any number, either side's) all on squares of one color. As lc0 has it: two knights, or knight
+    /// against bishop, still play on.
     pub fn has_insufficient_material(&self) -> bool {
-        todo!()
+        let board = self.board.board();
+        if (board.pawns() | board.rooks_and_queens()).any() {
+            return false;
+        }
+        if board.occupied().count() < 4 {
+            return true;
+        }
+        let bishops = board.bishops();
+        board.knights().is_empty()
+            && ((bishops & Bitboard::LIGHT_SQUARES).is_empty()
+                || (bishops & Bitboard::DARK_SQUARES).is_empty())
+    }
+
+    /// Whether this is the same position as `other` for counting repetitions: pieces, side to move,
+    /// castling rights and en passant square, as the key covers them.
+    pub(super) fn repeats(&self, other: &Position) -> bool {
+        self.key == other.key
+            && self.board.board() == other.board.board()
+            && self.board.turn() == other.board.turn()
+            && self.en_passant == other.en_passant
+            && self.board.castles().castling_rights() == other.board.castles().castling_rights()
+    }
+
+    /// For the history, which alone knows these.
+    pub(super) fn set_repetitions(&mut self, repetitions: u8, plies_since_repetition: u16) {
+        self.repetitions = repetitions;
+        self.plies_since_repetition = plies_since_repetition;
+    }
+
+    /// Whether the side to move has no king.
+    #[inline]
+    fn is_king_taken(&self) -> bool {
+        self.board.our(Role::King).is_empty()
+    }
+
+    /// Never fewer than the moves shakmaty's generator puts into its list before it drops illegal ones.
+    fn mobility_bound(&self) -> usize {
+        let board = self.board.board();
+        let us = self.board.us();
+        // 3 targets of 4 promotions each; 2 castling moves.
+        let pawns = 12 * (us & board.pawns()).count() + 2;
+        let pieces = us & !board.pawns();
+        pawns
+            + pieces
+                .into_iter()
+                .map(|square| (board.attacks_from(square) & !us).count())
+                .sum::<usize>()
+    }
+
+    /// The slow way around a full list: every target square of every kind of piece by itself.
+    fn legal_moves_one_by_one(&self) -> MoveList {
+        let mut moves = MoveList::new();
+        let castling = CastlingSide::ALL.into_iter().flat_map(|side| {
+            if self.board.is_check() {
+                MoveList::new()
+            } else {
+                self.board.castling_moves(side)
+            }
+        });
+        let others = Role::ALL
+            .into_iter()
+            .flat_map(|role| Square::ALL.into_iter().map(move |to| (role, to)))
+            .flat_map(|(role, to)| self.board.san_candidates(role, to));
+        for m in castling.chain(others) {
+            if moves.try_push(m).is_err() {
+                break;
+            }
+        }
+        moves
+    }
+}
+
+/// The key computed from nothing; [`Position::play`] keeps it up from there.
+fn key_from_scratch(chess: &Chess, en_passant: Option<Square>) -> u64 {
+    let mut key = Zobrist64::default();
+    for (square, piece) in chess.board().iter() {
+        key ^= Zobrist64::zobrist_for_piece(square, piece);
+    }
+    if chess.turn().is_white() {
+        key ^= Zobrist64::zobrist_for_white_turn();
+    }
+    toggle_castling(&mut key, chess.castles());
+    toggle_en_passant(&mut key, en_passant);
+    key.0
+}
+
+fn toggle_en_passant(key: &mut Zobrist64, square: Option<Square>) {
+    if let Some(square) = square {
+        *key ^= Zobrist64::zobrist_for_en_passant_file(square.file());
+    }
+}
+
+fn toggle_castling(key: &mut Zobrist64, castles: &Castles) {
+    for color in Color::ALL {
+        for side in CastlingSide::ALL {
+            if castles.has(color, side) {
+                *key ^= Zobrist64::zobrist_for_castling_right(color, side);
+            }
+        }
+    }
+}
+
+/// Takes the pieces that `m` lifts out of the key and puts in those that it sets down.
+fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
+    let mut toggle = |square, role: Role, color| *key ^= Zobrist64::zobrist_for_piece(square, role.of(color));
+    match m {
+        Move::Normal {
+            role,
+            from,
+            capture,
+            to,
+            promotion,
+        } => {
+            toggle(from, role, color);
+            toggle(to, promotion.unwrap_or(role), color);
+            if let Some(captured) = capture {
+                toggle(to, captured, !color);
+            }
+        }
+        Move::EnPassant { from, to } => {
+            toggle(from, Role::Pawn, color);
+            toggle(to, Role::Pawn, color);
+            toggle(Square::from_coords(to.file(), from.rank()), Role::Pawn, !color);
+        }
+        Move::Castle { king, rook } => {
+            let side = CastlingSide::from_king_side(king < rook);
+            toggle(king, Role::King, color);
+            toggle(rook, Role::Rook, color);
+            toggle(
+                Square::from_coords(side.king_to_file(), king.rank()),
+                Role::King,
+                color,
+            );
+            toggle(
+                Square::from_coords(side.rook_to_file(), king.rank()),
+                Role::Rook,
+                color,
+            );
+        }
+        // Crazyhouse only; standard chess never makes one.
+        Move::Put { role, to } => toggle(to, role, color),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::uci_move;
+
+    fn after(fen: &str, moves: &[&str]) -> Position {
+        let start = Position::from_fen(fen).expect("test FEN");
+        moves.iter().fold(start, |position, text| {
+            position.play(uci_move::parse(&position, text).expect("test move"))
+        })
+    }
+
+    const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+    #[test]
+    fn en_passant_square_is_kept_from_fen_but_not_after_a_lone_push() {
+        assert_eq!(after(START, &["e2e4"]).en_passant(), None);
+        let given = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1";
+        assert_eq!(after(given, &[]).en_passant(), Some(Square::E3));
+        assert_eq!(
+            after(START, &["e2e4", "a7a6", "e4e5", "d7d5"]).en_passant(),
+            Some(Square::D6)
+        );
+    }
+
+    #[test]
+    fn en_passant_square_is_kept_where_the_capture_is_illegal() {
+        // Taking would open the fifth rank to the rook; lc0's test is pseudo-legal.
+        let pinned = after("8/3p4/8/r3P2K/8/8/8/4k3 b - - 0 1", &["d7d5"]);
+        assert_eq!(pinned.en_passant(), Some(Square::D6));
+        assert!(pinned.legal_moves().iter().all(|m| !m.is_en_passant()));
+    }
+
+    #[test]
+    fn a_king_left_in_check_can_be_taken_and_is_then_mated() {
+        let takeable = "4k2r/8/8/8/8/8/4R3/4K3 w k - 0 1";
+        let taken = after(takeable, &["e2e8"]);
+        assert!(taken.is_check());
+        assert!(taken.legal_moves().is_empty());
+        // Not taken: the game goes on as usual.
+        assert!(
+            after(takeable, &["e1d1"])
+                .legal_moves()
+                .iter()
+                .all(|m| !m.is_castle())
+        );
+    }
+
+    #[test]
+    fn game_ply_counts_both_sides_moves_before_the_fen() {
+        assert_eq!(Position::startpos().game_ply(), 0);
+        let black_to_move = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 3 10";
+        let position = after(black_to_move, &[]);
+        assert_eq!((position.game_ply(), position.rule50_ply()), (19, 3));
+        assert_eq!(position.to_fen(), black_to_move);
+        assert_eq!(after(black_to_move, &["e8g8", "e1c1"]).game_ply(), 21);
+    }
+
+    #[test]
+    fn insufficient_material_is_what_lc0_calls_so() {
+        for (board, expected) in [
+            ("4k3/8/8/8/8/8/8/4K3", true),
+            ("4k3/8/8/8/8/8/8/3NK3", true),
+            ("4k3/8/8/8/8/8/8/3BK3", true),
+            ("2b1k3/8/8/8/8/8/8/4KB2", true),
+            ("2b1k3/8/8/8/8/8/8/3BK3", true),
+            ("2b1k3/8/8/8/8/8/8/2B1K3", false),
+            ("4k3/8/8/8/8/8/8/2NNK3", false),
+            ("3nk3/8/8/8/8/8/8/3NK3", false),
+            ("4k3/8/8/8/8/8/P7/4K3", false),
+            ("4k3/8/8/8/8/8/8/R3K3", false),
+            ("4k3/8/8/8/8/8/8/Q3K3", false),
+        ] {
+            let position = after(&format!("{board} w - - 0 1"), &[]);
+            assert_eq!(position.has_insufficient_material(), expected, "{board}");
+        }
+    }
+
+    #[test]
+    fn more_moves_than_a_list_holds_are_cut_off() {
+        // 279 moves, counted by python-chess.
+        let ring = "QQQQQQQk/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
+        let moves = after(ring, &[]).legal_moves();
+        assert_eq!(moves.len(), 256);
+        for &m in &moves {
+            assert!(after(ring, &[]).play(m).legal_moves().len() <= 256);
+        }
+    }
+
+    #[test]
+    fn one_by_one_generation_agrees_with_the_fast_one() {
+        for fen in [
+            START,
+            "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+            "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3",
+            "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1",
+            "rnb1kbnr/pppp1ppp/8/4p3/5PPq/8/PPPPP2P/RNBQKBNR w KQkq - 1 3",
+            "1n1b3k/P1P2PPp/8/8/8/8/p1p3pp/2K1N1R1 w - - 0 1",
+        ] {
+            let position = after(fen, &[]);
+            let sorted = |moves: MoveList| {
+                let mut texts: Vec<String> = moves.iter().map(|&m| uci_move::text(m, true)).collect();
+                texts.sort();
+                texts
+            };
+            assert_eq!(
+                sorted(position.legal_moves()),
+                sorted(position.legal_moves_one_by_one()),
+                "{fen}"
+            );
+            assert!(position.mobility_bound() >= position.legal_moves().len(), "{fen}");
+        }
     }
 }

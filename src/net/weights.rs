@@ -1,6 +1,14 @@
 //! A network's weights as fp32, in lc0's layouts, every size checked against the architecture.
 
-use super::architecture::{Activation, Architecture};
+use super::architecture::{Activation, Architecture, BodyKind};
+
+/// Added to the variance in a policy head's encoders, whatever the body's encoders use. (lc0's ONNX path uses
+/// the body's epsilon here, its own CPU backend this one; they differ for a PE_DENSE network with policy
+/// encoders, and we follow the CPU backend, which made our golden figures.)
+pub const POLICY_LAYER_NORM_EPSILON: f32 = 1e-6;
+
+/// Added to the variance in smolgen's two LayerNorms and in the two of a PE_DENSE embedding.
+pub const EMBEDDING_LAYER_NORM_EPSILON: f32 = 1e-3;
 
 /// A dense layer: `y = x W^T + b`.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +140,10 @@ pub enum PolicyHead {
     /// 1x1 convolution, then dense to 1858.
     Classical { convolution: Convolution, dense: Dense },
     /// 3x3 convolution, then 3x3 to 73 used planes (of 80), mapped to 1858.
-    Convolution { convolution: Convolution, output: Convolution },
+    Convolution {
+        convolution: Convolution,
+        output: Convolution,
+    },
     /// Query x key over squares, with promotion offsets.
     Attention {
         embedding: Dense,
@@ -178,4 +189,16 @@ pub struct Network {
     pub moves_left: Option<ScalarHead>,
     /// Epsilon of the body's encoder LayerNorms: 1e-6, or 1e-3 with PE_DENSE.
     pub layer_norm_epsilon: f32,
+}
+
+impl Network {
+    /// The factor on every branch of the body before it joins the residual stream:
+    /// `y = LN(alpha * branch + x)` with `alpha = (2 * encoders)^(-1/4)`, in the encoders as in a PE_DENSE
+    /// embedding's feed-forward. Policy encoders have 1. Meaningless (1) for a residual tower.
+    pub fn residual_alpha(&self) -> f32 {
+        match self.architecture.body {
+            BodyKind::Attention { encoders, .. } => (2.0 * encoders as f64).powf(-0.25) as f32,
+            BodyKind::Convolution { .. } => 1.0,
+        }
+    }
 }

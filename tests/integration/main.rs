@@ -1,1 +1,3 @@
 //! One integration binary: see the modules.
+mod goldens;
+mod networks;

@@ -1,0 +1,336 @@
+//! Reading and writing FEN, as forgiving as lc0 where forgiving is safe.
+//!
+//! Accepted beyond the strict format: missing fields (white to move, no castling, no en passant square,
+//! counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can
+//! reach, rule-50 counters above 100, castling letters of rights that the board rules out and well-formed
+//! en passant squares that no double push explains (both are dropped). Castling letters are X-FEN
+//! (`KQkq`, outermost rook) or Shredder-FEN (files), mixed at will.
+//!
+//! Even the side that just moved may stand in check, as lc0 allows: then its king can be taken, and
+//! [`Position`] calls that lost.
+//!
+//! Refused: whatever leaves no position to play: a board that is not 8 by 8, not exactly one king a
+//! side, pawns on the first or last rank, both sides in check; and text that is not what its field
+//! holds, since then the sender and we do not mean the same position.
+//!
+//! An en passant square is kept even where no pawn can take, as lc0 keeps it from a FEN (and unlike
+//! after a played move, see [`super::position`]): the input planes of some formats show it.
+
+use super::{Color, Move, Position, Square, excerpt};
+use shakmaty::fen::{Fen, LossyFenError};
+use shakmaty::{
+    Bitboard, Board, CastlingMode, Chess, EnPassantMode, File, FromSetup, Position as _, PositionError,
+    PositionErrorKinds, Role, Setup,
+};
+use std::num::NonZeroU32;
+
+/// Why a FEN was refused. The texts carried are excerpts, short whatever the input's length.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FenError {
+    /// Nothing but spaces.
+    #[error("empty FEN: expected piece placement, side to move, castling, en passant and two counters")]
+    Empty,
+    /// The first field is not a board.
+    #[error("bad FEN board \"{0}\": expected 8 ranks of 8 squares made of PNBRQKpnbrqk and 1-8")]
+    Board(String),
+    /// The second field.
+    #[error("bad FEN side to move \"{0}\": expected w or b")]
+    SideToMove(String),
+    /// The third field.
+    #[error("bad FEN castling rights \"{0}\": expected -, letters of KQkq, or rook files (A-H, a-h)")]
+    Castling(String),
+    /// The fourth field.
+    #[error("bad FEN en passant square \"{0}\": expected - or a square such as e3")]
+    EnPassant(String),
+    /// The fifth field.
+    #[error("bad FEN rule-50 counter \"{0}\": expected plies since the last capture or pawn move")]
+    Rule50(String),
+    /// The sixth field.
+    #[error("bad FEN move number \"{0}\": expected a number, 1 or more")]
+    MoveNumber(String),
+    /// More than six fields.
+    #[error("unexpected \"{0}\" after the FEN's six fields")]
+    Trailing(String),
+    /// Not one king each.
+    #[error("{white} white and {black} black kings in FEN \"{fen}\": expected one each")]
+    Kings {
+        /// White kings found.
+        white: usize,
+        /// Black kings found.
+        black: usize,
+        /// The FEN.
+        fen: String,
+    },
+    /// A pawn where none can stand.
+    #[error("pawn on the first or last rank in FEN \"{0}\"")]
+    PawnOnBackRank(String),
+    /// Either king could be taken.
+    #[error("both sides are in check in FEN \"{0}\"")]
+    BothInCheck(String),
+}
+
+/// A FEN's content before lc0's bookkeeping is added.
+pub(super) struct ParsedFen {
+    /// The rules' view.
+    pub(super) board: Chess,
+    /// The en passant square, kept even if no pawn can take.
+    pub(super) en_passant: Option<Square>,
+    /// Counters as read: plies since zeroing, and plies since the start of the game.
+    pub(super) rule50_ply: u16,
+    /// See above.
+    pub(super) game_ply: u32,
+    /// Whether the board holds more than promotions can explain.
+    pub(super) excess_material: bool,
+}
+
+/// Reads a FEN; see the module for what is accepted.
+pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
+    let mut fields = fen.split_ascii_whitespace();
+    let board_text = fields.next().ok_or(FenError::Empty)?;
+    let board = Board::from_ascii_board_fen(board_text.as_bytes())
+        .map_err(|_| FenError::Board(excerpt(board_text)))?;
+    let turn = match fields.next() {
+        None | Some("w" | "W") => Color::White,
+        Some("b" | "B") => Color::Black,
+        Some(other) => return Err(FenError::SideToMove(excerpt(other))),
+    };
+    let castling_rights = match fields.next() {
+        None | Some("-") => Bitboard::EMPTY,
+        Some(text) => castling_rooks(&board, text)?,
+    };
+    let ep_square = match fields.next() {
+        None | Some("-") => None,
+        Some(text) => Some(
+            text.parse::<Square>()
+                .map_err(|_| FenError::EnPassant(excerpt(text)))?,
+        ),
+    };
+    let halfmoves = counter(fields.next(), 0, FenError::Rule50)?;
+    let fullmoves =
+        NonZeroU32::new(counter(fields.next(), 1, FenError::MoveNumber)?).unwrap_or(NonZeroU32::MIN);
+    if let Some(text) = fields.next() {
+        return Err(FenError::Trailing(excerpt(text)));
+    }
+
+    let rule50_ply = u16::try_from(halfmoves).unwrap_or(u16::MAX);
+    let moves_before = fullmoves.get() - 1;
+    let game_ply = moves_before
+        .saturating_mul(2)
+        .saturating_add(u32::from(turn.is_black()));
+    let setup = Setup {
+        board,
+        turn,
+        castling_rights,
+        ep_square,
+        halfmoves: u32::from(rule50_ply),
+        fullmoves,
+        ..Setup::empty()
+    };
+    let (board, excess_material) = lenient_board(setup).map_err(|error| unplayable(&error, fen))?;
+    let en_passant = board.ep_square(EnPassantMode::Always);
+    Ok(ParsedFen {
+        board,
+        en_passant,
+        rule50_ply,
+        game_ply,
+        excess_material,
+    })
+}
+
+/// The rules' view of `setup`, and whether it has too much material.
+fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
+    let mut excess_material = false;
+    let mut build = |setup| {
+        Chess::from_setup(setup, CastlingMode::Chess960)
+            .or_else(|error| {
+                excess_material = error.kinds().contains(PositionErrorKinds::TOO_MUCH_MATERIAL);
+                error.ignore_too_much_material()
+            })
+            .or_else(PositionError::ignore_impossible_check)
+            .or_else(PositionError::ignore_invalid_castling_rights)
+            .or_else(PositionError::ignore_invalid_ep_square)
+    };
+    let board = match build(setup.clone()) {
+        Err(error) if error.kinds() == PositionErrorKinds::OPPOSITE_CHECK => {
+            // shakmaty has no door for this one, but the same board with the checked side to move is an
+            // ordinary check. A "promotion" of its king to a king, on the spot, then passes the turn: it
+            // moves nothing and costs no castling right. (An en passant square is lost on the way.)
+            let checked = !setup.turn;
+            let king = setup.board.king_of(checked);
+            let mut board = build(setup.into_swapped_turn())?;
+            if let Some(square) = king {
+                board.play_unchecked(Move::Normal {
+                    role: Role::Pawn,
+                    from: square,
+                    capture: None,
+                    to: square,
+                    promotion: Some(Role::King),
+                });
+            }
+            board
+        }
+        other => other?,
+    };
+    Ok((board, excess_material))
+}
+
+/// Writes a FEN, with the en passant square that the position keeps, not the board's own.
+pub(super) fn write(position: &Position) -> String {
+    let mut setup = position.board().to_setup(EnPassantMode::Always);
+    setup.ep_square = position.en_passant();
+    setup.halfmoves = u32::from(position.rule50_ply());
+    setup.fullmoves = NonZeroU32::MIN.saturating_add(position.game_ply() / 2);
+    Fen::try_from_setup(setup)
+        .unwrap_or_else(LossyFenError::ignore)
+        .to_string()
+}
+
+/// The rooks that a castling field names. Letters that name none are dropped.
+fn castling_rooks(board: &Board, text: &str) -> Result<Bitboard, FenError> {
+    let mut rooks = Bitboard::EMPTY;
+    for letter in text.chars() {
+        let color = Color::from_white(letter.is_ascii_uppercase());
+        let rank = board.by_color(color) & color.backrank();
+        let candidates = rank & (board.rooks() | board.kings());
+        let rook = match letter.to_ascii_lowercase() {
+            'k' => candidates.last(),
+            'q' => candidates.first(),
+            file => {
+                let file = File::from_char(file).ok_or_else(|| FenError::Castling(excerpt(text)))?;
+                Some(Square::from_coords(file, color.backrank()))
+            }
+        };
+        rooks |= Bitboard::from_iter(rook) & rank & board.rooks();
+    }
+    Ok(rooks)
+}
+
+/// A counter's field; `-` and nothing are the default.
+fn counter(text: Option<&str>, default: u32, error: fn(String) -> FenError) -> Result<u32, FenError> {
+    match text {
+        None | Some("-") => Ok(default),
+        Some(text) => text.parse().map_err(|_| error(excerpt(text))),
+    }
+}
+
+/// The first reason why a board cannot be played on.
+fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
+    let kinds = error.kinds();
+    let fen_excerpt = excerpt(fen.trim());
+    if kinds.contains(PositionErrorKinds::PAWNS_ON_BACKRANK) {
+        FenError::PawnOnBackRank(fen_excerpt)
+    } else if kinds.contains(PositionErrorKinds::OPPOSITE_CHECK) {
+        FenError::BothInCheck(fen_excerpt)
+    } else {
+        let board_text = fen.split_ascii_whitespace().next().unwrap_or_default();
+        let count = |king| board_text.chars().filter(|&letter| letter == king).count();
+        FenError::Kings {
+            white: count('K'),
+            black: count('k'),
+            fen: fen_excerpt,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
+
+    fn reread(fen: &str) -> String {
+        Position::from_fen(fen)
+            .unwrap_or_else(|error| panic!("{fen}: {error}"))
+            .to_fen()
+    }
+
+    #[test]
+    fn missing_fields_have_defaults() {
+        let whole = format!("{START} w - - 0 1");
+        for tail in ["", " w", " w -", " w - -", " w - - 0", "  w  -  - - -  "] {
+            assert_eq!(reread(&format!("{START}{tail}")), whole);
+        }
+        assert_eq!(
+            reread(&format!("{START} w KQkq - 0 0")),
+            format!("{START} w KQkq - 0 1")
+        );
+    }
+
+    #[test]
+    fn castling_rights_read_as_xfen_and_shredder() {
+        let board = "1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R";
+        assert_eq!(
+            reread(&format!("{board} w HBhb - 0 1")),
+            format!("{board} w KQkq - 0 1")
+        );
+        assert_eq!(
+            reread(&format!("{board} w KQkq - 0 1")),
+            format!("{board} w KQkq - 0 1")
+        );
+        // Two rooks on the king's side: the inner one can only be named by its file.
+        let inner = "4k3/8/8/8/8/8/8/4KR1R w F - 0 1";
+        assert_eq!(reread(inner), inner);
+        assert_eq!(
+            reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"),
+            "4k3/8/8/8/8/8/8/4KR1R w K - 0 1"
+        );
+    }
+
+    #[test]
+    fn impossible_rights_and_squares_are_dropped() {
+        assert_eq!(
+            reread("4k3/8/8/8/8/8/4K3/7R w KQkq - 0 1"),
+            "4k3/8/8/8/8/8/4K3/7R w - - 0 1"
+        );
+        assert_eq!(
+            reread("4k3/8/8/8/8/8/8/4K3 w - e6 0 1"),
+            "4k3/8/8/8/8/8/8/4K3 w - - 0 1"
+        );
+        assert_eq!(
+            reread("4k3/8/8/8/8/8/8/4K3 w - e3 0 1"),
+            "4k3/8/8/8/8/8/8/4K3 w - - 0 1"
+        );
+    }
+
+    #[test]
+    fn odd_but_playable_positions_are_accepted() {
+        let over_fifty = "8/5pk1/6p1/3R4/8/6P1/r4PK1/8 b - - 120 130";
+        assert_eq!(reread(over_fifty), over_fifty);
+        // The side that moved left its king in check, with castling rights to keep.
+        let takeable = "r3k2r/8/8/8/8/8/4R3/4K3 w kq - 3 10";
+        assert_eq!(reread(takeable), takeable);
+        // Three checkers, and eleven queens.
+        reread("4k3/8/8/8/7b/8/3r1n2/3RK2R w - - 0 1");
+        reread("k7/8/8/8/QQQQQQQQ/QQQ5/8/K7 b - - 0 1");
+    }
+
+    #[test]
+    fn unplayable_or_broken_fens_name_what_is_wrong() {
+        let garbage = "\u{0}x".repeat(5_000_000);
+        let tail = format!("{START} w KQkq - 0 1 moves");
+        for (fen, expected) in [
+            ("", "empty FEN"),
+            ("   ", "empty FEN"),
+            (garbage.as_str(), "bad FEN board \"\\0x"),
+            ("8/8/8/8/8/8/8 w - - 0 1", "8 ranks"),
+            ("9/8/8/8/8/8/8/8 w - - 0 1", "8 ranks"),
+            (&format!("{START} x - - 0 1"), "side to move \"x\""),
+            (&format!("{START} w KQz - 0 1"), "castling rights \"KQz\""),
+            (&format!("{START} w KQkq e9 0 1"), "en passant square \"e9\""),
+            (&format!("{START} w KQkq - -1 1"), "rule-50 counter \"-1\""),
+            (
+                &format!("{START} w KQkq - 0 99999999999"),
+                "move number \"99999999999\"",
+            ),
+            (&tail, "unexpected \"moves\""),
+            ("8/8/8/8/8/8/8/8 w - - 0 1", "0 white and 0 black kings"),
+            ("kk6/8/8/8/8/8/8/K7 w - - 0 1", "1 white and 2 black kings"),
+            ("k6P/8/8/8/8/8/8/K7 w - - 0 1", "pawn on the first or last rank"),
+            ("k6R/8/8/8/8/8/8/K6r w - - 0 1", "both sides are in check"),
+        ] {
+            let error = Position::from_fen(fen).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+            assert!(error.len() < 300, "{}", error.len());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Moves as the UCI protocol writes them: `e2e4`, `e7e8q`, `e1g1`.
+//!
+//! Castling is the one move with two texts. Reading accepts both always: the king's squares (`e1g1`) and
+//! king takes rook (`e1h1`). Where the king's squares could also be an ordinary king move (Chess960:
+//! king on f1, `f1g1`), they are that. Writing gives the king's squares, or king takes rook when the
+//! GUI asked for Chess960, and wherever else the king's squares could be misread.
+
+use super::{Move, Position, Role, Square, excerpt};
+use shakmaty::{CastlingSide, File};
+
+/// Why a move text was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UciMoveError {
+    /// Not a move at all.
+    #[error("bad move \"{0}\": expected two squares and perhaps a promotion, such as e2e4 or e7e8q")]
+    Malformed(String),
+    /// A move, but not one that can be played.
+    #[error("illegal move \"{text}\" in position {fen}")]
+    Illegal {
+        /// The move.
+        text: String,
+        /// Where it was to be played.
+        fen: String,
+    },
+}
+
+/// The legal move of `position` that `text` names.
+///
+/// # Errors
+/// A [`UciMoveError`] with the text if it is no move, or none that is legal.
+pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
+    let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(excerpt(text)))?;
+    let moves = position.legal_moves();
+    let exact = moves
+        .iter()
+        .find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
+    let by_king_squares = || {
+        moves.iter().find(|m| {
+            matches!(**m, Move::Castle { king, .. } if king == from)
+                && promotion.is_none()
+                && to == king_destination(**m)
+                && from.distance(to) > 1
+        })
+    };
+    exact
+        .or_else(by_king_squares)
+        .copied()
+        .ok_or_else(|| UciMoveError::Illegal {
+            text: text.to_owned(),
+            fen: position.to_fen(),
+        })
+}
+
+/// The text of a legal move. `chess960`: castling as king takes rook.
+pub fn text(m: Move, chess960: bool) -> String {
+    let from = m.from().unwrap_or(m.to());
+    let king_squares = m.is_castle() && !chess960 && from.file() == File::E;
+    let to = if king_squares { king_destination(m) } else { m.to() };
+    let mut text = format!("{from}{to}");
+    text.extend(m.promotion().map(Role::char));
+    text
+}
+
+/// Where a castling king arrives; any other move's target.
+fn king_destination(m: Move) -> Square {
+    match m {
+        Move::Castle { king, rook } => Square::from_coords(
+            CastlingSide::from_king_side(king < rook).king_to_file(),
+            king.rank(),
+        ),
+        _ => m.to(),
+    }
+}
+
+/// From, to and promotion, if `text` has their form.
+fn split(text: &str) -> Option<(Square, Square, Option<Role>)> {
+    let bytes = text.as_bytes();
+    let promotion = match bytes {
+        [_, _, _, _] => None,
+        [_, _, _, _, letter] => match letter.to_ascii_lowercase() {
+            b'n' => Some(Role::Knight),
+            b'b' => Some(Role::Bishop),
+            b'r' => Some(Role::Rook),
+            b'q' => Some(Role::Queen),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let from = Square::from_ascii(&bytes[..2]).ok()?;
+    let to = Square::from_ascii(&bytes[2..4]).ok()?;
+    Some((from, to, promotion))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(fen: &str) -> Position {
+        Position::from_fen(fen).expect("test FEN")
+    }
+
+    #[test]
+    fn castling_is_read_in_both_texts_and_written_as_asked() {
+        let standard = position("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1");
+        for (king_squares, takes_rook) in [("e1g1", "e1h1"), ("e1c1", "e1a1")] {
+            let m = parse(&standard, king_squares).expect("castling is legal");
+            assert!(m.is_castle());
+            assert_eq!(parse(&standard, takes_rook), Ok(m));
+            assert_eq!(text(m, false), king_squares);
+            assert_eq!(text(m, true), takes_rook);
+        }
+    }
+
+    #[test]
+    fn a_chess960_king_step_is_not_castling() {
+        let beside = position("1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R w HBhb - 0 1");
+        assert!(!parse(&beside, "f1g1").expect("a king step").is_castle());
+        let castling = parse(&beside, "f1h1").expect("castling");
+        assert!(castling.is_castle());
+        assert_eq!(text(castling, false), "f1h1");
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_with_its_text() {
+        let start = Position::startpos();
+        for bad in [
+            "",
+            "e2",
+            "e2e9",
+            "e2e4x",
+            "e2e4qq",
+            "0000",
+            "é2e4",
+            &"x".repeat(10_000_000),
+        ] {
+            let error = parse(&start, bad).expect_err(bad);
+            assert!(
+                matches!(&error, UciMoveError::Malformed(text) if text.len() < 100),
+                "{error}"
+            );
+        }
+        for illegal in ["e2e5", "e1g1", "e1h1", "e7e5", "e4e5", "e2e4q"] {
+            let error = parse(&start, illegal).expect_err(illegal);
+            assert!(error.to_string().contains(illegal), "{error}");
+        }
+        let promotion = position("8/P6k/8/8/8/8/8/K7 w - - 0 1");
+        assert!(parse(&promotion, "a7a8").is_err());
+        assert!(parse(&promotion, "a7a8Q").is_ok());
+    }
+}

@@ -1,0 +1,198 @@
+//! One transformer encoder, of the body or of a policy head.
+
+use crate::net::architecture::SmolgenShape;
+use crate::net::decode::{count_present, dense, dense_to, dense_without_bias, feed_forward, layer_norm};
+use crate::net::error::Reason;
+use crate::net::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
+use crate::net::weights::{Encoder, Smolgen};
+
+/// What an encoder must fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings {
+    /// Width of the residual stream.
+    pub(super) width: usize,
+    /// Heads, at least 1.
+    pub(super) heads: usize,
+    /// Width per head that the shared smolgen matrix takes; `None`: the network has no such matrix.
+    pub(super) generated_size: Option<usize>,
+}
+
+/// Sizes that all encoders of a stack share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EncoderShape {
+    pub(super) d_model: usize,
+    pub(super) ffn: usize,
+    pub(super) smolgen: Option<SmolgenShape>,
+}
+
+/// A stack of encoders of equal shape; `None` for the shape of an empty stack.
+pub(super) fn stack(
+    name: &str,
+    layers: &[EncoderLayer],
+    around: Surroundings,
+) -> Result<(Vec<Encoder>, Option<EncoderShape>), Reason> {
+    let mut encoders = Vec::new();
+    let mut stack_shape: Option<EncoderShape> = None;
+    for (index, layer) in layers.iter().enumerate() {
+        let name = format!("{name}[{index}]");
+        let (encoder, shape) = encoder(&name, layer, around)?;
+        match stack_shape {
+            Some(first) if first != shape => {
+                return Err(Reason::Unsupported(format!(
+                    "has encoders of different sizes: {name} is {shape}, the first is {first}"
+                )));
+            }
+            _ => stack_shape = Some(shape),
+        }
+        encoders.push(encoder);
+    }
+    Ok((encoders, stack_shape))
+}
+
+impl std::fmt::Display for EncoderShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "d_model {}, FFN {}", self.d_model, self.ffn)?;
+        match self.smolgen {
+            None => write!(f, ", no smolgen"),
+            Some(SmolgenShape {
+                hidden_channels,
+                hidden_size,
+                generated_size,
+            }) => {
+                write!(f, ", smolgen {hidden_channels}/{hidden_size}/{generated_size}")
+            }
+        }
+    }
+}
+
+fn encoder(
+    name: &str,
+    layer: &EncoderLayer,
+    around: Surroundings,
+) -> Result<(Encoder, EncoderShape), Reason> {
+    let named = |field: &str| format!("{name}.{field}");
+    let missing = |field: &str| Reason::MissingLayer { layer: named(field) };
+    let mha = layer.mha.as_ref().ok_or_else(|| missing("mha"))?;
+    refuse_relative_positions(mha)?;
+
+    let width = around.width;
+    let d_model = count_present(&named("mha.q_b"), &mha.q_b)?;
+    if d_model % around.heads != 0 {
+        return Err(Reason::Unsupported(format!(
+            "has an attention width of {d_model} in {name}, which {} heads do not divide",
+            around.heads
+        )));
+    }
+    let projection = |field: char, weights, biases| {
+        let (w, b) = (named(&format!("mha.{field}_w")), named(&format!("mha.{field}_b")));
+        dense_to((&w, weights), (&b, biases), width, d_model)
+    };
+    let smolgen = mha
+        .smolgen
+        .as_ref()
+        .map(|layers| smolgen(&named("mha.smolgen"), layers, around))
+        .transpose()?;
+    let (smolgen, smolgen_shape) = smolgen.unzip();
+    let ffn = feed_forward(&named("ffn"), &layer.ffn, width)?;
+    let shape = EncoderShape {
+        d_model,
+        ffn: ffn.dense1.outputs,
+        smolgen: smolgen_shape,
+    };
+    let encoder = Encoder {
+        q: projection('q', &mha.q_w, &mha.q_b)?,
+        k: projection('k', &mha.k_w, &mha.k_b)?,
+        v: projection('v', &mha.v_w, &mha.v_b)?,
+        output: dense_to(
+            (&named("mha.dense_w"), &mha.dense_w),
+            (&named("mha.dense_b"), &mha.dense_b),
+            d_model,
+            width,
+        )?,
+        smolgen,
+        ln1: layer_norm(
+            (&named("ln1_gammas"), &layer.ln1_gammas),
+            (&named("ln1_betas"), &layer.ln1_betas),
+            width,
+        )?,
+        ffn,
+        ln2: layer_norm(
+            (&named("ln2_gammas"), &layer.ln2_gammas),
+            (&named("ln2_betas"), &layer.ln2_betas),
+            width,
+        )?,
+    };
+    Ok((encoder, shape))
+}
+
+fn refuse_relative_positions(mha: &Mha) -> Result<(), Reason> {
+    if [&mha.rpe_q, &mha.rpe_k, &mha.rpe_v]
+        .into_iter()
+        .any(Option::is_some)
+    {
+        return Err(Reason::Unsupported(
+            "has relative position encoding (RPE), which is not supported".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn smolgen(
+    name: &str,
+    layers: &SmolgenLayers,
+    around: Surroundings,
+) -> Result<(Smolgen, SmolgenShape), Reason> {
+    let named = |field: &str| format!("{name}.{field}");
+    let Some(generated_size) = around.generated_size else {
+        return Err(Reason::MissingLayer {
+            layer: "smolgen_w".to_owned(),
+        });
+    };
+    let compress = dense_without_bias(&named("compress"), &layers.compress, around.width)?;
+    let dense1 = dense(
+        (&named("dense1_w"), &layers.dense1_w),
+        (&named("dense1_b"), &layers.dense1_b),
+        64 * compress.outputs,
+    )?;
+    let ln1 = layer_norm(
+        (&named("ln1_gammas"), &layers.ln1_gammas),
+        (&named("ln1_betas"), &layers.ln1_betas),
+        dense1.outputs,
+    )?;
+    let dense2 = dense_to(
+        (&named("dense2_w"), &layers.dense2_w),
+        (&named("dense2_b"), &layers.dense2_b),
+        dense1.outputs,
+        generated_size.saturating_mul(around.heads),
+    )?;
+    let ln2 = layer_norm(
+        (&named("ln2_gammas"), &layers.ln2_gammas),
+        (&named("ln2_betas"), &layers.ln2_betas),
+        dense2.outputs,
+    )?;
+    let shape = SmolgenShape {
+        hidden_channels: compress.outputs,
+        hidden_size: dense1.outputs,
+        generated_size,
+    };
+    Ok((
+        Smolgen {
+            compress,
+            dense1,
+            ln1,
+            dense2,
+            ln2,
+        },
+        shape,
+    ))
+}
+
+/// Heads of a stack that has encoders: a number in the file, so 0 is possible and refused.
+pub(super) fn heads(name: &str, number: Option<u32>) -> Result<usize, Reason> {
+    match number.unwrap_or(0) {
+        0 => Err(Reason::Unsupported(format!(
+            "does not say how many attention heads it has ({name})"
+        ))),
+        heads => Ok(heads as usize),
+    }
+}

@@ -1,0 +1,330 @@
+//! Policy, value and moves-left heads.
+//!
+//! A file has one head of each kind among its own fields, or several under `policy_heads` and `value_heads`.
+//! The first case is turned into the second (views of the same bytes), so that there is one reader.
+
+use super::Kinds;
+use super::encoder::{self, Surroundings};
+use crate::net::architecture::{Activation, BodyKind};
+use crate::net::decode::{convolution, convolution_to, dense, dense_to, dense_without_bias};
+use crate::net::error::Reason;
+use crate::net::policy_index::POLICY_SIZE;
+use crate::net::proto::{
+    ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
+    decode_bounded,
+};
+use crate::net::schema::PolicyFormat;
+use crate::net::weights::{HeadInput, PolicyHead, ScalarHead};
+use prost::bytes::Bytes;
+
+/// Planes of a convolution policy that stand for moves; files pad them to 80.
+const POLICY_PLANES: usize = 73;
+
+/// The policy heads in a file, by lc0's names.
+pub(crate) fn policy_head_names(weights: &Weights) -> Result<Vec<&'static str>, Reason> {
+    let Some(heads) = policy_heads(weights)? else {
+        return Ok(vec!["vanilla"]);
+    };
+    Ok(by_name(&heads)
+        .into_iter()
+        .filter(|(_, head)| head.is_some())
+        .map(|(name, _)| name)
+        .collect())
+}
+
+/// The value heads in a file, by lc0's names.
+pub(crate) fn value_head_names(weights: &Weights) -> Vec<&'static str> {
+    let Some(heads) = &weights.value_heads else {
+        return vec!["winner"];
+    };
+    [("winner", &heads.winner), ("q", &heads.q), ("st", &heads.st)]
+        .into_iter()
+        .filter(|(_, head)| head.is_some())
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn policy_heads(weights: &Weights) -> Result<Option<PolicyHeads>, Reason> {
+    weights.policy_heads.as_ref().map(decode_bounded).transpose()
+}
+
+fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
+    [
+        ("vanilla", &heads.vanilla),
+        ("optimistic", &heads.optimistic_st),
+        ("soft", &heads.soft),
+        ("opponent", &heads.opponent),
+    ]
+}
+
+fn unknown_head(kind: &'static str, name: &str, available: &[&str]) -> Reason {
+    let available = if available.is_empty() {
+        "none".to_owned()
+    } else {
+        available.join(", ")
+    };
+    Reason::UnknownHead {
+        kind,
+        name: name.to_owned(),
+        available,
+    }
+}
+
+/// The layers of the policy head called `name`, and what its layers' names begin with.
+fn policy_layers(weights: &Weights, name: &str) -> Result<(String, PolicyLayers), Reason> {
+    let unknown = || Ok::<_, Reason>(unknown_head("policy", name, &policy_head_names(weights)?));
+    let Some(heads) = policy_heads(weights)? else {
+        if name != "vanilla" {
+            return Err(unknown()?);
+        }
+        return Ok((String::new(), single_policy(weights)));
+    };
+    let Some((_, Some(bytes))) = by_name(&heads).into_iter().find(|(known, _)| *known == name) else {
+        return Err(unknown()?);
+    };
+    let mut layers: PolicyLayers = decode_bounded(bytes)?;
+    // A head without an embedding of its own uses the heads' shared one, or else the file's.
+    let shared = |own: Option<Layer>, heads: &Option<Layer>, file: &Option<Layer>| {
+        let own = own.filter(|layer| !layer.params.is_empty());
+        own.or_else(|| heads.clone()).or_else(|| file.clone())
+    };
+    layers.ip_pol_w = shared(layers.ip_pol_w, &heads.ip_pol_w, &weights.ip_pol_w);
+    layers.ip_pol_b = shared(layers.ip_pol_b, &heads.ip_pol_b, &weights.ip_pol_b);
+    Ok((format!("policy_heads.{name}."), layers))
+}
+
+fn single_policy(weights: &Weights) -> PolicyLayers {
+    PolicyLayers {
+        ip_pol_w: weights.ip_pol_w.clone(),
+        ip_pol_b: weights.ip_pol_b.clone(),
+        ip2_pol_w: weights.ip2_pol_w.clone(),
+        ip2_pol_b: weights.ip2_pol_b.clone(),
+        ip3_pol_w: weights.ip3_pol_w.clone(),
+        ip3_pol_b: weights.ip3_pol_b.clone(),
+        ip4_pol_w: weights.ip4_pol_w.clone(),
+        pol_encoder: weights.pol_encoder.clone(),
+        pol_headcount: weights.pol_headcount,
+        policy1: weights.policy1.clone(),
+        policy: weights.policy.clone(),
+    }
+}
+
+/// The layers of the value head called `name`, and what its layers' names begin with.
+fn value_layers(weights: &Weights, name: &str) -> Result<(String, ValueLayers), Reason> {
+    let head = match &weights.value_heads {
+        None if name == "winner" => return Ok((String::new(), single_value(weights))),
+        None => None,
+        Some(heads) => match name {
+            "winner" => heads.winner.clone(),
+            "q" => heads.q.clone(),
+            "st" => heads.st.clone(),
+            _ => None,
+        },
+    };
+    let layers = head.ok_or_else(|| unknown_head("value", name, &value_head_names(weights)))?;
+    Ok((format!("value_heads.{name}."), layers))
+}
+
+fn single_value(weights: &Weights) -> ValueLayers {
+    ValueLayers {
+        ip_val_w: weights.ip_val_w.clone(),
+        ip_val_b: weights.ip_val_b.clone(),
+        ip1_val_w: weights.ip1_val_w.clone(),
+        ip1_val_b: weights.ip1_val_b.clone(),
+        ip2_val_w: weights.ip2_val_w.clone(),
+        ip2_val_b: weights.ip2_val_b.clone(),
+        value: weights.value.clone(),
+    }
+}
+
+/// The policy head called `name`, on `channels` a square.
+pub(super) fn policy(
+    kinds: &Kinds,
+    weights: &Weights,
+    name: &str,
+    body: &BodyKind,
+    channels: usize,
+) -> Result<PolicyHead, Reason> {
+    let (prefix, layers) = policy_layers(weights, name)?;
+    match kinds.policy {
+        PolicyFormat::Attention => attention_policy(kinds, &prefix, &layers, body, channels),
+        _ if kinds.attention_body => Err(Reason::Unsupported(format!(
+            "has {} on an attention body; only POLICY_ATTENTION is supported there",
+            kinds.policy.name()
+        ))),
+        PolicyFormat::Convolution => convolution_policy(&prefix, &layers, channels),
+        PolicyFormat::Classical | PolicyFormat::Unknown => classical_policy(&prefix, &layers, channels),
+    }
+}
+
+fn classical_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Result<PolicyHead, Reason> {
+    let named = |field: &str| format!("{prefix}{field}");
+    let convolution = convolution(&named("policy"), &layers.policy, channels, 1)?;
+    let dense = dense_to(
+        (&named("ip_pol_w"), &layers.ip_pol_w),
+        (&named("ip_pol_b"), &layers.ip_pol_b),
+        64 * convolution.outputs,
+        POLICY_SIZE,
+    )?;
+    Ok(PolicyHead::Classical { convolution, dense })
+}
+
+fn convolution_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Result<PolicyHead, Reason> {
+    let named = |field: &str| format!("{prefix}{field}");
+    let first = convolution_to(&named("policy1"), &layers.policy1, channels, channels, 3)?;
+    let output = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
+    if output.outputs < POLICY_PLANES {
+        return Err(Reason::LayerSize {
+            layer: named("policy.biases"),
+            expected: format!("at least {POLICY_PLANES}"),
+            found: output.outputs,
+        });
+    }
+    Ok(PolicyHead::Convolution {
+        convolution: first,
+        output,
+    })
+}
+
+fn attention_policy(
+    kinds: &Kinds,
+    prefix: &str,
+    layers: &PolicyLayers,
+    body: &BodyKind,
+    channels: usize,
+) -> Result<PolicyHead, Reason> {
+    let named = |field: &str| format!("{prefix}{field}");
+    let embedding = dense(
+        (&named("ip_pol_w"), &layers.ip_pol_w),
+        (&named("ip_pol_b"), &layers.ip_pol_b),
+        channels,
+    )?;
+    let width = embedding.outputs;
+    let heads = match layers.pol_encoder.len() {
+        0 => 1,
+        _ => encoder::heads(&named("pol_headcount"), layers.pol_headcount)?,
+    };
+    let generated_size = match body {
+        BodyKind::Attention { smolgen, .. } => smolgen.map(|shape| shape.generated_size),
+        BodyKind::Convolution { .. } => None,
+    };
+    let around = Surroundings {
+        width,
+        heads,
+        generated_size,
+    };
+    let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, around)?;
+
+    let query = dense(
+        (&named("ip2_pol_w"), &layers.ip2_pol_w),
+        (&named("ip2_pol_b"), &layers.ip2_pol_b),
+        width,
+    )?;
+    let key = dense_to(
+        (&named("ip3_pol_w"), &layers.ip3_pol_w),
+        (&named("ip3_pol_b"), &layers.ip3_pol_b),
+        width,
+        query.outputs,
+    )?;
+    let promotion = dense_without_bias(&named("ip4_pol_w"), &layers.ip4_pol_w, query.outputs)?;
+    if promotion.outputs != 4 {
+        return Err(Reason::LayerSize {
+            layer: named("ip4_pol_w"),
+            expected: format!("4 x {} = {}", query.outputs, 4 * query.outputs),
+            found: promotion.weights.len(),
+        });
+    }
+    // The head on a residual tower is older than activations in the header: SELU throughout.
+    let (embedding_activation, ffn_activation) = match kinds.attention_body {
+        true => (kinds.default_activation, kinds.ffn_activation),
+        false => (Activation::Selu, Activation::Selu),
+    };
+    Ok(PolicyHead::Attention {
+        embedding,
+        embedding_activation,
+        encoders,
+        heads,
+        ffn_activation,
+        query,
+        key,
+        promotion,
+    })
+}
+
+/// The first layer of a scalar head: a convolution on a tower, a dense layer per square on encoders.
+struct FirstLayer<'a> {
+    convolution: (&'a str, &'a Option<ConvBlock>),
+    weights: (&'a str, &'a Option<Layer>),
+    biases: (&'a str, &'a Option<Layer>),
+}
+
+fn head_input(kinds: &Kinds, first: FirstLayer<'_>, channels: usize) -> Result<(HeadInput, usize), Reason> {
+    if kinds.attention_body {
+        let layer = dense(first.weights, first.biases, channels)?;
+        let outputs = layer.outputs;
+        Ok((HeadInput::Dense(layer), outputs))
+    } else {
+        let layer = convolution(first.convolution.0, first.convolution.1, channels, 1)?;
+        let outputs = layer.outputs;
+        Ok((HeadInput::Convolution(layer), outputs))
+    }
+}
+
+/// The value head called `name`, on `channels` a square.
+pub(super) fn value(
+    kinds: &Kinds,
+    weights: &Weights,
+    name: &str,
+    channels: usize,
+) -> Result<ScalarHead, Reason> {
+    let (prefix, layers) = value_layers(weights, name)?;
+    let named = |field: &str| format!("{prefix}{field}");
+    let first = FirstLayer {
+        convolution: (&named("value"), &layers.value),
+        weights: (&named("ip_val_w"), &layers.ip_val_w),
+        biases: (&named("ip_val_b"), &layers.ip_val_b),
+    };
+    let (input, width) = head_input(kinds, first, channels)?;
+    let hidden = dense(
+        (&named("ip1_val_w"), &layers.ip1_val_w),
+        (&named("ip1_val_b"), &layers.ip1_val_b),
+        64 * width,
+    )?;
+    let output = dense_to(
+        (&named("ip2_val_w"), &layers.ip2_val_w),
+        (&named("ip2_val_b"), &layers.ip2_val_b),
+        hidden.outputs,
+        if kinds.wdl { 3 } else { 1 },
+    )?;
+    Ok(ScalarHead {
+        input,
+        hidden,
+        output,
+    })
+}
+
+/// The moves-left head, on `channels` a square.
+pub(super) fn moves_left(kinds: &Kinds, weights: &Weights, channels: usize) -> Result<ScalarHead, Reason> {
+    let first = FirstLayer {
+        convolution: ("moves_left", &weights.moves_left),
+        weights: ("ip_mov_w", &weights.ip_mov_w),
+        biases: ("ip_mov_b", &weights.ip_mov_b),
+    };
+    let (input, width) = head_input(kinds, first, channels)?;
+    let hidden = dense(
+        ("ip1_mov_w", &weights.ip1_mov_w),
+        ("ip1_mov_b", &weights.ip1_mov_b),
+        64 * width,
+    )?;
+    let output = dense_to(
+        ("ip2_mov_w", &weights.ip2_mov_w),
+        ("ip2_mov_b", &weights.ip2_mov_b),
+        hidden.outputs,
+        1,
+    )?;
+    Ok(ScalarHead {
+        input,
+        hidden,
+        output,
+    })
+}

@@ -1,0 +1,304 @@
+//! Layers as `f32`: encodings, sizes checked before anything is allocated, batch normalisation folded away.
+//!
+//! Every function takes the layer's name as the schema has it (`encoder[3].mha.q_w`), for the error that says
+//! what is wrong with it. Sizes come from the file's own bytes: a layer's outputs are the length of its biases,
+//! its inputs are what the layer before gives, and the weights must be exactly their product. A number in the
+//! file never sizes an allocation.
+
+use half::{bf16, f16};
+use prost::bytes::Bytes;
+
+use super::error::Reason;
+use super::proto::{ConvBlock, Ffn, Layer};
+use super::schema::LayerEncoding;
+use super::weights::{Convolution, Dense, FeedForward, LayerNorm};
+
+/// Added to the variance when batch normalisation is folded.
+const BATCH_NORM_EPSILON: f32 = 1e-5;
+
+/// Whether the file has the layer; an empty one counts as absent, as in lc0.
+pub(super) fn has(layer: &Option<Layer>) -> bool {
+    layer.as_ref().is_some_and(|layer| !layer.params.is_empty())
+}
+
+/// How many values a layer has; 0 if it is absent.
+pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
+    let Some(layer) = layer else { return Ok(0) };
+    let width = match encoding_of(name, layer)? {
+        LayerEncoding::Float32 => 4,
+        _ => 2,
+    };
+    let bytes = layer.params.len();
+    if bytes % width != 0 {
+        return Err(Reason::LayerBytes {
+            layer: name.to_owned(),
+            bytes,
+            width,
+        });
+    }
+    Ok(bytes / width)
+}
+
+/// As [`count`], for a layer that must be there.
+pub(super) fn count_present(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
+    match count(name, layer)? {
+        0 => Err(Reason::MissingLayer {
+            layer: name.to_owned(),
+        }),
+        values => Ok(values),
+    }
+}
+
+/// A layer's encoding: its own, or LINEAR16 (the only one that a file as a whole can name).
+fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
+    match layer
+        .encoding
+        .map(|number| (number, LayerEncoding::from_number(number)))
+    {
+        None => Ok(LayerEncoding::Linear16),
+        Some((number, None | Some(LayerEncoding::Unknown))) => Err(Reason::LayerEncoding {
+            layer: name.to_owned(),
+            encoding: number,
+        }),
+        Some((_, Some(encoding))) => Ok(encoding),
+    }
+}
+
+/// The values of a layer whose size must be the product of `dimensions`.
+pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) -> Result<Vec<f32>, Reason> {
+    let found = count_present(name, layer)?;
+    let expected = dimensions
+        .iter()
+        .fold(1usize, |product, &size| product.saturating_mul(size));
+    let Some(layer) = layer.as_ref().filter(|_| found == expected) else {
+        return Err(size_error(name, dimensions, expected, found));
+    };
+    decode(name, layer)
+}
+
+/// "64 x 32 = 2048", or just "64".
+fn size_error(name: &str, dimensions: &[usize], expected: usize, found: usize) -> Reason {
+    let factors = dimensions
+        .iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(" x ");
+    let expected = if dimensions.len() > 1 {
+        format!("{factors} = {expected}")
+    } else {
+        factors
+    };
+    Reason::LayerSize {
+        layer: name.to_owned(),
+        expected,
+        found,
+    }
+}
+
+/// All values of a layer. LINEAR16: `min (1 - t) + max t` with `t = code / 65535`.
+fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
+    let bytes: &Bytes = &layer.params;
+    let not_finite = |value, index| Reason::NotFinite {
+        layer: name.to_owned(),
+        value,
+        index,
+    };
+    let decoded: Vec<f32> = match encoding_of(name, layer)? {
+        LayerEncoding::Float32 => bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|&b| f32::from_le_bytes(b))
+            .collect(),
+        LayerEncoding::Float16 => codes(bytes).map(|code| f16::from_bits(code).to_f32()).collect(),
+        LayerEncoding::BFloat16 => codes(bytes).map(|code| bf16::from_bits(code).to_f32()).collect(),
+        LayerEncoding::Linear16 | LayerEncoding::Unknown => {
+            let (low, high) = (layer.min_val.unwrap_or(0.0), layer.max_val.unwrap_or(0.0));
+            if let Some(bound) = [low, high].into_iter().find(|bound| !bound.is_finite()) {
+                return Err(not_finite(bound, 0));
+            }
+            let value = |code| {
+                let share = f32::from(code) / 65535.0;
+                low * (1.0 - share) + high * share
+            };
+            codes(bytes).map(value).collect()
+        }
+    };
+    finite(name, decoded)
+}
+
+fn codes(bytes: &Bytes) -> impl Iterator<Item = u16> {
+    bytes
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|&pair| u16::from_le_bytes(pair))
+}
+
+/// The values back, if none is infinite or NaN.
+fn finite(name: &str, values: Vec<f32>) -> Result<Vec<f32>, Reason> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(values),
+        Some(index) => Err(Reason::NotFinite {
+            layer: name.to_owned(),
+            value: values[index],
+            index,
+        }),
+    }
+}
+
+/// A dense layer on `inputs` values; its outputs are as many as its biases.
+pub(super) fn dense(
+    (weights_name, weights): (&str, &Option<Layer>),
+    (biases_name, biases): (&str, &Option<Layer>),
+    inputs: usize,
+) -> Result<Dense, Reason> {
+    let outputs = count_present(biases_name, biases)?;
+    Ok(Dense {
+        weights: values(weights_name, weights, &[outputs, inputs])?,
+        biases: values(biases_name, biases, &[outputs])?,
+        inputs,
+        outputs,
+    })
+}
+
+/// As [`dense`], where the number of outputs is known.
+pub(super) fn dense_to(
+    weights: (&str, &Option<Layer>),
+    biases: (&str, &Option<Layer>),
+    inputs: usize,
+    outputs: usize,
+) -> Result<Dense, Reason> {
+    let found = count_present(biases.0, biases.1)?;
+    if found != outputs {
+        return Err(size_error(biases.0, &[outputs], outputs, found));
+    }
+    dense(weights, biases, inputs)
+}
+
+/// A dense layer that has no biases in the format (smolgen's compression and global matrix, the promotion
+/// offsets): as many outputs as whole rows of `inputs` values.
+pub(super) fn dense_without_bias(
+    name: &str,
+    weights: &Option<Layer>,
+    inputs: usize,
+) -> Result<Dense, Reason> {
+    let outputs = count_present(name, weights)? / inputs.max(1);
+    if outputs == 0 {
+        return Err(size_error(name, &[1, inputs], inputs, count(name, weights)?));
+    }
+    Ok(Dense {
+        weights: values(name, weights, &[outputs, inputs])?,
+        biases: vec![0.0; outputs],
+        inputs,
+        outputs,
+    })
+}
+
+/// Scale and shift of a LayerNorm over `width` values.
+pub(super) fn layer_norm(
+    gammas: (&str, &Option<Layer>),
+    betas: (&str, &Option<Layer>),
+    width: usize,
+) -> Result<LayerNorm, Reason> {
+    Ok(LayerNorm {
+        gammas: values(gammas.0, gammas.1, &[width])?,
+        betas: values(betas.0, betas.1, &[width])?,
+    })
+}
+
+/// A feed-forward block from `width` to `width` values, of any hidden size.
+pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Result<FeedForward, Reason> {
+    let ffn = ffn.as_ref().ok_or_else(|| Reason::MissingLayer {
+        layer: name.to_owned(),
+    })?;
+    let layer = |field: &str| format!("{name}.{field}");
+    let dense1 = dense(
+        (&layer("dense1_w"), &ffn.dense1_w),
+        (&layer("dense1_b"), &ffn.dense1_b),
+        width,
+    )?;
+    let dense2 = dense_to(
+        (&layer("dense2_w"), &ffn.dense2_w),
+        (&layer("dense2_b"), &ffn.dense2_b),
+        dense1.outputs,
+        width,
+    )?;
+    Ok(FeedForward { dense1, dense2 })
+}
+
+/// A convolution of `size` x `size` on `inputs` channels, with its batch normalisation folded in.
+///
+/// With `scale = gamma / sqrt(variance + 1e-5)`, weights become `scale * weight` and biases
+/// `beta + scale * (bias - mean)`. The oldest files have biases and no gammas and betas, newer ones gammas,
+/// betas and no biases, and the newest may have no batch normalisation at all.
+pub(super) fn convolution(
+    name: &str,
+    block: &Option<ConvBlock>,
+    inputs: usize,
+    size: usize,
+) -> Result<Convolution, Reason> {
+    let block = block.as_ref().ok_or_else(|| Reason::MissingLayer {
+        layer: name.to_owned(),
+    })?;
+    let layer = |field: &str| format!("{name}.{field}");
+    let normalised = has(&block.bn_means);
+    let outputs = match (has(&block.biases), normalised) {
+        (true, _) => count_present(&layer("biases"), &block.biases)?,
+        (false, true) => count_present(&layer("bn_means"), &block.bn_means)?,
+        (false, false) => {
+            return Err(Reason::MissingLayer {
+                layer: layer("biases"),
+            });
+        }
+    };
+    let per_output = |field: &str, values_of: &Option<Layer>, default: Option<f32>| match default {
+        Some(default) if !has(values_of) => Ok(vec![default; outputs]),
+        _ => values(&layer(field), values_of, &[outputs]),
+    };
+    let mut weights = values(&layer("weights"), &block.weights, &[outputs, inputs, size, size])?;
+    let mut biases = per_output("biases", &block.biases, Some(0.0))?;
+    if normalised {
+        let means = per_output("bn_means", &block.bn_means, None)?;
+        let variances = per_output("bn_stddivs", &block.bn_stddivs, None)?;
+        let gammas = per_output("bn_gammas", &block.bn_gammas, Some(1.0))?;
+        let betas = per_output("bn_betas", &block.bn_betas, Some(0.0))?;
+        for (output, filter) in weights.chunks_exact_mut(inputs * size * size).enumerate() {
+            let scale = gammas[output] / (variances[output] + BATCH_NORM_EPSILON).sqrt();
+            biases[output] = betas[output] + scale * (biases[output] - means[output]);
+            filter.iter_mut().for_each(|weight| *weight *= scale);
+        }
+        // A negative variance or an overflow shows only now.
+        weights = finite(&format!("{name} with its batch normalisation"), weights)?;
+        biases = finite(&format!("{name} with its batch normalisation"), biases)?;
+    }
+    Ok(Convolution {
+        weights,
+        biases,
+        inputs,
+        outputs,
+        size,
+    })
+}
+
+/// As [`convolution`], where the number of output channels is known.
+pub(super) fn convolution_to(
+    name: &str,
+    block: &Option<ConvBlock>,
+    inputs: usize,
+    outputs: usize,
+    size: usize,
+) -> Result<Convolution, Reason> {
+    let convolution = convolution(name, block, inputs, size)?;
+    if convolution.outputs != outputs {
+        let expected = outputs * inputs * size * size;
+        let found = convolution.weights.len();
+        return Err(size_error(
+            &format!("{name}.weights"),
+            &[outputs, inputs, size, size],
+            expected,
+            found,
+        ));
+    }
+    Ok(convolution)
+}

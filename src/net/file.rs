@@ -1,0 +1,263 @@
+//! Network files: opened, decompressed, decoded, and asked for networks.
+//!
+//! ```text
+//! path ── gzip? ─ inflate ─┐
+//!    └─── plain ─ map ─────┴─ first bytes ─ protobuf ─ version ─ legacy::upgrade ─► NetworkFile
+//! NetworkFile + HeadSelection ─ assemble ─► Network
+//! ```
+//!
+//! Whatever the bytes, the result is a network or a [`NetworkError`]; [`Network::load_bytes`] is the whole of it
+//! without the file system, for tests and the fuzzer. `.pb` and `.pb.gz` are told apart by content.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+use super::assemble::{self, HeadSelection};
+use super::error::{NetworkError, Reason};
+use super::inflate::{self, GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
+use super::legacy::{self, Contents};
+use super::map;
+use super::proto::{self, EngineVersion, Net, NetworkFormat, Weights, decode_bounded};
+use super::schema::WeightsEncoding;
+use super::weights::Network;
+
+/// The newest lc0 whose files we know how to read.
+const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);
+
+/// A version that old files for tests carry; every lc0 takes it.
+const ANY_VERSION: (u32, u32, u32) = (97, 98, 99);
+
+/// From this version on a file need not say that it is LINEAR16, as each layer can say what it is.
+const LAYER_ENCODING_VERSION: (u32, u32, u32) = (0, 33, 0);
+
+/// A decoded and upgraded file, whose weights are still as the file has them.
+#[derive(Clone, Debug)]
+pub struct NetworkFile {
+    path: PathBuf,
+    header: Net,
+    weights: Option<Weights>,
+}
+
+impl NetworkFile {
+    /// Reads a file, compressed or not.
+    pub fn open(path: &Path) -> Result<Self, NetworkError> {
+        let named = |reason| NetworkError {
+            path: path.to_owned(),
+            reason,
+        };
+        let bytes = read(path).map_err(named)?;
+        Self::decode(path, bytes)
+    }
+
+    /// The same from memory; `name` is for messages.
+    pub fn from_bytes(name: &Path, bytes: Bytes) -> Result<Self, NetworkError> {
+        let named = |reason| NetworkError {
+            path: name.to_owned(),
+            reason,
+        };
+        let bytes = match bytes.starts_with(&GZIP_MAGIC) {
+            true => inflate::inflate(&bytes[..], bytes.len() as u64, check_head)
+                .map_err(named)?
+                .into(),
+            false => bytes,
+        };
+        Self::decode(name, bytes)
+    }
+
+    fn decode(path: &Path, bytes: Bytes) -> Result<Self, NetworkError> {
+        let decoded = decode(bytes);
+        let (header, weights) = decoded.map_err(|reason| NetworkError {
+            path: path.to_owned(),
+            reason,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            header,
+            weights,
+        })
+    }
+
+    /// The network that the file's header and weights make, with the named heads.
+    pub fn network(&self, heads: &HeadSelection) -> Result<Network, NetworkError> {
+        let weights = self.weights.as_ref().ok_or(match self.header.onnx_model {
+            Some(_) => Reason::Onnx,
+            None => Reason::NoWeights,
+        });
+        weights
+            .and_then(|weights| assemble::assemble(self.format(), weights, heads))
+            .map_err(|reason| NetworkError {
+                path: self.path.clone(),
+                reason,
+            })
+    }
+
+    /// Names of its policy heads, as [`HeadSelection::policy`] takes them.
+    pub fn policy_heads(&self) -> Vec<&'static str> {
+        self.weights
+            .as_ref()
+            .and_then(|weights| assemble::policy_head_names(weights).ok())
+            .unwrap_or_default()
+    }
+
+    /// Names of its value heads, as [`HeadSelection::value`] takes them.
+    pub fn value_heads(&self) -> Vec<&'static str> {
+        self.weights
+            .as_ref()
+            .map(assemble::value_head_names)
+            .unwrap_or_default()
+    }
+
+    /// Where it came from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything but the weights, with the header upgraded.
+    pub fn header(&self) -> &Net {
+        &self.header
+    }
+
+    /// The weights' messages; `None` in an ONNX file.
+    pub fn weights(&self) -> Option<&Weights> {
+        self.weights.as_ref()
+    }
+
+    /// The upgraded network format.
+    pub fn format(&self) -> &NetworkFormat {
+        static NONE: NetworkFormat = NetworkFormat {
+            input: None,
+            output: None,
+            network: None,
+            policy: None,
+            value: None,
+            moves_left: None,
+            default_activation: None,
+            smolgen_activation: None,
+            ffn_activation: None,
+            input_embedding: None,
+        };
+        self.header
+            .format
+            .as_ref()
+            .and_then(|format| format.network_format.as_ref())
+            .unwrap_or(&NONE)
+    }
+}
+
+impl Network {
+    /// Reads a file and builds the network with the named heads.
+    pub fn load(path: &Path, heads: &HeadSelection) -> Result<Self, NetworkError> {
+        NetworkFile::open(path)?.network(heads)
+    }
+
+    /// The same from memory, compressed or not: the body of the fuzz target.
+    pub fn load_bytes(bytes: &[u8], heads: &HeadSelection) -> Result<Self, NetworkError> {
+        NetworkFile::from_bytes(Path::new("<memory>"), Bytes::copy_from_slice(bytes))?.network(heads)
+    }
+}
+
+/// The decompressed bytes of a file.
+fn read(path: &Path) -> Result<Bytes, Reason> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(Reason::Directory);
+    }
+    if !metadata.is_file() {
+        return Err(Reason::NotAFile);
+    }
+    if metadata.len() == 0 {
+        return Err(Reason::Empty);
+    }
+    let mut file = File::open(path)?;
+    let mut head = Vec::with_capacity(HEAD_SIZE);
+    (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head)?;
+    if head.starts_with(&GZIP_MAGIC) {
+        file.rewind()?;
+        return Ok(inflate::inflate(
+            BufReader::with_capacity(1 << 16, file),
+            metadata.len(),
+            check_head,
+        )?
+        .into());
+    }
+    check_head(&head)?;
+    Ok(map::map(&file)?)
+}
+
+/// Looks at the first [`HEAD_SIZE`] bytes: field 1, a fixed32, with the magic number.
+fn check_head(head: &[u8]) -> Result<(), Reason> {
+    const FIXED32_FIELD_1: u8 = 0x0d;
+    if head.is_empty() {
+        return Err(Reason::Empty);
+    }
+    if head.starts_with(b"1\n") || head.starts_with(b"2\n") {
+        return Err(Reason::Text);
+    }
+    let mut expected = vec![FIXED32_FIELD_1];
+    expected.extend(proto::MAGIC.to_le_bytes());
+    if !head.starts_with(&expected) {
+        let shown = head.iter().take(expected.len()).map(|byte| format!("{byte:02x}"));
+        return Err(Reason::Magic {
+            found: shown.collect::<Vec<_>>().join(" "),
+        });
+    }
+    Ok(())
+}
+
+/// The header, upgraded, and the weights.
+fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
+    check_head(&bytes[..bytes.len().min(HEAD_SIZE)])?;
+    if bytes.len() as u64 > MAXIMUM_SIZE {
+        return Err(Reason::TooLarge {
+            limit: MAXIMUM_SIZE,
+            compressed: false,
+        });
+    }
+    let mut header = Net::decode(bytes)?;
+    let version = version(header.min_version.as_ref());
+    if as_number(version) > as_number(SUPPORTED_VERSION) && version != ANY_VERSION {
+        return Err(Reason::Version {
+            needed: as_text(version),
+            supported: as_text(SUPPORTED_VERSION),
+        });
+    }
+    let weights: Option<Weights> = header.weights.take().as_ref().map(decode_bounded).transpose()?;
+    let format = header.format.get_or_insert_default();
+    if weights.is_some()
+        && format.weights_encoding() != WeightsEncoding::Linear16 as i32
+        && as_number(version) < as_number(LAYER_ENCODING_VERSION)
+    {
+        return Err(Reason::Unsupported(format!(
+            "has the unknown weights encoding {}",
+            format.weights_encoding()
+        )));
+    }
+    let contents = weights
+        .as_ref()
+        .map_or_else(Contents::default, |weights| Contents {
+            encoders: !weights.encoder.is_empty(),
+            smolgen: weights.smolgen_w.is_some(),
+            multihead: weights.policy_heads.is_some() && weights.value_heads.is_some(),
+        });
+    legacy::upgrade(format, contents);
+    Ok((header, weights))
+}
+
+fn version(version: Option<&EngineVersion>) -> (u32, u32, u32) {
+    version.map_or((0, 0, 0), |version| {
+        (version.major(), version.minor(), version.patch())
+    })
+}
+
+/// Versions in order, as lc0 orders them: three decimal digits a part.
+fn as_number((major, minor, patch): (u32, u32, u32)) -> u64 {
+    u64::from(major) * 1_000_000 + u64::from(minor) * 1_000 + u64::from(patch)
+}
+
+fn as_text((major, minor, patch): (u32, u32, u32)) -> String {
+    format!("{major}.{minor}.{patch}")
+}

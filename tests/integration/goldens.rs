@@ -1,0 +1,205 @@
+//! lc0's own figures for networks: what every evaluator is measured against.
+//!
+//! Each set is a network (bytes of its file), the heads to select, and positions with lc0's raw policy logits,
+//! q, d and m. [`committed`] are in `tests/data` and always run; [`shared`] lie beside the repository and run
+//! where they are. Networks of another input format are micro-attn with that one header field written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use prost::Message;
+use rukh::net::HeadSelection;
+use rukh::net::proto::Net;
+use serde::Deserialize;
+
+/// A network with lc0's figures for it.
+pub(crate) struct GoldenSet {
+    /// For messages, e.g. `micro-multihead.value-q`.
+    pub(crate) name: String,
+    /// The network file, compressed or not.
+    pub(crate) network: Vec<u8>,
+    /// The heads whose figures these are.
+    pub(crate) heads: HeadSelection,
+    /// lc0's number of the input planes' format.
+    pub(crate) input_format: i32,
+    /// Whether `d` means anything; else it is 0.
+    pub(crate) has_wdl: bool,
+    /// Whether `m` means anything; else it is 0.
+    pub(crate) has_moves_left: bool,
+    /// All of them with history fill `fen_only`.
+    pub(crate) positions: Vec<GoldenPosition>,
+}
+
+/// A position, and what lc0's network says of it.
+#[derive(Clone, Deserialize)]
+pub(crate) struct GoldenPosition {
+    pub(crate) id: String,
+    /// Where the moves begin.
+    pub(crate) fen: String,
+    #[serde(rename = "frc")]
+    pub(crate) chess960: bool,
+    /// UCI moves from there.
+    pub(crate) moves: Vec<String>,
+    /// Each legal move (UCI; none in a finished game), its policy index and its raw logit, before any softmax.
+    pub(crate) policy_raw: Vec<(String, u16, f32)>,
+    /// Win minus loss, from the side to move's view.
+    pub(crate) q: f32,
+    pub(crate) d: f32,
+    pub(crate) m: f32,
+}
+
+#[derive(Deserialize)]
+struct GoldenFile {
+    network: String,
+    backend_opts: String,
+    input_format: i32,
+    has_wdl: bool,
+    has_mlh: bool,
+    history_fill: String,
+    positions: Vec<GoldenPosition>,
+}
+
+/// The sets in `tests/data`: every format, encoding and head.
+pub(crate) fn committed() -> Vec<GoldenSet> {
+    let data = data_directory();
+    let sets: Vec<GoldenSet> = golden_files(&data, ".json.gz")
+        .into_iter()
+        .map(|(name, path)| {
+            let mut json = String::new();
+            let file = fs::File::open(&path).expect("a golden file can be opened");
+            GzDecoder::new(file)
+                .read_to_string(&mut json)
+                .expect("a golden file is gzipped text");
+            let golden = parse(&name, &json);
+            let network = committed_network(&golden);
+            golden.with(name, network)
+        })
+        .collect();
+    assert!(sets.len() >= 22, "tests/data has only {} golden sets", sets.len());
+    sets
+}
+
+/// The sets that are not committed (real and larger networks), where there are any. A set whose network file
+/// is nowhere is passed over; `RUKH_TEST_NETS` names one more directory to look for networks in.
+pub(crate) fn shared() -> Vec<GoldenSet> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
+    if !shared.join("goldens").is_dir() {
+        println!("skipped: the shared golden sets, as there is no directory ../shared/goldens");
+        return Vec::new();
+    }
+    let committed = golden_files(&data_directory(), ".json.gz");
+    let mut directories = vec![shared.join("nets")];
+    directories.extend(std::env::var_os("RUKH_TEST_NETS").map(PathBuf::from));
+    let mut sets = Vec::new();
+    for (name, path) in golden_files(&shared.join("goldens"), ".json") {
+        if committed.contains_key(&name) || name == "planes" {
+            continue;
+        }
+        let golden = parse(
+            &name,
+            &fs::read_to_string(&path).expect("a golden file can be read"),
+        );
+        match directories
+            .iter()
+            .map(|directory| directory.join(&golden.network))
+            .find(|path| path.is_file())
+        {
+            Some(path) => {
+                let network = fs::read(path).expect("a network file can be read");
+                sets.push(golden.with(name, network));
+            }
+            None => {
+                println!("skipped: {name}, as its network is neither in ../shared/nets nor in RUKH_TEST_NETS")
+            }
+        }
+    }
+    sets
+}
+
+/// Where the committed networks and goldens are.
+pub(crate) fn data_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+/// The bytes of a committed network file, e.g. `micro-attn`.
+pub(crate) fn network_file(name: &str) -> Vec<u8> {
+    let path = data_directory().join(format!("{name}.pb.gz"));
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The decompressed bytes of a committed network file.
+pub(crate) fn network_message(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(&network_file(name)[..])
+        .read_to_end(&mut bytes)
+        .expect("a network file is gzipped");
+    bytes
+}
+
+/// A committed network with its header edited: decompressed bytes.
+pub(crate) fn edited_network(name: &str, edit: impl FnOnce(&mut Net)) -> Vec<u8> {
+    let mut net = Net::decode(network_message(name).as_slice()).expect("a committed network decodes");
+    edit(&mut net);
+    net.encode_to_vec()
+}
+
+/// `name -> path` of the files in a directory that end in `suffix`.
+fn golden_files(directory: &Path, suffix: &str) -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let paths = entries.map(|entry| entry.expect("a directory entry can be read").path());
+    paths
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.strip_suffix(suffix)?.to_owned();
+            Some((name, path))
+        })
+        .collect()
+}
+
+fn parse(name: &str, json: &str) -> GoldenFile {
+    let golden: GoldenFile = serde_json::from_str(json).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(golden.history_fill, "fen_only", "{name}");
+    golden
+}
+
+/// The network of a committed set: its own file, or micro-attn with another input format.
+fn committed_network(golden: &GoldenFile) -> Vec<u8> {
+    let name = golden
+        .network
+        .strip_suffix(".pb.gz")
+        .expect("networks are .pb.gz");
+    if !name.starts_with("micro-in") {
+        return network_file(name);
+    }
+    edited_network("micro-attn", |net| {
+        let format = net
+            .format
+            .as_mut()
+            .and_then(|format| format.network_format.as_mut());
+        format.expect("micro-attn has a network format").input = Some(golden.input_format);
+    })
+}
+
+impl GoldenFile {
+    fn with(self, name: String, network: Vec<u8>) -> GoldenSet {
+        let mut heads = HeadSelection::default();
+        for option in self.backend_opts.split(',').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("policy_head", head)) => heads.policy = head.to_owned(),
+                Some(("value_head", head)) => heads.value = head.to_owned(),
+                _ => panic!("{name}: what is the backend option {option}?"),
+            }
+        }
+        GoldenSet {
+            name,
+            network,
+            heads,
+            input_format: self.input_format,
+            has_wdl: self.has_wdl,
+            has_moves_left: self.has_mlh,
+            positions: self.positions,
+        }
+    }
+}

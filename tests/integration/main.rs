@@ -1,3 +1,4 @@
 //! One integration binary: see the modules.
+mod cpu;
 mod goldens;
 mod networks;

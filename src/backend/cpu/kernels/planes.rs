@@ -127,6 +127,31 @@ impl Kernel for EmbedPlanes<'_> {
     }
 }
 
+/// An embedding's gates: `data = data * multiply + add`, for as many boards as there are.
+pub(crate) struct Gate<'a> {
+    /// `[position][64][width]`
+    pub data: &'a mut [f32],
+    /// `[64][width]`
+    pub multiply: &'a [f32],
+    /// `[64][width]`
+    pub add: &'a [f32],
+}
+
+impl Kernel for Gate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
+            // A board has 64 * width elements, which every vector length divides.
+            let gates = self.multiply.chunks_exact(S::LANES).zip(self.add.chunks_exact(S::LANES));
+            for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
+                simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
+            }
+        }
+    }
+}
+
 /// A dense layer over all the newest board's pieces at once: inputs `[64][12]`, any number of outputs.
 pub(crate) struct BoardEmbedding {
     isa: Isa,

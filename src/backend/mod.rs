@@ -5,16 +5,26 @@
 //! ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
 //! multiplexing …) are backends around backends.
 
+pub mod batch_split;
 pub mod cache;
+pub mod check;
+pub mod children;
 pub mod cpu;
+pub mod demux;
 pub mod error;
 pub mod evaluation;
+pub mod factory;
+pub mod multiplexing;
 pub mod options;
 pub mod position_key;
 pub mod random;
+pub mod record;
+pub mod round_robin;
 pub mod ticket;
 pub mod trivial;
-pub mod work_queue;
+mod owned_request;
+mod work_queue;
+mod worker;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;

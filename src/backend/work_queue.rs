@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// First in, first out; many producers, many consumers; closed once.
-pub struct WorkQueue<T> {
+pub(super) struct WorkQueue<T> {
     state: Mutex<State<T>>,
     /// Signalled once per item, and to all on closing.
     changed: Condvar,
@@ -21,7 +21,7 @@ struct State<T> {
 
 impl<T> WorkQueue<T> {
     /// Open and empty.
-    pub fn new() -> WorkQueue<T> {
+    pub(super) fn new() -> WorkQueue<T> {
         WorkQueue {
             state: Mutex::new(State {
                 items: VecDeque::new(),
@@ -32,7 +32,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// Adds an item for some consumer; a closed queue gives it back.
-    pub fn push(&self, item: T) -> Result<(), T> {
+    pub(super) fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(item);
@@ -45,7 +45,7 @@ impl<T> WorkQueue<T> {
 
     /// Blocks for the first item, then takes those behind it too while `takes_more` likes the next one. `None`: the
     /// queue is closed and everything in it was taken.
-    pub fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
+    pub(super) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {
             if let Some(item) = state.items.pop_front() {
@@ -64,7 +64,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// No more items come; consumers finish what is there, then get `None`.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }

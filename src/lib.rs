@@ -35,3 +35,6 @@ pub mod engine;
 pub mod uci;
 
 pub mod cli;
+
+#[doc(hidden)]
+pub mod fuzzing;

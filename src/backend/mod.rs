@@ -5,13 +5,20 @@
 //! ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
 //! multiplexing …) are backends around backends.
 
+pub mod cache;
 pub mod cpu;
 pub mod error;
 pub mod evaluation;
+pub mod options;
+pub mod position_key;
+pub mod random;
+pub mod ticket;
+pub mod trivial;
+pub mod work_queue;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;
-pub use evaluation::{Evaluation, Evaluations, Value};
+pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
 /// What search may need to know of a backend.
 #[derive(Clone, Debug)]
@@ -66,6 +73,11 @@ pub trait Backend: Send + Sync {
 
     /// Forgets what is cached (a new game).
     fn clear_cache(&self) {}
+
+    /// How full the cache is, in thousandths; `None` where there is no cache.
+    fn cache_fullness_permille(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A batch being filled.

@@ -29,9 +29,17 @@ pub struct Children<'tree> {
 impl<'tree> Children<'tree> {
     pub(super) fn of(tree: &'tree Tree, node: &Node) -> Children<'tree> {
         let first = node.children.load(Ordering::Acquire);
-        let segment: &[AtomicU32] =
-            if first == 0 { &[] } else { tree.words.slice(first, FIRST_SEGMENT_WORDS as usize) };
-        Children { tree, segment, next_in_segment: 1, next_segment_words: 2 * FIRST_SEGMENT_WORDS }
+        let segment: &[AtomicU32] = if first == 0 {
+            &[]
+        } else {
+            tree.words.slice(first, FIRST_SEGMENT_WORDS as usize)
+        };
+        Children {
+            tree,
+            segment,
+            next_in_segment: 1,
+            next_segment_words: 2 * FIRST_SEGMENT_WORDS,
+        }
     }
 }
 
@@ -84,7 +92,12 @@ impl Tree {
         }
     }
 
-    fn segment_or_new(&self, link: &AtomicU32, words: u32, allocator: &mut Allocator) -> Option<&[AtomicU32]> {
+    fn segment_or_new(
+        &self,
+        link: &AtomicU32,
+        words: u32,
+        allocator: &mut Allocator,
+    ) -> Option<&[AtomicU32]> {
         let mut start = link.load(Ordering::Acquire);
         if start == 0 {
             let fresh = allocator.take_words(self, words)?;

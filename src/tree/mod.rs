@@ -61,8 +61,12 @@ impl Tree {
         let nodes = Arena::new(NODE_CHUNK_BITS);
         let words = Arena::new(WORD_CHUNK_BITS);
         // The first block of a fresh arena: its entry 0 means "none", so that the root is entry 1.
-        let root = Reservation::default().take(&nodes, 1, 2).and_then(NodeId::from_raw);
-        let Some(root) = root else { unreachable!("a fresh arena has room for the root") };
+        let root = Reservation::default()
+            .take(&nodes, 1, 2)
+            .and_then(NodeId::from_raw);
+        let Some(root) = root else {
+            unreachable!("a fresh arena has room for the root")
+        };
         Tree { nodes, words, root }
     }
 
@@ -82,8 +86,14 @@ impl Tree {
     #[inline]
     pub fn edges(&self, node: &Node) -> impl ExactSizeIterator<Item = Edge> + '_ {
         let (start, count) = node.edge_range();
-        let words: &[AtomicU32] = if count == 0 { &[] } else { self.words.slice(start, count) };
-        words.iter().map(|word| Edge::from_bits(word.load(Ordering::Relaxed)))
+        let words: &[AtomicU32] = if count == 0 {
+            &[]
+        } else {
+            self.words.slice(start, count)
+        };
+        words
+            .iter()
+            .map(|word| Edge::from_bits(word.load(Ordering::Relaxed)))
     }
 
     /// One edge of an expanded node.
@@ -97,7 +107,9 @@ impl Tree {
     /// `false`: the arena is full, the claim still stands.
     pub fn expand(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
         debug_assert!(edges.is_sorted_by(|a, b| a.prior() >= b.prior()));
-        let Some(start) = allocator.take_words(self, edges.len().max(1) as u32) else { return false };
+        let Some(start) = allocator.take_words(self, edges.len().max(1) as u32) else {
+            return false;
+        };
         for (word, edge) in self.words.slice(start, edges.len()).iter().zip(edges) {
             word.store(edge.bits(), Ordering::Relaxed);
         }

@@ -47,7 +47,9 @@ impl Tree {
                 if child_node.visits() == 0 {
                     continue;
                 }
-                let Some(parent) = stack.last() else { return Some(()) };
+                let Some(parent) = stack.last() else {
+                    return Some(());
+                };
                 let target = copy.child_or_new(copy.node(parent.target), index, allocator)?;
                 stack.push(Frame::enter(self, child, copy, target, allocator)?);
             } else if let Some(done) = stack.pop() {
@@ -81,19 +83,27 @@ impl<'tree> Frame<'tree> {
         let node = source_tree.node(source);
         let (_, edge_count) = node.edge_range();
         let first_edge = allocator.take_words(copy, edge_count.max(1) as u32)?;
-        for (word, edge) in copy.words.slice(first_edge, edge_count).iter().zip(source_tree.edges(node)) {
+        for (word, edge) in copy
+            .words
+            .slice(first_edge, edge_count)
+            .iter()
+            .zip(source_tree.edges(node))
+        {
             word.store(edge.bits(), Ordering::Relaxed);
         }
         let target_node = copy.node(target);
         target_node.copy_state(node, first_edge);
         target_node.set_totals(node.totals());
-        Some(Frame { target, children: source_tree.children(node).enumerate(), lost: Totals::default() })
+        Some(Frame {
+            target,
+            children: source_tree.children(node).enumerate(),
+            lost: Totals::default(),
+        })
     }
 }
 
 /// Whether this node counts as a draw only because of a position that now lies before the root.
 fn is_outlived_two_fold(node: &Node, depth: usize) -> bool {
-    node.outcome().is_some_and(|outcome| {
-        outcome.kind == TerminalKind::TwoFold && depth < usize::from(outcome.plies)
-    })
+    node.outcome()
+        .is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold && depth < usize::from(outcome.plies))
 }

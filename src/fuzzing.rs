@@ -34,7 +34,9 @@ pub fn uci_lines(bytes: &[u8]) {
 
 /// Any text as FEN: refused with a readable error, or a position that can be written, read and played.
 pub fn fen(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let position = match Position::from_fen(text) {
         Ok(position) => position,
         Err(error) => return check_message(&error),
@@ -53,7 +55,9 @@ pub fn fen(bytes: &[u8]) {
 
 /// Any text as the words after `position`.
 pub fn position_command(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     match parse::parse(&format!("position {text}")) {
         Ok(Some(Command::Position(command))) => set_position(&command),
         Ok(other) => panic!("{text:?} was read as {other:?}"),
@@ -63,7 +67,9 @@ pub fn position_command(bytes: &[u8]) {
 
 /// Any text as configuration file: an error names its line and changes nothing.
 pub fn config_file(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let mut options = Options::default();
     if let Err(error) = config::apply(&mut options, text) {
         check_message(&error);
@@ -88,7 +94,9 @@ fn set_option(options: &mut Options, name: &str, value: &str) {
         }
         Ok(()) => {
             // What was set can be set again from what is shown.
-            let Some(spec) = find_uci(name) else { panic!("{name} was set and is not there") };
+            let Some(spec) = find_uci(name) else {
+                panic!("{name} was set and is not there")
+            };
             let shown = spec.value(options).to_string();
             assert_eq!(options.set(name, &shown), Ok(()), "{name} = {shown}");
         }
@@ -117,6 +125,10 @@ fn set_position(command: &PositionCommand) {
 /// A message is one line that a terminal can show, and short.
 fn check_message(message: &dyn Display) {
     let message = message.to_string();
-    assert!(!message.is_empty() && message.len() <= LONGEST_MESSAGE, "{} bytes: {message}", message.len());
+    assert!(
+        !message.is_empty() && message.len() <= LONGEST_MESSAGE,
+        "{} bytes: {message}",
+        message.len()
+    );
     assert!(!message.chars().any(char::is_control), "{message:?}");
 }

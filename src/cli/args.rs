@@ -111,7 +111,10 @@ pub struct BackendbenchArgs {
     #[arg(long)]
     pub header_only_once: bool,
     /// The position to evaluate
-    #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
+    #[arg(
+        long,
+        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    )]
     pub fen: String,
     /// Recommends minibatch sizes
     #[arg(long)]
@@ -136,7 +139,10 @@ pub struct PerftArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
     pub depth: u32,
     /// The position
-    #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
+    #[arg(
+        long,
+        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    )]
     pub fen: String,
     /// Writes castling as king takes rook
     #[arg(long)]
@@ -148,7 +154,9 @@ pub struct PerftArgs {
 
 /// Which options each mode has; a mode not listed has all.
 const FEWER_OPTIONS: &[(&str, fn(&Spec) -> bool)] = &[
-    ("backendbench", |spec| matches!(spec.field, "threads" | "config") || spec.section == "Network and backend"),
+    ("backendbench", |spec| {
+        matches!(spec.field, "threads" | "config") || spec.section == "Network and backend"
+    }),
     ("describenet", |spec| matches!(spec.field, "weights" | "config")),
     ("perft", |_| false),
 ];
@@ -170,32 +178,55 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
     };
 
     let mut from_flags = default_options(mode_name);
-    let wrong_option = |error| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"));
+    let wrong_option =
+        |error| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"));
     flags::apply(&matches, &mut from_flags).map_err(wrong_option)?;
     flags::apply(mode_matches, &mut from_flags).map_err(wrong_option)?;
-    let explicit = [&matches, mode_matches].iter().any(|m| m.try_contains_id("config").unwrap_or(false));
+    let explicit = [&matches, mode_matches]
+        .iter()
+        .any(|m| m.try_contains_id("config").unwrap_or(false));
 
     let mut options = default_options(mode_name);
-    let file = if explicit { Some(PathBuf::from(&from_flags.config)) } else { config_file::find() };
+    let file = if explicit {
+        Some(PathBuf::from(&from_flags.config))
+    } else {
+        config_file::find()
+    };
     // Empty means "no configuration file", as with lc0.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
-        config_file::read(&path, &mut options)
-            .map_err(|error| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")))?;
+        config_file::read(&path, &mut options).map_err(|error| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"))
+        })?;
     }
     flags::apply(&matches, &mut options).map_err(wrong_option)?;
     flags::apply(mode_matches, &mut options).map_err(wrong_option)?;
-    Ok(Invocation { mode: cli.mode.unwrap_or(Mode::Uci), options, show_hidden })
+    Ok(Invocation {
+        mode: cli.mode.unwrap_or(Mode::Uci),
+        options,
+        show_hidden,
+    })
 }
 
 /// clap's command with the options of the table added to every mode.
 fn command(show_hidden: bool) -> clap::Command {
     let mut command = Cli::command();
-    let modes: Vec<String> = command.get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
+    let modes: Vec<String> = command
+        .get_subcommands()
+        .map(|mode| mode.get_name().to_owned())
+        .collect();
     for name in modes {
-        let applies = FEWER_OPTIONS.iter().find(|(mode, _)| *mode == name).map_or((|_| true) as fn(&Spec) -> bool, |(_, applies)| *applies);
+        let applies = FEWER_OPTIONS
+            .iter()
+            .find(|(mode, _)| *mode == name)
+            .map_or((|_| true) as fn(&Spec) -> bool, |(_, applies)| *applies);
         let defaults = default_options(Some(&name));
         command = command.mut_subcommand(&name, |mode| {
-            let mode = mode.arg(clap::Arg::new("show_hidden").long("show-hidden").action(clap::ArgAction::SetTrue).help("Lists the options for specialists too"));
+            let mode = mode.arg(
+                clap::Arg::new("show_hidden")
+                    .long("show-hidden")
+                    .action(clap::ArgAction::SetTrue)
+                    .help("Lists the options for specialists too"),
+            );
             flags::add(mode.args_override_self(true), &defaults, show_hidden, applies)
         });
     }

@@ -7,7 +7,7 @@
 use super::CliError;
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
-use super::stand_ins::factory;
+use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::options::Options;
@@ -63,12 +63,28 @@ pub struct Measurement {
 /// The position or the backend does not work, or the batches are too few.
 pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
-    let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+    let moves: Vec<PackedMove> = position
+        .legal_moves()
+        .iter()
+        .map(|&m| PackedMove::new(m))
+        .collect();
     let history = PositionHistory::new(position);
-    let backend = factory::create(options)?;
+    // The same position again and again: a cache would answer all but the first.
+    let config = BackendConfig {
+        cache_entries: 0,
+        ..BackendConfig::from_options(options)
+    };
+    let created = factory::create(&config)?;
+    for notice in &created.notices {
+        eprintln!("{notice}");
+    }
+    let backend = created.backend;
     let bench = Bench {
         backend: &*backend,
-        request: EvalRequest { history: &history, moves: &moves },
+        request: EvalRequest {
+            history: &history,
+            moves: &moves,
+        },
         threads: options.threads.max(1),
         batches: arguments.batches,
     };
@@ -77,7 +93,8 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
     let mut measurements = Vec::new();
     let mut recommendation = Recommendation::default();
     let mut better_since: Option<Instant> = None;
-    let sizes = (arguments.start_batch_size..=arguments.max_batch_size).step_by(arguments.batch_step as usize);
+    let sizes =
+        (arguments.start_batch_size..=arguments.max_batch_size).step_by(arguments.batch_step as usize);
     for (index, size) in (0..).zip(sizes) {
         let measurement = bench.measure(size)?;
         if arguments.json {
@@ -126,7 +143,9 @@ impl Bench<'_> {
     /// Lets every thread evaluate a few batches of `size`.
     fn warm_up(&self, size: u32) -> Result<(), CliError> {
         self.on_all_threads(|| {
-            (0..WARM_UP_BATCHES).try_for_each(|_| self.evaluate(size)).map(|()| Ends::new())
+            (0..WARM_UP_BATCHES)
+                .try_for_each(|_| self.evaluate(size))
+                .map(|()| Ends::new())
         })?;
         Ok(())
     }
@@ -185,7 +204,10 @@ fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<M
     let threads = f64::from(threads);
     let mut seconds: Vec<f64> = ends
         .iter()
-        .flat_map(|ends| ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() / threads))
+        .flat_map(|ends| {
+            ends.windows(2)
+                .map(|pair| (pair[1] - pair[0]).as_secs_f64() / threads)
+        })
         .collect();
     if seconds.len() < 2 {
         return None;
@@ -200,7 +222,10 @@ fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<M
     let mut firsts: Vec<Instant> = ends.iter().filter_map(|ends| ends.first().copied()).collect();
     firsts.sort();
     let waits = std::iter::once(begin).chain(firsts.iter().copied()).zip(&firsts);
-    let first_max = waits.map(|(before, &after)| after - before).max().unwrap_or_default();
+    let first_max = waits
+        .map(|(before, &after)| after - before)
+        .max()
+        .unwrap_or_default();
     let first_total = firsts.last().map_or(Duration::ZERO, |&last| last - begin);
     Some(Measurement {
         size,
@@ -237,7 +262,9 @@ fn table_line(m: &Measurement) -> String {
 fn four_digits(value: f64) -> String {
     // "1.234e2": the exponent after rounding to four digits.
     let scientific = format!("{value:.3e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let trimmed = |digits: &str| match digits.contains('.') {
         true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -301,8 +328,13 @@ mod tests {
         let at = |ms: u64| begin + Duration::from_millis(ms);
         // One thread: 10 ms to the first batch, then 2, 4 and 6 ms.
         let m = summarise(8, 1, begin, &[vec![at(10), at(12), at(16), at(22)]]).unwrap();
-        assert!((m.mean_ms - 4.0).abs() < 1e-9 && (m.sdev_ms - 2.0).abs() < 1e-9 && (m.cv - 0.5).abs() < 1e-9);
-        assert_eq!([m.mean_nps, m.max_nps, m.median_nps, m.min_nps].map(f64::round), [2000.0, 4000.0, 2000.0, 1333.0]);
+        assert!(
+            (m.mean_ms - 4.0).abs() < 1e-9 && (m.sdev_ms - 2.0).abs() < 1e-9 && (m.cv - 0.5).abs() < 1e-9
+        );
+        assert_eq!(
+            [m.mean_nps, m.max_nps, m.median_nps, m.min_nps].map(f64::round),
+            [2000.0, 4000.0, 2000.0, 1333.0]
+        );
         assert!((m.first_max_ms - 10.0).abs() < 1e-9 && (m.first_mean_ms - 10.0).abs() < 1e-9);
 
         // Two threads that take turns: each batch takes 4 ms, so one is done every 2.

@@ -5,8 +5,11 @@
 //! number of visits was fitted by lc0's authors; the constants are theirs, and so is the picture.
 
 /// A way to play: its name, with the spaces that the picture wants, and its seconds per move.
-const SPEEDS: [(&str, f64); 3] =
-    [("3min/move (Tournament):", 180.0), ("15s/move  (Rapid):", 15.0), ("1s/move   (Bullet):", 1.0)];
+const SPEEDS: [(&str, f64); 3] = [
+    ("3min/move (Tournament):", 180.0),
+    ("15s/move  (Rapid):", 15.0),
+    ("1s/move   (Bullet):", 1.0),
+];
 
 /// The best sizes so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +80,8 @@ mod tests {
     fn recommends_and_draws_as_lc0() {
         let mut recommendation = Recommendation::default();
         let speeds = [
-            2268, 2344, 2428, 2272, 2281, 2623, 2606, 2640, 2681, 2679, 2660, 2708, 2698, 2695, 2684, 2497, 2444,
-            2497, 2303, 2422, 2680, 2208, 2471, 2413, 1910, 2230, 2499, 2390, 2241, 2414, 2411, 1976,
+            2268, 2344, 2428, 2272, 2281, 2623, 2606, 2640, 2681, 2679, 2660, 2708, 2698, 2695, 2684, 2497,
+            2444, 2497, 2303, 2422, 2680, 2208, 2471, 2413, 1910, 2230, 2499, 2390, 2241, 2414, 2411, 1976,
         ];
         for (size, nps) in (1..).zip(speeds) {
             recommendation.consider(size, f64::from(nps));
@@ -93,7 +96,12 @@ mod tests {
  || ||  |       3min/move (Tournament):   12       |
  |\_/|  |__________________________________________|
  \___/";
-        assert_eq!(recommendation.lines("Recommended minibatch-size for this net:").join("\n"), expected);
+        assert_eq!(
+            recommendation
+                .lines("Recommended minibatch-size for this net:")
+                .join("\n"),
+            expected
+        );
     }
 
     #[test]

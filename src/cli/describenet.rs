@@ -2,7 +2,8 @@
 
 use super::CliError;
 use super::args::DescribenetArgs;
-use super::stand_ins::net::{describe, find_network};
+use crate::net::describe::describe;
+use crate::net::discover::find_network;
 use crate::options::Options;
 use crate::uci::output::Output;
 use serde_json::{Map, Value};
@@ -31,11 +32,16 @@ fn json(text: &str, path: &str) -> Value {
     let mut section = Map::new();
     let mut title = String::new();
     while let Some(line) = lines.next() {
-        let underlined = lines.peek().is_some_and(|next| !next.is_empty() && next.bytes().all(|byte| byte == b'~'));
+        let underlined = lines
+            .peek()
+            .is_some_and(|next| !next.is_empty() && next.bytes().all(|byte| byte == b'~'));
         if underlined {
             lines.next();
             if !title.is_empty() {
-                sections.insert(std::mem::replace(&mut title, String::new()), std::mem::take(&mut section).into());
+                sections.insert(
+                    std::mem::replace(&mut title, String::new()),
+                    std::mem::take(&mut section).into(),
+                );
             }
             title = line.to_owned();
         } else if let Some((label, value)) = line.split_once(": ") {
@@ -50,7 +56,9 @@ fn json(text: &str, path: &str) -> Value {
 
 /// Adds a value; whole numbers become numbers.
 fn add(section: &mut Map<String, Value>, label: &str, value: &str) {
-    let value = value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
+    let value = value
+        .parse::<u64>()
+        .map_or_else(|_| Value::from(value), Value::from);
     match section.get_mut(label) {
         None => {
             section.insert(label.to_owned(), value);

@@ -29,7 +29,9 @@ pub fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionEr
         if let Ok(Some(value)) = matches.try_get_one::<String>(spec.field) {
             options.assign(spec, value)?;
         }
-        if spec.kind == Kind::Check && matches!(matches.try_get_one::<bool>(&negation_id(spec)), Ok(Some(true))) {
+        if spec.kind == Kind::Check
+            && matches!(matches.try_get_one::<bool>(&negation_id(spec)), Ok(Some(true)))
+        {
             options.assign(spec, "false")?;
         }
     }
@@ -55,8 +57,12 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
             .default_missing_value("true")
             .value_name("true|false")
             .overrides_with(negation_id(spec)),
-        Kind::Spin { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
-        Kind::Float { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
+        Kind::Spin { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
+        Kind::Float { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
         Kind::Choice(words) => argument.value_name(words.join("|")),
         Kind::Text | Kind::Button => argument.value_name("text"),
     }

@@ -16,7 +16,6 @@ pub mod describenet;
 pub mod flags;
 pub mod perft;
 pub mod perft_command;
-mod stand_ins;
 
 use crate::options::Options;
 use crate::uci::log::Log;
@@ -30,8 +29,6 @@ use std::sync::Arc;
 
 /// What a tool fails with; only its text is used.
 pub type CliError = Box<dyn Error + Send + Sync>;
-
-pub mod perft;
 
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
@@ -54,7 +51,11 @@ pub fn run() -> ExitCode {
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
-    let Invocation { mode, options, show_hidden } = invocation;
+    let Invocation {
+        mode,
+        options,
+        show_hidden,
+    } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
     match mode {

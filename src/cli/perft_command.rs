@@ -30,6 +30,9 @@ pub fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
         }
     }
     let time_ms = start.elapsed().as_millis() as u64;
-    output.line(&serde_json::json!({ "depth": depth, "moves": moves, "nodes": total, "time_ms": time_ms }).to_string());
+    output.line(
+        &serde_json::json!({ "depth": depth, "moves": moves, "nodes": total, "time_ms": time_ms })
+            .to_string(),
+    );
     Ok(())
 }

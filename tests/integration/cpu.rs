@@ -16,7 +16,8 @@ fn history(golden: &GoldenPosition) -> PositionHistory {
     let start = Position::from_fen(&golden.fen).unwrap_or_else(|error| panic!("{}: {error}", golden.id));
     let mut history = PositionHistory::new(start);
     for text in &golden.moves {
-        let next = uci_move::parse(history.last(), text).unwrap_or_else(|error| panic!("{}: {error}", golden.id));
+        let next =
+            uci_move::parse(history.last(), text).unwrap_or_else(|error| panic!("{}: {error}", golden.id));
         history.push(next);
     }
     history
@@ -51,7 +52,10 @@ impl Difference {
     fn assert_small(&self, what: &str) {
         println!("{what}: {self:?}");
         assert!(
-            self.policy <= TOLERANCE && self.q <= TOLERANCE && self.d <= TOLERANCE && self.m <= MOVES_LEFT_TOLERANCE,
+            self.policy <= TOLERANCE
+                && self.q <= TOLERANCE
+                && self.d <= TOLERANCE
+                && self.m <= MOVES_LEFT_TOLERANCE,
             "{what}: {self:?}"
         );
     }
@@ -86,8 +90,10 @@ fn check_fp32(set: &GoldenSet) {
         let packed = CpuNetwork::new(&network, Precision::Fp32, instructions);
         let together = packed.evaluate_raw(&inputs);
         difference(set, &together).assert_small(&format!("{what}, one batch"));
-        let alone: Vec<RawEvaluation> =
-            inputs.iter().flat_map(|input| packed.evaluate_raw(std::slice::from_ref(input))).collect();
+        let alone: Vec<RawEvaluation> = inputs
+            .iter()
+            .flat_map(|input| packed.evaluate_raw(std::slice::from_ref(input)))
+            .collect();
         difference(set, &alone).assert_small(&format!("{what}, one by one"));
     }
 }
@@ -111,10 +117,15 @@ fn the_plain_reference_says_what_lc0_says() {
     for set in goldens::committed() {
         let network = load(&set);
         // A few positions of each are enough: it is slow, and there is no batch that could matter.
-        let few = GoldenSet { positions: set.positions.iter().step_by(7).cloned().collect(), ..set };
+        let few = GoldenSet {
+            positions: set.positions.iter().step_by(7).cloned().collect(),
+            ..set
+        };
         let inputs = inputs(&few, network.architecture.input_format);
-        let evaluations: Vec<RawEvaluation> =
-            inputs.iter().map(|input| reference::evaluate(&network, input)).collect();
+        let evaluations: Vec<RawEvaluation> = inputs
+            .iter()
+            .map(|input| reference::evaluate(&network, input))
+            .collect();
         difference(&few, &evaluations).assert_small(&format!("{} in plain loops", few.name));
     }
 }

@@ -11,7 +11,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A command for the binary that reads no configuration of the user's.
 pub fn rukh(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
-    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent");
+    command
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("HOME", "/nonexistent");
     command
 }
 
@@ -25,7 +28,10 @@ pub fn run(arguments: &[&str]) -> String {
 
 /// Runs a tool to its end, whatever that is.
 pub fn run_any(arguments: &[&str]) -> Output {
-    rukh(arguments).stdin(Stdio::null()).output().expect("the binary starts")
+    rukh(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
 }
 
 /// A running engine.
@@ -72,7 +78,10 @@ impl Driver {
     /// Sends bytes as they are.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the engine reads");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .expect("the engine reads");
     }
 
     /// The lines up to the first that begins with `prefix`, which is the last of them.
@@ -90,7 +99,9 @@ impl Driver {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => panic!("no `{prefix}` in time, only {lines:#?}"),
-                Err(RecvTimeoutError::Disconnected) => panic!("the engine ended without `{prefix}`: {lines:#?}"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the engine ended without `{prefix}`: {lines:#?}")
+                }
             }
         }
     }
@@ -127,7 +138,10 @@ impl Driver {
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the engine did not end within {time:?}");
+            assert!(
+                Instant::now() < deadline,
+                "the engine did not end within {time:?}"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -143,5 +157,7 @@ impl Drop for Driver {
 /// The move of a `bestmove` line.
 pub fn best_move(lines: &[String]) -> &str {
     let last = lines.last().expect("there is a line");
-    last.strip_prefix("bestmove ").and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{last}"))
+    last.strip_prefix("bestmove ")
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap_or_else(|| panic!("{last}"))
 }

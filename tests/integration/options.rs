@@ -17,16 +17,24 @@ fn readme_has_the_table() {
         std::fs::write(path, format!("{}{table}\n{}", &readme[..begin], &readme[end..])).unwrap();
         return;
     }
-    assert_eq!(readme[begin..end].trim_end(), table.trim_end(), "run this test with UPDATE_README=1");
+    assert_eq!(
+        readme[begin..end].trim_end(),
+        table.trim_end(),
+        "run this test with UPDATE_README=1"
+    );
 }
 
 /// A value that an option may have, or nearly.
 fn value(kind: Kind) -> BoxedStrategy<String> {
     match kind {
         Kind::Spin { min, max } => (min - 2..=max + 2).prop_map(|value| value.to_string()).boxed(),
-        Kind::Float { min, max } => (min - 1.0..=max + 1.0).prop_map(|value| value.to_string()).boxed(),
+        Kind::Float { min, max } => (min - 1.0..=max + 1.0)
+            .prop_map(|value| value.to_string())
+            .boxed(),
         Kind::Check => "(true|false|TRUE|yes|)".boxed(),
-        Kind::Choice(words) => prop_oneof![proptest::sample::select(words).prop_map(str::to_owned), ".{0,20}"].boxed(),
+        Kind::Choice(words) => {
+            prop_oneof![proptest::sample::select(words).prop_map(str::to_owned), ".{0,20}"].boxed()
+        }
         Kind::Text | Kind::Button => ".{0,50}".boxed(),
     }
 }

@@ -71,7 +71,10 @@ impl PackedConvolution {
                 transformed_weight(kernel, component / SIDE, component % SIDE)
             },
         );
-        PackedConvolution { components, biases: convolution.biases.clone() }
+        PackedConvolution {
+            components,
+            biases: convolution.biases.clone(),
+        }
     }
 
     /// Output channels.
@@ -185,13 +188,25 @@ fn output_transform<S: Simd>(simd: S, m: [S::Vector; SIDE]) -> [S::Vector; RESUL
     let far_sum = simd.add(m[3], m[4]);
     let far_difference = simd.sub(m[3], m[4]);
     let combine = |near: S::Vector, near_factor: f32, far: S::Vector, far_factor: f32| {
-        simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
+        simd.mul_add(
+            near,
+            simd.splat(near_factor),
+            simd.mul(far, simd.splat(far_factor)),
+        )
     };
     [
         simd.add(m[0], simd.add(near_sum, far_sum)),
         combine(near_difference, NEAR, far_difference, FAR),
         combine(near_sum, NEAR_SQUARED, far_sum, FAR_SQUARED),
-        simd.add(m[5], combine(near_difference, NEAR * NEAR_SQUARED, far_difference, FAR * FAR_SQUARED)),
+        simd.add(
+            m[5],
+            combine(
+                near_difference,
+                NEAR * NEAR_SQUARED,
+                far_difference,
+                FAR * FAR_SQUARED,
+            ),
+        ),
     ]
 }
 
@@ -318,7 +333,11 @@ impl TransformOutput<'_> {
     fn results<S: Simd>(&self, simd: S, at: usize, count: usize) -> [[S::Vector; RESULT]; RESULT] {
         let product = |row: usize, column: usize| {
             let from = &self.products[(row * SIDE + column) * self.component_stride + at..];
-            if count == S::LANES { simd.load(from) } else { simd.load_some(&from[..count]) }
+            if count == S::LANES {
+                simd.load(from)
+            } else {
+                simd.load_some(&from[..count])
+            }
         };
         let mut columns = [[simd.splat(0.0); RESULT]; SIDE];
         for (j, column) in columns.iter_mut().enumerate() {
@@ -362,8 +381,9 @@ impl ScaleAndAdd<'_> {
         let channels = self.channels.max(1);
         let boards = self.y.chunks_exact(SQUARES * channels);
         let residuals = self.residual.chunks_exact_mut(SQUARES * channels);
-        for ((y, residual), excitation) in
-            boards.zip(residuals).zip(self.excitation.chunks_exact_mut(2 * channels))
+        for ((y, residual), excitation) in boards
+            .zip(residuals)
+            .zip(self.excitation.chunks_exact_mut(2 * channels))
         {
             let (scales, shifts) = excitation.split_at_mut(channels);
             super::elementary::map(simd, scales, |x| super::elementary::sigmoid(simd, x));
@@ -371,7 +391,11 @@ impl ScaleAndAdd<'_> {
                 for channel in (0..channels).step_by(S::LANES) {
                     let end = channels.min(channel + S::LANES);
                     let load = |from: &[f32]| {
-                        if end - channel == S::LANES { simd.load(from) } else { simd.load_some(from) }
+                        if end - channel == S::LANES {
+                            simd.load(from)
+                        } else {
+                            simd.load_some(from)
+                        }
                     };
                     let scaled = simd.mul_add(
                         load(&y[channel..end]),
@@ -404,7 +428,8 @@ mod tests {
                 let file = (square % 8 + tap % 3).wrapping_sub(1);
                 if rank < 8 && file < 8 {
                     let weight = convolution.weights[(output * convolution.inputs + input) * 9 + tap];
-                    sum += f64::from(weight) * f64::from(board[(rank * 8 + file) * convolution.inputs + input]);
+                    sum +=
+                        f64::from(weight) * f64::from(board[(rank * 8 + file) * convolution.inputs + input]);
                 }
             }
         }

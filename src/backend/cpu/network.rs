@@ -40,6 +40,11 @@ impl InstructionSet {
         self.0.name()
     }
 
+    /// As [`InstructionSet::name`], without what fp32 has no use for.
+    pub(super) fn name_for_fp32(self) -> &'static str {
+        self.name().trim_end_matches(" BF16")
+    }
+
     /// Whether it multiplies bf16 in hardware.
     pub fn has_bf16(self) -> bool {
         self.0.has_bf16()

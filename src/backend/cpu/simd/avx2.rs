@@ -188,19 +188,6 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn maximum(self, a: __m256) -> f32 {
-        #[inline]
-        #[target_feature(enable = "avx2,fma")]
-        fn maximum(a: __m256) -> f32 {
-            let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
-            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
-        }
-        // SAFETY: `self` proves AVX2.
-        unsafe { maximum(a) }
-    }
-
-    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         let mut rows = [self.splat(0.0); LANES];
         for (i, row) in rows.iter_mut().enumerate() {

@@ -193,12 +193,6 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 
     #[inline(always)]
-    fn maximum(self, a: __m512) -> f32 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_reduce_max_ps(a) }
-    }
-
-    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         let mut rows = [self.splat(0.0); LANES];
         for (i, row) in rows.iter_mut().enumerate() {

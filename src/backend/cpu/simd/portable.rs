@@ -109,11 +109,6 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn maximum(self, a: Self::Vector) -> f32 {
-        a[0].max(a[1]).max(a[2].max(a[3]))
-    }
-
-    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         for i in 0..LANES {
             for j in 0..LANES {

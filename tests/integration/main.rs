@@ -2,6 +2,7 @@
 
 mod any_input;
 mod cli;
+mod cpu;
 mod driver;
 mod games;
 mod goldens;

@@ -22,8 +22,9 @@ const EXTRA_PLAYOUTS: u64 = 300;
 pub struct SmartPruningStopper {
     factor: f64,
     minimum_batches: u64,
-    /// When the first playouts were seen.
-    first_evaluation: Option<Duration>,
+    /// When the first playouts were seen, and how many. After `ponderhit` that is many: the speed is that of
+    /// what came later.
+    first_look: Option<(Duration, u64)>,
 }
 
 impl SmartPruningStopper {
@@ -33,27 +34,23 @@ impl SmartPruningStopper {
         SmartPruningStopper {
             factor,
             minimum_batches,
-            first_evaluation: None,
+            first_look: None,
         }
     }
 
     /// How many more playouts there will be, divided by the factor; `None` where nothing bounds the search.
-    fn remaining_playouts(
-        &self,
-        stats: &IterationStats,
-        hints: &StopperHints,
-        thinking: Duration,
-    ) -> Option<f64> {
+    /// `playouts` were made in the time `thinking`.
+    fn remaining_playouts(&self, playouts: u64, thinking: Duration, hints: &StopperHints) -> Option<f64> {
         let by_time = hints.remaining_time.map(|time| {
-            let measured = (stats.nodes_since_move_start + EXTRA_PLAYOUTS) as f64 / thinking.as_secs_f64();
+            let measured = (playouts + EXTRA_PLAYOUTS) as f64 / thinking.as_secs_f64();
             time.as_secs_f64() * hints.nodes_per_second.map_or(measured, f64::from)
         });
         let by_nodes = hints.remaining_playouts.map(|playouts| playouts as f64);
-        let playouts = match (by_time, by_nodes) {
+        let remaining = match (by_time, by_nodes) {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        Some(playouts / self.factor)
+        Some(remaining / self.factor)
     }
 }
 
@@ -65,12 +62,13 @@ impl Stopper for SmartPruningStopper {
         if stats.edge_visits.is_empty() || stats.nodes_since_move_start == 0 {
             return false;
         }
-        let first_evaluation = *self.first_evaluation.get_or_insert(stats.time_since_move_start);
-        let thinking = stats.time_since_move_start.saturating_sub(first_evaluation);
+        let now = (stats.time_since_move_start, stats.nodes_since_move_start);
+        let first = *self.first_look.get_or_insert(now);
+        let (thinking, playouts) = (now.0.saturating_sub(first.0), now.1.saturating_sub(first.1));
         if thinking < SETTLING_TIME {
             return false;
         }
-        let Some(remaining) = self.remaining_playouts(stats, hints, thinking) else {
+        let Some(remaining) = self.remaining_playouts(playouts, thinking, hints) else {
             return false;
         };
         // A float beyond the range of integers saturates.
@@ -117,10 +115,10 @@ mod tests {
         hints
     }
 
-    /// A stopper that saw its first playouts at 0 ms.
+    /// A stopper that saw its first playout at 0 ms.
     fn running(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
         let mut stopper = SmartPruningStopper::new(factor, minimum_batches);
-        assert!(!stopper.should_stop(&at(0, &[1, 1]), &mut StopperHints::default()));
+        assert!(!stopper.should_stop(&at(0, &[1, 0]), &mut StopperHints::default()));
         stopper
     }
 
@@ -135,11 +133,11 @@ mod tests {
     #[test]
     fn stops_exactly_when_the_lead_is_more_than_what_can_come() {
         // 700 playouts in 1000 ms (+300) are 1000 a second; 133 ms give 133 more, which count as 100.
-        let edges = [400, 299, 1];
+        let edges = [401, 299, 1];
         let mut hints = time_left(133);
         assert!(running(1.33, 0).should_stop(&at(1000, &edges), &mut hints));
         assert_eq!(hints.remaining_playouts, Some(100));
-        assert!(!running(1.33, 0).should_stop(&at(1000, &[400, 300, 0]), &mut time_left(134)));
+        assert!(!running(1.33, 0).should_stop(&at(1000, &[400, 300, 1]), &mut time_left(134)));
         assert!(!running(1.0, 0).should_stop(&at(1000, &edges), &mut time_left(133)));
     }
 
@@ -180,11 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_pondered_is_no_speed() {
+        let mut stopper = SmartPruningStopper::new(1.0, 0);
+        assert!(!stopper.should_stop(&at(0, &[50_000, 49_000]), &mut time_left(1000)));
+        // 700 (+300) since: 1000 a second, and not 100 000.
+        let stats = at(1000, &[50_700, 49_000]);
+        assert!(stopper.should_stop(&stats, &mut time_left(1000)));
+        assert!(!stopper.should_stop(&stats, &mut time_left(1800)));
+    }
+
+    #[test]
     fn minimum_batches_hold_the_stop_but_not_the_hint() {
         let mut hints = time_left(133);
-        assert!(!running(1.33, 8).should_stop(&at(1000, &[500, 200]), &mut hints));
+        assert!(!running(1.33, 8).should_stop(&at(1000, &[500, 201]), &mut hints));
         assert_eq!(hints.remaining_playouts, Some(100));
-        assert!(running(1.33, 7).should_stop(&at(1000, &[500, 200]), &mut time_left(133)));
+        assert!(running(1.33, 7).should_stop(&at(1000, &[500, 201]), &mut time_left(133)));
     }
 
     #[test]

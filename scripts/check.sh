@@ -14,8 +14,7 @@ step_test() { cargo test --workspace --quiet; }
 step_signature() {
     local expected found
     expected=$(cat scripts/signature.txt)
-    cargo build --quiet
-    found=$(./target/debug/rukh bench --signature)
+    found=$(cargo run --quiet -- bench --signature)
     if [ "$found" != "$expected" ]; then
         echo "the search has changed: its signature is $found, scripts/signature.txt has $expected" >&2
         echo "if that is what you want, write the new one there" >&2

@@ -4,9 +4,9 @@
 //! is the time from one batch's end to the next, so the first batch of a thread is only reported as "first".
 //! Columns, units and statistics are lc0's, so that tables compare line by line.
 
-use super::CliError;
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
+use super::{CliError, tell};
 use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
@@ -75,7 +75,7 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
         ..BackendConfig::from_options(options)
     };
     let created = factory::create(&config)?;
-    created.notices.iter().for_each(|notice| eprintln!("{notice}"));
+    created.notices.iter().for_each(|notice| tell(notice));
     let backend = created.backend;
     let bench = Bench {
         backend: &*backend,

@@ -4,8 +4,8 @@
 //! off unless asked for. `--signature` prints one number made of everything the searches on the `trivial` backend
 //! did; it stays the same until the search itself changes, on every machine.
 
-use super::CliError;
 use super::bench_positions::POSITIONS;
+use super::{CliError, tell};
 use crate::chess::uci_move;
 use crate::engine::Engine;
 use crate::options::Options;
@@ -108,6 +108,7 @@ pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(),
     let quiet = plan.json || plan.signature;
     let recorder = Arc::new(Recorder::new((!quiet).then(|| Arc::clone(&output))));
     let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>);
+    engine.ensure_ready()?;
     let mut searched = Vec::new();
     for (index, position) in positions.iter().enumerate() {
         if !quiet {
@@ -172,11 +173,15 @@ fn run_search(
     })
 }
 
-/// A FEN with perhaps `moves …` after it.
+/// A FEN (or `startpos`) with perhaps `moves …` after it.
 fn position_command(position: &str) -> PositionCommand {
     let (fen, moves) = position.split_once("moves").unwrap_or((position, ""));
+    let start = match fen.trim() {
+        "startpos" => StartPosition::Standard,
+        fen => StartPosition::Fen(fen.to_owned()),
+    };
     PositionCommand {
-        start: StartPosition::Fen(fen.trim().to_owned()),
+        start,
         moves: moves.split_whitespace().map(str::to_owned).collect(),
     }
 }
@@ -293,7 +298,7 @@ impl Responder for Recorder {
     }
 
     fn message(&self, text: &str) {
-        eprintln!("{text}");
+        tell(text);
         self.record().message = Some(text.to_owned());
     }
 }

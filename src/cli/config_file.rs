@@ -1,6 +1,6 @@
 //! Finds and reads the configuration file.
 
-use super::CliError;
+use super::{CliError, tell};
 use crate::options::{Options, config};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,6 @@ pub fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("configuration file {shown}: {error}"))?;
     config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
-    eprintln!("Configuration from {shown}");
+    tell(&format!("Configuration from {shown}"));
     Ok(())
 }

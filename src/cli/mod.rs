@@ -23,7 +23,7 @@ use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
 use std::error::Error;
-use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -44,10 +44,15 @@ pub fn run() -> ExitCode {
     match run_mode(invocation) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rukh: {error}");
+            tell(&format!("rukh: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes a line to stderr, if there is one (`eprintln!` would panic without).
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
@@ -80,9 +85,4 @@ fn default_options(mode: Option<&str>) -> Options {
         _ => {}
     }
     options
-}
-
-/// Parses `arguments` as the process would; for tests.
-pub fn parse(arguments: &[&str]) -> Result<Invocation, clap::Error> {
-    args::parse(arguments.iter().map(OsString::from))
 }

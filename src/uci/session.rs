@@ -106,7 +106,7 @@ impl Session {
                 self.engine.ponder_hit().map_err(text)?;
                 self.open_ended = false;
             }
-            Command::Wait if self.open_ended => {
+            Command::Wait if self.open_ended && self.engine.is_searching() => {
                 return Err("wait would never end: this search goes on until `stop`".to_owned());
             }
             Command::Wait => self.engine.wait(),

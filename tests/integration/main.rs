@@ -17,4 +17,5 @@ mod policy;
 mod positions;
 mod search;
 mod time;
+mod uci_features;
 mod uci_text;

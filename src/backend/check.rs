@@ -6,9 +6,7 @@
 //! summary follows.
 
 use super::ticket::{OrderedBatch, OrderedTicket};
-use super::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
-};
+use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,13 +108,27 @@ impl CheckBackend {
             options.absolute_tolerance,
             options.relative_tolerance
         ));
-        let comparison = Arc::new(Comparison { options, sink, totals: Mutex::default() });
-        CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
+        let comparison = Arc::new(Comparison {
+            options,
+            sink,
+            totals: Mutex::default(),
+        });
+        CheckBackend {
+            attributes,
+            work,
+            reference,
+            comparison,
+            batches: AtomicU64::new(0),
+        }
     }
 
     /// How many batches were compared, and how many of them were out of tolerance.
     pub fn totals(&self) -> (u64, u64) {
-        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = self
+            .comparison
+            .totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         (totals.batches, totals.failed)
     }
 }
@@ -133,9 +145,8 @@ impl Backend for CheckBackend {
         if ((batch + 1.0) * frequency).floor() <= (batch * frequency).floor() {
             return self.work.new_batch();
         }
-        let ordered = |backend: &Arc<dyn Backend>| {
-            OrderedBatch::new(&backend.attributes().name, backend.new_batch())
-        };
+        let ordered =
+            |backend: &Arc<dyn Backend>| OrderedBatch::new(&backend.attributes().name, backend.new_batch());
         Box::new(CheckBatch {
             work: ordered(&self.work),
             reference: ordered(&self.reference),
@@ -155,7 +166,11 @@ impl Backend for CheckBackend {
 
 impl Drop for CheckBackend {
     fn drop(&mut self) {
-        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = self
+            .comparison
+            .totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         (self.comparison.sink)(&format!(
             "check: {} batches compared, {} failed; values {}; priors {}",
             totals.batches, totals.failed, totals.values, totals.priors
@@ -243,7 +258,10 @@ impl Comparison {
             CheckMode::Histogram => {
                 let mut both = values.clone();
                 both.merge(priors);
-                format!("check: absolute errors in a batch of {length}:{}", both.histogram_text())
+                format!(
+                    "check: absolute errors in a batch of {length}:{}",
+                    both.histogram_text()
+                )
             }
         };
         (self.sink)(&report);
@@ -274,7 +292,11 @@ impl Errors {
         // Written so that a NaN fails.
         let passes = absolute <= (options.relative_tolerance * scale).max(options.absolute_tolerance);
         self.failed += u64::from(!passes);
-        let absolute = if absolute.is_nan() { f64::INFINITY } else { absolute };
+        let absolute = if absolute.is_nan() {
+            f64::INFINITY
+        } else {
+            absolute
+        };
         self.largest_absolute = self.largest_absolute.max(absolute);
         if scale > 0.0 {
             self.largest_relative = self.largest_relative.max(absolute / scale);
@@ -310,6 +332,10 @@ impl Errors {
 
 impl std::fmt::Display for Errors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.1e} absolute, {:.1e} relative", self.largest_absolute, self.largest_relative)
+        write!(
+            f,
+            "{:.1e} absolute, {:.1e} relative",
+            self.largest_absolute, self.largest_relative
+        )
     }
 }

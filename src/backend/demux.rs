@@ -13,9 +13,7 @@ use super::children::{Child, cached_by_any, common_attributes};
 use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
 use super::work_queue::WorkQueue;
 use super::worker::{Reply, WorkerTicket, Workers, reply_channel};
-use super::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
-};
+use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,9 +71,8 @@ impl Backend for DemuxBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        let ordered = |child: &Child| {
-            OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch())
-        };
+        let ordered =
+            |child: &Child| OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
         Box::new(DealtBatch {
             attributes: Arc::clone(&self.attributes),
             queues: Arc::clone(&self.queues),
@@ -136,16 +133,24 @@ impl Batch for DealtBatch {
         if let Err(error) = check_batch_size(&self.attributes, self.length) {
             return Done::boxed(Err(error));
         }
-        let tickets = self.parts.into_iter().zip(self.queues.iter()).map(|(batch, queue)| {
-            if batch.is_empty() {
-                return None;
-            }
-            let (reply, ticket) = reply_channel(&self.attributes.name);
-            // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees that.
-            let _ = queue.push(Part { batch, reply });
-            Some(ticket)
-        });
-        Box::new(DealtTicket { deal: self.deal, length: self.length, tickets: tickets.collect() })
+        let tickets = self
+            .parts
+            .into_iter()
+            .zip(self.queues.iter())
+            .map(|(batch, queue)| {
+                if batch.is_empty() {
+                    return None;
+                }
+                let (reply, ticket) = reply_channel(&self.attributes.name);
+                // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees that.
+                let _ = queue.push(Part { batch, reply });
+                Some(ticket)
+            });
+        Box::new(DealtTicket {
+            deal: self.deal,
+            length: self.length,
+            tickets: tickets.collect(),
+        })
     }
 }
 

@@ -89,8 +89,10 @@ pub struct BackendKind {
     pub description: &'static str,
     /// Whether it evaluates with the network (a backend around others does not itself).
     pub needs_network: bool,
-    make: fn(&Maker<'_>, Options<'_>) -> Result<Arc<dyn Backend>, BackendError>,
+    make: fn(&Maker<'_>, Options<'_>) -> Made,
 }
+
+type Made = Result<Arc<dyn Backend>, BackendError>;
 
 /// Every backend, highest priority first.
 pub const BACKENDS: &[BackendKind] = &[
@@ -153,7 +155,9 @@ pub const BACKENDS: &[BackendKind] = &[
 
 /// All names that `Backend` may have, [`AUTO`] first.
 pub fn names() -> Vec<&'static str> {
-    std::iter::once(AUTO).chain(BACKENDS.iter().map(|kind| kind.name)).collect()
+    std::iter::once(AUTO)
+        .chain(BACKENDS.iter().map(|kind| kind.name))
+        .collect()
 }
 
 fn kind_of(name: &str) -> Option<&'static BackendKind> {
@@ -179,7 +183,10 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
         backend
     };
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
-    Ok(CreatedBackend { backend: Arc::new(backend), notices: maker.notices.into_inner() })
+    Ok(CreatedBackend {
+        backend: Arc::new(backend),
+        notices: maker.notices.into_inner(),
+    })
 }
 
 /// What the functions that make backends share.
@@ -204,15 +211,20 @@ impl Maker<'_> {
     }
 
     /// The backend called `name`.
-    fn make(&self, name: &str, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make(&self, name: &str, options: Options<'_>) -> Made {
         if name == AUTO {
             return self.make_auto(options);
         }
-        let kind = kind_of(name)
-            .ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known: names().join(", ") })?;
+        let kind = kind_of(name).ok_or_else(|| BackendError::Unknown {
+            name: name.to_owned(),
+            known: names().join(", "),
+        })?;
         if *self.depth.borrow() == MAXIMUM_DEPTH {
             let reason = format!("backends inside backends, more than {MAXIMUM_DEPTH} deep");
-            return Err(BackendError::Create { name: name.to_owned(), reason });
+            return Err(BackendError::Create {
+                name: name.to_owned(),
+                reason,
+            });
         }
         *self.depth.borrow_mut() += 1;
         let made = (kind.make)(self, options);
@@ -221,11 +233,14 @@ impl Maker<'_> {
     }
 
     /// The best backend that works with the network; `trivial` where there is none.
-    fn make_auto(&self, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make_auto(&self, options: Options<'_>) -> Made {
         match self.network_file() {
             Ok(_) => {}
             Err(error) if is_absence(&error) => {
-                self.notices.borrow_mut().push(format!("playing without a network, badly: {}", absence_text(&error)));
+                self.notices.borrow_mut().push(format!(
+                    "playing without a network, badly: {}",
+                    absence_text(&error)
+                ));
                 return self.make("trivial", options);
             }
             Err(error) => return Err(BackendError::Network(error.to_string())),
@@ -256,21 +271,34 @@ impl Maker<'_> {
         }
         nodes
             .into_iter()
-            .map(|node| self.child(node.backend_name(|name| name == AUTO || kind_of(name).is_some()), node))
+            .map(|node| {
+                self.child(
+                    node.backend_name(|name| name == AUTO || kind_of(name).is_some()),
+                    node,
+                )
+            })
             .collect()
     }
 
     fn child(&self, name: &str, options: Options<'_>) -> Result<Child, BackendError> {
         if name.is_empty() {
-            let reason = "a child without a name needs a backend=, its own or outside the parentheses".to_owned();
-            return Err(BackendError::Option { option: "( … )".to_owned(), reason });
+            let reason =
+                "a child without a name needs a backend=, its own or outside the parentheses".to_owned();
+            return Err(BackendError::Option {
+                option: "( … )".to_owned(),
+                reason,
+            });
         }
         let child = Child::new(self.make(name, options)?);
         let maximum_batch = child.maximum_batch;
         Ok(Child {
             threads: options.number("workers", child.threads, 1..=128)?,
             maximum_batch: options
-                .number("max_batch", MULTIPLEXING_BATCH.min(maximum_batch), 1..=LARGEST_BATCH)?
+                .number(
+                    "max_batch",
+                    MULTIPLEXING_BATCH.min(maximum_batch),
+                    1..=LARGEST_BATCH,
+                )?
                 .min(maximum_batch),
             ..child
         })
@@ -286,14 +314,25 @@ impl Maker<'_> {
         if let Some(value) = options.text("value_head") {
             heads.value = value.to_owned();
         }
-        let known = self.networks.borrow().iter().find(|(known, _)| *known == heads).map(|(_, network)| Arc::clone(network));
+        let known = self
+            .networks
+            .borrow()
+            .iter()
+            .find(|(known, _)| *known == heads)
+            .map(|(_, network)| Arc::clone(network));
         if let Some(network) = known {
             return Ok(network);
         }
         let file = self.network_file().map_err(|error| {
-            BackendError::Network(if is_absence(&error) { absence_text(&error) } else { error.to_string() })
+            BackendError::Network(if is_absence(&error) {
+                absence_text(&error)
+            } else {
+                error.to_string()
+            })
         })?;
-        let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
+        let network = file
+            .network(&heads)
+            .map_err(|error| BackendError::Network(error.to_string()))?;
         let network = Arc::new(network);
         self.networks.borrow_mut().push((heads, Arc::clone(&network)));
         Ok(network)
@@ -304,9 +343,10 @@ impl Maker<'_> {
             return Ok(file);
         }
         let file = match find_network(&self.config.network) {
-            Err(NetworkError { reason: Reason::NotFound { .. }, .. }) if embedded().is_some() => {
-                find_network(EMBEDDED)
-            }
+            Err(NetworkError {
+                reason: Reason::NotFound { .. },
+                ..
+            }) if embedded().is_some() => find_network(EMBEDDED),
             found => found,
         }?;
         Ok(self.file.get_or_init(|| file))
@@ -327,10 +367,12 @@ fn absence_text(error: &NetworkError) -> String {
     )
 }
 
-fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_random(_: &Maker<'_>, options: Options<'_>) -> Made {
     let defaults = RandomOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
-        Ok(Duration::from_secs_f64(options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0))
+        Ok(Duration::from_secs_f64(
+            options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0,
+        ))
     };
     Ok(Arc::new(RandomBackend::new(RandomOptions {
         seed: options.number("seed", defaults.seed, 0..=u64::MAX)?,
@@ -342,19 +384,26 @@ fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, 
     })))
 }
 
-fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Made {
     let children = maker.children(options)?;
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
             name: "check".to_owned(),
-            reason: format!("it compares two backends, as in `-o cpu-bf16,cpu`; {} given", children.len()),
+            reason: format!(
+                "it compares two backends, as in `-o cpu-bf16,cpu`; {} given",
+                children.len()
+            ),
         });
     };
     let defaults = CheckOptions::default();
     let check_options = CheckOptions {
         mode: options.choice(
             "mode",
-            &[("check", CheckMode::Check), ("display", CheckMode::Display), ("histo", CheckMode::Histogram)],
+            &[
+                ("check", CheckMode::Check),
+                ("display", CheckMode::Display),
+                ("histo", CheckMode::Histogram),
+            ],
         )?,
         absolute_tolerance: options.number("atol", defaults.absolute_tolerance, 0.0..=1.0)?,
         relative_tolerance: options.number("rtol", defaults.relative_tolerance, 0.0..=1.0)?,
@@ -364,21 +413,25 @@ fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend
     Ok(Arc::new(CheckBackend::new(work, reference, check_options)))
 }
 
-fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Made {
     match (options.text("record_file"), options.text("replay_file")) {
         (Some(record), None) => {
             let mut children = maker.children(options)?;
             let inner = children.remove(0).backend;
             if !children.is_empty() {
                 let reason = "it records one backend; for several, put a roundrobin inside".to_owned();
-                return Err(BackendError::Create { name: "recordreplay".to_owned(), reason });
+                return Err(BackendError::Create {
+                    name: "recordreplay".to_owned(),
+                    reason,
+                });
             }
             Ok(Arc::new(RecordingBackend::new(inner, Path::new(record))?))
         }
         (None, Some(replay)) => Ok(Arc::new(ReplayingBackend::new(Path::new(replay))?)),
         _ => Err(BackendError::Create {
             name: "recordreplay".to_owned(),
-            reason: "it needs either record_file=FILE or replay_file=FILE among the backend options".to_owned(),
+            reason: "it needs either record_file=FILE or replay_file=FILE among the backend options"
+                .to_owned(),
         }),
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod batch_split;
 pub mod cache;
+mod cache_store;
 pub mod check;
 pub mod children;
 pub mod cpu;
@@ -16,13 +17,13 @@ pub mod evaluation;
 pub mod factory;
 pub mod multiplexing;
 pub mod options;
+mod owned_request;
 pub mod position_key;
 pub mod random;
 pub mod record;
 pub mod round_robin;
 pub mod ticket;
 pub mod trivial;
-mod owned_request;
 mod work_queue;
 mod worker;
 

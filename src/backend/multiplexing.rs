@@ -14,9 +14,7 @@ use super::owned_request::OwnedRequest;
 use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
 use super::work_queue::WorkQueue;
 use super::worker::{Outcome, Reply, Workers, reply_channel};
-use super::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
-};
+use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::sync::Arc;
 
 /// See the module.
@@ -45,7 +43,12 @@ impl MultiplexingBackend {
                 workers.start(&attributes.name, &queue, move |queue| work(&child, queue))?;
             }
         }
-        Ok(MultiplexingBackend { attributes, children, queue, _workers: workers })
+        Ok(MultiplexingBackend {
+            attributes,
+            children,
+            queue,
+            _workers: workers,
+        })
     }
 }
 
@@ -93,7 +96,10 @@ impl Batch for QueuedBatch {
         }
         let (reply, ticket) = reply_channel(&self.attributes.name);
         // If the queue is closed, the job comes back and is dropped with its reply: the ticket sees that.
-        let _ = self.queue.push(Job { requests: self.requests, reply });
+        let _ = self.queue.push(Job {
+            requests: self.requests,
+            reply,
+        });
         Box::new(ticket)
     }
 }
@@ -123,7 +129,11 @@ fn evaluate(child: &Child, jobs: &[Job]) -> Outcome {
 fn share_out(outcome: Outcome, mut jobs: Vec<Job>) {
     let evaluations = match outcome {
         Ok(evaluations) => evaluations,
-        Err(error) => return jobs.into_iter().for_each(|job| job.reply.send(Err(error.clone()))),
+        Err(error) => {
+            return jobs
+                .into_iter()
+                .for_each(|job| job.reply.send(Err(error.clone())));
+        }
     };
     if jobs.len() == 1 {
         return jobs.remove(0).reply.send(Ok(evaluations));

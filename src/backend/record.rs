@@ -2,7 +2,7 @@
 //!
 //! For reports of faults that others can play back, and to run a search again without the card it ran on.
 //!
-//! The file (all little endian): 8 bytes [`MAGIC`], a byte of flags (1: has WDL, 2: has moves left), then one record per
+//! The file (all little endian): 8 bytes `RUKHREC1`, a byte of flags (1: has WDL, 2: has moves left), then one record per
 //! evaluation: the position's key (8 bytes), q, d, m (f32 each), the number of moves (2 bytes), one f32 prior per
 //! move. Recording to a file that exists appends to it. The key covers what a network can see of the position and its
 //! history ([`full_key`]). Of several records of one position the first counts.
@@ -54,19 +54,31 @@ impl RecordingBackend {
             name: format!("record({})", inner.attributes().name),
             ..inner.attributes().clone()
         };
-        let writer = open_for_recording(path, &attributes)
-            .map_err(|error| file_error("record to", path, &error))?;
-        let file = Arc::new(RecordFile { path: path.to_owned(), writer: Mutex::new(writer) });
-        Ok(RecordingBackend { inner, attributes, file })
+        let writer =
+            open_for_recording(path, &attributes).map_err(|error| file_error("record to", path, &error))?;
+        let file = Arc::new(RecordFile {
+            path: path.to_owned(),
+            writer: Mutex::new(writer),
+        });
+        Ok(RecordingBackend {
+            inner,
+            attributes,
+            file,
+        })
     }
 }
 
 /// Opens a file at its end; writes the header of a new one and checks that of an old one.
 fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWriter<File>> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)?;
     let length = file.metadata()?.len();
     if length == 0 {
-        let flags = if attributes.has_wdl { HAS_WDL } else { 0 } | if attributes.has_mlh { HAS_MLH } else { 0 };
+        let flags =
+            if attributes.has_wdl { HAS_WDL } else { 0 } | if attributes.has_mlh { HAS_MLH } else { 0 };
         file.write_all(&MAGIC)?;
         file.write_all(&[flags])?;
     } else {
@@ -144,7 +156,11 @@ impl Batch for RecordingBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        Box::new(RecordingTicket { inner: self.inner.submit(), file: self.file, keys: self.keys })
+        Box::new(RecordingTicket {
+            inner: self.inner.submit(),
+            file: self.file,
+            keys: self.keys,
+        })
     }
 }
 
@@ -157,10 +173,12 @@ struct RecordingTicket {
 impl Ticket for RecordingTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let evaluations = self.inner.finish()?;
-        self.file.write(&self.keys, &evaluations).map_err(|error| BackendError::Evaluate {
-            name: "recordreplay".to_owned(),
-            reason: format!("cannot write to {}: {error}", self.file.path.display()),
-        })?;
+        self.file
+            .write(&self.keys, &evaluations)
+            .map_err(|error| BackendError::Evaluate {
+                name: "recordreplay".to_owned(),
+                reason: format!("cannot write to {}: {error}", self.file.path.display()),
+            })?;
         Ok(evaluations)
     }
 }
@@ -189,7 +207,12 @@ impl ReplayingBackend {
             recommended_batch_size: 256,
             maximum_batch_size: 1024,
         };
-        Ok(ReplayingBackend { recording: Arc::new(Recording { attributes, evaluations }) })
+        Ok(ReplayingBackend {
+            recording: Arc::new(Recording {
+                attributes,
+                evaluations,
+            }),
+        })
     }
 }
 
@@ -206,7 +229,10 @@ fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
 /// The next record; `None` at the end of the file. A record cut short (the recording process was killed) is an error.
 fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> {
     let mut head = Vec::with_capacity(RECORD_HEAD_LENGTH);
-    reader.by_ref().take(RECORD_HEAD_LENGTH as u64).read_to_end(&mut head)?;
+    reader
+        .by_ref()
+        .take(RECORD_HEAD_LENGTH as u64)
+        .read_to_end(&mut head)?;
     if head.is_empty() {
         return Ok(None);
     }
@@ -222,8 +248,19 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     }
     let mut bytes = vec![0; 4 * moves];
     reader.read_exact(&mut bytes).map_err(|_| truncated())?;
-    let priors = bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
-    Ok(Some((key, Evaluation { value: Value { q, d, m }, priors })))
+    let priors = bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&prior| f32::from_le_bytes(prior))
+        .collect();
+    Ok(Some((
+        key,
+        Evaluation {
+            value: Value { q, d, m },
+            priors,
+        },
+    )))
 }
 
 impl Backend for ReplayingBackend {
@@ -255,7 +292,9 @@ impl Batch for ReplayingBatch {
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         let recorded = self.recording.evaluations.get(&full_key(request.history));
         match recorded.filter(|evaluation| evaluation.priors.len() == request.moves.len()) {
-            Some(evaluation) => self.evaluations.push(evaluation.value, evaluation.priors.iter().copied()),
+            Some(evaluation) => self
+                .evaluations
+                .push(evaluation.value, evaluation.priors.iter().copied()),
             None => {
                 self.error.get_or_insert_with(|| BackendError::Evaluate {
                     name: self.recording.attributes.name.clone(),
@@ -269,7 +308,11 @@ impl Batch for ReplayingBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let ReplayingBatch { recording, evaluations, error } = *self;
+        let ReplayingBatch {
+            recording,
+            evaluations,
+            error,
+        } = *self;
         let outcome = match error {
             Some(error) => Err(error),
             None => check_batch_size(&recording.attributes, evaluations.len()),

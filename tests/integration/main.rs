@@ -1,5 +1,6 @@
 //! One integration binary: see the modules.
 
+mod backends;
 mod games;
 mod goldens;
 mod network_bytes;

@@ -14,7 +14,7 @@
 //! The factor 1/sqrt(depth) is not here: it is multiplied into the query weights when they are packed.
 
 use super::SQUARES;
-use super::elementary::exp;
+use super::elementary::{Scale, exp, map};
 use super::matrix::NO_BIAS;
 use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
 use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
@@ -212,7 +212,7 @@ impl Attention<'_> {
             .run(simd);
             for (square, &share) in shares.iter().enumerate() {
                 let row = &mut output[square * output_stride..][..width];
-                super::elementary::map(simd, row, |x| simd.mul(x, simd.splat(share)));
+                map(simd, row, Scale(share));
             }
         }
     }

@@ -94,35 +94,82 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.select_positive(x, simd.mul(simd.splat(SCALE), x), negative)
 }
 
-/// One activation function of a vector. [`Activation::Softmax`] is not elementwise: see [`softmax`].
-#[inline(always)]
-pub(crate) fn activate<S: Simd>(simd: S, activation: Activation, x: S::Vector) -> S::Vector {
-    match activation {
-        Activation::None | Activation::Softmax => x,
-        Activation::Relu => simd.max(x, simd.splat(0.0)),
-        Activation::Relu2 => {
-            let positive = simd.max(x, simd.splat(0.0));
-            simd.mul(positive, positive)
-        }
-        Activation::Tanh => tanh(simd, x),
-        Activation::Sigmoid => sigmoid(simd, x),
-        Activation::Selu => selu(simd, x),
-        Activation::Mish => mish(simd, x),
-        Activation::Swish => simd.mul(x, sigmoid(simd, x)),
+/// A function of one number, applied to vectors.
+///
+/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it each
+/// vector operation in it becomes a call.
+pub(crate) trait Function: Copy {
+    /// `f(x)`, lane by lane.
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($simd:ident, $x:ident) $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            struct $name;
+
+            impl Function for $name {
+                #[inline(always)]
+                fn apply<S: Simd>(self, $simd: S, $x: S::Vector) -> S::Vector {
+                    $body
+                }
+            }
+        )*
+    };
+}
+
+functions! {
+    /// `max(x, 0)`
+    Relu(simd, x) simd.max(x, simd.splat(0.0));
+    /// `max(x, 0)^2`
+    Relu2(simd, x) simd.mul(simd.max(x, simd.splat(0.0)), simd.max(x, simd.splat(0.0)));
+    /// See [`tanh`].
+    Tanh(simd, x) tanh(simd, x);
+    /// See [`sigmoid`].
+    Sigmoid(simd, x) sigmoid(simd, x);
+    /// See [`selu`].
+    Selu(simd, x) selu(simd, x);
+    /// See [`mish`].
+    Mish(simd, x) mish(simd, x);
+    /// `x sigmoid(x)`
+    Swish(simd, x) simd.mul(x, sigmoid(simd, x));
+}
+
+/// `factor x`
+#[derive(Clone, Copy)]
+pub(crate) struct Scale(pub f32);
+
+impl Function for Scale {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
+        simd.mul(x, simd.splat(self.0))
+    }
+}
+
+/// `e^(x - shift)`
+#[derive(Clone, Copy)]
+struct ShiftedExp(f32);
+
+impl Function for ShiftedExp {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
+        exp(simd, simd.sub(x, simd.splat(self.0)))
     }
 }
 
 /// `f` of every element, in place.
 #[inline(always)]
-pub(crate) fn map<S: Simd>(simd: S, data: &mut [f32], f: impl Fn(S::Vector) -> S::Vector) {
+pub(crate) fn map<S: Simd, F: Function>(simd: S, data: &mut [f32], f: F) {
     let mut vectors = data.chunks_exact_mut(S::LANES);
     for v in &mut vectors {
-        let y = f(simd.load(v));
+        let y = f.apply(simd, simd.load(v));
         simd.store(y, v);
     }
     let rest = vectors.into_remainder();
     if !rest.is_empty() {
-        let y = f(simd.load_some(rest));
+        let y = f.apply(simd, simd.load_some(rest));
         simd.store_some(y, rest);
     }
 }
@@ -133,14 +180,23 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
     // One loop per function: the choice stays outside.
     match activation {
         Activation::None => {}
-        Activation::Relu => map(simd, data, |x| activate(simd, Activation::Relu, x)),
-        Activation::Relu2 => map(simd, data, |x| activate(simd, Activation::Relu2, x)),
-        Activation::Tanh => map(simd, data, |x| activate(simd, Activation::Tanh, x)),
-        Activation::Sigmoid => map(simd, data, |x| activate(simd, Activation::Sigmoid, x)),
-        Activation::Selu => map(simd, data, |x| activate(simd, Activation::Selu, x)),
-        Activation::Mish => map(simd, data, |x| activate(simd, Activation::Mish, x)),
-        Activation::Swish => map(simd, data, |x| activate(simd, Activation::Swish, x)),
+        Activation::Relu => map(simd, data, Relu),
+        Activation::Relu2 => map(simd, data, Relu2),
+        Activation::Tanh => map(simd, data, Tanh),
+        Activation::Sigmoid => map(simd, data, Sigmoid),
+        Activation::Selu => map(simd, data, Selu),
+        Activation::Mish => map(simd, data, Mish),
+        Activation::Swish => map(simd, data, Swish),
         Activation::Softmax => softmax(simd, data),
+    }
+}
+
+/// Splits an activation into what a `max` under the sums does (the floor) and what must follow.
+#[inline(always)]
+pub(crate) fn floor_and_rest(activation: Activation) -> (f32, Activation) {
+    match activation {
+        Activation::Relu => (0.0, Activation::None),
+        other => (f32::NEG_INFINITY, other),
     }
 }
 
@@ -148,11 +204,9 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
 #[inline(always)]
 pub(crate) fn softmax<S: Simd>(simd: S, row: &mut [f32]) {
     let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shift = simd.splat(largest);
-    map(simd, row, |x| exp(simd, simd.sub(x, shift)));
+    map(simd, row, ShiftedExp(largest));
     let total: f32 = row.iter().sum();
-    let scale = simd.splat(1.0 / total);
-    map(simd, row, |x| simd.mul(x, scale));
+    map(simd, row, Scale(1.0 / total));
 }
 
 /// An activation over rows of `width` elements, `stride` apart.

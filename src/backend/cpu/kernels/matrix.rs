@@ -6,7 +6,7 @@
 //! ([`crate::backend::cpu::simd::tile`]); the activation is applied to a tile's rows while they are still in
 //! the first level.
 
-use super::elementary::activate_slice;
+use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Layout, MAX_PANEL, PanelProduct, Product, Start};
 use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd, bf16_bits};
 use crate::net::architecture::Activation;
@@ -265,10 +265,7 @@ impl Blocks<'_> {
         let panel_words = panels.len() / panel_count;
         let steps = panel_words / panel_width;
         // ReLU is a floor under the sums; other functions follow when a block of rows has been stored.
-        let (floor, after) = match self.activation {
-            Activation::Relu => (0.0, Activation::None),
-            other => (f32::NEG_INFINITY, other),
-        };
+        let (floor, after) = floor_and_rest(self.activation);
         let row_bytes = (steps * size_of::<P::Word>()).max(1);
         let block = (BLOCK_BYTES / row_bytes / S::TILE_ROWS).max(1) * S::TILE_ROWS;
         for first in (0..self.rows).step_by(block) {

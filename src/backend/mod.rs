@@ -10,6 +10,7 @@ pub mod cache;
 mod cache_store;
 pub mod check;
 pub mod children;
+pub mod config;
 pub mod cpu;
 pub mod demux;
 pub mod error;

@@ -29,7 +29,7 @@ use super::weights::Network;
 /// The newest lc0 whose files we know how to read.
 const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);
 
-/// A version that old files for tests carry; every lc0 takes it.
+/// What some files carry in place of a version; lc0 accepts it whatever its own version is.
 const ANY_VERSION: (u32, u32, u32) = (97, 98, 99);
 
 /// From this version on a file need not say that it is LINEAR16, as each layer can say what it is.

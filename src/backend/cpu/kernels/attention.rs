@@ -1,0 +1,298 @@
+//! Attention over the 64 squares of one position, one head at a time, all of it in the first-level caches.
+//!
+//! The logits are kept **transposed**, `[key][query]`: then a vector holds 16 queries of one key, the softmax
+//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side by
+//! side. The softmax's division is done on the result, which is smaller than the logits.
+//!
+//! ```text
+//! per head:   Q^T   [depth][64]   transposed copy of the head's queries
+//!             S^T = K Q^T (+ logits given)    [64 keys][64 queries]
+//!             E = exp(S^T - max over keys)    and 1 / sum over keys, per query
+//!             O = (E^T V) / sum               [64][depth]
+//! ```
+//!
+//! The factor 1/sqrt(depth) is not here: it is multiplied into the query weights when they are packed.
+
+use super::SQUARES;
+use super::elementary::exp;
+use super::matrix::NO_BIAS;
+use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
+use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
+
+/// Memory of the kernels below, kept from call to call.
+#[derive(Default, Debug)]
+pub(crate) struct AttentionScratch {
+    /// Q^T as panels: `[64 / panel][depth][panel]`.
+    queries: AlignedVec<f32>,
+    /// V as panels: `[depth / panel][64][panel]`.
+    values: AlignedVec<f32>,
+    /// `[64 keys][64 queries]`, where no logits are given.
+    scores: AlignedVec<f32>,
+}
+
+/// `scores[key][query] (+)= K Q^T` over one position, any depth.
+pub(crate) struct QueryKey<'a> {
+    /// 64 rows of `depth` numbers, `stride` apart.
+    pub queries: &'a [f32],
+    /// As the queries.
+    pub keys: &'a [f32],
+    /// From a row to the next.
+    pub stride: usize,
+    /// Columns of Q and K.
+    pub depth: usize,
+    /// `[64 keys][64 queries]`
+    pub scores: &'a mut [f32],
+    /// Whether to add to what `scores` holds.
+    pub accumulate: bool,
+    /// Memory.
+    pub scratch: &'a mut AttentionScratch,
+}
+
+impl Kernel for QueryKey<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let panel_width = 2 * S::LANES;
+        self.scratch.queries.grow_to(self.depth * SQUARES);
+        transpose_queries(
+            simd,
+            self.queries,
+            self.stride,
+            self.depth,
+            &mut self.scratch.queries,
+        );
+        for panel in 0..SQUARES / panel_width {
+            PanelProduct::<Fp32> {
+                a: self.keys,
+                layout: Layout::RowMajor { stride: self.stride },
+                panel: &self.scratch.queries[panel * self.depth * panel_width..],
+                steps: self.depth,
+                c: &mut self.scores[panel * panel_width..],
+                c_stride: SQUARES,
+                rows: SQUARES,
+                width: panel_width,
+                start: if self.accumulate {
+                    Start::Output
+                } else {
+                    Start::Bias(&NO_BIAS)
+                },
+                floor: f32::NEG_INFINITY,
+            }
+            .run(simd);
+        }
+    }
+}
+
+/// Q^T as panels: number `query, d` goes to panel `query / width`, row `d`, column `query % width`.
+#[inline(always)]
+fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: usize, to: &mut [f32]) {
+    let width = 2 * S::LANES;
+    let whole = depth / S::LANES * S::LANES;
+    for query in (0..SQUARES).step_by(S::LANES) {
+        let base = query / width * depth * width + query % width;
+        for d in (0..whole).step_by(S::LANES) {
+            simd.transpose(
+                &queries[query * stride + d..],
+                stride,
+                &mut to[base + d * width..],
+                width,
+            );
+        }
+        for d in whole..depth {
+            for lane in 0..S::LANES {
+                to[base + d * width + lane] = queries[(query + lane) * stride + d];
+            }
+        }
+    }
+}
+
+/// All heads of one position: `output = softmax(K Q^T + logits) V`.
+pub(crate) struct Attention<'a> {
+    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the values.
+    pub qkv: &'a [f32],
+    /// From a row to the next.
+    pub stride: usize,
+    /// Column of the first key.
+    pub keys_at: usize,
+    /// Column of the first value.
+    pub values_at: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Columns of a head.
+    pub depth: usize,
+    /// `[head][64 keys][64 queries]`, added to the products; overwritten.
+    pub logits: Option<&'a mut [f32]>,
+    /// 64 rows of `heads * depth` numbers.
+    pub output: &'a mut [f32],
+    /// Memory.
+    pub scratch: &'a mut AttentionScratch,
+}
+
+impl Kernel for Attention<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let mut own_scores = std::mem::take(&mut self.scratch.scores);
+        own_scores.grow_to(SQUARES * SQUARES);
+        let mut logits = self.logits.take();
+        let accumulate = logits.is_some();
+        for head in 0..self.heads {
+            let scores = match logits.as_deref_mut() {
+                Some(logits) => &mut logits[head * SQUARES * SQUARES..][..SQUARES * SQUARES],
+                None => &mut own_scores[..],
+            };
+            let column = head * self.depth;
+            QueryKey {
+                queries: &self.qkv[column..],
+                keys: &self.qkv[self.keys_at + column..],
+                stride: self.stride,
+                depth: self.depth,
+                scores: &mut *scores,
+                accumulate,
+                scratch: &mut *self.scratch,
+            }
+            .run(simd);
+            let mut shares = [0.0; SQUARES];
+            exponentials(simd, scores, &mut shares);
+            self.weigh_values(simd, column, scores, &shares);
+        }
+        self.scratch.scores = own_scores;
+    }
+}
+
+/// Scores become `exp(score - largest of the query)`; `shares` becomes one over their sum, per query.
+#[inline(always)]
+fn exponentials<S: Simd>(simd: S, scores: &mut [f32], shares: &mut [f32; SQUARES]) {
+    /// Vectors of queries at a time: enough independent work to hide the latency of max and add.
+    const GROUP: usize = 4;
+    let width = GROUP * S::LANES;
+    for first in (0..SQUARES).step_by(width) {
+        let mut largest = [simd.splat(f32::NEG_INFINITY); GROUP];
+        for row in scores.chunks_exact(SQUARES) {
+            for (g, best) in largest.iter_mut().enumerate() {
+                *best = simd.max(*best, simd.load(&row[first + g * S::LANES..]));
+            }
+        }
+        let mut sums = [simd.splat(0.0); GROUP];
+        for row in scores.chunks_exact_mut(SQUARES) {
+            for g in 0..GROUP {
+                let place = &mut row[first + g * S::LANES..];
+                let e = exp(simd, simd.sub(simd.load(place), largest[g]));
+                simd.store(e, place);
+                sums[g] = simd.add(sums[g], e);
+            }
+        }
+        for (g, sum) in sums.into_iter().enumerate() {
+            let share = simd.div(simd.splat(1.0), sum);
+            simd.store(share, &mut shares[first + g * S::LANES..]);
+        }
+    }
+}
+
+impl Attention<'_> {
+    /// `output = E^T V`, rows scaled by `shares`, for the head whose columns start at `column`.
+    #[inline(always)]
+    fn weigh_values<S: Simd>(&mut self, simd: S, column: usize, scores: &[f32], shares: &[f32; SQUARES]) {
+        let panel_width = 2 * S::LANES;
+        let output_stride = self.heads * self.depth;
+        self.scratch.values.grow_to(SQUARES * panel_width);
+        for first in (0..self.depth).step_by(panel_width) {
+            let width = panel_width.min(self.depth - first);
+            let panel = &mut self.scratch.values[..SQUARES * panel_width];
+            for (square, place) in panel.chunks_exact_mut(panel_width).enumerate() {
+                let from = &self.qkv[square * self.stride + self.values_at + column + first..][..width];
+                if width == panel_width {
+                    simd.store(simd.load(from), place);
+                    simd.store(simd.load(&from[S::LANES..]), &mut place[S::LANES..]);
+                } else {
+                    place[..width].copy_from_slice(from);
+                    place[width..].fill(0.0);
+                }
+            }
+            let output = &mut self.output[column + first..];
+            PanelProduct::<Fp32> {
+                a: scores,
+                layout: Layout::StepMajor { stride: SQUARES },
+                panel: &self.scratch.values,
+                steps: SQUARES,
+                c: &mut *output,
+                c_stride: output_stride,
+                rows: SQUARES,
+                width,
+                start: Start::Bias(&NO_BIAS),
+                floor: f32::NEG_INFINITY,
+            }
+            .run(simd);
+            for (square, &share) in shares.iter().enumerate() {
+                let row = &mut output[square * output_stride..][..width];
+                super::elementary::map(simd, row, |x| simd.mul(x, simd.splat(share)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::backend::cpu::simd::Isa;
+
+    fn check(isa: Isa, heads: usize, depth: usize, with_logits: bool) {
+        let what = format!("{} {heads} heads of {depth}, logits {with_logits}", isa.name());
+        let width = heads * depth;
+        let stride = 3 * width + 2;
+        let qkv: Vec<f32> = noise(64 * stride, 7).iter().map(|x| 2.0 * x).collect();
+        let logits: Vec<f32> = noise(heads * 4096, 8).iter().map(|x| 5.0 * x).collect();
+        let mut given = logits.clone();
+        let mut output = vec![f32::NAN; 64 * width];
+        let mut scratch = AttentionScratch::default();
+        for _ in 0..2 {
+            // Twice: the second time with used scratch memory.
+            given.copy_from_slice(&logits);
+            isa.run(Attention {
+                qkv: &qkv,
+                stride,
+                keys_at: width,
+                values_at: 2 * width,
+                heads,
+                depth,
+                logits: with_logits.then_some(&mut given[..]),
+                output: &mut output,
+                scratch: &mut scratch,
+            });
+        }
+        let at = |square: usize, column: usize| f64::from(qkv[square * stride + column]);
+        for head in 0..heads {
+            for query in 0..64 {
+                let score = |key: usize| {
+                    let product: f64 = (0..depth)
+                        .map(|d| at(query, head * depth + d) * at(key, width + head * depth + d))
+                        .sum();
+                    let given = f64::from(logits[(head * 64 + key) * 64 + query]);
+                    product + if with_logits { given } else { 0.0 }
+                };
+                let weights: Vec<f64> = (0..64).map(|key| score(key).exp()).collect();
+                let total: f64 = weights.iter().sum();
+                for d in 0..depth {
+                    let right: f64 = (0..64)
+                        .map(|key| weights[key] / total * at(key, 2 * width + head * depth + d))
+                        .sum();
+                    let got = f64::from(output[query * width + head * depth + d]);
+                    assert!((got - right).abs() < 1e-4, "{what}: {got}, exactly {right}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_head_size_matches_the_definition() {
+        for isa in Isa::available() {
+            for depth in [1, 4, 8, 15, 16, 17, 32, 33, 64] {
+                check(isa, 2, depth, false);
+                check(isa, 2, depth, true);
+            }
+        }
+    }
+}

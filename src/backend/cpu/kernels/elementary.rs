@@ -1,0 +1,302 @@
+//! exp, tanh and the activation functions, to 1e-6 relative.
+//!
+//! The polynomials are those of Moshier's Cephes library (`expf`, `tanhf`), which are good to about 1e-7: a
+//! network passes an activation through ten or more layers, so a cheaper polynomial's error shows in the
+//! policy's fourth digit.
+
+use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::net::architecture::Activation;
+
+/// exp of less is not a normal number.
+const EXP_LOWEST: f32 = -87.3;
+/// exp of more overflows in the last step.
+const EXP_HIGHEST: f32 = 88.0;
+
+/// `x = n ln 2 + r`, |r| <= ln 2 / 2: returns n and `e^r - 1`.
+#[inline(always)]
+fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
+    // ln 2 in two parts; the first has few bits, so that its product with n is exact.
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    const COEFFICIENTS: [f32; 6] = [
+        1.987_569_1e-4,
+        1.398_2e-3,
+        8.333_452e-3,
+        4.166_579_6e-2,
+        1.666_666_5e-1,
+        5.000_000_1e-1,
+    ];
+    let x = simd.max(simd.min(x, simd.splat(EXP_HIGHEST)), simd.splat(EXP_LOWEST));
+    let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
+    let r = simd.mul_add(n, simd.splat(-LN2_HIGH), x);
+    let r = simd.mul_add(n, simd.splat(-LN2_LOW), r);
+    let mut p = simd.splat(COEFFICIENTS[0]);
+    for c in &COEFFICIENTS[1..] {
+        p = simd.mul_add(p, r, simd.splat(*c));
+    }
+    (n, simd.mul_add(simd.mul(r, r), p, r))
+}
+
+/// `e^x`; below -87.3 it stays at 1.2e-38, above 88 at 1.7e38.
+#[inline(always)]
+pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let (n, fraction) = reduced_exp(simd, x);
+    simd.scale_by_power_of_two(simd.add(fraction, simd.splat(1.0)), n)
+}
+
+/// `e^x - 1`, also near 0.
+#[inline(always)]
+fn exp_minus_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let (n, fraction) = reduced_exp(simd, x);
+    let one = simd.splat(1.0);
+    let scale = simd.scale_by_power_of_two(one, n);
+    simd.mul_add(scale, fraction, simd.sub(scale, one))
+}
+
+/// `1 / (1 + e^-x)`
+#[inline(always)]
+pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let one = simd.splat(1.0);
+    let e = exp(simd, simd.sub(simd.splat(0.0), x));
+    simd.div(one, simd.add(one, e))
+}
+
+/// `tanh x`: a polynomial near 0, `1 - 2 / (e^2x + 1)` farther out.
+#[inline(always)]
+fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    const COEFFICIENTS: [f32; 5] = [
+        -5.704_988_5e-3,
+        2.063_908_8e-2,
+        -5.373_971_6e-2,
+        1.333_144_2e-1,
+        -3.333_328_2e-1,
+    ];
+    /// Where the polynomial is used: |x| below this.
+    const NEAR: f32 = 0.625;
+    let one = simd.splat(1.0);
+    let square = simd.mul(x, x);
+    let mut p = simd.splat(COEFFICIENTS[0]);
+    for c in &COEFFICIENTS[1..] {
+        p = simd.mul_add(p, square, simd.splat(*c));
+    }
+    let near = simd.mul_add(simd.mul(p, square), x, x);
+    let two = simd.splat(2.0);
+    let far = simd.sub(one, simd.div(two, simd.add(exp(simd, simd.add(x, x)), one)));
+    simd.select_positive(simd.sub(simd.splat(NEAR * NEAR), square), near, far)
+}
+
+/// `x tanh(ln(1 + e^x))`. With `e = e^x` and `n = e (e + 2)` it is `x n / (n + 2)`: no cancellation.
+#[inline(always)]
+fn mish<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    /// From here on n / (n + 2) is 1 in fp32, and farther on e^2x would overflow.
+    const LINEAR: f32 = 20.0;
+    let two = simd.splat(2.0);
+    let e = exp(simd, simd.min(x, simd.splat(LINEAR)));
+    let n = simd.mul(e, simd.add(e, two));
+    simd.div(simd.mul(x, n), simd.add(n, two))
+}
+
+/// SELU, with the constants of its paper.
+#[inline(always)]
+fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    const ALPHA: f32 = 1.673_263_2;
+    const SCALE: f32 = 1.050_701;
+    let negative = simd.mul(simd.splat(SCALE * ALPHA), exp_minus_one(simd, x));
+    simd.select_positive(x, simd.mul(simd.splat(SCALE), x), negative)
+}
+
+/// One activation function of a vector. [`Activation::Softmax`] is not elementwise: see [`softmax`].
+#[inline(always)]
+pub(crate) fn activate<S: Simd>(simd: S, activation: Activation, x: S::Vector) -> S::Vector {
+    match activation {
+        Activation::None | Activation::Softmax => x,
+        Activation::Relu => simd.max(x, simd.splat(0.0)),
+        Activation::Relu2 => {
+            let positive = simd.max(x, simd.splat(0.0));
+            simd.mul(positive, positive)
+        }
+        Activation::Tanh => tanh(simd, x),
+        Activation::Sigmoid => sigmoid(simd, x),
+        Activation::Selu => selu(simd, x),
+        Activation::Mish => mish(simd, x),
+        Activation::Swish => simd.mul(x, sigmoid(simd, x)),
+    }
+}
+
+/// `f` of every element, in place.
+#[inline(always)]
+pub(crate) fn map<S: Simd>(simd: S, data: &mut [f32], f: impl Fn(S::Vector) -> S::Vector) {
+    let mut vectors = data.chunks_exact_mut(S::LANES);
+    for v in &mut vectors {
+        let y = f(simd.load(v));
+        simd.store(y, v);
+    }
+    let rest = vectors.into_remainder();
+    if !rest.is_empty() {
+        let y = f(simd.load_some(rest));
+        simd.store_some(y, rest);
+    }
+}
+
+/// An activation over all of `data`, in place; softmax over all of it as one row.
+#[inline(always)]
+pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mut [f32]) {
+    // One loop per function: the choice stays outside.
+    match activation {
+        Activation::None => {}
+        Activation::Relu => map(simd, data, |x| activate(simd, Activation::Relu, x)),
+        Activation::Relu2 => map(simd, data, |x| activate(simd, Activation::Relu2, x)),
+        Activation::Tanh => map(simd, data, |x| activate(simd, Activation::Tanh, x)),
+        Activation::Sigmoid => map(simd, data, |x| activate(simd, Activation::Sigmoid, x)),
+        Activation::Selu => map(simd, data, |x| activate(simd, Activation::Selu, x)),
+        Activation::Mish => map(simd, data, |x| activate(simd, Activation::Mish, x)),
+        Activation::Swish => map(simd, data, |x| activate(simd, Activation::Swish, x)),
+        Activation::Softmax => softmax(simd, data),
+    }
+}
+
+/// Softmax of a row, in place.
+#[inline(always)]
+pub(crate) fn softmax<S: Simd>(simd: S, row: &mut [f32]) {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shift = simd.splat(largest);
+    map(simd, row, |x| exp(simd, simd.sub(x, shift)));
+    let total: f32 = row.iter().sum();
+    let scale = simd.splat(1.0 / total);
+    map(simd, row, |x| simd.mul(x, scale));
+}
+
+/// An activation over rows of `width` elements, `stride` apart.
+pub(crate) struct ActivateRows<'a> {
+    /// In and out.
+    pub data: &'a mut [f32],
+    /// Elements of a row.
+    pub width: usize,
+    /// From a row to the next.
+    pub stride: usize,
+    /// What to apply; softmax works over each row.
+    pub activation: Activation,
+}
+
+impl Kernel for ActivateRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for row in self.data.chunks_mut(self.stride.max(1)) {
+            let width = self.width.min(row.len());
+            activate_slice(simd, self.activation, &mut row[..width]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::simd::Isa;
+
+    fn exact(activation: Activation, x: f64) -> f64 {
+        match activation {
+            Activation::None | Activation::Softmax => x,
+            Activation::Relu => x.max(0.0),
+            Activation::Relu2 => x.max(0.0).powi(2),
+            Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Selu if x > 0.0 => 1.050_700_987_355_480_5 * x,
+            Activation::Selu => 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2 * x.exp_m1(),
+            Activation::Mish => x * x.exp().ln_1p().tanh(),
+            Activation::Swish => x / (1.0 + (-x).exp()),
+        }
+    }
+
+    const ALL: [Activation; 8] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu2,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Selu,
+        Activation::Mish,
+        Activation::Swish,
+    ];
+
+    #[test]
+    fn activations_are_good_to_a_millionth() {
+        // Dense around 0 and far into both tails; what underflows is allowed to be merely tiny.
+        let mut inputs: Vec<f32> = (-4000..=4000).map(|i| i as f32 * 0.005).collect();
+        inputs.extend((-60..=60).map(|i| i as f32 * 1.37));
+        inputs.extend([1e-8, -1e-8, 1e-4, -1e-4, 0.0]);
+        for isa in Isa::available() {
+            for activation in ALL {
+                let mut data = inputs.clone();
+                let width = data.len();
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width,
+                    stride: width,
+                    activation,
+                });
+                for (&x, &y) in inputs.iter().zip(&data) {
+                    let right = exact(activation, f64::from(x));
+                    let error = (f64::from(y) - right).abs();
+                    assert!(
+                        error <= 1e-6 * right.abs() + 1e-36,
+                        "{} {activation:?}({x}) = {y}, exactly {right}",
+                        isa.name()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ragged_rows_are_activated_and_nothing_else_is_touched() {
+        for isa in Isa::available() {
+            for width in [0, 1, 3, 15, 16, 17, 63, 64, 65] {
+                let stride = width + 3;
+                let mut data = vec![f32::NAN; 3 * stride];
+                for row in 0..3 {
+                    data[row * stride..][..width].fill(-1.0);
+                }
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width,
+                    stride,
+                    activation: Activation::Relu,
+                });
+                for (i, x) in data.iter().enumerate() {
+                    if i % stride < width {
+                        assert_eq!(*x, 0.0);
+                    } else {
+                        assert!(x.is_nan(), "{} wrote beyond a row of {width}", isa.name());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn softmax_sums_to_one_and_survives_large_logits() {
+        for isa in Isa::available() {
+            for width in [1, 2, 15, 16, 17, 64, 65, 255] {
+                let mut data: Vec<f32> = (0..width).map(|i| 300.0 - (i * 7 % 13) as f32).collect();
+                let logits = data.clone();
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width,
+                    stride: width,
+                    activation: Activation::Softmax,
+                });
+                let weights: Vec<f64> = logits.iter().map(|&x| f64::from(x - 300.0).exp()).collect();
+                let total: f64 = weights.iter().sum();
+                for (y, w) in data.iter().zip(&weights) {
+                    assert!(
+                        (f64::from(*y) - w / total).abs() < 1e-6,
+                        "{} width {width}",
+                        isa.name()
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The network's arithmetic, each operation written once over [`super::simd::Simd`].
+//!
+//! | module | what it computes |
+//! |---|---|
+//! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
+//! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
+//! | [`norm`] | LayerNorm with the residual added |
+//! | [`attention`] | one head: softmax(Q K^T + logits) V |
+//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
+//! | [`planes`] | layers whose input is the planes' bits |
+//!
+//! All matrices are row major; activations lie as `[position][square][channel]` throughout, so that a vector
+//! holds neighbouring channels of one square.
+
+pub(crate) mod attention;
+pub(crate) mod elementary;
+pub(crate) mod matrix;
+pub(crate) mod norm;
+pub(crate) mod planes;
+pub(crate) mod winograd;
+
+/// Squares of the board.
+pub(crate) const SQUARES: usize = 64;

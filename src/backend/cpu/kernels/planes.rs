@@ -1,0 +1,472 @@
+//! Layers whose input is the planes themselves.
+//!
+//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the others
+//! that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter, ones). So a
+//! first layer is not a matrix product: it is a sum of the weight rows of the bits that are set, where a full
+//! plane's row is added once for all squares.
+
+use super::SQUARES;
+use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
+use crate::net::input::InputPlanes;
+use crate::net::weights::{Convolution, Dense};
+
+/// Planes of an input.
+pub(crate) const PLANES: usize = 112;
+/// Planes of the newest board's pieces.
+const PIECE_PLANES: usize = 12;
+
+/// What plane `plane` holds on the squares of its mask.
+fn plane_value(input: &InputPlanes, plane: usize) -> f32 {
+    if plane == InputPlanes::RULE50_PLANE {
+        input.rule50_value
+    } else {
+        1.0
+    }
+}
+
+/// The squares of a mask.
+fn squares(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let square = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        square
+    })
+}
+
+/// `to += scale * row`
+#[inline(always)]
+fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
+    let factor = simd.splat(scale);
+    let mut places = to.chunks_exact_mut(S::LANES);
+    let mut rows = row.chunks_exact(S::LANES);
+    for (place, row) in (&mut places).zip(&mut rows) {
+        simd.store(simd.mul_add(simd.load(row), factor, simd.load(place)), place);
+    }
+    for (place, row) in places.into_remainder().iter_mut().zip(rows.remainder()) {
+        *place += scale * row;
+    }
+}
+
+/// A dense layer over each square's 112 planes, to `[64][outputs]`.
+pub(crate) struct PlaneEmbedding {
+    isa: Isa,
+    /// `[112][outputs]`
+    rows: AlignedVec<f32>,
+    /// `[64][outputs]`: the bias, and whatever else depends on the square alone.
+    constant: AlignedVec<f32>,
+    outputs: usize,
+}
+
+impl PlaneEmbedding {
+    /// `weight(output, plane)`, and for a square and an output what is added always.
+    pub(crate) fn new(
+        isa: Isa,
+        outputs: usize,
+        weight: impl Fn(usize, usize) -> f32,
+        constant: impl Fn(usize, usize) -> f32,
+    ) -> PlaneEmbedding {
+        PlaneEmbedding {
+            isa,
+            rows: filled(PLANES, outputs, |plane, output| weight(output, plane)),
+            constant: filled(SQUARES, outputs, constant),
+            outputs,
+        }
+    }
+
+    /// Writes `[64][outputs]`, before any activation.
+    pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
+        self.isa.run(EmbedPlanes {
+            layer: self,
+            input,
+            to: &mut to[..SQUARES * self.outputs],
+        });
+    }
+}
+
+/// `[rows][columns]` of `value(row, column)`.
+fn filled(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> AlignedVec<f32> {
+    let mut all = AlignedVec::zeroed(rows * columns);
+    for row in 0..rows {
+        for column in 0..columns {
+            all[row * columns + column] = value(row, column);
+        }
+    }
+    all
+}
+
+struct EmbedPlanes<'a> {
+    layer: &'a PlaneEmbedding,
+    input: &'a InputPlanes,
+    to: &'a mut [f32],
+}
+
+impl Kernel for EmbedPlanes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let PlaneEmbedding {
+            rows,
+            constant,
+            outputs,
+            ..
+        } = self.layer;
+        let outputs = *outputs;
+        if outputs == 0 {
+            return;
+        }
+        let row = |plane: usize| &rows[plane * outputs..][..outputs];
+        // Full planes go to the first square, from there to all.
+        let (first, others) = self.to.split_at_mut(outputs);
+        first.fill(0.0);
+        for (plane, &mask) in self.input.masks.iter().enumerate() {
+            if mask == u64::MAX {
+                add_row(simd, first, row(plane), plane_value(self.input, plane));
+            }
+        }
+        for (other, constant) in others
+            .chunks_exact_mut(outputs)
+            .zip(constant[outputs..].chunks_exact(outputs))
+        {
+            other.copy_from_slice(first);
+            add_row(simd, other, constant, 1.0);
+        }
+        add_row(simd, first, &constant[..outputs], 1.0);
+        for (plane, &mask) in self.input.masks.iter().enumerate() {
+            if mask != u64::MAX {
+                for square in squares(mask) {
+                    let to = &mut self.to[square * outputs..][..outputs];
+                    add_row(simd, to, row(plane), plane_value(self.input, plane));
+                }
+            }
+        }
+    }
+}
+
+/// An embedding's gates: `data = data * multiply + add`, for as many boards as there are.
+pub(crate) struct Gate<'a> {
+    /// `[position][64][width]`
+    pub data: &'a mut [f32],
+    /// `[64][width]`
+    pub multiply: &'a [f32],
+    /// `[64][width]`
+    pub add: &'a [f32],
+}
+
+impl Kernel for Gate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
+            // A board has 64 * width elements, which every vector length divides.
+            let gates = self
+                .multiply
+                .chunks_exact(S::LANES)
+                .zip(self.add.chunks_exact(S::LANES));
+            for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
+                simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
+            }
+        }
+    }
+}
+
+/// A dense layer over all the newest board's pieces at once: inputs `[64][12]`, any number of outputs.
+pub(crate) struct BoardEmbedding {
+    isa: Isa,
+    /// `[64 * 12][outputs]`
+    rows: AlignedVec<f32>,
+    biases: Vec<f32>,
+}
+
+impl BoardEmbedding {
+    /// From the file's layer, whose input is `square * 12 + plane`.
+    pub(crate) fn new(isa: Isa, dense: &Dense) -> BoardEmbedding {
+        BoardEmbedding {
+            isa,
+            rows: filled(dense.inputs, dense.outputs, |input, output| {
+                dense.weights[output * dense.inputs + input]
+            }),
+            biases: dense.biases.clone(),
+        }
+    }
+
+    /// Outputs.
+    pub(crate) fn outputs(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// Writes all outputs of one position.
+    pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
+        self.isa.run(EmbedBoard {
+            layer: self,
+            input,
+            to,
+        });
+    }
+}
+
+struct EmbedBoard<'a> {
+    layer: &'a BoardEmbedding,
+    input: &'a InputPlanes,
+    to: &'a mut [f32],
+}
+
+impl Kernel for EmbedBoard<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let outputs = self.layer.biases.len();
+        self.to.copy_from_slice(&self.layer.biases);
+        for (plane, &mask) in self.input.masks[..PIECE_PLANES].iter().enumerate() {
+            for square in squares(mask) {
+                let row = &self.layer.rows[(square * PIECE_PLANES + plane) * outputs..][..outputs];
+                add_row(simd, self.to, row, 1.0);
+            }
+        }
+    }
+}
+
+/// The first 3x3 convolution of a tower.
+pub(crate) struct PlaneConvolution {
+    isa: Isa,
+    /// `[112][9 taps][outputs]`
+    taps: AlignedVec<f32>,
+    /// `[112][9 places][outputs]`: the sum of the taps that stay on the board, for a square in the first, a
+    /// middle or the last rank, times the same for files.
+    full: AlignedVec<f32>,
+    biases: Vec<f32>,
+}
+
+/// First, middle or last.
+fn place(coordinate: usize) -> usize {
+    match coordinate {
+        0 => 0,
+        7 => 2,
+        _ => 1,
+    }
+}
+
+impl PlaneConvolution {
+    /// From a 3x3 convolution of 112 planes.
+    pub(crate) fn new(isa: Isa, convolution: &Convolution) -> PlaneConvolution {
+        let outputs = convolution.outputs;
+        let weight = |output: usize, plane: usize, tap: usize| {
+            convolution.weights[(output * convolution.inputs + plane) * 9 + tap]
+        };
+        // Whether a tap in this direction (0: before, 1: at, 2: after) stays on the board at this place.
+        let inside = |place: usize, direction: usize| !matches!((place, direction), (0, 0) | (2, 2));
+        PlaneConvolution {
+            isa,
+            taps: filled(PLANES * 9, outputs, |row, output| {
+                weight(output, row / 9, row % 9)
+            }),
+            full: filled(PLANES * 9, outputs, |row, output| {
+                let (rank, file) = (row % 9 / 3, row % 3);
+                (0..9)
+                    .filter(|tap| inside(rank, tap / 3) && inside(file, tap % 3))
+                    .map(|tap| weight(output, row / 9, tap))
+                    .sum()
+            }),
+            biases: convolution.biases.clone(),
+        }
+    }
+
+    /// Output channels.
+    pub(crate) fn outputs(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// Writes `[64][outputs]`, before any activation. `places` is memory, of any size.
+    pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], places: &mut AlignedVec<f32>) {
+        places.grow_to(9 * self.outputs());
+        self.isa.run(ConvolvePlanes {
+            layer: self,
+            input,
+            to: &mut to[..SQUARES * self.outputs()],
+            places,
+        });
+    }
+}
+
+struct ConvolvePlanes<'a> {
+    layer: &'a PlaneConvolution,
+    input: &'a InputPlanes,
+    to: &'a mut [f32],
+    places: &'a mut [f32],
+}
+
+impl Kernel for ConvolvePlanes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let outputs = self.layer.biases.len();
+        if outputs == 0 {
+            return;
+        }
+        let places = &mut self.places[..9 * outputs];
+        for place in places.chunks_exact_mut(outputs) {
+            place.copy_from_slice(&self.layer.biases);
+        }
+        for (plane, &mask) in self.input.masks.iter().enumerate() {
+            if mask == u64::MAX {
+                let rows = &self.layer.full[plane * 9 * outputs..][..9 * outputs];
+                add_row(simd, places, rows, plane_value(self.input, plane));
+            }
+        }
+        for (square, to) in self.to.chunks_exact_mut(outputs).enumerate() {
+            let from = place(square / 8) * 3 + place(square % 8);
+            to.copy_from_slice(&places[from * outputs..][..outputs]);
+        }
+        for (plane, &mask) in self.input.masks.iter().enumerate() {
+            if mask == u64::MAX {
+                continue;
+            }
+            let taps = &self.layer.taps[plane * 9 * outputs..][..9 * outputs];
+            for square in squares(mask) {
+                // A result reads its neighbour at (tap - 1), so a bit adds to the squares at -(tap - 1).
+                for (tap, row) in taps.chunks_exact(outputs).enumerate() {
+                    let rank = (square / 8 + 1).wrapping_sub(tap / 3);
+                    let file = (square % 8 + 1).wrapping_sub(tap % 3);
+                    if rank < 8 && file < 8 {
+                        let to = &mut self.to[(rank * 8 + file) * outputs..][..outputs];
+                        add_row(simd, to, row, plane_value(self.input, plane));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::kernels::matrix::tests::noise;
+
+    /// Pieces here and there, full planes among the last, a rule-50 counter.
+    fn some_input() -> InputPlanes {
+        let mut masks = [0; 112];
+        for (plane, mask) in masks.iter_mut().enumerate().take(104) {
+            *mask = 0x8100_0420_1002_0081_u64.rotate_left(plane as u32 * 7) & !(plane as u64);
+        }
+        masks[105] = u64::MAX;
+        masks[109] = u64::MAX;
+        masks[111] = u64::MAX;
+        InputPlanes {
+            masks,
+            rule50_value: 17.0,
+        }
+    }
+
+    fn dense_input(input: &InputPlanes, plane: usize, square: usize) -> f64 {
+        let set = input.masks[plane] >> square & 1 == 1;
+        if set {
+            f64::from(plane_value(input, plane))
+        } else {
+            0.0
+        }
+    }
+
+    fn close(got: f32, right: f64) -> bool {
+        (f64::from(got) - right).abs() < 1e-4
+    }
+
+    #[test]
+    fn embedding_sums_the_set_bits() {
+        let input = some_input();
+        for isa in Isa::available() {
+            for outputs in [1, 16, 33, 64] {
+                let (weights, constants) = (noise(outputs * 112, 1), noise(64 * outputs, 2));
+                let layer = PlaneEmbedding::new(
+                    isa,
+                    outputs,
+                    |output, plane| weights[output * 112 + plane],
+                    |square, output| constants[square * outputs + output],
+                );
+                let mut to = vec![f32::NAN; 64 * outputs];
+                layer.run(&input, &mut to);
+                for square in 0..64 {
+                    for output in 0..outputs {
+                        let mut right = f64::from(constants[square * outputs + output]);
+                        for plane in 0..112 {
+                            right +=
+                                f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
+                        }
+                        assert!(
+                            close(to[square * outputs + output], right),
+                            "{} {outputs}",
+                            isa.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn board_embedding_sums_the_newest_pieces() {
+        let input = some_input();
+        for isa in Isa::available() {
+            let outputs = 37;
+            let dense = Dense {
+                weights: noise(outputs * 768, 1),
+                biases: noise(outputs, 2),
+                inputs: 768,
+                outputs,
+            };
+            let mut to = vec![f32::NAN; outputs];
+            BoardEmbedding::new(isa, &dense).run(&input, &mut to);
+            for output in 0..outputs {
+                let mut right = f64::from(dense.biases[output]);
+                for square in 0..64 {
+                    for plane in 0..12 {
+                        let weight = f64::from(dense.weights[output * 768 + square * 12 + plane]);
+                        right += weight * dense_input(&input, plane, square);
+                    }
+                }
+                assert!(close(to[output], right), "{}", isa.name());
+            }
+        }
+    }
+
+    #[test]
+    fn convolution_of_bits_matches_the_direct_sum() {
+        let input = some_input();
+        for isa in Isa::available() {
+            for outputs in [1, 17, 32] {
+                let convolution = Convolution {
+                    weights: noise(outputs * 112 * 9, 1),
+                    biases: noise(outputs, 2),
+                    inputs: 112,
+                    outputs,
+                    size: 3,
+                };
+                let mut to = vec![f32::NAN; 64 * outputs];
+                let layer = PlaneConvolution::new(isa, &convolution);
+                layer.run(&input, &mut to, &mut AlignedVec::default());
+                for square in 0..64 {
+                    for output in 0..outputs {
+                        let mut right = f64::from(convolution.biases[output]);
+                        for plane in 0..112 {
+                            for tap in 0..9_usize {
+                                let rank = (square / 8 + tap / 3).wrapping_sub(1);
+                                let file = (square % 8 + tap % 3).wrapping_sub(1);
+                                if rank < 8 && file < 8 {
+                                    right += f64::from(convolution.weights[(output * 112 + plane) * 9 + tap])
+                                        * dense_input(&input, plane, rank * 8 + file);
+                                }
+                            }
+                        }
+                        assert!(
+                            close(to[square * outputs + output], right),
+                            "{} {square}",
+                            isa.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

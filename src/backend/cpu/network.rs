@@ -1,0 +1,167 @@
+//! A network packed for the CPU, and its raw evaluation.
+
+use super::forward::{Outputs, Scratch};
+use super::kernels::matrix::{Format, PackedMatrix};
+use super::layers::{Body, Packing, Policy, ScalarHead};
+use super::simd::Isa;
+use crate::net::Network;
+use crate::net::architecture::Activation;
+use crate::net::input::InputPlanes;
+
+/// The number format of the large matrix products.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Precision {
+    /// fp32 throughout.
+    #[default]
+    Fp32,
+    /// Weights and inputs of the products rounded to bf16, sums in fp32; LayerNorm, softmax, attention and the
+    /// heads' last layers in fp32. Twice as fast where the processor has AVX512-BF16; elsewhere it is emulated:
+    /// the same figures, no faster than fp32.
+    Bf16,
+}
+
+/// An instruction set that this machine has, for choosing another than the best.
+#[derive(Clone, Copy, Debug)]
+pub struct InstructionSet(pub(super) Isa);
+
+impl InstructionSet {
+    /// All, the best last.
+    pub fn available() -> Vec<InstructionSet> {
+        Isa::available().into_iter().map(InstructionSet).collect()
+    }
+
+    /// The best.
+    pub fn best() -> InstructionSet {
+        InstructionSet(Isa::best())
+    }
+
+    /// For messages, e.g. `AVX-512`.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// As [`InstructionSet::name`], without what fp32 has no use for.
+    pub(super) fn name_for_fp32(self) -> &'static str {
+        self.name().trim_end_matches(" BF16")
+    }
+
+    /// Whether it multiplies bf16 in hardware.
+    pub fn has_bf16(self) -> bool {
+        self.0.has_bf16()
+    }
+}
+
+/// Positions of a slice: see [`CpuNetwork::forward`].
+const SLICE: usize = 16;
+
+/// A network packed for one instruction set. The weights are copied: the [`Network`] can go.
+pub struct CpuNetwork {
+    pub(super) isa: Isa,
+    pub(super) body: Body,
+    /// Shared by the encoders of body and policy head.
+    pub(super) smolgen_global: Option<PackedMatrix>,
+    pub(super) policy: Policy,
+    pub(super) value: ScalarHead,
+    pub(super) moves_left: Option<ScalarHead>,
+    /// Wherever a layer has none of its own.
+    pub(super) activation: Activation,
+    /// Where each of the 1858 policy logits lies in a row of [`Outputs::policy`].
+    pub(super) places: Vec<u32>,
+    /// Positions that go through the layers together.
+    pub(super) slice: usize,
+    wdl: bool,
+}
+
+/// What the network says of one position.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RawEvaluation {
+    /// The 1858 logits, before the softmax over legal moves.
+    pub policy: Vec<f32>,
+    /// Win minus loss probability.
+    pub q: f32,
+    /// Draw probability; 0 without a WDL head.
+    pub d: f32,
+    /// Moves left; 0 without that head.
+    pub m: f32,
+}
+
+impl CpuNetwork {
+    /// Packs a network.
+    pub fn new(network: &Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
+        let format = match precision {
+            Precision::Fp32 => Format::Fp32,
+            Precision::Bf16 => Format::Bf16,
+        };
+        let packing = Packing {
+            isa: instructions.0,
+            format,
+        };
+        let policy = packing.policy(network);
+        CpuNetwork {
+            isa: packing.isa,
+            body: packing.body(network),
+            smolgen_global: packing.smolgen_global(&network.body),
+            places: policy.places(),
+            policy,
+            value: packing.scalar_head(&network.value),
+            moves_left: network.moves_left.as_ref().map(|head| packing.scalar_head(head)),
+            activation: network.architecture.default_activation,
+            slice: SLICE,
+            wdl: network.architecture.wdl,
+        }
+    }
+
+    /// Evaluates positions together, as one batch, with nothing done to the policy. For tests and tools; a
+    /// backend evaluates requests.
+    pub fn evaluate_raw(&self, inputs: &[InputPlanes]) -> Vec<RawEvaluation> {
+        let mut outputs = Outputs::default();
+        self.forward(inputs, &mut Scratch::default(), &mut outputs);
+        (0..inputs.len())
+            .map(|i| {
+                let logits = self.logits(&outputs, i);
+                let (q, d, m) = self.value(&outputs, i);
+                RawEvaluation {
+                    policy: self.places.iter().map(|&place| logits[place as usize]).collect(),
+                    q,
+                    d,
+                    m,
+                }
+            })
+            .collect()
+    }
+
+    /// The policy head's numbers for position `index`, to be read through `places`.
+    pub(super) fn logits<'a>(&self, outputs: &'a Outputs, index: usize) -> &'a [f32] {
+        let width = self.policy.width();
+        &outputs.policy[index * width..][..width]
+    }
+
+    /// q, d and m of position `index`.
+    pub(super) fn value(&self, outputs: &Outputs, index: usize) -> (f32, f32, f32) {
+        let m = if self.moves_left.is_some() {
+            outputs.moves_left[index]
+        } else {
+            0.0
+        };
+        let (q, d) = if self.wdl {
+            win_draw(&outputs.value[index * 3..][..3])
+        } else {
+            (outputs.value[index].tanh(), 0.0)
+        };
+        (q, d, m)
+    }
+}
+
+/// Win minus loss, and draw, of three logits.
+pub(super) fn win_draw(logits: &[f32]) -> (f32, f32) {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let [win, draw, loss] = [0, 1, 2].map(|i| (logits[i] - largest).exp());
+    let total = win + draw + loss;
+    ((win - loss) / total, draw / total)
+}
+
+impl std::fmt::Debug for CpuNetwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CpuNetwork for {}", self.isa.name())
+    }
+}

@@ -1,0 +1,403 @@
+//! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
+//!
+//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path, only
+//! the definition of the network. Activations are `[square][channel]`.
+
+use super::layers::{EPSILON, positional_value, query_scale};
+use super::network::{RawEvaluation, win_draw};
+use crate::net::Network;
+use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
+use crate::net::input::InputPlanes;
+use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
+use crate::net::weights::{
+    Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, LayerNorm,
+    POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation,
+};
+
+/// 64 squares or any other number of rows.
+type Rows = Vec<Vec<f32>>;
+
+/// Evaluates one position.
+pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
+    let activation = network.architecture.default_activation;
+    let planes: Rows = (0..64)
+        .map(|square| (0..112).map(|plane| value(input, plane, square)).collect())
+        .collect();
+    let body = match &network.body {
+        Body::Convolution { input, blocks } => {
+            let mut x = convolve(input, &planes, activation);
+            for block in blocks {
+                let inner = convolve(&block.conv1, &x, activation);
+                let mut y = convolve(&block.conv2, &inner, Activation::None);
+                if let Some(se) = &block.se {
+                    squeeze_excite(se, &mut y, activation);
+                }
+                x = zip_rows(&y, &x, |y, x| activate(activation, y + x));
+            }
+            x
+        }
+        Body::Attention {
+            embedding,
+            encoders,
+            heads,
+            smolgen_global,
+            ffn_activation,
+            smolgen_activation,
+        } => {
+            let stack = Stack {
+                heads: *heads,
+                alpha: network.residual_alpha(),
+                epsilon: network.layer_norm_epsilon,
+                ffn: *ffn_activation,
+                smolgen: *smolgen_activation,
+                global: smolgen_global.as_ref(),
+            };
+            let mut x = embed(embedding, network, planes, &stack);
+            for encoder in encoders {
+                x = encode(encoder, x, &stack);
+            }
+            x
+        }
+    };
+    let value = scalar_head(&network.value, &body, activation);
+    let (q, d) = if network.architecture.wdl {
+        win_draw(&value)
+    } else {
+        (value[0].tanh(), 0.0)
+    };
+    let m = network
+        .moves_left
+        .as_ref()
+        .map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
+    RawEvaluation {
+        policy: policy(network, &body),
+        q,
+        d,
+        m,
+    }
+}
+
+fn value(input: &InputPlanes, plane: usize, square: usize) -> f32 {
+    let value = if plane == InputPlanes::RULE50_PLANE {
+        input.rule50_value
+    } else {
+        1.0
+    };
+    if input.masks[plane] >> square & 1 == 1 {
+        value
+    } else {
+        0.0
+    }
+}
+
+fn activate(activation: Activation, x: f32) -> f32 {
+    let wide = f64::from(x);
+    let result = match activation {
+        Activation::None | Activation::Softmax => wide,
+        Activation::Relu => wide.max(0.0),
+        Activation::Relu2 => wide.max(0.0).powi(2),
+        Activation::Tanh => wide.tanh(),
+        Activation::Sigmoid => 1.0 / (1.0 + (-wide).exp()),
+        Activation::Selu if wide > 0.0 => 1.050_700_987_355_480_5 * wide,
+        Activation::Selu => 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2 * wide.exp_m1(),
+        Activation::Mish => wide * wide.exp().ln_1p().tanh(),
+        Activation::Swish => wide / (1.0 + (-wide).exp()),
+    };
+    result as f32
+}
+
+fn activate_row(activation: Activation, row: Vec<f32>) -> Vec<f32> {
+    match activation {
+        Activation::Softmax => softmax(&row),
+        _ => row.into_iter().map(|x| activate(activation, x)).collect(),
+    }
+}
+
+fn softmax(row: &[f32]) -> Vec<f32> {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = row.iter().map(|x| f64::from(x - largest).exp()).collect();
+    let total: f64 = powers.iter().sum();
+    powers.into_iter().map(|p| (p / total) as f32).collect()
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+fn zip_rows(a: &Rows, b: &Rows, f: impl Fn(f32, f32) -> f32) -> Rows {
+    let zip = |a: &Vec<f32>, b: &Vec<f32>| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect();
+    a.iter().zip(b).map(|(a, b)| zip(a, b)).collect()
+}
+
+/// `act(W x + b)`
+fn dense(layer: &Dense, x: &[f32], activation: Activation) -> Vec<f32> {
+    let outputs = (0..layer.outputs).map(|output| {
+        let row = &layer.weights[output * layer.inputs..][..layer.inputs];
+        let bias = layer.biases.get(output).copied().unwrap_or(0.0);
+        (f64::from(bias) + dot(row, x)) as f32
+    });
+    activate_row(activation, outputs.collect())
+}
+
+fn dense_rows(layer: &Dense, x: &Rows, activation: Activation) -> Rows {
+    x.iter().map(|row| dense(layer, row, activation)).collect()
+}
+
+fn convolve(layer: &Convolution, x: &Rows, activation: Activation) -> Rows {
+    let (size, half) = (layer.size, layer.size / 2);
+    let at = |square: usize, output: usize| {
+        let mut sum = f64::from(layer.biases[output]);
+        for tap in 0..size * size {
+            let rank = (square / 8 + tap / size).wrapping_sub(half);
+            let file = (square % 8 + tap % size).wrapping_sub(half);
+            if rank < 8 && file < 8 {
+                for (input, value) in x[rank * 8 + file].iter().enumerate() {
+                    let weight = layer.weights[(output * layer.inputs + input) * size * size + tap];
+                    sum += f64::from(weight) * f64::from(*value);
+                }
+            }
+        }
+        activate(activation, sum as f32)
+    };
+    (0..64)
+        .map(|square| (0..layer.outputs).map(|output| at(square, output)).collect())
+        .collect()
+}
+
+fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) {
+    let channels = y[0].len();
+    let means: Vec<f32> = (0..channels)
+        .map(|channel| (y.iter().map(|row| f64::from(row[channel])).sum::<f64>() / 64.0) as f32)
+        .collect();
+    let excitation = dense(
+        &se.excite,
+        &dense(&se.squeeze, &means, activation),
+        Activation::None,
+    );
+    let (scales, shifts) = excitation.split_at(channels);
+    for row in y {
+        for (channel, x) in row.iter_mut().enumerate() {
+            *x = *x * activate(Activation::Sigmoid, scales[channel]) + shifts[channel];
+        }
+    }
+}
+
+fn normalise(ln: &LayerNorm, epsilon: f32, x: &[f32]) -> Vec<f32> {
+    let count = x.len() as f64;
+    let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+    let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
+    let scale = 1.0 / (variance + f64::from(epsilon)).sqrt();
+    let normal = |(i, x): (usize, &f32)| {
+        ((f64::from(*x) - mean) * scale * f64::from(ln.gammas[i]) + f64::from(ln.betas[i])) as f32
+    };
+    x.iter().enumerate().map(normal).collect()
+}
+
+/// What the encoders of a stack share.
+struct Stack<'a> {
+    heads: usize,
+    alpha: f32,
+    epsilon: f32,
+    ffn: Activation,
+    smolgen: Activation,
+    global: Option<&'a Dense>,
+}
+
+/// `LN(alpha * branch + x)`, row by row.
+fn join(ln: &LayerNorm, epsilon: f32, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
+    let sums = zip_rows(branch, x, |branch, x| alpha * branch + x);
+    sums.iter().map(|row| normalise(ln, epsilon, row)).collect()
+}
+
+fn feed_forward(ffn: &FeedForward, x: &Rows, activation: Activation) -> Rows {
+    dense_rows(
+        &ffn.dense2,
+        &dense_rows(&ffn.dense1, x, activation),
+        Activation::None,
+    )
+}
+
+fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Stack<'_>) -> Rows {
+    let activation = network.architecture.default_activation;
+    let has_map = matches!(
+        network.architecture.body,
+        BodyKind::Attention {
+            input_embedding: InputEmbedding::PeMap,
+            ..
+        }
+    );
+    if let Some(preprocess) = &embedding.preprocess {
+        let pieces: Vec<f32> = planes.iter().flat_map(|row| row[..12].to_vec()).collect();
+        let position = dense(preprocess, &pieces, Activation::None);
+        let width = position.len() / 64;
+        for (row, extra) in planes.iter_mut().zip(position.chunks_exact(width)) {
+            row.extend_from_slice(extra);
+        }
+    } else if has_map {
+        for (square, row) in planes.iter_mut().enumerate() {
+            row.extend((0..64).map(|other| positional_value(square, other)));
+        }
+    }
+    let mut x = dense_rows(&embedding.dense, &planes, activation);
+    if let Some(ln) = &embedding.ln {
+        x = x.iter().map(|row| normalise(ln, EPSILON, row)).collect();
+    }
+    if let (Some(multiply), Some(add)) = (&embedding.multiply_gate, &embedding.add_gate) {
+        for (square, row) in x.iter_mut().enumerate() {
+            for (channel, x) in row.iter_mut().enumerate() {
+                *x = *x * multiply[channel * 64 + square] + add[channel * 64 + square];
+            }
+        }
+    }
+    if let Some((ffn, ln)) = &embedding.ffn {
+        x = join(ln, EPSILON, stack.alpha, &feed_forward(ffn, &x, stack.ffn), &x);
+    }
+    x
+}
+
+fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
+    let [q, k, v] = [&encoder.q, &encoder.k, &encoder.v].map(|layer| dense_rows(layer, &x, Activation::None));
+    let logits = encoder
+        .smolgen
+        .as_ref()
+        .zip(stack.global)
+        .map(|(layers, global)| generate(layers, global, &x, stack));
+    let depth = encoder.q.outputs / stack.heads;
+    let mut mixed = vec![vec![0.0; encoder.q.outputs]; 64];
+    for head in 0..stack.heads {
+        let columns = head * depth..(head + 1) * depth;
+        for query in 0..64 {
+            let scores: Vec<f32> = (0..64)
+                .map(|key| {
+                    let product = dot(&q[query][columns.clone()], &k[key][columns.clone()]) as f32;
+                    let generated = logits
+                        .as_ref()
+                        .map_or(0.0, |logits| logits[head][query * 64 + key]);
+                    product * query_scale(depth) + generated
+                })
+                .collect();
+            let weights = softmax(&scores);
+            for column in columns.clone() {
+                let values: Vec<f32> = v.iter().map(|row| row[column]).collect();
+                mixed[query][column] = dot(&weights, &values) as f32;
+            }
+        }
+    }
+    let attention = dense_rows(&encoder.output, &mixed, Activation::None);
+    let x = join(&encoder.ln1, stack.epsilon, stack.alpha, &attention, &x);
+    let ffn = feed_forward(&encoder.ffn, &x, stack.ffn);
+    join(&encoder.ln2, stack.epsilon, stack.alpha, &ffn, &x)
+}
+
+/// Smolgen: for each head 64 x 64 logits, `[query][key]`.
+fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &Stack<'_>) -> Rows {
+    let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
+    let hidden = normalise(&layers.ln1, EPSILON, &dense(&layers.dense1, &flat, stack.smolgen));
+    let generated = normalise(
+        &layers.ln2,
+        EPSILON,
+        &dense(&layers.dense2, &hidden, stack.smolgen),
+    );
+    generated
+        .chunks_exact(global.inputs)
+        .map(|head| dense(global, head, Activation::None))
+        .collect()
+}
+
+fn scalar_head(head: &ScalarHead, body: &Rows, activation: Activation) -> Vec<f32> {
+    let flat: Vec<f32> = match &head.input {
+        HeadInput::Convolution(convolution) => {
+            let channels = convolve(convolution, body, activation);
+            (0..channels[0].len())
+                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
+                .collect()
+        }
+        HeadInput::Dense(layer) => dense_rows(layer, body, activation).concat(),
+    };
+    dense(
+        &head.output,
+        &dense(&head.hidden, &flat, activation),
+        Activation::None,
+    )
+}
+
+fn policy(network: &Network, body: &Rows) -> Vec<f32> {
+    let activation = network.architecture.default_activation;
+    match &network.policy {
+        PolicyHead::Classical {
+            convolution,
+            dense: last,
+        } => {
+            let channels = convolve(convolution, body, activation);
+            let flat: Vec<f32> = (0..channels[0].len())
+                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
+                .collect();
+            dense(last, &flat, Activation::None)
+        }
+        PolicyHead::Convolution { convolution, output } => {
+            let planes = convolve(output, &convolve(convolution, body, activation), Activation::None);
+            let mut policy = vec![0.0; POLICY_SIZE];
+            for i in 0..64 * output.outputs {
+                if let Some(index) = convolution_index(i) {
+                    policy[usize::from(index)] = planes[i % 64][i / 64];
+                }
+            }
+            policy
+        }
+        PolicyHead::Attention {
+            embedding,
+            embedding_activation,
+            encoders,
+            heads,
+            ffn_activation,
+            query,
+            key,
+            promotion,
+        } => {
+            let (smolgen, global) = match &network.body {
+                Body::Attention {
+                    smolgen_activation,
+                    smolgen_global,
+                    ..
+                } => (*smolgen_activation, smolgen_global.as_ref()),
+                Body::Convolution { .. } => (Activation::None, None),
+            };
+            let stack = Stack {
+                heads: *heads,
+                alpha: 1.0,
+                epsilon: POLICY_LAYER_NORM_EPSILON,
+                ffn: *ffn_activation,
+                smolgen,
+                global,
+            };
+            let mut x = dense_rows(embedding, body, *embedding_activation);
+            for encoder in encoders {
+                x = encode(encoder, x, &stack);
+            }
+            let queries = dense_rows(query, &x, Activation::None);
+            let keys = dense_rows(key, &x, Activation::None);
+            let score =
+                |from: usize, to: usize| dot(&queries[from], &keys[to]) as f32 * query_scale(query.outputs);
+            let offset = |row: usize, to: usize| {
+                dot(
+                    &promotion.weights[row * query.outputs..][..query.outputs],
+                    &keys[to],
+                ) as f32
+            };
+            let mut policy = vec![0.0; POLICY_SIZE];
+            for logit in 0..ATTENTION_LOGITS {
+                let Some(index) = attention_index(logit) else {
+                    continue;
+                };
+                policy[usize::from(index)] = match logit.checked_sub(64 * 64) {
+                    None => score(logit / 64, logit % 64),
+                    Some(i) => {
+                        let (from, to) = (48 + i / 24, 56 + i / 3 % 8);
+                        score(from, to) + offset(i % 3, to) + offset(3, to)
+                    }
+                };
+            }
+            policy
+        }
+    }
+}

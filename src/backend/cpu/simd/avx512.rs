@@ -1,0 +1,289 @@
+//! AVX-512: sixteen numbers at a time, thirty-two registers; with or without the BF16 extension.
+
+use super::{Bf16Pair, Kernel, Simd};
+use std::arch::x86_64::*;
+use std::mem::transmute;
+
+/// Proof that the processor has AVX-512 F, BW, DQ and VL, and BF16 if `BF16`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx512<const BF16: bool>(());
+
+const LANES: usize = 16;
+
+impl<const BF16: bool> Avx512<BF16> {
+    /// Asks the processor.
+    pub(super) fn detect() -> Option<Self> {
+        let base = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma");
+        (base && (!BF16 || is_x86_feature_detected!("avx512bf16"))).then_some(Avx512(()))
+    }
+
+    /// The same processor, for kernels that have no use for BF16.
+    pub(super) fn without_bf16(self) -> Avx512<false> {
+        Avx512(())
+    }
+}
+
+/// Runs a kernel compiled for AVX-512.
+#[inline]
+pub(super) fn enter<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+    fn compiled<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: an `Avx512` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Runs a kernel compiled for AVX-512 and BF16.
+#[inline]
+pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn compiled<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: an `Avx512<true>` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Rounds each lane to bf16 without the extension: nearest, ties to even. NaN is not expected (weights are
+/// checked on load); one may become infinity.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn bf16_halves(v: __m512) -> __m256i {
+    let bits = _mm512_castps_si512(v);
+    let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+    let rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
+    // Four rows at a time, transpose the 4 x 4 blocks inside the 128-bit lanes…
+    let mut quads = [_mm512_setzero_ps(); 16];
+    for q in 0..4 {
+        let [a, b, c, d] = [rows[4 * q], rows[4 * q + 1], rows[4 * q + 2], rows[4 * q + 3]];
+        let (ab_low, ab_high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let (cd_low, cd_high) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        quads[4 * q] = _mm512_shuffle_ps::<0x44>(ab_low, cd_low);
+        quads[4 * q + 1] = _mm512_shuffle_ps::<0xee>(ab_low, cd_low);
+        quads[4 * q + 2] = _mm512_shuffle_ps::<0x44>(ab_high, cd_high);
+        quads[4 * q + 3] = _mm512_shuffle_ps::<0xee>(ab_high, cd_high);
+    }
+    // …then the 4 x 4 arrangement of the 128-bit lanes themselves.
+    let mut columns = [_mm512_setzero_ps(); 16];
+    for i in 0..4 {
+        let (a, b, c, d) = (quads[i], quads[4 + i], quads[8 + i], quads[12 + i]);
+        let ab_even = _mm512_shuffle_f32x4::<0x88>(a, b);
+        let ab_odd = _mm512_shuffle_f32x4::<0xdd>(a, b);
+        let cd_even = _mm512_shuffle_f32x4::<0x88>(c, d);
+        let cd_odd = _mm512_shuffle_f32x4::<0xdd>(c, d);
+        columns[i] = _mm512_shuffle_f32x4::<0x88>(ab_even, cd_even);
+        columns[4 + i] = _mm512_shuffle_f32x4::<0x88>(ab_odd, cd_odd);
+        columns[8 + i] = _mm512_shuffle_f32x4::<0xdd>(ab_even, cd_even);
+        columns[12 + i] = _mm512_shuffle_f32x4::<0xdd>(ab_odd, cd_odd);
+    }
+    columns
+}
+
+// Every block below: `self` exists, so the processor has the features.
+impl<const BF16: bool> Simd for Avx512<BF16> {
+    const LANES: usize = LANES;
+    /// 12 x 2 sums, 2 of B and a splat of A: 27 of 32 registers, and 24 independent chains for the two FMA
+    /// units, which need 8 to stay busy.
+    const TILE_ROWS: usize = 12;
+    type Vector = __m512;
+    type Pairs = __m512i;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> __m512 {
+        assert!(from.len() >= LANES);
+        // SAFETY: sixteen numbers are there.
+        unsafe { self.load_unchecked(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: __m512, to: &mut [f32]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: there is room for sixteen numbers.
+        unsafe { self.store_unchecked(v, to.as_mut_ptr()) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn min(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn round(self, a: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512. The immediate 0: to nearest even, no fractional bits kept.
+        unsafe { _mm512_roundscale_ps::<0>(a) }
+    }
+
+    #[inline(always)]
+    fn scale_by_power_of_two(self, a: __m512, n: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_scalef_ps(a, n) }
+    }
+
+    #[inline(always)]
+    fn select_positive(self, x: __m512, positive: __m512, otherwise: __m512) -> __m512 {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn select(x: __m512, positive: __m512, otherwise: __m512) -> __m512 {
+            let mask = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(x, _mm512_setzero_ps());
+            _mm512_mask_blend_ps(mask, otherwise, positive)
+        }
+        // SAFETY: `self` proves AVX-512.
+        unsafe { select(x, positive, otherwise) }
+    }
+
+    #[inline(always)]
+    fn sum(self, a: __m512) -> f32 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_reduce_add_ps(a) }
+    }
+
+    #[inline(always)]
+    fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
+        let mut rows = [self.splat(0.0); LANES];
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = self.load(&from[i * from_stride..]);
+        }
+        // SAFETY: `self` proves AVX-512.
+        let columns = unsafe { transpose16(rows) };
+        for (i, column) in columns.into_iter().enumerate() {
+            self.store(column, &mut to[i * to_stride..]);
+        }
+    }
+
+    #[inline(always)]
+    fn round_to_bf16(self, first: __m512, second: __m512) -> __m512i {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        fn extension(first: __m512, second: __m512) -> __m512i {
+            // SAFETY: both types are 512 plain bits.
+            unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(second, first)) }
+        }
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn base(first: __m512, second: __m512) -> __m512i {
+            let low = _mm512_castsi256_si512(bf16_halves(first));
+            _mm512_inserti64x4::<1>(low, bf16_halves(second))
+        }
+        // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
+        unsafe {
+            if BF16 {
+                extension(first, second)
+            } else {
+                base(first, second)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn store_pairs(self, pairs: __m512i, to: &mut [Bf16Pair]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: there is room for sixteen pairs; the store needs no alignment.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), pairs) }
+    }
+
+    #[inline(always)]
+    fn splat_pair(self, pair: Bf16Pair) -> __m512i {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_set1_epi32(pair as i32) }
+    }
+
+    #[inline(always)]
+    fn dot_pairs(self, sum: __m512, a: __m512i, b: __m512i) -> __m512 {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        fn extension(sum: __m512, a: __m512i, b: __m512i) -> __m512 {
+            // SAFETY: both types are 512 plain bits.
+            let pairs = |v| unsafe { transmute::<__m512i, __m512bh>(v) };
+            _mm512_dpbf16_ps(sum, pairs(a), pairs(b))
+        }
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn base(sum: __m512, a: __m512i, b: __m512i) -> __m512 {
+            let first = |pairs| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs));
+            let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+            let second = |pairs| _mm512_castsi512_ps(_mm512_and_si512(pairs, upper));
+            _mm512_fmadd_ps(second(a), second(b), _mm512_fmadd_ps(first(a), first(b), sum))
+        }
+        // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
+        unsafe {
+            if BF16 {
+                extension(sum, a, b)
+            } else {
+                base(sum, a, b)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_unchecked(self, from: *const f32) -> __m512 {
+        // SAFETY: the caller's promise: sixteen numbers can be read; the load needs no alignment.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_unchecked(self, v: __m512, to: *mut f32) {
+        // SAFETY: the caller's promise: sixteen numbers can be written; the store needs no alignment.
+        unsafe { _mm512_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> __m512i {
+        // SAFETY: the caller's promise: sixteen pairs can be read; the load needs no alignment.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+}

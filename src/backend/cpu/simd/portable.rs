@@ -1,0 +1,165 @@
+//! Plain Rust on four numbers at a time.
+//!
+//! The compiler turns these loops into SSE2 on x86-64 and NEON on AArch64, which always have them. It is the
+//! fallback, and the version whose every line means what it says.
+
+use super::{Bf16Pair, Simd, bf16_bits};
+
+/// Needs nothing of the processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Portable;
+
+const LANES: usize = 4;
+
+/// Whether `f32::mul_add` is one instruction here (elsewhere it is a library call, a hundred times slower).
+const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+
+#[inline(always)]
+fn each(f: impl Fn(usize) -> f32) -> [f32; LANES] {
+    [f(0), f(1), f(2), f(3)]
+}
+
+impl Simd for Portable {
+    const LANES: usize = LANES;
+    const TILE_ROWS: usize = 4;
+    type Vector = [f32; LANES];
+    type Pairs = [Bf16Pair; LANES];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::Vector {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Self::Vector {
+        let from = &from[..LANES];
+        each(|i| from[i])
+    }
+
+    #[inline(always)]
+    fn store(self, v: Self::Vector, to: &mut [f32]) {
+        to[..LANES].copy_from_slice(&v);
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| a[i] - b[i])
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| a[i] / b[i])
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
+        if FUSED {
+            each(|i| a[i].mul_add(b[i], c[i]))
+        } else {
+            each(|i| a[i] * b[i] + c[i])
+        }
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        each(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn round(self, a: Self::Vector) -> Self::Vector {
+        // Adding 1.5 * 2^23 leaves no room for fractional bits; the processor rounds them to nearest even.
+        // Right for |a| < 2^22, and a caller has no larger.
+        const SHIFT: f32 = 12_582_912.0;
+        each(|i| (a[i] + SHIFT) - SHIFT)
+    }
+
+    #[inline(always)]
+    fn scale_by_power_of_two(self, a: Self::Vector, n: Self::Vector) -> Self::Vector {
+        each(|i| a[i] * f32::from_bits(((n[i] as i32 + 127) as u32) << 23))
+    }
+
+    #[inline(always)]
+    fn select_positive(
+        self,
+        x: Self::Vector,
+        positive: Self::Vector,
+        otherwise: Self::Vector,
+    ) -> Self::Vector {
+        each(|i| if x[i] > 0.0 { positive[i] } else { otherwise[i] })
+    }
+
+    #[inline(always)]
+    fn sum(self, a: Self::Vector) -> f32 {
+        (a[0] + a[1]) + (a[2] + a[3])
+    }
+
+    #[inline(always)]
+    fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
+        for i in 0..LANES {
+            for j in 0..LANES {
+                to[j * to_stride + i] = from[i * from_stride + j];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs {
+        let pair = |a: f32, b: f32| u32::from(bf16_bits(a)) | u32::from(bf16_bits(b)) << 16;
+        [
+            pair(first[0], first[1]),
+            pair(first[2], first[3]),
+            pair(second[0], second[1]),
+            pair(second[2], second[3]),
+        ]
+    }
+
+    #[inline(always)]
+    fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]) {
+        to[..LANES].copy_from_slice(&pairs);
+    }
+
+    #[inline(always)]
+    fn splat_pair(self, pair: Bf16Pair) -> Self::Pairs {
+        [pair; LANES]
+    }
+
+    #[inline(always)]
+    fn dot_pairs(self, sum: Self::Vector, a: Self::Pairs, b: Self::Pairs) -> Self::Vector {
+        let first = |p: Bf16Pair| f32::from_bits(p << 16);
+        let second = |p: Bf16Pair| f32::from_bits(p & 0xffff_0000);
+        each(|i| (sum[i] + first(a[i]) * first(b[i])) + second(a[i]) * second(b[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn load_unchecked(self, from: *const f32) -> Self::Vector {
+        // SAFETY: the caller's promise: `LANES` numbers can be read; the read needs no alignment.
+        unsafe { from.cast::<Self::Vector>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store_unchecked(self, v: Self::Vector, to: *mut f32) {
+        // SAFETY: the caller's promise: `LANES` numbers can be written; the write needs no alignment.
+        unsafe { to.cast::<Self::Vector>().write_unaligned(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> Self::Pairs {
+        // SAFETY: the caller's promise: `LANES` pairs can be read; the read needs no alignment.
+        unsafe { from.cast::<Self::Pairs>().read_unaligned() }
+    }
+}

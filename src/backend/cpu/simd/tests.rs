@@ -1,0 +1,91 @@
+//! Every instruction set's primitives against plain Rust.
+
+use super::*;
+
+/// Runs each primitive on the same numbers and returns what it gave.
+struct Primitives {
+    a: [f32; MAX_LANES],
+    b: [f32; MAX_LANES],
+}
+
+impl Kernel for Primitives {
+    type Output = ();
+    const MULTIPLIES_BF16: bool = true;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (a, b) = (simd.load(&self.a), simd.load(&self.b));
+        let lanes = |v: S::Vector| {
+            let mut out = [f32::NAN; MAX_LANES];
+            simd.store(v, &mut out);
+            out
+        };
+        let expect = |name: &str, v: S::Vector, right: &dyn Fn(f32, f32) -> f32| {
+            for (i, got) in lanes(v).iter().enumerate().take(S::LANES) {
+                let right = right(self.a[i], self.b[i]);
+                assert!((got - right).abs() <= 1e-6 * right.abs(), "{name}: lane {i} is {got}, not {right}");
+            }
+        };
+        expect("add", simd.add(a, b), &|a, b| a + b);
+        expect("sub", simd.sub(a, b), &|a, b| a - b);
+        expect("mul", simd.mul(a, b), &|a, b| a * b);
+        expect("div", simd.div(a, b), &|a, b| a / b);
+        expect("max", simd.max(a, b), &f32::max);
+        expect("min", simd.min(a, b), &f32::min);
+        expect("round", simd.round(a), &|a, _| a.round_ties_even());
+        expect("select", simd.select_positive(a, b, simd.splat(7.0)), &|a, b| if a > 0.0 { b } else { 7.0 });
+        let whole = simd.round(a);
+        expect("scale", simd.scale_by_power_of_two(b, whole), &|a, b| b * a.round_ties_even().exp2());
+        let sum: f32 = self.a[..S::LANES].iter().sum();
+        assert!((simd.sum(a) - sum).abs() < 1e-4);
+
+        let mut pairs = [0; MAX_LANES];
+        simd.store_pairs(simd.round_to_bf16(a, b), &mut pairs);
+        let flat: Vec<f32> = self.a[..S::LANES].iter().chain(&self.b[..S::LANES]).copied().collect();
+        for (i, x) in flat.iter().enumerate() {
+            let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
+            assert_eq!(got, bf16_bits(*x), "bf16 of {x}");
+        }
+        let operand = simd.splat_pair(u32::from(bf16_bits(3.0)) | u32::from(bf16_bits(-5.0)) << 16);
+        let dot = lanes(simd.dot_pairs(simd.splat(1.0), operand, simd.round_to_bf16(a, b)));
+        for (i, got) in dot.iter().enumerate().take(S::LANES) {
+            let unrounded = 1.0 + 3.0 * flat[2 * i] - 5.0 * flat[2 * i + 1];
+            assert!((got - unrounded).abs() < 1.0, "dot: lane {i} is {got}, about {unrounded}");
+        }
+
+        let (from_stride, to_stride) = (S::LANES + 3, S::LANES + 1);
+        let from: Vec<f32> = (0..S::LANES * from_stride).map(|i| i as f32).collect();
+        let mut to = vec![f32::NAN; S::LANES * to_stride];
+        simd.transpose(&from, from_stride, &mut to, to_stride);
+        for i in 0..S::LANES {
+            for j in 0..S::LANES {
+                assert_eq!(to[j * to_stride + i], from[i * from_stride + j]);
+            }
+            assert!(to[i * to_stride + S::LANES].is_nan(), "transpose wrote beyond a row");
+        }
+    }
+}
+
+#[test]
+fn primitives_agree_with_plain_rust() {
+    let a = std::array::from_fn(|i| (i as f32 - 7.3) * 1.5);
+    let b = std::array::from_fn(|i| 40.0 / (i as f32 + 0.7) * if i % 3 == 0 { -1.0 } else { 1.0 });
+    for isa in Isa::available() {
+        isa.run(Primitives { a, b });
+    }
+}
+
+#[test]
+fn aligned_memory_is_zeroed_aligned_and_as_long_as_asked() {
+    for len in [0, 1, 16, 17, 1000, 300_000] {
+        let mut numbers = AlignedVec::<f32>::zeroed(len);
+        assert_eq!(numbers.len(), len);
+        assert!(numbers.iter().all(|x| *x == 0.0));
+        assert_eq!(numbers.as_ptr() as usize % 64, 0);
+        numbers.fill(1.0);
+        numbers.grow_to(len / 2);
+        assert_eq!(numbers.len(), len, "growing never shrinks");
+        numbers.grow_to(len + 1);
+        assert_eq!(numbers.len(), len + 1);
+    }
+}

@@ -147,17 +147,19 @@ impl Shard {
         })
     }
 
-    fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
+    /// Where `key`'s record is. One of another number of moves is another position that has the same key.
+    fn locate(&self, key: u64, moves: usize) -> Option<usize> {
         let at = self
             .bucket(key)
             .iter()
             .find_map(|&entry| self.find(IndexEntry(entry), key))?;
-        let header: &[u64; RECORD_HEADER] = self.ring.get(at..at + RECORD_HEADER)?.try_into().ok()?;
-        let [_, q_and_d, m_and_count] = *header;
-        // Another number of moves: two positions with one key.
-        if (m_and_count >> 32) as usize != moves {
-            return None;
-        }
+        let stored_moves = self.ring.get(at + 2)? >> 32;
+        (stored_moves as usize == moves).then_some(at)
+    }
+
+    fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
+        let at = self.locate(key, moves)?;
+        let (q_and_d, m_and_count) = (*self.ring.get(at + 1)?, *self.ring.get(at + 2)?);
         let start = at + RECORD_HEADER;
         let words = self.ring.get(start..start + moves.div_ceil(PRIORS_PER_WORD))?;
         let priors = (0..moves)
@@ -180,7 +182,7 @@ impl Shard {
             return;
         }
         // Already there: another thread was faster. (Were it another position with this key, then rather the new one.)
-        if self.get(key, priors.len()).is_some() {
+        if self.locate(key, priors.len()).is_some() {
             return;
         }
         let at = self.make_room(length);

@@ -10,6 +10,7 @@ use super::batch_split::BatchSplittingBackend;
 use super::cache::CachingBackend;
 use super::check::{CheckBackend, CheckMode, CheckOptions};
 use super::children::Child;
+use super::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use super::demux::DemuxBackend;
 use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
@@ -96,6 +97,20 @@ type Made = Result<Arc<dyn Backend>, BackendError>;
 
 /// Every backend, highest priority first.
 pub const BACKENDS: &[BackendKind] = &[
+    BackendKind {
+        name: "cpu",
+        priority: 50,
+        description: "this processor, fp32 (threads, batch_size, isa; policy_head, value_head)",
+        needs_network: true,
+        make: |maker, options| maker.make_cpu(Precision::Fp32, options),
+    },
+    BackendKind {
+        name: "cpu-bf16",
+        priority: 49,
+        description: "this processor, products in bf16: twice as fast with AVX512-BF16, less exact",
+        needs_network: true,
+        make: |maker, options| maker.make_cpu(Precision::Bf16, options),
+    },
     BackendKind {
         name: "trivial",
         priority: 4,
@@ -305,7 +320,6 @@ impl Maker<'_> {
     }
 
     /// The network, with the heads that `options` choose.
-    #[allow(dead_code, reason = "the first backend that needs a network is on its way")]
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
         let mut heads = HeadSelection::default();
         if let Some(policy) = options.text("policy_head") {
@@ -336,6 +350,47 @@ impl Maker<'_> {
         let network = Arc::new(network);
         self.networks.borrow_mut().push((heads, Arc::clone(&network)));
         Ok(network)
+    }
+
+    /// `isa` is for comparing: nobody needs less than the best instruction set in play.
+    fn make_cpu(&self, precision: Precision, options: Options<'_>) -> Made {
+        let defaults = CpuOptions::default();
+        let available = InstructionSet::available();
+        let instructions = options
+            .text("isa")
+            .map(|name| {
+                let found = available
+                    .iter()
+                    .find(|known| known.name().eq_ignore_ascii_case(name));
+                found.copied().ok_or_else(|| BackendError::Option {
+                    option: format!("isa={name}"),
+                    reason: format!(
+                        "this processor has {}",
+                        available
+                            .iter()
+                            .map(|known| known.name())
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ),
+                })
+            })
+            .transpose()?;
+        let cpu_options = CpuOptions {
+            threads: options.number("threads", defaults.threads, 1..=512)?,
+            maximum_batch_size: options.number(
+                "batch_size",
+                defaults.maximum_batch_size,
+                1..=LARGEST_BATCH,
+            )?,
+            instructions,
+        };
+        Ok(Arc::new(CpuBackend::new(
+            self.network(options)?,
+            precision,
+            &cpu_options,
+            self.config.policy_softmax_temperature,
+            self.config.history_fill,
+        )?))
     }
 
     fn network_file(&self) -> Result<&NetworkFile, NetworkError> {

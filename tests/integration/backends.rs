@@ -5,6 +5,7 @@ mod cache;
 mod decorators;
 mod reports;
 mod user_words;
+mod with_network;
 
 use rukh::backend::factory::{self, BackendConfig};
 use rukh::backend::random::{RandomBackend, RandomOptions};

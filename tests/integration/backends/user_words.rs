@@ -124,6 +124,11 @@ fn wrong_options_are_refused_by_name() {
 fn every_backend_is_listed_once_with_a_description() {
     let names = factory::names();
     assert_eq!(names[0], factory::AUTO);
+    assert_eq!(
+        names,
+        rukh::options::BACKENDS,
+        "the option table offers what there is"
+    );
     for kind in factory::BACKENDS {
         assert_eq!(names.iter().filter(|name| **name == kind.name).count(), 1);
         assert!(!kind.description.is_empty());

@@ -89,8 +89,10 @@ pub struct BackendKind {
     pub description: &'static str,
     /// Whether it evaluates with the network (a backend around others does not itself).
     pub needs_network: bool,
-    make: fn(&Maker<'_>, Options<'_>) -> Result<Arc<dyn Backend>, BackendError>,
+    make: fn(&Maker<'_>, Options<'_>) -> Made,
 }
+
+type Made = Result<Arc<dyn Backend>, BackendError>;
 
 /// Every backend, highest priority first.
 pub const BACKENDS: &[BackendKind] = &[
@@ -209,7 +211,7 @@ impl Maker<'_> {
     }
 
     /// The backend called `name`.
-    fn make(&self, name: &str, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make(&self, name: &str, options: Options<'_>) -> Made {
         if name == AUTO {
             return self.make_auto(options);
         }
@@ -231,7 +233,7 @@ impl Maker<'_> {
     }
 
     /// The best backend that works with the network; `trivial` where there is none.
-    fn make_auto(&self, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make_auto(&self, options: Options<'_>) -> Made {
         match self.network_file() {
             Ok(_) => {}
             Err(error) if is_absence(&error) => {
@@ -365,7 +367,7 @@ fn absence_text(error: &NetworkError) -> String {
     )
 }
 
-fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_random(_: &Maker<'_>, options: Options<'_>) -> Made {
     let defaults = RandomOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
         Ok(Duration::from_secs_f64(
@@ -382,7 +384,7 @@ fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, 
     })))
 }
 
-fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Made {
     let children = maker.children(options)?;
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
@@ -411,7 +413,7 @@ fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend
     Ok(Arc::new(CheckBackend::new(work, reference, check_options)))
 }
 
-fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Made {
     match (options.text("record_file"), options.text("replay_file")) {
         (Some(record), None) => {
             let mut children = maker.children(options)?;

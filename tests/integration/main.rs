@@ -1,6 +1,7 @@
 //! One integration binary: see the modules.
 
 mod any_input;
+mod backends;
 mod cli;
 mod cpu;
 mod driver;

@@ -164,11 +164,7 @@ impl Simd for Avx2 {
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         fn select(x: __m256, positive: __m256, otherwise: __m256) -> __m256 {
-            _mm256_blendv_ps(
-                otherwise,
-                positive,
-                _mm256_cmp_ps::<_CMP_GT_OQ>(x, _mm256_setzero_ps()),
-            )
+            _mm256_blendv_ps(otherwise, positive, _mm256_cmp_ps::<_CMP_GT_OQ>(x, _mm256_setzero_ps()))
         }
         // SAFETY: `self` proves AVX2.
         unsafe { select(x, positive, otherwise) }
@@ -185,19 +181,6 @@ impl Simd for Avx2 {
         }
         // SAFETY: `self` proves AVX2.
         unsafe { sum(a) }
-    }
-
-    #[inline(always)]
-    fn maximum(self, a: __m256) -> f32 {
-        #[inline]
-        #[target_feature(enable = "avx2,fma")]
-        fn maximum(a: __m256) -> f32 {
-            let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
-            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
-        }
-        // SAFETY: `self` proves AVX2.
-        unsafe { maximum(a) }
     }
 
     #[inline(always)]

@@ -81,8 +81,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     ) -> Self::Vector;
     /// Sum of the lanes.
     fn sum(self, a: Self::Vector) -> f32;
-    /// Largest lane.
-    fn maximum(self, a: Self::Vector) -> f32;
 
     /// Transposes a block of `LANES` x `LANES`: row `i` of the source starts at `from[i * from_stride]`.
     /// Panics if a slice is too short.

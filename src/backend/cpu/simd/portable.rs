@@ -63,11 +63,7 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
-        if FUSED {
-            each(|i| a[i].mul_add(b[i], c[i]))
-        } else {
-            each(|i| a[i] * b[i] + c[i])
-        }
+        if FUSED { each(|i| a[i].mul_add(b[i], c[i])) } else { each(|i| a[i] * b[i] + c[i]) }
     }
 
     #[inline(always)]
@@ -106,11 +102,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn sum(self, a: Self::Vector) -> f32 {
         (a[0] + a[1]) + (a[2] + a[3])
-    }
-
-    #[inline(always)]
-    fn maximum(self, a: Self::Vector) -> f32 {
-        a[0].max(a[1]).max(a[2].max(a[3]))
     }
 
     #[inline(always)]

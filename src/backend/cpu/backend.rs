@@ -1,0 +1,285 @@
+//! The [`Backend`] of a CPU network: requests to planes, logits to priors.
+//!
+//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the pool's,
+//! with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
+
+use super::forward::Scratch;
+use super::network::{CpuNetwork, InstructionSet, Precision};
+use super::pool::{Part, Pool};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
+};
+use crate::net::architecture::{BodyKind, InputFormat};
+use crate::net::input::{HistoryFill, encode};
+use crate::net::policy_index::index_of;
+use crate::net::Network;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a user may set.
+#[derive(Clone, Debug)]
+pub struct CpuOptions {
+    /// Threads that share a batch, the waiting one among them.
+    pub threads: usize,
+    /// The most positions that a batch may have.
+    pub maximum_batch_size: usize,
+    /// The instruction set; `None`: the best here.
+    pub instructions: Option<InstructionSet>,
+}
+
+impl Default for CpuOptions {
+    fn default() -> CpuOptions {
+        CpuOptions { threads: 1, maximum_batch_size: 1024, instructions: None }
+    }
+}
+
+/// More would be a slip of the keyboard.
+const MAXIMUM_THREADS: usize = 512;
+
+/// Evaluates a network on the CPU.
+pub struct CpuBackend {
+    core: Arc<Core>,
+}
+
+/// What batches and tickets share.
+struct Core {
+    network: Arc<CpuNetwork>,
+    pool: Pool,
+    threads: usize,
+    attributes: Attributes,
+    format: InputFormat,
+    history_fill: HistoryFill,
+    /// One over the policy's softmax temperature.
+    inverse_temperature: f32,
+    /// Memory of batches that are done, for those to come.
+    memories: Mutex<Vec<Memory>>,
+}
+
+/// All that a batch needs.
+#[derive(Default)]
+struct Memory {
+    scratch: Scratch,
+    /// One per thread; the batch fills the first, `wait` deals it out.
+    parts: Vec<Part>,
+    /// Policy indices of the legal moves of all requests.
+    indices: Vec<u16>,
+    /// Where each request's indices end.
+    ends: Vec<usize>,
+}
+
+impl CpuBackend {
+    /// Packs the network; it is not needed afterwards.
+    ///
+    /// `policy_softmax_temperature` divides the policy's logits before the softmax.
+    ///
+    /// # Errors
+    /// A number of threads or a batch size that makes no sense, or threads that the system does not give.
+    pub fn new(
+        network: Arc<Network>,
+        precision: Precision,
+        options: &CpuOptions,
+        policy_softmax_temperature: f32,
+        history_fill: HistoryFill,
+    ) -> Result<CpuBackend, BackendError> {
+        let CpuOptions { threads, maximum_batch_size, .. } = *options;
+        check("threads", threads as f32, (1..=MAXIMUM_THREADS).contains(&threads), "1 to 512")?;
+        check("batch", maximum_batch_size as f32, maximum_batch_size > 0, "at least 1")?;
+        let positive = policy_softmax_temperature > 0.0 && policy_softmax_temperature.is_finite();
+        check("policy softmax temperature", policy_softmax_temperature, positive, "more than 0")?;
+
+        let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
+        let packed = Arc::new(CpuNetwork::new(&network, precision, instructions));
+        let attributes = attributes(&network, precision, instructions, options);
+        let pool = Pool::new(&packed, threads - 1).map_err(|error| BackendError::Create {
+            name: attributes.name.clone(),
+            reason: format!("cannot start {threads} threads: {error}"),
+        })?;
+        Ok(CpuBackend {
+            core: Arc::new(Core {
+                network: packed,
+                pool,
+                threads,
+                attributes,
+                format: network.architecture.input_format,
+                history_fill,
+                inverse_temperature: 1.0 / policy_softmax_temperature,
+                memories: Mutex::default(),
+            }),
+        })
+    }
+}
+
+fn check(option: &str, value: f32, is_valid: bool, expected: &str) -> Result<(), BackendError> {
+    if is_valid {
+        return Ok(());
+    }
+    Err(BackendError::Option { option: format!("{option}={value}"), reason: format!("expected {expected}") })
+}
+
+fn attributes(
+    network: &Network,
+    precision: Precision,
+    instructions: InstructionSet,
+    options: &CpuOptions,
+) -> Attributes {
+    let name = match precision {
+        Precision::Fp32 => format!("cpu ({}, fp32)", InstructionSet::name_for_fp32(instructions)),
+        Precision::Bf16 if instructions.has_bf16() => "cpu-bf16 (AVX-512 BF16)".to_owned(),
+        Precision::Bf16 => format!("cpu-bf16 ({}, bf16 emulated: no faster than fp32)", instructions.name()),
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let recommended = match network.architecture.body {
+        BodyKind::Convolution { .. } => RECOMMENDED_BATCH_CONVOLUTION,
+        BodyKind::Attention { .. } => RECOMMENDED_BATCH_ATTENTION,
+    };
+    Attributes {
+        name,
+        has_wdl: network.architecture.wdl,
+        has_mlh: network.moves_left.is_some(),
+        runs_on_cpu: true,
+        suggested_threads: (cores / options.threads).max(1),
+        recommended_batch_size: (recommended * options.threads).min(options.maximum_batch_size),
+        maximum_batch_size: options.maximum_batch_size,
+    }
+}
+
+/// Positions per thread from which on a larger batch gains little: weights are read once a batch, and four
+/// boards of a tower fill the tiles of its products.
+const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
+/// As above: smolgen's dense layers have one row per position, and read megabytes of weights for them.
+const RECOMMENDED_BATCH_ATTENTION: usize = 8;
+
+impl Core {
+    /// Memory for a batch, used before if there is any.
+    fn memory(&self) -> Memory {
+        let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = memories.pop().unwrap_or_default();
+        drop(memories);
+        memory.parts.resize_with(self.threads, Part::default);
+        for part in &mut memory.parts {
+            part.inputs.clear();
+        }
+        memory.indices.clear();
+        memory.ends.clear();
+        memory
+    }
+
+    fn keep(&self, memory: Memory) {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+    }
+
+    fn failed(&self, reason: String) -> BackendError {
+        BackendError::Evaluate { name: self.attributes.name.clone(), reason }
+    }
+
+    /// Evaluates a filled batch.
+    fn evaluate(&self, memory: &mut Memory) -> Result<Evaluations, BackendError> {
+        let count = memory.ends.len();
+        if count > self.attributes.maximum_batch_size {
+            let most = self.attributes.maximum_batch_size;
+            return Err(self.failed(format!("a batch of {count} positions, at most {most} fit")));
+        }
+        self.run(memory)?;
+        let mut evaluations = Evaluations::with_capacity(count);
+        let mut start = 0;
+        let mut index = 0;
+        for part in &memory.parts {
+            for i in 0..part.inputs.len() {
+                let end = memory.ends[index];
+                let moves = &memory.indices[start..end];
+                let (q, d, m) = self.network.value(&part.outputs, i);
+                let logits = self.network.logits(&part.outputs, i);
+                let total = self.push(&mut evaluations, Value { q, d, m }, logits, moves);
+                if !(total + q + d + m).is_finite() {
+                    return Err(self.failed(format!("the network's answer to position {index} is not a number")));
+                }
+                start = end;
+                index += 1;
+            }
+        }
+        Ok(evaluations)
+    }
+
+    /// Deals the batch out to the threads and runs the network.
+    fn run(&self, memory: &mut Memory) -> Result<(), BackendError> {
+        let count = memory.ends.len();
+        let used = self.threads.min(count).max(1);
+        for index in (1..used).rev() {
+            let start = count * index / used;
+            let (first, others) = memory.parts.split_at_mut(1);
+            others[index - 1].inputs.extend(first[0].inputs.drain(start..));
+        }
+        let answers = self.pool.send(memory.parts[1..used].iter_mut().map(std::mem::take));
+        memory.parts[0].evaluate(&self.network, &mut memory.scratch).map_err(|reason| self.failed(reason))?;
+        for _ in 1..used {
+            let (index, answer) = answers.recv().map_err(|_| self.failed("a worker is gone".to_owned()))?;
+            memory.parts[1 + index] = answer.map_err(|reason| self.failed(reason))?;
+        }
+        Ok(())
+    }
+
+    /// Appends an evaluation, with the softmax over the legal moves; returns a number that is not finite if a
+    /// prior is not.
+    fn push(&self, evaluations: &mut Evaluations, value: Value, logits: &[f32], moves: &[u16]) -> f32 {
+        let logit = |index: &u16| logits[self.network.places[usize::from(*index)] as usize];
+        let largest = moves.iter().map(logit).fold(f32::NEG_INFINITY, f32::max);
+        let power = |index: &u16| ((logit(index) - largest) * self.inverse_temperature).exp();
+        let total: f32 = moves.iter().map(power).sum();
+        evaluations.push(value, moves.iter().map(|index| power(index) / total));
+        total
+    }
+}
+
+impl Backend for CpuBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.core.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(CpuBatch { memory: Some(self.core.memory()), core: Arc::clone(&self.core) })
+    }
+}
+
+/// A batch, and its own ticket.
+struct CpuBatch {
+    core: Arc<Core>,
+    /// `None` only while dropping.
+    memory: Option<Memory>,
+}
+
+impl Batch for CpuBatch {
+    fn len(&self) -> usize {
+        self.memory.as_ref().map_or(0, |memory| memory.ends.len())
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        if let Some(memory) = &mut self.memory {
+            let (planes, transform) = encode(request.history, self.core.format, self.core.history_fill);
+            let side = request.history.last().side_to_move();
+            memory.parts[0].inputs.push(planes);
+            memory.indices.extend(request.moves.iter().map(|&m| index_of(m, side, transform)));
+            memory.ends.push(memory.indices.len());
+        }
+        Added::Queued
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        self
+    }
+}
+
+impl Ticket for CpuBatch {
+    fn wait(mut self: Box<Self>) -> Result<Evaluations, BackendError> {
+        match &mut self.memory {
+            Some(memory) => self.core.evaluate(memory),
+            None => Ok(Evaluations::default()),
+        }
+    }
+}
+
+impl Drop for CpuBatch {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            self.core.keep(memory);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Evaluations per second of the CPU backend: the figures in the README.
+//!
+//! ```text
+//! cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] [--threads 1,2]
+//!                            [--instructions portable|AVX2|AVX-512] [--seconds 2]
+//! ```
+//!
+//! With two threads, each evaluates batches of its own, as search threads do; `--shared` splits one batch over
+//! the backend's own threads instead. The median of the batches counts, the best is printed beside it.
+
+use rukh::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
+use rukh::backend::{Backend, EvalRequest};
+use rukh::chess::{PackedMove, Position, PositionHistory};
+use rukh::net::{HeadSelection, HistoryFill, Network};
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+struct Arguments {
+    network: String,
+    precisions: Vec<Precision>,
+    batches: Vec<usize>,
+    threads: Vec<usize>,
+    instructions: Option<InstructionSet>,
+    seconds: f64,
+    shared: bool,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut arguments = Arguments {
+        network: String::new(),
+        precisions: vec![Precision::Fp32, Precision::Bf16],
+        batches: vec![1, 8, 16],
+        threads: vec![1],
+        instructions: None,
+        seconds: 2.0,
+        shared: false,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+        match word.as_str() {
+            "--bench" => {} // Cargo adds it.
+            "--shared" => arguments.shared = true,
+            "--precision" => {
+                arguments.precisions = match value()?.as_str() {
+                    "fp32" => vec![Precision::Fp32],
+                    "bf16" => vec![Precision::Bf16],
+                    other => return Err(format!("precision {other}: expected fp32 or bf16")),
+                }
+            }
+            "--batch" => arguments.batches = numbers(&value()?)?,
+            "--threads" => arguments.threads = numbers(&value()?)?,
+            "--seconds" => arguments.seconds = value()?.parse().map_err(|error| format!("--seconds: {error}"))?,
+            "--instructions" => {
+                let name = value()?;
+                let all = InstructionSet::available();
+                let found = all.iter().find(|instructions| instructions.name() == name);
+                arguments.instructions = Some(*found.ok_or_else(|| {
+                    let names: Vec<&str> = all.iter().map(|instructions| instructions.name()).collect();
+                    format!("instructions {name}: here are {}", names.join(", "))
+                })?);
+            }
+            network => arguments.network = network.to_owned(),
+        }
+    }
+    Ok(arguments)
+}
+
+fn numbers(list: &str) -> Result<Vec<usize>, String> {
+    list.split(',').map(|number| number.parse().map_err(|error| format!("{number}: {error}"))).collect()
+}
+
+/// A few dozen positions of a game played by taking the middle one of the legal moves.
+fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
+    let mut history = PositionHistory::new(Position::startpos());
+    let mut all = Vec::new();
+    for _ in 0..60 {
+        let legal = history.last().legal_moves();
+        all.push((history.clone(), legal.iter().map(|&m| PackedMove::new(m)).collect()));
+        match legal.get(legal.len() / 2) {
+            Some(&m) => history.push(m),
+            None => break,
+        }
+    }
+    all
+}
+
+/// Seconds of each batch, over `duration`.
+fn measure(
+    backend: &CpuBackend,
+    requests: &[(PositionHistory, Vec<PackedMove>)],
+    size: usize,
+    duration: Duration,
+) -> Vec<f64> {
+    let mut seconds = Vec::new();
+    let begin = Instant::now();
+    let mut next = 0;
+    while begin.elapsed() < duration || seconds.len() < 3 {
+        let start = Instant::now();
+        let mut batch = backend.new_batch();
+        for _ in 0..size {
+            let (history, moves) = &requests[next % requests.len()];
+            batch.add(EvalRequest { history, moves });
+            next += 1;
+        }
+        match batch.submit().wait() {
+            Ok(evaluations) => assert_eq!(evaluations.len(), size),
+            Err(error) => panic!("{error}"),
+        }
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    seconds
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let network = Network::load(Path::new(&arguments.network), &HeadSelection::default())
+        .map_err(|error| error.to_string())?;
+    let network = Arc::new(network);
+    let requests = positions();
+    println!("{:<48} {:>7} {:>6} {:>12} {:>12}", "backend", "threads", "batch", "median /s", "best /s");
+    for &precision in &arguments.precisions {
+        for &threads in &arguments.threads {
+            let options = CpuOptions {
+                threads: if arguments.shared { threads } else { 1 },
+                instructions: arguments.instructions,
+                ..CpuOptions::default()
+            };
+            let network = Arc::clone(&network);
+            let backend = CpuBackend::new(network, precision, &options, 1.359, HistoryFill::FenOnly)
+                .map_err(|error| error.to_string())?;
+            for &size in &arguments.batches {
+                let callers = if arguments.shared { 1 } else { threads };
+                let barrier = Barrier::new(callers);
+                let duration = Duration::from_secs_f64(arguments.seconds);
+                let results: Vec<Vec<f64>> = std::thread::scope(|scope| {
+                    let caller = || {
+                        scope.spawn(|| {
+                            measure(&backend, &requests, size, duration / 10);
+                            barrier.wait();
+                            measure(&backend, &requests, size, duration)
+                        })
+                    };
+                    let all: Vec<_> = (0..callers).map(|_| caller()).collect();
+                    all.into_iter().map(|caller| caller.join().expect("a caller does not panic")).collect()
+                });
+                let rate = |pick: &dyn Fn(&mut Vec<f64>) -> f64| -> f64 {
+                    results.iter().map(|seconds| size as f64 / pick(&mut seconds.clone())).sum()
+                };
+                let median = rate(&|seconds| {
+                    seconds.sort_by(f64::total_cmp);
+                    seconds[seconds.len() / 2]
+                });
+                let best = rate(&|seconds| seconds.iter().copied().fold(f64::INFINITY, f64::min));
+                let name = &backend.attributes().name;
+                println!("{name:<48} {threads:>7} {size:>6} {median:>12.1} {best:>12.1}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn main() {
+    let outcome = arguments().and_then(|arguments| {
+        if arguments.network.is_empty() {
+            // `cargo bench` and `cargo test --benches` without arguments: nothing to measure.
+            println!("usage: cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] …");
+            return Ok(());
+        }
+        run(&arguments)
+    });
+    if let Err(error) = outcome {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

@@ -10,6 +10,7 @@ use super::batch_split::BatchSplittingBackend;
 use super::cache::CachingBackend;
 use super::check::{CheckBackend, CheckMode, CheckOptions};
 use super::children::Child;
+use super::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use super::demux::DemuxBackend;
 use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
@@ -89,11 +90,27 @@ pub struct BackendKind {
     pub description: &'static str,
     /// Whether it evaluates with the network (a backend around others does not itself).
     pub needs_network: bool,
-    make: fn(&Maker<'_>, Options<'_>) -> Result<Arc<dyn Backend>, BackendError>,
+    make: fn(&Maker<'_>, Options<'_>) -> Made,
 }
+
+type Made = Result<Arc<dyn Backend>, BackendError>;
 
 /// Every backend, highest priority first.
 pub const BACKENDS: &[BackendKind] = &[
+    BackendKind {
+        name: "cpu",
+        priority: 50,
+        description: "this processor, fp32 (threads, batch_size, isa; policy_head, value_head)",
+        needs_network: true,
+        make: |maker, options| maker.make_cpu(Precision::Fp32, options),
+    },
+    BackendKind {
+        name: "cpu-bf16",
+        priority: 49,
+        description: "this processor, products in bf16: twice as fast with AVX512-BF16, less exact",
+        needs_network: true,
+        make: |maker, options| maker.make_cpu(Precision::Bf16, options),
+    },
     BackendKind {
         name: "trivial",
         priority: 4,
@@ -209,7 +226,7 @@ impl Maker<'_> {
     }
 
     /// The backend called `name`.
-    fn make(&self, name: &str, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make(&self, name: &str, options: Options<'_>) -> Made {
         if name == AUTO {
             return self.make_auto(options);
         }
@@ -231,7 +248,7 @@ impl Maker<'_> {
     }
 
     /// The best backend that works with the network; `trivial` where there is none.
-    fn make_auto(&self, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+    fn make_auto(&self, options: Options<'_>) -> Made {
         match self.network_file() {
             Ok(_) => {}
             Err(error) if is_absence(&error) => {
@@ -303,7 +320,6 @@ impl Maker<'_> {
     }
 
     /// The network, with the heads that `options` choose.
-    #[allow(dead_code, reason = "the first backend that needs a network is on its way")]
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
         let mut heads = HeadSelection::default();
         if let Some(policy) = options.text("policy_head") {
@@ -336,6 +352,47 @@ impl Maker<'_> {
         Ok(network)
     }
 
+    /// `isa` is for comparing: nobody needs less than the best instruction set in play.
+    fn make_cpu(&self, precision: Precision, options: Options<'_>) -> Made {
+        let defaults = CpuOptions::default();
+        let available = InstructionSet::available();
+        let instructions = options
+            .text("isa")
+            .map(|name| {
+                let found = available
+                    .iter()
+                    .find(|known| known.name().eq_ignore_ascii_case(name));
+                found.copied().ok_or_else(|| BackendError::Option {
+                    option: format!("isa={name}"),
+                    reason: format!(
+                        "this processor has {}",
+                        available
+                            .iter()
+                            .map(|known| known.name())
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ),
+                })
+            })
+            .transpose()?;
+        let cpu_options = CpuOptions {
+            threads: options.number("threads", defaults.threads, 1..=512)?,
+            maximum_batch_size: options.number(
+                "batch_size",
+                defaults.maximum_batch_size,
+                1..=LARGEST_BATCH,
+            )?,
+            instructions,
+        };
+        Ok(Arc::new(CpuBackend::new(
+            self.network(options)?,
+            precision,
+            &cpu_options,
+            self.config.policy_softmax_temperature,
+            self.config.history_fill,
+        )?))
+    }
+
     fn network_file(&self) -> Result<&NetworkFile, NetworkError> {
         if let Some(file) = self.file.get() {
             return Ok(file);
@@ -365,7 +422,7 @@ fn absence_text(error: &NetworkError) -> String {
     )
 }
 
-fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_random(_: &Maker<'_>, options: Options<'_>) -> Made {
     let defaults = RandomOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
         Ok(Duration::from_secs_f64(
@@ -382,7 +439,7 @@ fn make_random(_: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, 
     })))
 }
 
-fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Made {
     let children = maker.children(options)?;
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
@@ -411,7 +468,7 @@ fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend
     Ok(Arc::new(CheckBackend::new(work, reference, check_options)))
 }
 
-fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Result<Arc<dyn Backend>, BackendError> {
+fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Made {
     match (options.text("record_file"), options.text("replay_file")) {
         (Some(record), None) => {
             let mut children = maker.children(options)?;

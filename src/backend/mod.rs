@@ -7,6 +7,7 @@
 
 pub mod batch_split;
 pub mod cache;
+mod cache_store;
 pub mod check;
 pub mod children;
 pub mod config;

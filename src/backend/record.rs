@@ -2,7 +2,7 @@
 //!
 //! For reports of faults that others can play back, and to run a search again without the card it ran on.
 //!
-//! The file (all little endian): 8 bytes [`MAGIC`], a byte of flags (1: has WDL, 2: has moves left), then one record per
+//! The file (all little endian): 8 bytes `RUKHREC1`, a byte of flags (1: has WDL, 2: has moves left), then one record per
 //! evaluation: the position's key (8 bytes), q, d, m (f32 each), the number of moves (2 bytes), one f32 prior per
 //! move. Recording to a file that exists appends to it. The key covers what a network can see of the position and its
 //! history ([`full_key`]). Of several records of one position the first counts.

@@ -12,7 +12,7 @@
 //! There is nothing to tune for strength here; the numbers below are round figures chosen by hand. The policy is not
 //! the result of a softmax, so `PolicyTemperature` has no effect on it.
 //!
-//! The hot path is [`TrivialBatch::add`]: the evaluation is complete when `add` returns, and the ticket only hands
+//! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only hands
 //! it over.
 
 use super::ticket::{Done, check_batch_size};

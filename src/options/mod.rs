@@ -32,10 +32,10 @@ pub const BACKENDS: &[&str] = &[
     "trivial",
     "random",
     "check",
+    "recordreplay",
+    "roundrobin",
     "multiplexing",
     "demux",
-    "roundrobin",
-    "recordreplay",
 ];
 
 impl Options {

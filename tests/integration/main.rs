@@ -1,6 +1,7 @@
 //! One integration binary: see the modules.
 
 mod any_input;
+mod backends;
 mod cli;
 mod cpu;
 mod driver;
@@ -16,6 +17,8 @@ mod planes;
 mod policy;
 mod positions;
 mod search;
+mod selfplay;
 mod time;
 mod uci_features;
+mod uci_lines;
 mod uci_text;

@@ -17,11 +17,14 @@ fn readme_has_the_table() {
         std::fs::write(path, format!("{}{table}\n{}", &readme[..begin], &readme[end..])).unwrap();
         return;
     }
-    assert_eq!(
-        readme[begin..end].trim_end(),
-        table.trim_end(),
-        "run this test with UPDATE_README=1"
-    );
+    let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
+    let (found, expected) = (lines(&readme[begin..end]), lines(&table));
+    let different = found
+        .iter()
+        .zip(&expected)
+        .find(|(found, expected)| found != expected);
+    assert_eq!(different, None, "run this test with UPDATE_README=1");
+    assert_eq!(found.len(), expected.len(), "run this test with UPDATE_README=1");
 }
 
 /// A value that an option may have, or nearly.

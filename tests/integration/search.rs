@@ -263,6 +263,10 @@ fn the_tree_is_kept_when_the_game_goes_on() {
         .finished_tree()
         .check_invariants()
         .expect("a sound tree");
+    // Nor is it kept where that was asked for.
+    session.engine.set_option("ClearTree", "").expect("a button");
+    let (info, _) = session.go(nodes(1));
+    assert_eq!(info.nodes, Some(1));
     // Another game shares nothing.
     session.position(None, "a2a3");
     let (info, _) = session.go(nodes(1));

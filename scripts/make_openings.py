@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/data/openings.epd: short random openings that a strong engine finds about even.
 
-Each line of play is random legal moves; what is left of it is its last position, if the judge's score is within
-the bounds and no other line has led there. Varied on purpose: a match from few or natural openings measures the
-book as much as the engines. Needs PyPI `chess` and a UCI engine as the judge; made with Stockfish 15.1:
+Each line of play is random legal moves; what is left of it is its last position, if the judge's score is
+within the bounds and no other line has led there. Varied on purpose: a match from few or natural openings
+measures the book as much as the engines. Needs PyPI `chess` and a UCI engine as the judge; made with
+Stockfish 15.1:
 
     scripts/make_openings.py --judge stockfish --count 240 > tests/data/openings.epd
 """
@@ -28,7 +29,8 @@ def random_line(dice, plies):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--judge", required=True, help="UCI engine that says what is even")
     parser.add_argument("--count", type=int, default=240)
     parser.add_argument("--plies", type=int, nargs="+", default=[6, 7, 8], help="lengths, in turn")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Plays a match between two UCI engines, one game at a time, each opening with both colours.
 
-    scripts/match.py --engine1 "target/release/rukh" --engine2 "lc0 --threads=2" --both WeightsFile=net.pb.gz \\
-        --limit nodes=800 --games 200 --pgn match.pgn
+    scripts/match.py --engine1 "target/release/rukh" --engine2 "lc0 --threads=2" \\
+        --both WeightsFile=net.pb.gz --limit nodes=800 --games 200 --pgn match.pgn
 
 Every game goes into the PGN file as it ends; the same command again goes on where that file stops. Limits are
-nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds), and may differ (--limit2). Prints wins, draws and losses
-of the first engine, its Elo difference with a 95 % interval from the pairs of games, and both engines' speed as
-they tell it themselves. An illegal move, a crash or a fallen flag is a loss, and is told; so is a line on standard
-output that is not UCI, which costs nothing (some engines print a banner).
+nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds), and may differ (--limit2). Prints wins, draws and
+losses of the first engine, its Elo difference with a 95 % interval from the pairs of games, and both engines'
+speed as they tell it themselves. An illegal move, a crash or a fallen flag is a loss, and is told; so is a
+line on standard output that is not UCI, which costs nothing (some engines print a banner).
 
 Needs PyPI `chess`.
 """
@@ -136,7 +136,8 @@ def read_results(path, signature):
     with open(path, encoding="utf-8") as file:
         while (headers := chess.pgn.read_headers(file)) is not None:
             if headers.get("Event") != signature:
-                raise SystemExit(f"{path}: holds another match: {headers.get('Event')}\nexpected: {signature}")
+                found = headers.get("Event")
+                raise SystemExit(f"{path}: holds another match: {found}\nexpected: {signature}")
             points.append(points_of(headers["Result"], len(points) % 2 == 0))
     return points
 
@@ -167,7 +168,8 @@ def summary(points):
         return f"{text}, score {mean:.3f} (all pairs alike: no error known)"
     low, high = elo(mean - 1.96 * error), elo(mean + 1.96 * error)
     likely = 0.5 * (1 + math.erf((mean - 0.5) / error / math.sqrt(2)))
-    return f"{text}, score {mean:.3f}, Elo {elo(mean):+.1f} [{low:+.1f}, {high:+.1f}], LOS {100 * likely:.1f} %"
+    interval = f"Elo {elo(mean):+.1f} [{low:+.1f}, {high:+.1f}]"
+    return f"{text}, score {mean:.3f}, {interval}, LOS {100 * likely:.1f} %"
 
 
 def save_game(path, board, opening, sides, round_number, result, reason, signature):
@@ -228,14 +230,15 @@ async def run(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--engine1", required=True, help="command line of the first engine")
     parser.add_argument("--engine2", required=True)
     parser.add_argument("--name1", default="first")
     parser.add_argument("--name2", default="second")
     parser.add_argument("--option1", action="append", default=[], metavar="Name=Value")
     parser.add_argument("--option2", action="append", default=[], metavar="Name=Value")
-    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="option of both engines")
+    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="for both")
     parser.add_argument("--limit", required=True, help="nodes=N, movetime=MS or clock=BASE+INCREMENT (s)")
     parser.add_argument("--limit2", help="of the second engine, if it is another")
     parser.add_argument("--games", type=int, default=100)
@@ -245,7 +248,7 @@ def main():
     parser.add_argument("--max-plies", type=int, default=400, help="then it is a draw")
     parser.add_argument("--margin", type=int, default=0, metavar="MS", help="that a flag may be late")
     parser.add_argument("--patience", type=float, default=60, metavar="S", help="for an engine that hangs")
-    parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end a game that both call won; 0: never")
+    parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end what both call won")
     arguments = parser.parse_args()
     try:
         asyncio.run(run(arguments))

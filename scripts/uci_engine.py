@@ -1,4 +1,4 @@
-"""An engine process for the scripts beside this file: python-chess speaks to it, every line is kept and judged.
+"""An engine process for the scripts beside this file: python-chess speaks to it, every line is judged.
 
 What it adds to chess.engine.UciProtocol: each line of the engine's standard output is held against the UCI
 grammar, and those that do not fit are kept in `stray_lines`; standard error is kept too.
@@ -16,7 +16,8 @@ INTEGER = r"-?\d+"
 # The terms of an info line, each with what follows it.
 INFO_TERMS = "|".join(
     [
-        rf"(?:depth|seldepth|time|nodes|hashfull|nps|eps|tbhits|multipv|movesleft|currmovenumber|cpuload) {INTEGER}",
+        rf"(?:depth|seldepth|time|nodes|hashfull|nps|eps|tbhits|multipv|movesleft) {INTEGER}",
+        rf"(?:currmovenumber|cpuload) {INTEGER}",
         rf"score (?:cp|mate) {INTEGER}(?: (?:lowerbound|upperbound))?",
         rf"wdl {INTEGER} {INTEGER} {INTEGER}",
         rf"currmove {MOVE}",
@@ -102,7 +103,8 @@ class Limit:
             else:
                 raise ValueError
         except ValueError:
-            raise SystemExit(f"limit {text!r}: expected nodes=N, movetime=MS or clock=BASE+INCREMENT") from None
+            expected = "nodes=N, movetime=MS or clock=BASE+INCREMENT"
+            raise SystemExit(f"limit {text!r}: expected {expected}") from None
 
     def for_move(self, clocks, increments):
         """For python-chess; `clocks` and `increments` in seconds, by colour."""

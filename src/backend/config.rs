@@ -1,8 +1,7 @@
 //! From the option table to what the backends' factory asks for.
 
 use super::factory::BackendConfig;
-use crate::net::HistoryFill;
-use crate::options::{self, Options};
+use crate::options::Options;
 
 impl BackendConfig {
     /// The backend that `options` describe.
@@ -12,11 +11,7 @@ impl BackendConfig {
             options: options.backend_opts.clone(),
             network: options.weights.clone(),
             policy_softmax_temperature: options.policy_softmax_temp,
-            history_fill: match options.history_fill {
-                options::HistoryFill::No => HistoryFill::No,
-                options::HistoryFill::FenOnly => HistoryFill::FenOnly,
-                options::HistoryFill::Always => HistoryFill::Always,
-            },
+            history_fill: options.history_fill,
             cache_entries: options.nncache as usize,
             cache_history_length: options.cache_history_length as usize,
         }

@@ -2,6 +2,7 @@
 
 use super::{bench, config_file, default_options, flags};
 use crate::options::{Options, Spec};
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -152,14 +153,20 @@ pub struct PerftArgs {
     pub json: bool,
 }
 
-/// Which options each mode has; a mode not listed has all.
-const FEWER_OPTIONS: &[(&str, fn(&Spec) -> bool)] = &[
-    ("backendbench", |spec| {
-        matches!(spec.field, "threads" | "config") || spec.section == "Network and backend"
-    }),
-    ("describenet", |spec| matches!(spec.field, "weights" | "config")),
-    ("perft", |_| false),
-];
+/// An error that clap did not find, as one of clap's.
+fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
+}
+
+/// Whether a mode has an option as a flag.
+fn has_option(mode: &str, spec: &Spec) -> bool {
+    match mode {
+        "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
+        "describenet" => matches!(spec.field, "weights" | "config"),
+        "perft" => false,
+        _ => true,
+    }
+}
 
 /// Reads the command line and the configuration file. `arguments` begins with the program's name.
 ///
@@ -177,29 +184,27 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
         None => (None, &matches),
     };
 
-    let mut from_flags = default_options(mode_name);
-    let wrong_option =
-        |error| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"));
-    flags::apply(&matches, &mut from_flags).map_err(wrong_option)?;
-    flags::apply(mode_matches, &mut from_flags).map_err(wrong_option)?;
-    let explicit = [&matches, mode_matches]
+    // Flags are applied twice: first to learn which configuration file is meant, then on top of it.
+    let apply_flags = |options: &mut Options| {
+        flags::apply(&matches, options)?;
+        flags::apply(mode_matches, options)
+    };
+    let mut options = default_options(mode_name);
+    apply_flags(&mut options).map_err(wrong_value)?;
+    let is_named = [&matches, mode_matches]
         .iter()
         .any(|m| m.try_contains_id("config").unwrap_or(false));
-
-    let mut options = default_options(mode_name);
-    let file = if explicit {
-        Some(PathBuf::from(&from_flags.config))
+    let file = if is_named {
+        Some(PathBuf::from(&options.config))
     } else {
         config_file::find()
     };
-    // Empty means "no configuration file", as with lc0.
+    // An empty name means no configuration file.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
-        config_file::read(&path, &mut options).map_err(|error| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"))
-        })?;
+        options = default_options(mode_name);
+        config_file::read(&path, &mut options).map_err(wrong_value)?;
+        apply_flags(&mut options).map_err(wrong_value)?;
     }
-    flags::apply(&matches, &mut options).map_err(wrong_option)?;
-    flags::apply(mode_matches, &mut options).map_err(wrong_option)?;
     Ok(Invocation {
         mode: cli.mode.unwrap_or(Mode::Uci),
         options,
@@ -215,20 +220,19 @@ fn command(show_hidden: bool) -> clap::Command {
         .map(|mode| mode.get_name().to_owned())
         .collect();
     for name in modes {
-        let applies = FEWER_OPTIONS
-            .iter()
-            .find(|(mode, _)| *mode == name)
-            .map_or((|_| true) as fn(&Spec) -> bool, |(_, applies)| *applies);
         let defaults = default_options(Some(&name));
         command = command.mut_subcommand(&name, |mode| {
-            let mode = mode.arg(
-                clap::Arg::new("show_hidden")
-                    .long("show-hidden")
-                    .action(clap::ArgAction::SetTrue)
-                    .help("Lists the options for specialists too"),
-            );
-            flags::add(mode.args_override_self(true), &defaults, show_hidden, applies)
+            let mode = mode.arg(show_hidden_argument()).args_override_self(true);
+            flags::add(mode, &defaults, show_hidden, |spec| has_option(&name, spec))
         });
     }
     flags::add(command, &Options::default(), show_hidden, |_| true)
+}
+
+/// The flag of the same name in [`Cli`], for the modes.
+fn show_hidden_argument() -> clap::Arg {
+    clap::Arg::new("show_hidden")
+        .long("show-hidden")
+        .action(clap::ArgAction::SetTrue)
+        .help("Lists the options for specialists too")
 }

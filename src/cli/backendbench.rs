@@ -69,15 +69,13 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
         .map(|&m| PackedMove::new(m))
         .collect();
     let history = PositionHistory::new(position);
-    // The same position again and again: a cache would answer all but the first.
+    // Every evaluation is to be work.
     let config = BackendConfig {
         cache_entries: 0,
         ..BackendConfig::from_options(options)
     };
     let created = factory::create(&config)?;
-    for notice in &created.notices {
-        eprintln!("{notice}");
-    }
+    created.notices.iter().for_each(|notice| eprintln!("{notice}"));
     let backend = created.backend;
     let bench = Bench {
         backend: &*backend,

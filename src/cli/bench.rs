@@ -6,7 +6,7 @@
 
 use super::CliError;
 use super::bench_positions::POSITIONS;
-use crate::chess::{Position, uci_move};
+use crate::chess::uci_move;
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::search::info::{BestMove, Responder, ThinkingInfo};
@@ -298,33 +298,32 @@ impl Responder for Recorder {
     }
 }
 
-/// Whether every listed position can be set up; for tests.
-#[cfg(test)]
-fn checked(position: &str) -> bool {
-    let command = position_command(position);
-    let StartPosition::Fen(fen) = &command.start else {
-        return false;
-    };
-    let Ok(mut position) = Position::from_fen(fen) else {
-        return false;
-    };
-    for text in &command.moves {
-        let Ok(m) = uci_move::parse(&position, text) else {
-            return false;
-        };
-        position = position.play(m);
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chess::Position;
+
+    fn can_be_set_up(position: &str) -> bool {
+        let command = position_command(position);
+        let StartPosition::Fen(fen) = &command.start else {
+            return false;
+        };
+        let Ok(mut position) = Position::from_fen(fen) else {
+            return false;
+        };
+        for text in &command.moves {
+            let Ok(m) = uci_move::parse(&position, text) else {
+                return false;
+            };
+            position = position.play(m);
+        }
+        true
+    }
 
     #[test]
     fn all_positions_can_be_set_up() {
         for position in POSITIONS {
-            assert!(checked(position), "{position}");
+            assert!(can_be_set_up(position), "{position}");
         }
     }
 

@@ -38,10 +38,7 @@ fn json(text: &str, path: &str) -> Value {
         if underlined {
             lines.next();
             if !title.is_empty() {
-                sections.insert(
-                    std::mem::replace(&mut title, String::new()),
-                    std::mem::take(&mut section).into(),
-                );
+                sections.insert(std::mem::take(&mut title), std::mem::take(&mut section).into());
             }
             title = line.to_owned();
         } else if let Some((label, value)) = line.split_once(": ") {

@@ -7,7 +7,12 @@ use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibilit
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Adds the rows that `applies` picks to `command`; `defaults` are what help shows as such.
-pub fn add(command: Command, defaults: &Options, show_hidden: bool, applies: fn(&Spec) -> bool) -> Command {
+pub fn add(
+    command: Command,
+    defaults: &Options,
+    show_hidden: bool,
+    applies: impl Fn(&Spec) -> bool,
+) -> Command {
     let rows = TABLE.iter().filter(|spec| spec.has_flag && applies(spec));
     rows.fold(command, |command, spec| {
         let hide = spec.visibility == Visibility::Hidden && !show_hidden;
@@ -90,5 +95,25 @@ fn help(spec: &Spec, defaults: &Options) -> String {
         Setting::Text(text) if text.is_empty() => {}
         value => facts.push(format!("default: {value}")),
     }
-    format!("{} [{}]", spec.help(), facts.join(", "))
+    wrapped(&format!("{} [{}]", spec.help(), facts.join(", ")))
+}
+
+/// `text` broken into lines for a terminal of 100 columns, less what clap indents.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 88;
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
 }

@@ -23,8 +23,8 @@ pub use table::{Options, TABLE};
 /// The value of `weights` that means "look for one".
 pub const AUTODISCOVER: &str = "<autodiscover>";
 
-/// What `backend` may be. The evaluators behind the names are in `backend::factory`; a test there keeps the
-/// two lists equal.
+/// What `backend` may be. The evaluators behind the names are in `backend::factory`; a test keeps the two
+/// lists equal.
 pub const BACKENDS: &[&str] = &[
     "auto",
     "cpu",

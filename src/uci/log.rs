@@ -54,7 +54,7 @@ impl Log {
         writeln!(
             file,
             "--- rukh {}, {seconds} s after 1970",
-            env!("CARGO_PKG_VERSION")
+            env!("RUKH_VERSION")
         )?;
         target.file = Some(file);
         Ok(())

@@ -117,7 +117,7 @@ impl Session {
 
     fn introduce(&self) {
         let mut lines = vec![
-            format!("id name Rukh {}", env!("CARGO_PKG_VERSION")),
+            format!("id name Rukh {}", env!("RUKH_VERSION")),
             "id author the Rukh authors".to_owned(),
         ];
         lines.extend(listing::uci_lines(self.engine.options(), self.show_hidden));

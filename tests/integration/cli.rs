@@ -218,7 +218,7 @@ fn bench_prints_lc0s_lines() {
 
 #[test]
 fn bench_searches_one_position_and_speaks_json() {
-    let fen = "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1 moves g1f1 g8f8";
+    let fen = "6k1/1p3ppp/8/8/8/8/8/R5K1 w - - 0 1 moves g1f1 b7b6";
     let text = run(&[
         "bench",
         "-b",

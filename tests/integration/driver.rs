@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Long enough for a debug build on a busy machine; a hang is a failure all the same.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command for the binary that reads no configuration of the user's.
-pub fn rukh(arguments: &[&str]) -> Command {
+pub(crate) fn rukh(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
     command
         .args(arguments)
@@ -19,7 +19,7 @@ pub fn rukh(arguments: &[&str]) -> Command {
 }
 
 /// Runs a tool to its end. Panics if it does not succeed.
-pub fn run(arguments: &[&str]) -> String {
+pub(crate) fn run(arguments: &[&str]) -> String {
     let output = run_any(arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?} failed: {stderr}");
@@ -27,7 +27,7 @@ pub fn run(arguments: &[&str]) -> String {
 }
 
 /// Runs a tool to its end, whatever that is.
-pub fn run_any(arguments: &[&str]) -> Output {
+pub(crate) fn run_any(arguments: &[&str]) -> Output {
     rukh(arguments)
         .stdin(Stdio::null())
         .output()
@@ -35,7 +35,7 @@ pub fn run_any(arguments: &[&str]) -> Output {
 }
 
 /// A running engine.
-pub struct Driver {
+pub(crate) struct Driver {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -43,7 +43,7 @@ pub struct Driver {
 
 impl Driver {
     /// Starts the engine.
-    pub fn start(arguments: &[&str]) -> Driver {
+    pub(crate) fn start(arguments: &[&str]) -> Driver {
         let mut child = rukh(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -65,18 +65,18 @@ impl Driver {
     }
 
     /// Starts the engine on the backend that needs no network, with one thread.
-    pub fn trivial() -> Driver {
+    pub(crate) fn trivial() -> Driver {
         Driver::start(&["--backend=trivial", "--threads=1"])
     }
 
     /// Sends a line.
-    pub fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         self.send_bytes(line.as_bytes());
         self.send_bytes(b"\n");
     }
 
     /// Sends bytes as they are.
-    pub fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin
             .write_all(bytes)
@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// The lines up to the first that begins with `prefix`, which is the last of them.
-    pub fn until(&self, prefix: &str) -> Vec<String> {
+    pub(crate) fn until(&self, prefix: &str) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut lines = Vec::new();
         loop {
@@ -107,7 +107,7 @@ impl Driver {
     }
 
     /// Sends a line, and returns what was said until the engine is ready for the next.
-    pub fn ask(&mut self, line: &str) -> Vec<String> {
+    pub(crate) fn ask(&mut self, line: &str) -> Vec<String> {
         self.send(line);
         self.send("isready");
         let mut lines = self.until("readyok");
@@ -116,23 +116,23 @@ impl Driver {
     }
 
     /// Sends a line that starts a search, and returns what was said up to and with the best move.
-    pub fn search(&mut self, line: &str) -> Vec<String> {
+    pub(crate) fn search(&mut self, line: &str) -> Vec<String> {
         self.send(line);
         self.until("bestmove")
     }
 
     /// Whether a line comes within `time`.
-    pub fn says_something_within(&self, time: Duration) -> Option<String> {
+    pub(crate) fn says_something_within(&self, time: Duration) -> Option<String> {
         self.lines.recv_timeout(time).ok()
     }
 
     /// Closes stdin.
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.stdin = None;
     }
 
     /// Waits for the end of the process. Panics if it does not come in `time`.
-    pub fn ends_within(mut self, time: Duration) -> ExitStatus {
+    pub(crate) fn ends_within(mut self, time: Duration) -> ExitStatus {
         let deadline = Instant::now() + time;
         loop {
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
@@ -155,7 +155,7 @@ impl Drop for Driver {
 }
 
 /// The move of a `bestmove` line.
-pub fn best_move(lines: &[String]) -> &str {
+pub(crate) fn best_move(lines: &[String]) -> &str {
     let last = lines.last().expect("there is a line");
     last.strip_prefix("bestmove ")
         .and_then(|rest| rest.split(' ').next())

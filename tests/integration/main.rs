@@ -17,5 +17,7 @@ mod planes;
 mod policy;
 mod positions;
 mod search;
+mod selfplay;
 mod time;
+mod uci_lines;
 mod uci_text;

@@ -1,7 +1,7 @@
 //! The option table: the README shows it, and setting options survives anything.
 
 use proptest::prelude::*;
-use rukh::options::{Kind, Options, TABLE, listing};
+use rukh::options::{AUTODISCOVER, BACKENDS, Kind, Options, TABLE, listing};
 
 /// The README's table is generated; `UPDATE_README=1` writes it.
 #[test]
@@ -37,6 +37,17 @@ fn value(kind: Kind) -> BoxedStrategy<String> {
         }
         Kind::Text | Kind::Button => ".{0,50}".boxed(),
     }
+}
+
+/// Whatever the factory can make can be asked for.
+#[test]
+fn backends_are_those_of_the_factory() {
+    let mut known = rukh::backend::factory::names();
+    let mut offered = BACKENDS.to_vec();
+    known.sort_unstable();
+    offered.sort_unstable();
+    assert_eq!(offered, known);
+    assert_eq!(AUTODISCOVER, rukh::net::discover::AUTODISCOVER);
 }
 
 proptest! {

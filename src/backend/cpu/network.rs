@@ -92,10 +92,7 @@ impl CpuNetwork {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
         };
-        let packing = Packing {
-            isa: instructions.0,
-            format,
-        };
+        let packing = Packing { isa: instructions.0, format };
         let policy = packing.policy(network);
         CpuNetwork {
             isa: packing.isa,
@@ -120,12 +117,7 @@ impl CpuNetwork {
             .map(|i| {
                 let logits = self.logits(&outputs, i);
                 let (q, d, m) = self.value(&outputs, i);
-                RawEvaluation {
-                    policy: self.places.iter().map(|&place| logits[place as usize]).collect(),
-                    q,
-                    d,
-                    m,
-                }
+                RawEvaluation { policy: self.places.iter().map(|&place| logits[place as usize]).collect(), q, d, m }
             })
             .collect()
     }
@@ -138,11 +130,7 @@ impl CpuNetwork {
 
     /// q, d and m of position `index`.
     pub(super) fn value(&self, outputs: &Outputs, index: usize) -> (f32, f32, f32) {
-        let m = if self.moves_left.is_some() {
-            outputs.moves_left[index]
-        } else {
-            0.0
-        };
+        let m = if self.moves_left.is_some() { outputs.moves_left[index] } else { 0.0 };
         let (q, d) = if self.wdl {
             win_draw(&outputs.value[index * 3..][..3])
         } else {

@@ -14,7 +14,7 @@
 //! The factor 1/sqrt(depth) is not here: it is multiplied into the query weights when they are packed.
 
 use super::SQUARES;
-use super::elementary::exp;
+use super::elementary::{Scale, exp, map};
 use super::matrix::NO_BIAS;
 use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
 use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
@@ -55,13 +55,7 @@ impl Kernel for QueryKey<'_> {
     fn run<S: Simd>(self, simd: S) {
         let panel_width = 2 * S::LANES;
         self.scratch.queries.grow_to(self.depth * SQUARES);
-        transpose_queries(
-            simd,
-            self.queries,
-            self.stride,
-            self.depth,
-            &mut self.scratch.queries,
-        );
+        transpose_queries(simd, self.queries, self.stride, self.depth, &mut self.scratch.queries);
         for panel in 0..SQUARES / panel_width {
             PanelProduct::<Fp32> {
                 a: self.keys,
@@ -72,11 +66,7 @@ impl Kernel for QueryKey<'_> {
                 c_stride: SQUARES,
                 rows: SQUARES,
                 width: panel_width,
-                start: if self.accumulate {
-                    Start::Output
-                } else {
-                    Start::Bias(&NO_BIAS)
-                },
+                start: if self.accumulate { Start::Output } else { Start::Bias(&NO_BIAS) },
                 floor: f32::NEG_INFINITY,
             }
             .run(simd);
@@ -92,12 +82,7 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
     for query in (0..SQUARES).step_by(S::LANES) {
         let base = query / width * depth * width + query % width;
         for d in (0..whole).step_by(S::LANES) {
-            simd.transpose(
-                &queries[query * stride + d..],
-                stride,
-                &mut to[base + d * width..],
-                width,
-            );
+            simd.transpose(&queries[query * stride + d..], stride, &mut to[base + d * width..], width);
         }
         for d in whole..depth {
             for lane in 0..S::LANES {
@@ -227,7 +212,7 @@ impl Attention<'_> {
             .run(simd);
             for (square, &share) in shares.iter().enumerate() {
                 let row = &mut output[square * output_stride..][..width];
-                super::elementary::map(simd, row, |x| simd.mul(x, simd.splat(share)));
+                map(simd, row, Scale(share));
             }
         }
     }

@@ -18,14 +18,8 @@ fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
     // ln 2 in two parts; the first has few bits, so that its product with n is exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    const COEFFICIENTS: [f32; 6] = [
-        1.987_569_1e-4,
-        1.398_2e-3,
-        8.333_452e-3,
-        4.166_579_6e-2,
-        1.666_666_5e-1,
-        5.000_000_1e-1,
-    ];
+    const COEFFICIENTS: [f32; 6] =
+        [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1];
     let x = simd.max(simd.min(x, simd.splat(EXP_HIGHEST)), simd.splat(EXP_LOWEST));
     let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
     let r = simd.mul_add(n, simd.splat(-LN2_HIGH), x);
@@ -64,13 +58,8 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 /// `tanh x`: a polynomial near 0, `1 - 2 / (e^2x + 1)` farther out.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    const COEFFICIENTS: [f32; 5] = [
-        -5.704_988_5e-3,
-        2.063_908_8e-2,
-        -5.373_971_6e-2,
-        1.333_144_2e-1,
-        -3.333_328_2e-1,
-    ];
+    const COEFFICIENTS: [f32; 5] =
+        [-5.704_988_5e-3, 2.063_908_8e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328_2e-1];
     /// Where the polynomial is used: |x| below this.
     const NEAR: f32 = 0.625;
     let one = simd.splat(1.0);
@@ -105,35 +94,82 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.select_positive(x, simd.mul(simd.splat(SCALE), x), negative)
 }
 
-/// One activation function of a vector. [`Activation::Softmax`] is not elementwise: see [`softmax`].
-#[inline(always)]
-pub(crate) fn activate<S: Simd>(simd: S, activation: Activation, x: S::Vector) -> S::Vector {
-    match activation {
-        Activation::None | Activation::Softmax => x,
-        Activation::Relu => simd.max(x, simd.splat(0.0)),
-        Activation::Relu2 => {
-            let positive = simd.max(x, simd.splat(0.0));
-            simd.mul(positive, positive)
-        }
-        Activation::Tanh => tanh(simd, x),
-        Activation::Sigmoid => sigmoid(simd, x),
-        Activation::Selu => selu(simd, x),
-        Activation::Mish => mish(simd, x),
-        Activation::Swish => simd.mul(x, sigmoid(simd, x)),
+/// A function of one number, applied to vectors.
+///
+/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it each
+/// vector operation in it becomes a call.
+pub(crate) trait Function: Copy {
+    /// `f(x)`, lane by lane.
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($simd:ident, $x:ident) $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            struct $name;
+
+            impl Function for $name {
+                #[inline(always)]
+                fn apply<S: Simd>(self, $simd: S, $x: S::Vector) -> S::Vector {
+                    $body
+                }
+            }
+        )*
+    };
+}
+
+functions! {
+    /// `max(x, 0)`
+    Relu(simd, x) simd.max(x, simd.splat(0.0));
+    /// `max(x, 0)^2`
+    Relu2(simd, x) simd.mul(simd.max(x, simd.splat(0.0)), simd.max(x, simd.splat(0.0)));
+    /// See [`tanh`].
+    Tanh(simd, x) tanh(simd, x);
+    /// See [`sigmoid`].
+    Sigmoid(simd, x) sigmoid(simd, x);
+    /// See [`selu`].
+    Selu(simd, x) selu(simd, x);
+    /// See [`mish`].
+    Mish(simd, x) mish(simd, x);
+    /// `x sigmoid(x)`
+    Swish(simd, x) simd.mul(x, sigmoid(simd, x));
+}
+
+/// `factor x`
+#[derive(Clone, Copy)]
+pub(crate) struct Scale(pub f32);
+
+impl Function for Scale {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
+        simd.mul(x, simd.splat(self.0))
+    }
+}
+
+/// `e^(x - shift)`
+#[derive(Clone, Copy)]
+struct ShiftedExp(f32);
+
+impl Function for ShiftedExp {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
+        exp(simd, simd.sub(x, simd.splat(self.0)))
     }
 }
 
 /// `f` of every element, in place.
 #[inline(always)]
-pub(crate) fn map<S: Simd>(simd: S, data: &mut [f32], f: impl Fn(S::Vector) -> S::Vector) {
+pub(crate) fn map<S: Simd, F: Function>(simd: S, data: &mut [f32], f: F) {
     let mut vectors = data.chunks_exact_mut(S::LANES);
     for v in &mut vectors {
-        let y = f(simd.load(v));
+        let y = f.apply(simd, simd.load(v));
         simd.store(y, v);
     }
     let rest = vectors.into_remainder();
     if !rest.is_empty() {
-        let y = f(simd.load_some(rest));
+        let y = f.apply(simd, simd.load_some(rest));
         simd.store_some(y, rest);
     }
 }
@@ -144,14 +180,23 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
     // One loop per function: the choice stays outside.
     match activation {
         Activation::None => {}
-        Activation::Relu => map(simd, data, |x| activate(simd, Activation::Relu, x)),
-        Activation::Relu2 => map(simd, data, |x| activate(simd, Activation::Relu2, x)),
-        Activation::Tanh => map(simd, data, |x| activate(simd, Activation::Tanh, x)),
-        Activation::Sigmoid => map(simd, data, |x| activate(simd, Activation::Sigmoid, x)),
-        Activation::Selu => map(simd, data, |x| activate(simd, Activation::Selu, x)),
-        Activation::Mish => map(simd, data, |x| activate(simd, Activation::Mish, x)),
-        Activation::Swish => map(simd, data, |x| activate(simd, Activation::Swish, x)),
+        Activation::Relu => map(simd, data, Relu),
+        Activation::Relu2 => map(simd, data, Relu2),
+        Activation::Tanh => map(simd, data, Tanh),
+        Activation::Sigmoid => map(simd, data, Sigmoid),
+        Activation::Selu => map(simd, data, Selu),
+        Activation::Mish => map(simd, data, Mish),
+        Activation::Swish => map(simd, data, Swish),
         Activation::Softmax => softmax(simd, data),
+    }
+}
+
+/// Splits an activation into what a `max` under the sums does (the floor) and what must follow.
+#[inline(always)]
+pub(crate) fn floor_and_rest(activation: Activation) -> (f32, Activation) {
+    match activation {
+        Activation::Relu => (0.0, Activation::None),
+        other => (f32::NEG_INFINITY, other),
     }
 }
 
@@ -159,11 +204,9 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
 #[inline(always)]
 pub(crate) fn softmax<S: Simd>(simd: S, row: &mut [f32]) {
     let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shift = simd.splat(largest);
-    map(simd, row, |x| exp(simd, simd.sub(x, shift)));
+    map(simd, row, ShiftedExp(largest));
     let total: f32 = row.iter().sum();
-    let scale = simd.splat(1.0 / total);
-    map(simd, row, |x| simd.mul(x, scale));
+    map(simd, row, Scale(1.0 / total));
 }
 
 /// An activation over rows of `width` elements, `stride` apart.
@@ -230,12 +273,7 @@ mod tests {
             for activation in ALL {
                 let mut data = inputs.clone();
                 let width = data.len();
-                isa.run(ActivateRows {
-                    data: &mut data,
-                    width,
-                    stride: width,
-                    activation,
-                });
+                isa.run(ActivateRows { data: &mut data, width, stride: width, activation });
                 for (&x, &y) in inputs.iter().zip(&data) {
                     let right = exact(activation, f64::from(x));
                     let error = (f64::from(y) - right).abs();
@@ -258,12 +296,7 @@ mod tests {
                 for row in 0..3 {
                     data[row * stride..][..width].fill(-1.0);
                 }
-                isa.run(ActivateRows {
-                    data: &mut data,
-                    width,
-                    stride,
-                    activation: Activation::Relu,
-                });
+                isa.run(ActivateRows { data: &mut data, width, stride, activation: Activation::Relu });
                 for (i, x) in data.iter().enumerate() {
                     if i % stride < width {
                         assert_eq!(*x, 0.0);
@@ -290,11 +323,7 @@ mod tests {
                 let weights: Vec<f64> = logits.iter().map(|&x| f64::from(x - 300.0).exp()).collect();
                 let total: f64 = weights.iter().sum();
                 for (y, w) in data.iter().zip(&weights) {
-                    assert!(
-                        (f64::from(*y) - w / total).abs() < 1e-6,
-                        "{} width {width}",
-                        isa.name()
-                    );
+                    assert!((f64::from(*y) - w / total).abs() < 1e-6, "{} width {width}", isa.name());
                 }
             }
         }

@@ -6,7 +6,7 @@
 //! ([`crate::backend::cpu::simd::tile`]); the activation is applied to a tile's rows while they are still in
 //! the first level.
 
-use super::elementary::activate_slice;
+use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Layout, MAX_PANEL, PanelProduct, Product, Start};
 use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd, bf16_bits};
 use crate::net::architecture::Activation;
@@ -47,9 +47,7 @@ impl PackedMatrix {
     pub(crate) fn new(isa: Isa, format: Format, weights: &[f32], biases: &[f32], inputs: usize) -> Self {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         assert_eq!(weights.len(), inputs * outputs, "weights are [outputs][inputs]");
-        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| {
-            weights[output * inputs + input]
-        })
+        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
     }
 
     /// Packs the matrix whose element for an output and an input is `weight(output, input)`.
@@ -61,13 +59,9 @@ impl PackedMatrix {
         biases: &[f32],
         weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        assert!(
-            biases.is_empty() || biases.len() == outputs,
-            "a bias per output, or none"
-        );
-        let mut packed = Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| {
-            weight(output, input)
-        });
+        assert!(biases.is_empty() || biases.len() == outputs, "a bias per output, or none");
+        let mut packed =
+            Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| weight(output, input));
         packed.biases[..biases.len()].copy_from_slice(biases);
         packed
     }
@@ -107,11 +101,7 @@ impl PackedMatrix {
                     for step in 0..steps {
                         let low = u32::from(bf16_bits(weight(which, output, 2 * step)));
                         let odd = 2 * step + 1;
-                        let high = if odd < inputs {
-                            bf16_bits(weight(which, output, odd))
-                        } else {
-                            0
-                        };
+                        let high = if odd < inputs { bf16_bits(weight(which, output, odd)) } else { 0 };
                         words[place(which, output, step)] = low | u32::from(high) << 16;
                     }
                 }
@@ -119,14 +109,7 @@ impl PackedMatrix {
             }
         };
         let biases = AlignedVec::zeroed(panel_count * panel_width);
-        PackedMatrix {
-            panels,
-            biases,
-            inputs,
-            outputs,
-            panel_width,
-            matrix_words,
-        }
+        PackedMatrix { panels, biases, inputs, outputs, panel_width, matrix_words }
     }
 
     /// Columns of x.
@@ -192,9 +175,7 @@ impl Kernel for InFp32<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let product = self.0;
-        let Panels::Fp32(panels) = &product.weights.panels else {
-            return;
-        };
+        let Panels::Fp32(panels) = &product.weights.panels else { return };
         let blocks = Blocks {
             weights: product.weights,
             y: product.y,
@@ -218,9 +199,7 @@ impl Kernel for InBf16<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let product = self.0;
-        let Panels::Bf16(panels) = &product.weights.panels else {
-            return;
-        };
+        let Panels::Bf16(panels) = &product.weights.panels else { return };
         let steps = Format::Bf16.steps(product.weights.inputs);
         // Whole vectors are stored, so rows have room for them.
         let stride = steps.next_multiple_of(S::LANES);
@@ -277,9 +256,7 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     #[inline(always)]
     fn run<S: Simd, P: Product>(self, simd: S, x: &[P::Word], x_stride: usize, panels: &[P::Word]) {
-        let PackedMatrix {
-            outputs, panel_width, ..
-        } = *self.weights;
+        let PackedMatrix { outputs, panel_width, .. } = *self.weights;
         if self.rows == 0 || outputs == 0 {
             return;
         }
@@ -288,10 +265,7 @@ impl Blocks<'_> {
         let panel_words = panels.len() / panel_count;
         let steps = panel_words / panel_width;
         // ReLU is a floor under the sums; other functions follow when a block of rows has been stored.
-        let (floor, after) = match self.activation {
-            Activation::Relu => (0.0, Activation::None),
-            other => (f32::NEG_INFINITY, other),
-        };
+        let (floor, after) = floor_and_rest(self.activation);
         let row_bytes = (steps * size_of::<P::Word>()).max(1);
         let block = (BLOCK_BYTES / row_bytes / S::TILE_ROWS).max(1) * S::TILE_ROWS;
         for first in (0..self.rows).step_by(block) {
@@ -327,11 +301,7 @@ impl Blocks<'_> {
             }
             if after == Activation::Softmax {
                 for row in 0..rows {
-                    activate_slice(
-                        simd,
-                        after,
-                        &mut self.y[(first + row) * self.y_stride..][..outputs],
-                    );
+                    activate_slice(simd, after, &mut self.y[(first + row) * self.y_stride..][..outputs]);
                 }
             }
         }
@@ -366,21 +336,14 @@ pub(crate) mod tests {
     }
 
     fn check(isa: Isa, format: Format, rows: usize, inputs: usize, outputs: usize, accumulate: bool) {
-        let what = format!(
-            "{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}",
-            isa.name()
-        );
+        let what = format!("{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}", isa.name());
         let weights = noise(outputs * inputs, 1);
         let biases = noise(outputs, 2);
         let x_stride = inputs + 5;
         let y_stride = outputs + 3;
         let x = noise(rows * x_stride, 3);
         let before = noise(rows * y_stride, 4);
-        let mut y: Vec<f32> = if accumulate {
-            before.clone()
-        } else {
-            vec![f32::NAN; rows * y_stride]
-        };
+        let mut y: Vec<f32> = if accumulate { before.clone() } else { vec![f32::NAN; rows * y_stride] };
         let packed = PackedMatrix::new(isa, format, &weights, &biases, inputs);
         MatrixProduct {
             weights: &packed,
@@ -397,11 +360,7 @@ pub(crate) mod tests {
         .run(isa);
         for row in 0..rows {
             for output in 0..outputs {
-                let start = if accumulate {
-                    before[row * y_stride + output]
-                } else {
-                    biases[output]
-                };
+                let start = if accumulate { before[row * y_stride + output] } else { biases[output] };
                 let mut right = f64::from(start);
                 for input in 0..inputs {
                     right += rounded(format, x[row * x_stride + input])
@@ -410,18 +369,11 @@ pub(crate) mod tests {
                 let right = right.max(0.0);
                 let got = f64::from(y[row * y_stride + output]);
                 let allowed = 2e-7 * (4.0 + inputs as f64);
-                assert!(
-                    (got - right).abs() <= allowed,
-                    "{what}: [{row}][{output}] {got}, exactly {right}"
-                );
+                assert!((got - right).abs() <= allowed, "{what}: [{row}][{output}] {got}, exactly {right}");
             }
             for gap in outputs..y_stride {
                 let got = y[row * y_stride + gap];
-                let untouched = if accumulate {
-                    got == before[row * y_stride + gap]
-                } else {
-                    got.is_nan()
-                };
+                let untouched = if accumulate { got == before[row * y_stride + gap] } else { got.is_nan() };
                 assert!(untouched, "{what}: wrote beyond row {row}");
             }
         }
@@ -454,7 +406,7 @@ pub(crate) mod tests {
                 let mut y = [f32::NAN; 6];
                 MatrixProduct {
                     weights: &packed,
-                    which: 0,
+            which: 0,
                     x: &[],
                     x_stride: 0,
                     y: &mut y,

@@ -17,11 +17,7 @@ const PIECE_PLANES: usize = 12;
 
 /// What plane `plane` holds on the squares of its mask.
 fn plane_value(input: &InputPlanes, plane: usize) -> f32 {
-    if plane == InputPlanes::RULE50_PLANE {
-        input.rule50_value
-    } else {
-        1.0
-    }
+    if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 }
 }
 
 /// The squares of a mask.
@@ -75,11 +71,7 @@ impl PlaneEmbedding {
 
     /// Writes `[64][outputs]`, before any activation.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedPlanes {
-            layer: self,
-            input,
-            to: &mut to[..SQUARES * self.outputs],
-        });
+        self.isa.run(EmbedPlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs] });
     }
 }
 
@@ -105,12 +97,7 @@ impl Kernel for EmbedPlanes<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let PlaneEmbedding {
-            rows,
-            constant,
-            outputs,
-            ..
-        } = self.layer;
+        let PlaneEmbedding { rows, constant, outputs, .. } = self.layer;
         let outputs = *outputs;
         if outputs == 0 {
             return;
@@ -124,10 +111,7 @@ impl Kernel for EmbedPlanes<'_> {
                 add_row(simd, first, row(plane), plane_value(self.input, plane));
             }
         }
-        for (other, constant) in others
-            .chunks_exact_mut(outputs)
-            .zip(constant[outputs..].chunks_exact(outputs))
-        {
+        for (other, constant) in others.chunks_exact_mut(outputs).zip(constant[outputs..].chunks_exact(outputs)) {
             other.copy_from_slice(first);
             add_row(simd, other, constant, 1.0);
         }
@@ -160,10 +144,7 @@ impl Kernel for Gate<'_> {
     fn run<S: Simd>(self, simd: S) {
         for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
             // A board has 64 * width elements, which every vector length divides.
-            let gates = self
-                .multiply
-                .chunks_exact(S::LANES)
-                .zip(self.add.chunks_exact(S::LANES));
+            let gates = self.multiply.chunks_exact(S::LANES).zip(self.add.chunks_exact(S::LANES));
             for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
                 simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
             }
@@ -198,11 +179,7 @@ impl BoardEmbedding {
 
     /// Writes all outputs of one position.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedBoard {
-            layer: self,
-            input,
-            to,
-        });
+        self.isa.run(EmbedBoard { layer: self, input, to });
     }
 }
 
@@ -259,9 +236,7 @@ impl PlaneConvolution {
         let inside = |place: usize, direction: usize| !matches!((place, direction), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,
-            taps: filled(PLANES * 9, outputs, |row, output| {
-                weight(output, row / 9, row % 9)
-            }),
+            taps: filled(PLANES * 9, outputs, |row, output| weight(output, row / 9, row % 9)),
             full: filled(PLANES * 9, outputs, |row, output| {
                 let (rank, file) = (row % 9 / 3, row % 3);
                 (0..9)
@@ -281,12 +256,7 @@ impl PlaneConvolution {
     /// Writes `[64][outputs]`, before any activation. `places` is memory, of any size.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], places: &mut AlignedVec<f32>) {
         places.grow_to(9 * self.outputs());
-        self.isa.run(ConvolvePlanes {
-            layer: self,
-            input,
-            to: &mut to[..SQUARES * self.outputs()],
-            places,
-        });
+        self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], places });
     }
 }
 
@@ -354,19 +324,12 @@ mod tests {
         masks[105] = u64::MAX;
         masks[109] = u64::MAX;
         masks[111] = u64::MAX;
-        InputPlanes {
-            masks,
-            rule50_value: 17.0,
-        }
+        InputPlanes { masks, rule50_value: 17.0 }
     }
 
     fn dense_input(input: &InputPlanes, plane: usize, square: usize) -> f64 {
         let set = input.masks[plane] >> square & 1 == 1;
-        if set {
-            f64::from(plane_value(input, plane))
-        } else {
-            0.0
-        }
+        if set { f64::from(plane_value(input, plane)) } else { 0.0 }
     }
 
     fn close(got: f32, right: f64) -> bool {
@@ -391,14 +354,9 @@ mod tests {
                     for output in 0..outputs {
                         let mut right = f64::from(constants[square * outputs + output]);
                         for plane in 0..112 {
-                            right +=
-                                f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
+                            right += f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
                         }
-                        assert!(
-                            close(to[square * outputs + output], right),
-                            "{} {outputs}",
-                            isa.name()
-                        );
+                        assert!(close(to[square * outputs + output], right), "{} {outputs}", isa.name());
                     }
                 }
             }
@@ -459,11 +417,7 @@ mod tests {
                                 }
                             }
                         }
-                        assert!(
-                            close(to[square * outputs + output], right),
-                            "{} {square}",
-                            isa.name()
-                        );
+                        assert!(close(to[square * outputs + output], right), "{} {square}", isa.name());
                     }
                 }
             }

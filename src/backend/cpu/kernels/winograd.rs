@@ -11,7 +11,7 @@
 //! ```
 
 use super::SQUARES;
-use super::elementary::activate;
+use super::elementary::{activate_slice, floor_and_rest};
 use super::matrix::{Format, MatrixProduct, PackedMatrix};
 use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd};
 use crate::net::architecture::Activation;
@@ -71,10 +71,7 @@ impl PackedConvolution {
                 transformed_weight(kernel, component / SIDE, component % SIDE)
             },
         );
-        PackedConvolution {
-            components,
-            biases: convolution.biases.clone(),
-        }
+        PackedConvolution { components, biases: convolution.biases.clone() }
     }
 
     /// Output channels.
@@ -162,7 +159,7 @@ fn transformed_weight(kernel: &[f32], row: usize, column: usize) -> f32 {
 
 /// B^T applied to six values: for each point, the coefficients of the polynomial whose zeros are the others.
 #[inline(always)]
-fn input_transform<S: Simd>(simd: S, d: [S::Vector; SIDE]) -> [S::Vector; SIDE] {
+fn input_transform<S: Simd>(simd: S, d: &[S::Vector; SIDE]) -> [S::Vector; SIDE] {
     let product = simd.splat(NEAR_SQUARED * FAR_SQUARED);
     let sum = simd.splat(-(NEAR_SQUARED + FAR_SQUARED));
     let [near_squared, far_squared] = [simd.splat(-NEAR_SQUARED), simd.splat(-FAR_SQUARED)];
@@ -182,32 +179,41 @@ fn input_transform<S: Simd>(simd: S, d: [S::Vector; SIDE]) -> [S::Vector; SIDE] 
 
 /// A^T applied to six values: row i is the i-th powers of the points.
 #[inline(always)]
-fn output_transform<S: Simd>(simd: S, m: [S::Vector; SIDE]) -> [S::Vector; RESULT] {
+fn output_transform<S: Simd>(simd: S, m: &[S::Vector; SIDE]) -> [S::Vector; RESULT] {
     let near_sum = simd.add(m[1], m[2]);
     let near_difference = simd.sub(m[1], m[2]);
     let far_sum = simd.add(m[3], m[4]);
     let far_difference = simd.sub(m[3], m[4]);
-    let combine = |near: S::Vector, near_factor: f32, far: S::Vector, far_factor: f32| {
-        simd.mul_add(
-            near,
-            simd.splat(near_factor),
-            simd.mul(far, simd.splat(far_factor)),
-        )
-    };
     [
         simd.add(m[0], simd.add(near_sum, far_sum)),
-        combine(near_difference, NEAR, far_difference, FAR),
-        combine(near_sum, NEAR_SQUARED, far_sum, FAR_SQUARED),
-        simd.add(
-            m[5],
-            combine(
-                near_difference,
-                NEAR * NEAR_SQUARED,
-                far_difference,
-                FAR * FAR_SQUARED,
-            ),
-        ),
+        combine(simd, near_difference, NEAR, far_difference, FAR),
+        combine(simd, near_sum, NEAR_SQUARED, far_sum, FAR_SQUARED),
+        simd.add(m[5], combine(simd, near_difference, NEAR * NEAR_SQUARED, far_difference, FAR * FAR_SQUARED)),
     ]
+}
+
+/// `near * near_factor + far * far_factor`
+#[inline(always)]
+fn combine<S: Simd>(
+    simd: S,
+    near: S::Vector,
+    near_factor: f32,
+    far: S::Vector,
+    far_factor: f32,
+) -> S::Vector {
+    simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
+}
+
+/// A vector, or as many numbers as there are.
+#[inline(always)]
+fn load<S: Simd>(simd: S, from: &[f32]) -> S::Vector {
+    if from.len() == S::LANES { simd.load(from) } else { simd.load_some(from) }
+}
+
+/// A vector, or as many numbers as there is room for.
+#[inline(always)]
+fn store<S: Simd>(simd: S, v: S::Vector, to: &mut [f32]) {
+    if to.len() == S::LANES { simd.store(v, to) } else { simd.store_some(v, to) }
 }
 
 struct TransformInput<'a> {
@@ -221,47 +227,47 @@ impl Kernel for TransformInput<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
+        let x = self.x;
+        for (position, board) in x.chunks_exact(SQUARES * self.channels).enumerate() {
+            self.tile::<S, 0, 0>(simd, board, position * TILES);
+            self.tile::<S, 0, 1>(simd, board, position * TILES + 1);
+            self.tile::<S, 1, 0>(simd, board, position * TILES + 2);
+            self.tile::<S, 1, 1>(simd, board, position * TILES + 3);
+        }
+    }
+}
+
+impl TransformInput<'_> {
+    /// The tile in the `DOWN`th row and `ACROSS`th column of tiles: constants, so that what lies outside of the
+    /// board is known when this is compiled.
+    #[inline(always)]
+    fn tile<S: Simd, const DOWN: usize, const ACROSS: usize>(&mut self, simd: S, board: &[f32], tile: usize) {
         let channels = self.channels;
-        for (position, board) in self.x.chunks_exact(SQUARES * channels).enumerate() {
-            for tile in 0..TILES {
-                // The tile's first input is one square up and left of its first result.
-                let (top, left) = (tile / 2 * RESULT, tile % 2 * RESULT);
-                let square = |row: usize, column: usize| {
-                    let (rank, file) = (top + row, left + column);
-                    let inside = (1..=8).contains(&rank) && (1..=8).contains(&file);
-                    inside.then(|| (rank - 1) * 8 + file - 1)
-                };
-                let at = (position * TILES + tile) * channels;
-                for channel in (0..channels).step_by(S::LANES) {
-                    let whole = channel + S::LANES <= channels;
-                    let mut columns = [[simd.splat(0.0); SIDE]; SIDE];
-                    for (j, column) in columns.iter_mut().enumerate() {
-                        let mut d = [simd.splat(0.0); SIDE];
-                        for (i, value) in d.iter_mut().enumerate() {
-                            if let Some(square) = square(i, j) {
-                                let from = &board[square * channels + channel..];
-                                *value = if whole {
-                                    simd.load(from)
-                                } else {
-                                    simd.load_some(&from[..channels - channel])
-                                };
-                            }
-                        }
-                        *column = input_transform(simd, d);
+        for channel in (0..channels).step_by(S::LANES) {
+            let count = S::LANES.min(channels - channel);
+            let mut columns = [[simd.splat(0.0); SIDE]; SIDE];
+            for (j, column) in columns.iter_mut().enumerate() {
+                let mut d = [simd.splat(0.0); SIDE];
+                for (i, value) in d.iter_mut().enumerate() {
+                    // The tile's first input is one square up and left of its first result.
+                    let (rank, file) = (DOWN * RESULT + i, ACROSS * RESULT + j);
+                    if rank >= 1 && rank <= 8 && file >= 1 && file <= 8 {
+                        let square = (rank - 1) * 8 + file - 1;
+                        *value = load(simd, &board[square * channels + channel..][..count]);
                     }
-                    for i in 0..SIDE {
-                        let row = input_transform(simd, std::array::from_fn(|j| columns[j][i]));
-                        for (j, value) in row.into_iter().enumerate() {
-                            let component = (i * SIDE + j) * self.component_stride;
-                            let to = &mut self.transformed[component + at + channel..];
-                            if whole {
-                                simd.store(value, to);
-                            } else {
-                                simd.store_some(value, &mut to[..channels - channel]);
-                            }
-                        }
-                    }
+                }
+                *column = input_transform(simd, &d);
+            }
+            for i in 0..SIDE {
+                let mut row = [simd.splat(0.0); SIDE];
+                for j in 0..SIDE {
+                    row[j] = columns[j][i];
+                }
+                let row = input_transform(simd, &row);
+                for (j, value) in row.into_iter().enumerate() {
+                    let at = (i * SIDE + j) * self.component_stride + tile * channels + channel;
+                    store(simd, value, &mut self.transformed[at..][..count]);
                 }
             }
         }
@@ -285,65 +291,76 @@ impl Kernel for TransformOutput<'_> {
         if channels == 0 {
             return;
         }
+        let (floor, after) = match self.finish {
+            Finish::Activate(activation) | Finish::AddToOutput(activation) => floor_and_rest(activation),
+            Finish::Pool(_) => (f32::NEG_INFINITY, Activation::None),
+        };
+        let add_residual = matches!(self.finish, Finish::AddToOutput(_));
         for position in 0..self.y.len() / (SQUARES * channels) {
             for channel in (0..channels).step_by(S::LANES) {
-                let count = S::LANES.min(channels - channel);
-                let bias = simd.load_some(&self.biases[channel..][..count]);
-                let mut total = simd.splat(0.0);
-                for tile in 0..TILES {
-                    let sums = self.results(simd, (position * TILES + tile) * channels + channel, count);
-                    for (i, row) in sums.into_iter().enumerate() {
-                        for (j, sum) in row.into_iter().enumerate() {
-                            let square = (tile / 2 * RESULT + i) * 8 + tile % 2 * RESULT + j;
-                            let place = (position * SQUARES + square) * channels + channel;
-                            let place = &mut self.y[place..][..count];
-                            let mut value = simd.add(sum, bias);
-                            match self.finish {
-                                Finish::Activate(activation) => value = activate(simd, activation, value),
-                                Finish::AddToOutput(activation) => {
-                                    let residual = if count == S::LANES {
-                                        simd.load(place)
-                                    } else {
-                                        simd.load_some(place)
-                                    };
-                                    value = activate(simd, activation, simd.add(value, residual));
-                                }
-                                Finish::Pool(_) => total = simd.add(total, value),
-                            }
-                            if count == S::LANES {
-                                simd.store(value, place);
-                            } else {
-                                simd.store_some(value, place);
-                            }
-                        }
-                    }
-                }
+                let total = if add_residual {
+                    self.vector::<S, true>(simd, position, channel, floor)
+                } else {
+                    self.vector::<S, false>(simd, position, channel, floor)
+                };
                 if let Finish::Pool(means) = &mut self.finish {
+                    let count = S::LANES.min(channels - channel);
                     let mean = simd.mul(total, simd.splat(1.0 / SQUARES as f32));
-                    simd.store_some(mean, &mut means[position * channels + channel..][..count]);
+                    store(simd, mean, &mut means[position * channels + channel..][..count]);
                 }
             }
+            // While the board is in the first-level cache.
+            activate_slice(simd, after, &mut self.y[position * SQUARES * channels..][..SQUARES * channels]);
         }
     }
 }
 
 impl TransformOutput<'_> {
-    /// The 4x4 sums of the tile and channels whose products start at `at` in each component.
+    /// All squares of a vector of channels; returns their sum.
     #[inline(always)]
-    fn results<S: Simd>(&self, simd: S, at: usize, count: usize) -> [[S::Vector; RESULT]; RESULT] {
-        let product = |row: usize, column: usize| {
-            let from = &self.products[(row * SIDE + column) * self.component_stride + at..];
-            if count == S::LANES {
-                simd.load(from)
-            } else {
-                simd.load_some(&from[..count])
+    fn vector<S: Simd, const ADD: bool>(
+        &mut self,
+        simd: S,
+        position: usize,
+        channel: usize,
+        floor: f32,
+    ) -> S::Vector {
+        let channels = self.biases.len();
+        let count = S::LANES.min(channels - channel);
+        let bias = load(simd, &self.biases[channel..][..count]);
+        let floor = simd.splat(floor);
+        let board = &mut self.y[position * SQUARES * channels..][..SQUARES * channels];
+        let mut total = simd.splat(0.0);
+        for tile in 0..TILES {
+            let at = (position * TILES + tile) * channels + channel;
+            let mut columns = [[simd.splat(0.0); RESULT]; SIDE];
+            for (j, column) in columns.iter_mut().enumerate() {
+                let mut products = [simd.splat(0.0); SIDE];
+                for (i, product) in products.iter_mut().enumerate() {
+                    let from = (i * SIDE + j) * self.component_stride + at;
+                    *product = load(simd, &self.products[from..][..count]);
+                }
+                *column = output_transform(simd, &products);
             }
-        };
-        let mut columns = [[simd.splat(0.0); RESULT]; SIDE];
-        for (j, column) in columns.iter_mut().enumerate() {
-            *column = output_transform(simd, std::array::from_fn(|i| product(i, j)));
+            for i in 0..RESULT {
+                let mut row = [simd.splat(0.0); SIDE];
+                for j in 0..SIDE {
+                    row[j] = columns[j][i];
+                }
+                let row = output_transform(simd, &row);
+                for (j, sum) in row.into_iter().enumerate() {
+                    let square = (tile / 2 * RESULT + i) * 8 + tile % 2 * RESULT + j;
+                    let place = &mut board[square * channels + channel..][..count];
+                    let mut value = simd.add(sum, bias);
+                    if ADD {
+                        value = simd.add(value, load(simd, place));
+                    }
+                    total = simd.add(total, value);
+                    store(simd, simd.max(value, floor), place);
+                }
+            }
         }
-        std::array::from_fn(|i| output_transform(simd, std::array::from_fn(|j| columns[j][i])))
+        total
     }
 }
 
@@ -366,50 +383,27 @@ impl Kernel for ScaleAndAdd<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match self.activation {
-            // The usual two are compiled with their function inside the loop.
-            Activation::Relu => self.with(simd, |x| activate(simd, Activation::Relu, x)),
-            Activation::Mish => self.with(simd, |x| activate(simd, Activation::Mish, x)),
-            other => self.with(simd, |x| activate(simd, other, x)),
-        }
-    }
-}
-
-impl ScaleAndAdd<'_> {
-    #[inline(always)]
-    fn with<S: Simd>(self, simd: S, activation: impl Fn(S::Vector) -> S::Vector) {
         let channels = self.channels.max(1);
-        let boards = self.y.chunks_exact(SQUARES * channels);
-        let residuals = self.residual.chunks_exact_mut(SQUARES * channels);
-        for ((y, residual), excitation) in boards
-            .zip(residuals)
-            .zip(self.excitation.chunks_exact_mut(2 * channels))
-        {
+        let (floor, after) = floor_and_rest(self.activation);
+        let floor = simd.splat(floor);
+        for (position, y) in self.y.chunks_exact(SQUARES * channels).enumerate() {
+            let residual = &mut self.residual[position * SQUARES * channels..][..SQUARES * channels];
+            let excitation = &mut self.excitation[position * 2 * channels..][..2 * channels];
             let (scales, shifts) = excitation.split_at_mut(channels);
-            super::elementary::map(simd, scales, |x| super::elementary::sigmoid(simd, x));
-            for (y, residual) in y.chunks_exact(channels).zip(residual.chunks_exact_mut(channels)) {
-                for channel in (0..channels).step_by(S::LANES) {
-                    let end = channels.min(channel + S::LANES);
-                    let load = |from: &[f32]| {
-                        if end - channel == S::LANES {
-                            simd.load(from)
-                        } else {
-                            simd.load_some(from)
-                        }
-                    };
-                    let scaled = simd.mul_add(
-                        load(&y[channel..end]),
-                        load(&scales[channel..end]),
-                        load(&shifts[channel..end]),
-                    );
-                    let value = activation(simd.add(scaled, load(&residual[channel..end])));
-                    if end - channel == S::LANES {
-                        simd.store(value, &mut residual[channel..end]);
-                    } else {
-                        simd.store_some(value, &mut residual[channel..end]);
-                    }
+            activate_slice(simd, Activation::Sigmoid, scales);
+            for channel in (0..channels).step_by(S::LANES) {
+                let count = S::LANES.min(channels - channel);
+                let scale = load(simd, &scales[channel..][..count]);
+                let shift = load(simd, &shifts[channel..][..count]);
+                for square in 0..SQUARES {
+                    let at = square * channels + channel;
+                    let place = &mut residual[at..][..count];
+                    let scaled = simd.mul_add(load(simd, &y[at..][..count]), scale, shift);
+                    let value = simd.add(scaled, load(simd, place));
+                    store(simd, simd.max(value, floor), place);
                 }
             }
+            activate_slice(simd, after, residual);
         }
     }
 }
@@ -428,8 +422,7 @@ mod tests {
                 let file = (square % 8 + tap % 3).wrapping_sub(1);
                 if rank < 8 && file < 8 {
                     let weight = convolution.weights[(output * convolution.inputs + input) * 9 + tap];
-                    sum +=
-                        f64::from(weight) * f64::from(board[(rank * 8 + file) * convolution.inputs + input]);
+                    sum += f64::from(weight) * f64::from(board[(rank * 8 + file) * convolution.inputs + input]);
                 }
             }
         }

@@ -220,13 +220,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
             _mm512_inserti64x4::<1>(low, bf16_halves(second))
         }
         // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
-        unsafe {
-            if BF16 {
-                extension(first, second)
-            } else {
-                base(first, second)
-            }
-        }
+        unsafe { if BF16 { extension(first, second) } else { base(first, second) } }
     }
 
     #[inline(always)]
@@ -260,13 +254,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
             _mm512_fmadd_ps(second(a), second(b), _mm512_fmadd_ps(first(a), first(b), sum))
         }
         // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
-        unsafe {
-            if BF16 {
-                extension(sum, a, b)
-            } else {
-                base(sum, a, b)
-            }
-        }
+        unsafe { if BF16 { extension(sum, a, b) } else { base(sum, a, b) } }
     }
 
     #[inline(always)]

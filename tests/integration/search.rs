@@ -381,7 +381,7 @@ fn draws_are_worth_what_the_option_says() {
 
 #[test]
 fn verbose_statistics_list_every_root_move_and_the_root() {
-    let mut session = Session::new(&[("VerboseMoveStats", "true")]);
+    let mut session = Session::new(&[("VerboseMoveStats", "true"), ("SmartPruningFactor", "0")]);
     session.position(None, "");
     session.go(nodes(500));
     let comments: Vec<String> = session

@@ -7,7 +7,7 @@
 use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
-use crate::options::{OptionError, Options};
+use crate::options::{OptionError, Options, Presses};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::search::stoppers::{SearchStart, build_stoppers};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
@@ -49,6 +49,8 @@ pub struct Engine {
     game: Game,
     tree: Arc<Tree>,
     search: Option<Search>,
+    /// How often `ClearTree` was pressed when the tree was last cleared for it.
+    tree_cleared_at: Presses,
     /// The `go ponder` that is running.
     pondering: Option<GoParams>,
     /// When the last `position` arrived and when it was done.
@@ -100,6 +102,7 @@ impl Engine {
             },
             tree: Arc::new(Tree::new()),
             search: None,
+            tree_cleared_at: Presses::default(),
             pondering: None,
             position_times: None,
         }
@@ -321,6 +324,10 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
+        if self.tree_cleared_at != self.options.clear_tree {
+            self.tree_cleared_at = self.options.clear_tree;
+            self.tree = Arc::new(Tree::new());
+        }
         let params = SearchParams::from_options(&self.options, backend.attributes());
         let stopper = self.stoppers(go)?;
         let reused = u64::from(self.tree.node(self.tree.root()).visits());

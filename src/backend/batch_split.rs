@@ -1,7 +1,8 @@
 //! A backend that takes larger batches than the one inside it.
 //!
-//! The search may be asked for batches (`MinibatchSize`) that a device has no memory for. A full part is submitted the
-//! moment the next request arrives, so an asynchronous backend works on it while the rest is gathered.
+//! The search may be asked for batches (`MinibatchSize`) that a device has no memory for. A full part is
+//! submitted the moment the next request arrives, so an asynchronous backend works on it while the rest is
+//! gathered.
 
 use super::ticket::{OrderedBatch, OrderedTicket};
 use super::{

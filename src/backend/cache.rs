@@ -1,10 +1,11 @@
 //! The evaluation cache: a backend around a backend that remembers.
 //!
-//! A hit costs no place in the batch ([`Added::Ready`]); results enter when their batch completes. Two requests for one
-//! position in flight at the same time are both evaluated: finding that out would cost every request more than the
-//! rare second evaluation. No lock is held while anything is evaluated.
+//! A hit costs no place in the batch ([`Added::Ready`]); results enter when their batch completes. Two
+//! requests for one position in flight at the same time are both evaluated: finding that out would cost every
+//! request more than the rare second evaluation. No lock is held while anything is evaluated.
 //!
-//! What counts as the same position is decided in [`super::position_key`]; where evaluations are kept is `cache_store`.
+//! What counts as the same position is decided in [`super::position_key`]; where evaluations are kept is
+//! `cache_store`.
 
 use super::cache_store::Store;
 use super::position_key::cache_key;
@@ -20,8 +21,8 @@ pub struct CachingBackend {
 }
 
 impl CachingBackend {
-    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `history_length` (0 … 7): how many
-    /// earlier positions must agree too.
+    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `history_length` (0 … 7): how
+    /// many earlier positions must agree too.
     pub fn new(
         inner: Arc<dyn Backend>,
         entries: usize,

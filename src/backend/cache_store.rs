@@ -1,16 +1,16 @@
 //! Where the cache keeps evaluations.
 //!
-//! `NNCacheSize` entries are given memory once: about 100 bytes each, reserved at the start and touched as it fills.
-//! Up to 64 shards, chosen by the key, each a mutex around
+//! `NNCacheSize` entries are given memory once: about 100 bytes each, reserved at the start and touched as it
+//! fills. Up to 64 shards, chosen by the key, each a mutex around
 //! ```text
-//! ring    [ key | q d | m n | p p p p | p p … ][ key | q d | … ] …        u64 words, one record after the other
+//! ring    [ key | q d | m n | p p p p | p p … ][ key | q d | … ] …     u64 words, record after record
 //!           ^ overwritten first                          ^ head
-//! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …         buckets of four u64
+//! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
 //! ```
-//! Records vary in length (two bytes a prior, see [`CompactPrior`]), so the ring holds as many as fit, and a new one
-//! overwrites the oldest. An index entry knows the lap on which its record was written, which tells whether it
-//! has been overwritten since; the key in the record decides in the end. A record is written front to back, so that
-//! its key is the first thing to go.
+//! Records vary in length (two bytes a prior, see [`CompactPrior`]), so the ring holds as many as fit, and a
+//! new one overwrites the oldest. An index entry knows the lap on which its record was written, which tells
+//! whether it has been overwritten since; the key in the record decides in the end. A record is written front
+//! to back, so that its key is the first thing to go.
 
 use super::{CompactPrior, Evaluation, Value};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -99,7 +99,8 @@ struct Shard {
     lap: u8,
     /// Whether it ever went round.
     has_wrapped: bool,
-    /// Buckets of [`BUCKET`] [`IndexEntry`]s, as plain numbers: zeroed memory comes from the system untouched.
+    /// Buckets of [`BUCKET`] [`IndexEntry`]s, as plain numbers: zeroed memory comes from the system
+    /// untouched.
     index: Vec<u64>,
 }
 
@@ -181,7 +182,8 @@ impl Shard {
         if length > self.capacity {
             return;
         }
-        // Already there: another thread was faster. (Were it another position with this key, then rather the new one.)
+        // Already there: another thread was faster. (Were it another position with this key, then rather the
+        // new one.)
         if self.locate(key, priors.len()).is_some() {
             return;
         }
@@ -215,8 +217,8 @@ impl Shard {
     fn write(&mut self, at: usize, word: u64) {
         match self.ring.get_mut(at) {
             Some(place) => *place = word,
-            // The first lap, or a lap that comes nearer to the end than those before: at most a record's length is
-            // missing. The capacity is reserved, so this never reallocates.
+            // The first lap, or a lap that comes nearer to the end than those before: at most a record's
+            // length is missing. The capacity is reserved, so this never reallocates.
             None => {
                 self.ring.resize(at, 0);
                 self.ring.push(word);
@@ -245,7 +247,8 @@ impl Shard {
         (self.is_alive(entry, at) && self.ring.get(at) == Some(&key)).then_some(at)
     }
 
-    /// Whether the record is still there: written on this lap, or on the last one and the head has not come by.
+    /// Whether the record is still there: written on this lap, or on the last one and the head has not come
+    /// by.
     fn is_alive(&self, entry: IndexEntry, at: usize) -> bool {
         match self.lap.wrapping_sub(entry.lap()) {
             0 => at < self.head,

@@ -1,9 +1,10 @@
-//! `check`: evaluates on two backends and reports how far they are apart; the search gets the first one's answers.
+//! `check`: evaluates on two backends and reports how far they are apart; the search gets the first one's
+//! answers.
 //!
-//! The way to try a new kernel, a precision or a card in real play. Reports go to stderr (or to where the maker says), never
-//! to stdout, which belongs to UCI. `mode` says what is reported for each batch that is compared: `check` one line,
-//! passed or failed; `display` the largest errors; `histo` a histogram of all errors. When the backend is dropped, a
-//! summary follows.
+//! The way to try a new kernel, a precision or a card in real play. Reports go to stderr (or to where the
+//! maker says), never to stdout, which belongs to UCI. `mode` says what is reported for each batch that is
+//! compared: `check` one line, passed or failed; `display` the largest errors; `histo` a histogram of all
+//! errors. When the backend is dropped, a summary follows.
 
 use super::ticket::{OrderedBatch, OrderedTicket};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
@@ -101,7 +102,7 @@ impl CheckBackend {
             maximum_batch_size: ours.maximum_batch_size.min(theirs.maximum_batch_size),
         };
         sink(&format!(
-            "check: {} is compared with {} in {:.0} % of batches, tolerances {:.1e} absolute, {:.1e} relative",
+            "check: {} against {} in {:.0} % of batches, tolerances {:.1e} absolute, {:.1e} relative",
             ours.name,
             theirs.name,
             100.0 * options.frequency,

@@ -1,13 +1,14 @@
 //! `demux`: each batch is dealt out to several backends, which evaluate their parts at the same time.
 //!
-//! **Queue protocol:** a submitted batch pushes one part to each backend's own queue and its ticket blocks on one channel
-//! per part, in order; a worker of that backend pops the part, evaluates it, and sends its outcome, `Ok` or `Err`; the
-//! first `Err` is the batch's; dropping the backend closes all queues, and a part that no worker will evaluate, or whose
-//! worker died, drops its end of the channel, which the ticket sees as `Err`.
+//! **Queue protocol:** a submitted batch pushes one part to each backend's own queue and its ticket blocks on
+//! one channel per part, in order; a worker of that backend pops the part, evaluates it, and sends its
+//! outcome, `Ok` or `Err`; the first `Err` is the batch's; dropping the backend closes all queues, and a part
+//! that no worker will evaluate, or whose worker died, drops its end of the channel, which the ticket sees as
+//! `Err`.
 //!
-//! Requests are dealt like cards, `step` at a time, so the parts are as equal as can be at whatever size the batch is
-//! submitted, and each request is added to its backend's batch at once, without a copy. With whom the deal begins moves on
-//! from batch to batch: batches of one use all backends in turn.
+//! Requests are dealt like cards, `step` at a time, so the parts are as equal as can be at whatever size the
+//! batch is submitted, and each request is added to its backend's batch at once, without a copy. With whom
+//! the deal begins moves on from batch to batch: batches of one use all backends in turn.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
@@ -35,7 +36,8 @@ struct Part {
 }
 
 impl DemuxBackend {
-    /// Starts the worker threads. `step`: how many requests in a row a child gets; at most what its batches hold.
+    /// Starts the worker threads. `step`: how many requests in a row a child gets; at most what its batches
+    /// hold.
     pub fn new(children: Vec<Child>, step: usize) -> Result<DemuxBackend, BackendError> {
         let common = common_attributes("demux", &children);
         let step = step.clamp(1, common.maximum_batch_size);
@@ -142,7 +144,8 @@ impl Batch for DealtBatch {
                     return None;
                 }
                 let (reply, ticket) = reply_channel(&self.attributes.name);
-                // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees that.
+                // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees
+                // that.
                 let _ = queue.push(Part { batch, reply });
                 Some(ticket)
             });

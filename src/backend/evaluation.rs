@@ -88,9 +88,9 @@ impl Evaluations {
 
 /// A prior in two bytes: 5 bits of exponent and 11 of mantissa, no sign.
 ///
-/// Priors span many orders of magnitude, so the error is kept relative: at most 1/4096 of the prior, down to 2^-31;
-/// what is smaller becomes 0. 0 and 1 are exact, order is kept, and packing what was unpacked changes nothing, so
-/// that a prior that passed through several of these loses precision only once.
+/// Priors span many orders of magnitude, so the error is kept relative: at most 1/4096 of the prior, down to
+/// 2^-31; what is smaller becomes 0. 0 and 1 are exact, order is kept, and packing what was unpacked changes
+/// nothing, so that a prior that passed through several of these loses precision only once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CompactPrior(u16);
 

@@ -1,8 +1,8 @@
 //! From the user's words (`Backend`, `BackendOptions`, `WeightsFile` …) to a backend that the search can use.
 //!
-//! [`BACKENDS`] is the one list of backends: `--help`, the UCI combo and `auto` all read it. To add a backend, add a row
-//! and the function that makes it. [`create`] wraps what is made: a batch splitter where the backend takes small
-//! batches only, and the cache around everything.
+//! [`BACKENDS`] is the one list of backends: `--help`, the UCI combo and `auto` all read it. To add a
+//! backend, add a row and the function that makes it. [`create`] wraps what is made: a batch splitter where
+//! the backend takes small batches only, and the cache around everything.
 //!
 //! The network is read at most once, however many backends share it, and not at all for those that need none.
 
@@ -84,7 +84,8 @@ pub struct CreatedBackend {
 pub struct BackendKind {
     /// As in `--backend`.
     pub name: &'static str,
-    /// `auto` takes the highest that needs a network and can be made. The others are negative, or below these.
+    /// `auto` takes the highest that needs a network and can be made. The others are negative, or below
+    /// these.
     pub priority: i32,
     /// One line for the help.
     pub description: &'static str,
@@ -121,7 +122,7 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: "random",
         priority: 0,
-        description: "no network: random but repeatable values (seed, uniform; delay, per_position, slots, batch)",
+        description: "no network: repeatable random values (seed, uniform; delay, per_position, slots, batch)",
         needs_network: false,
         make: make_random,
     },
@@ -182,8 +183,9 @@ fn kind_of(name: &str) -> Option<&'static BackendKind> {
 /// Makes the backend that `config` describes, with its cache.
 ///
 /// # Errors
-/// An unknown name, an option that is not understood or that nothing asked for, a network that does not load, a backend
-/// that cannot run here. With `auto`, no network is not an error: `trivial` plays, and a notice says so.
+/// An unknown name, an option that is not understood or that nothing asked for, a network that does not load,
+/// a backend that cannot run here. With `auto`, no network is not an error: `trivial` plays, and a notice
+/// says so.
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let tree = OptionTree::parse(&config.options)?;
     let maker = Maker::new(config);
@@ -416,8 +418,8 @@ fn is_absence(error: &NetworkError) -> bool {
 /// The error, and what to do about it.
 fn absence_text(error: &NetworkError) -> String {
     format!(
-        "{}; give one with --weights FILE or setoption name WeightsFile value FILE, or put a Leela Chess Zero network \
-         (.pb.gz) into one of these directories",
+        "{}; give one with --weights FILE or setoption name WeightsFile value FILE, or put a Leela Chess Zero \
+         network (.pb.gz) into one of these directories",
         error.reason
     )
 }

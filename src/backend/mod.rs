@@ -1,8 +1,8 @@
 //! The contract between search and evaluators.
 //!
 //! Chess-shaped: positions with history and legal moves go in; q, d, m and one prior per legal move come out.
-//! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes a
-//! ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
+//! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes
+//! a ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
 //! multiplexing …) are backends around backends.
 
 pub mod batch_split;

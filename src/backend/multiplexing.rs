@@ -1,13 +1,14 @@
 //! `multiplexing`: a pool of backends behind one queue; small batches of many threads become large ones.
 //!
-//! **Queue protocol:** a submitted batch is pushed to one queue and its ticket blocks on a channel of one place; a free
-//! worker pops it, with those behind it that fit into the same device batch, evaluates them on its backend, and sends
-//! each its outcome, `Ok` or `Err`; dropping the backend closes the queue, workers finish what is queued and end,
-//! a later submit answers `Err`; and were a worker to die, its end of the channel would be dropped, which the ticket
-//! sees as `Err`.
+//! **Queue protocol:** a submitted batch is pushed to one queue and its ticket blocks on a channel of one
+//! place; a free worker pops it, with those behind it that fit into the same device batch, evaluates them on
+//! its backend, and sends each its outcome, `Ok` or `Err`; dropping the backend closes the queue, workers
+//! finish what is queued and end, a later submit answers `Err`; and were a worker to die, its end of the
+//! channel would be dropped, which the ticket sees as `Err`.
 //!
-//! So a fast backend takes more batches than a slow one, and the games of a self-play run share device batches. The
-//! price is a copy of each request, since it is not known at that time which backend will evaluate it.
+//! So a fast backend takes more batches than a slow one, and the games of a self-play run share device
+//! batches. The price is a copy of each request, since it is not known at that time which backend will
+//! evaluate it.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use super::owned_request::OwnedRequest;

@@ -5,13 +5,13 @@
 //! backend=rocm,(gpu=0),(gpu=1)                  two nameless children that inherit `backend`
 //! work(backend=cpu-bf16),truth(backend=cpu)     two named children
 //! cpu,trivial                                   two children, each named like its backend
-//! record_file="a, b.bin"                        quotes ('…' or "…") for text with , ( ) = or spaces at its ends
+//! record_file="a, b.bin"                        quotes ('…' or "…") for text with , ( ) =
 //! ```
 //!
-//! The syntax is lc0's, so that what users wrote for lc0 works. An option that a child does not have itself is looked
-//! up in what encloses it. An option that nothing ever asked for is an error that names it
-//! ([`OptionTree::check_all_used`]): a misspelt option silently ignored is the worst answer. A bare word is a child
-//! without options; where a backend asks for a yes-or-no option of that name, the bare word means yes.
+//! The syntax is lc0's, so that what users wrote for lc0 works. An option that a child does not have itself
+//! is looked up in what encloses it. An option that nothing ever asked for is an error that names it
+//! ([`OptionTree::check_all_used`]): a misspelt option silently ignored is the worst answer. A bare word is a
+//! child without options; where a backend asks for a yes-or-no option of that name, the bare word means yes.
 //!
 //! Values stay text until a backend asks for them with a type, so that the error can say what was expected.
 
@@ -108,8 +108,8 @@ impl<'a> Options<'a> {
             .collect()
     }
 
-    /// The name of the backend that a child stands for: its own `backend=`, else its name if that is one, else the
-    /// `backend=` of what encloses it, else its name.
+    /// The name of the backend that a child stands for: its own `backend=`, else its name if that is one,
+    /// else the `backend=` of what encloses it, else its name.
     pub fn backend_name(&self, is_known: impl Fn(&str) -> bool) -> &'a str {
         let own = self.find_in(self.node, "backend");
         let named = Some(self.name()).filter(|name| is_known(name));
@@ -118,8 +118,8 @@ impl<'a> Options<'a> {
             .unwrap_or(self.name())
     }
 
-    /// `backend=` of an enclosing node. Only the root's `backend=` speaks of its children (the root itself is named
-    /// by the option `Backend`); further in, it says what the node itself is.
+    /// `backend=` of an enclosing node. Only the root's `backend=` speaks of its children (the root itself is
+    /// named by the option `Backend`); further in, it says what the node itself is.
     pub fn inherited_backend(&self) -> Option<&'a str> {
         self.find_in(0, "backend")
     }

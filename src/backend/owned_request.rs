@@ -6,8 +6,9 @@ use crate::chess::{PackedMove, PositionHistory};
 /// Positions that a network can be shown at most.
 const POSITIONS_SHOWN: usize = 8;
 
-/// An [`EvalRequest`] with its own copy of what an encoder may look at: the last eight positions, and all since the
-/// last capture or pawn move (the input formats that show only repeated positions look that far back).
+/// An [`EvalRequest`] with its own copy of what an encoder may look at: the last eight positions, and all
+/// since the last capture or pawn move (the input formats that show only repeated positions look that far
+/// back).
 #[derive(Clone, Debug)]
 pub(super) struct OwnedRequest {
     history: PositionHistory,

@@ -1,19 +1,21 @@
 //! Which positions count as the same: the one place where that is decided.
 //!
-//! A network sees eight positions, the repetition marks, the rule-50 counter. Two positions that agree in all of it get
-//! the same evaluation; the cache would hardly ever hit if it asked for that. What [`cache_key`] asks for is a choice,
-//! [`full_key`] is nearly all of it.
+//! A network sees eight positions, the repetition marks, the rule-50 counter. Two positions that agree in all
+//! of it get the same evaluation; the cache would hardly ever hit if it asked for that. What [`cache_key`]
+//! asks for is a choice, [`full_key`] is nearly all of it.
 
 use crate::chess::{Position, PositionHistory};
 
-/// Below this many plies without capture or pawn move the counter makes no difference to the cache. Networks begin to
-/// see the draw coming somewhere after it; sharing evaluations across it would hide that from the search.
+/// Below this many plies without capture or pawn move the counter makes no difference to the cache. Networks
+/// begin to see the draw coming somewhere after it; sharing evaluations across it would hide that from the
+/// search.
 const RULE50_START: u16 = 64;
 /// From there on, counters are alike in steps of this many plies.
 const RULE50_STEP: u16 = 8;
 
-/// The cache's key of the last position of `history`: the position, how often it stood before, a coarse rule-50
-/// counter from 64 plies on, and the `history_length` positions before it (option `CacheHistoryLength`, 0 … 7).
+/// The cache's key of the last position of `history`: the position, how often it stood before, a coarse
+/// rule-50 counter from 64 plies on, and the `history_length` positions before it (option
+/// `CacheHistoryLength`, 0 … 7).
 ///
 /// lc0's cache key is the position and its repetitions only.
 #[inline]
@@ -44,8 +46,8 @@ fn earlier_positions(history: &PositionHistory, count: usize) -> impl Iterator<I
     history.positions().iter().rev().skip(1).take(count)
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter: every bit of the result depends
-/// on every bit of `value`.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter: every bit of the
+/// result depends on every bit of `value`.
 #[inline]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

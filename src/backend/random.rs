@@ -3,10 +3,10 @@
 //! The same seed and position always give the same evaluation, on every machine (integer hashing, then only
 //! multiplications). For tests of search without a network, and as the opponent that nothing may lose to.
 //!
-//! With `delay` it becomes a model of a graphics card, for tests of how the search keeps one busy: the device has
-//! `slots` places, a batch takes the first place that comes free, and leaves it `delay + n * per_position` later.
-//! Nothing runs in the meantime: a batch's time of completion is computed when it is submitted, and the ticket sleeps
-//! until then. So a simulated device costs no CPU, as a real one would not.
+//! With `delay` it becomes a model of a graphics card, for tests of how the search keeps one busy: the device
+//! has `slots` places, a batch takes the first place that comes free, and leaves it `delay + n *
+//! per_position` later. Nothing runs in the meantime: a batch's time of completion is computed when it is
+//! submitted, and the ticket sleeps until then. So a simulated device costs no CPU, as a real one would not.
 
 use super::position_key::mix;
 use super::ticket::{Done, check_batch_size};
@@ -179,12 +179,13 @@ impl Ticket for RandomTicket {
     }
 }
 
-/// A move's prior before division by the sum: 1 … 20, most of them small, much as a softmax over uniform logits in
-/// 0 … 3 would have it (20 is about exp 3), but with multiplications only.
+/// A move's prior before division by the sum: 1 … 20, most of them small, much as a softmax over uniform
+/// logits in 0 … 3 would have it (20 is about exp 3), but with multiplications only.
 #[inline]
 fn weight(position_hash: u64, move_bits: u16) -> f32 {
     const FOURTH_ROOT_OF_20_MINUS_1: f32 = 1.114_743;
-    // The position's hash is well mixed already: one multiplication by an odd number spreads the move over the top.
+    // The position's hash is well mixed already: one multiplication by an odd number spreads the move over
+    // the top.
     let hash = (position_hash ^ u64::from(move_bits)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
     let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(hash);
     let square = base * base;

@@ -2,10 +2,11 @@
 //!
 //! For reports of faults that others can play back, and to run a search again without the card it ran on.
 //!
-//! The file (all little endian): 8 bytes `RUKHREC1`, a byte of flags (1: has WDL, 2: has moves left), then one record per
-//! evaluation: the position's key (8 bytes), q, d, m (f32 each), the number of moves (2 bytes), one f32 prior per
-//! move. Recording to a file that exists appends to it. The key covers what a network can see of the position and its
-//! history ([`full_key`]). Of several records of one position the first counts.
+//! The file (all little endian): 8 bytes `RUKHREC1`, a byte of flags (1: has WDL, 2: has moves left), then
+//! one record per evaluation: the position's key (8 bytes), q, d, m (f32 each), the number of moves (2
+//! bytes), one f32 prior per move. Recording to a file that exists appends to it. The key covers what a
+//! network can see of the position and its history ([`full_key`]). Of several records of one position the
+//! first counts.
 
 use super::position_key::full_key;
 use super::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
@@ -226,7 +227,8 @@ fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
     Ok((flags, evaluations))
 }
 
-/// The next record; `None` at the end of the file. A record cut short (the recording process was killed) is an error.
+/// The next record; `None` at the end of the file. A record cut short (the recording process was killed) is
+/// an error.
 fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> {
     let mut head = Vec::with_capacity(RECORD_HEAD_LENGTH);
     reader

@@ -1,7 +1,7 @@
 //! `roundrobin`: each batch goes to the next of several backends in turn.
 //!
-//! Without threads or queues: a batch is its backend's own, chosen when it is made. For backends that are equally fast;
-//! otherwise `multiplexing` keeps the faster one busier.
+//! Without threads or queues: a batch is its backend's own, chosen when it is made. For backends that are
+//! equally fast; otherwise `multiplexing` keeps the faster one busier.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use super::{Attributes, Backend, Batch, EvalRequest, Evaluation};

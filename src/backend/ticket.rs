@@ -1,5 +1,5 @@
-//! Pieces that several backends share: a ticket that is already complete, the rule for batches that are too large,
-//! a child's batch that answers for every request in order, and the net under a child that panics.
+//! Pieces that several backends share: a ticket that is already complete, the rule for batches that are too
+//! large, a child's batch that answers for every request in order, and the net under a child that panics.
 
 use super::{Added, Attributes, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,8 +37,9 @@ pub fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), Ba
 
 /// Runs `evaluate`; a panic in it becomes an error that names the backend.
 ///
-/// Whatever the backend was at when it panicked is not used again by the caller (the batch is gone), and every
-/// structure shared by batches is behind a lock whose poison its owner handles; so unwinding is safe here.
+/// Whatever the backend was at when it panicked is not used again by the caller (the batch is gone), and
+/// every structure shared by batches is behind a lock whose poison its owner handles; so unwinding is safe
+/// here.
 pub fn catch_panic<T>(
     name: &str,
     evaluate: impl FnOnce() -> Result<T, BackendError>,
@@ -56,8 +57,8 @@ pub fn catch_panic<T>(
     })
 }
 
-/// A child's batch, for decorators: requests that the child answers at once keep their place among the others, and
-/// an outcome of the wrong length is an error.
+/// A child's batch, for decorators: requests that the child answers at once keep their place among the
+/// others, and an outcome of the wrong length is an error.
 pub struct OrderedBatch {
     name: String,
     inner: Box<dyn Batch>,

@@ -1,19 +1,20 @@
 //! `trivial`: a backend without a network.
 //!
-//! The value is material plus a bonus for where the pieces stand; the policy likes captures, promotions, castling,
-//! moves towards better squares, and dislikes squares that enemy pawns guard. It plays legal, sane, weak chess.
-//! Its use is another: it costs next to nothing, so that the speed of the search itself can be measured on it, and
-//! it gives the same bits on every machine, so that the search signature can be compared between machines.
+//! The value is material plus a bonus for where the pieces stand; the policy likes captures, promotions,
+//! castling, moves towards better squares, and dislikes squares that enemy pawns guard. It plays legal, sane,
+//! weak chess. Its use is another: it costs next to nothing, so that the speed of the search itself can be
+//! measured on it, and it gives the same bits on every machine, so that the search signature can be compared
+//! between machines.
 //!
-//! For the second, everything is integer arithmetic up to the last step, and that step uses only `+ - * /` and
-//! `sqrt`, which IEEE 754 defines to the bit (`exp` and `ln` differ between C libraries). Rust never fuses a
-//! multiply and an add by itself.
+//! For the second, everything is integer arithmetic up to the last step, and that step uses only `+ - * /`
+//! and `sqrt`, which IEEE 754 defines to the bit (`exp` and `ln` differ between C libraries). Rust never
+//! fuses a multiply and an add by itself.
 //!
-//! There is nothing to tune for strength here; the numbers below are round figures chosen by hand. The policy is not
-//! the result of a softmax, so `PolicyTemperature` has no effect on it.
+//! There is nothing to tune for strength here; the numbers below are round figures chosen by hand. The policy
+//! is not the result of a softmax, so `PolicyTemperature` has no effect on it.
 //!
-//! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only hands
-//! it over.
+//! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only
+//! hands it over.
 
 use super::ticket::{Done, check_batch_size};
 use super::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};

@@ -1,8 +1,8 @@
 //! The queue between batches and the worker threads of `multiplexing` and `demux`.
 //!
-//! A queue of its own, and not a channel, for two reasons: a worker may look at what comes next before it takes it
-//! (to merge small batches), and the side that closes the queue is not the side that holds it last (a batch may outlive
-//! its backend).
+//! A queue of its own, and not a channel, for two reasons: a worker may look at what comes next before it
+//! takes it (to merge small batches), and the side that closes the queue is not the side that holds it last
+//! (a batch may outlive its backend).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -43,8 +43,8 @@ impl<T> WorkQueue<T> {
         Ok(())
     }
 
-    /// Blocks for the first item, then takes those behind it too while `takes_more` likes the next one. `None`: the
-    /// queue is closed and everything in it was taken.
+    /// Blocks for the first item, then takes those behind it too while `takes_more` likes the next one.
+    /// `None`: the queue is closed and everything in it was taken.
     pub(super) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {

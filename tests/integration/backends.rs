@@ -1,5 +1,5 @@
-//! Backends as the search and the user see them: same answers through every decorator, errors that arrive, options
-//! that are understood or refused by name.
+//! Backends as the search and the user see them: same answers through every decorator, errors that arrive,
+//! options that are understood or refused by name.
 
 mod cache;
 mod decorators;
@@ -140,7 +140,8 @@ enum Fault {
     WrongValue,
 }
 
-/// A backend with a fault, which otherwise answers as `random`. It counts its batches and takes its time over them.
+/// A backend with a fault, which otherwise answers as `random`. It counts its batches and takes its time over
+/// them.
 struct Faulty {
     attributes: Attributes,
     fault: Option<Fault>,

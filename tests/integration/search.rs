@@ -263,6 +263,10 @@ fn the_tree_is_kept_when_the_game_goes_on() {
         .finished_tree()
         .check_invariants()
         .expect("a sound tree");
+    // Nor is it kept where that was asked for.
+    session.engine.set_option("ClearTree", "").expect("a button");
+    let (info, _) = session.go(nodes(1));
+    assert_eq!(info.nodes, Some(1));
     // Another game shares nothing.
     session.position(None, "a2a3");
     let (info, _) = session.go(nodes(1));
@@ -377,7 +381,7 @@ fn draws_are_worth_what_the_option_says() {
 
 #[test]
 fn verbose_statistics_list_every_root_move_and_the_root() {
-    let mut session = Session::new(&[("VerboseMoveStats", "true")]);
+    let mut session = Session::new(&[("VerboseMoveStats", "true"), ("SmartPruningFactor", "0")]);
     session.position(None, "");
     session.go(nodes(500));
     let comments: Vec<String> = session

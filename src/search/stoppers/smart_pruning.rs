@@ -65,7 +65,8 @@ impl Stopper for SmartPruningStopper {
         let now = (stats.time_since_move_start, stats.nodes_since_move_start);
         let first = *self.first_look.get_or_insert(now);
         let (thinking, playouts) = (now.0.saturating_sub(first.0), now.1.saturating_sub(first.1));
-        if thinking < SETTLING_TIME {
+        // A speed must be measured for a while. A search without a clock needs none, and must not depend on one.
+        if hints.remaining_time.is_some() && thinking < SETTLING_TIME {
             return false;
         }
         let Some(remaining) = self.remaining_playouts(playouts, thinking, hints) else {

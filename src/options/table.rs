@@ -1,4 +1,4 @@
-//! The table: every option, one row each, in the order that UCI lists them.
+//! The table: every option, one row each, by section; UCI and the help list them in this order.
 //!
 //! A row is its help text (as the field's documentation), the field of [`Options`] with type and default, and
 //! how the world sees it: kind and range, UCI name, short flag. The long flag is the field's name. Names,
@@ -40,6 +40,8 @@ macro_rules! options {
     };
 }
 
+const NO_CONTEMPT_YET: &str = "contempt and calibration are not built yet";
+const NO_TABLEBASES_YET: &str = "tablebases are not read yet";
 const ONE_WORKER_PER_THREAD: &str = "each search thread does its own picking and processing";
 
 options! {
@@ -52,7 +54,7 @@ options! {
     /// Says that `go ponder` will come: the tree of the last search is kept until `go`.
     ponder: bool = false, check().uci("Ponder").uci_only();
     /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows).
-    syzygy_paths: String = "", text().uci("SyzygyPath").short('s');
+    syzygy_paths: String = "", text().uci("SyzygyPath").short('s').no_effect(NO_TABLEBASES_YET);
     /// Starts the clock at `go` if `isready` was answered since the position came: for hosts that make up for lag.
     strict_uci_timing: bool = false, check().uci("StrictTiming").hidden();
     /// Loads the network at start instead of at the first position.
@@ -143,7 +145,7 @@ options! {
     /// Carries finished games up the tree: a move that mates makes the position before it a win, for certain.
     sticky_endgames: bool = true, check().uci("StickyEndgames");
     /// Where the tablebases know the distance, keeps only the winning moves that shorten it most.
-    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay");
+    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay").no_effect(NO_TABLEBASES_YET);
 
     ["Info lines"]
     /// How many lines of play to show.
@@ -168,35 +170,37 @@ options! {
     moves_left_quadratic_factor: f32 = -0.6521, float(-1.0, 1.0).uci("MovesLeftQuadraticFactor");
 
     ["Draws and contempt"]
-    /// How many threads may gather at the same time; 0 means all.
-    max_concurrent_searchers: u32 = 1u32, spin(0, 128).uci("MaxConcurrentSearchers");
     /// What a draw is worth to White: 0 is usual, -1 makes it a loss.
     draw_score: f32 = 0.0, float(-1.0, 1.0).uci("DrawScore");
     /// Whose side contempt takes: the player's (`play`), one colour's for analysis, or nobody's.
-    contempt_mode: ContemptMode = ContemptMode::Play, choice(ContemptMode::NAMES).uci("ContemptMode");
+    contempt_mode: ContemptMode = ContemptMode::Play, choice(ContemptMode::NAMES).uci("ContemptMode").no_effect(NO_CONTEMPT_YET);
     /// Elo advantage to assume: comma-separated `name=value`, the name looked for in `UCI_Opponent`; a value
     /// without a name is for everybody else. Without one, `UCI_RatingAdv` counts.
-    contempt: String = "", text().uci("Contempt");
+    contempt: String = "", text().uci("Contempt").no_effect(NO_CONTEMPT_YET);
+    /// The opponent, as the GUI describes it; see `Contempt`.
+    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only().no_effect(NO_CONTEMPT_YET);
+    /// Our Elo advantage, as the GUI knows it; see `Contempt`.
+    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only().no_effect(NO_CONTEMPT_YET);
     /// Larger advantages are cut to this.
-    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden();
+    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden().no_effect(NO_CONTEMPT_YET);
     /// Elo of the side that contempt takes, on the rapid scale; 0 leaves win, draw and loss as the network has them.
-    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo");
+    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo").no_effect(NO_CONTEMPT_YET);
     /// How much of the Elo advantage is applied: 1 for analysis, 0.5 to 0.6 for playing.
-    wdl_contempt_attenuation: f32 = 1.0, float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden();
+    wdl_contempt_attenuation: f32 = 1.0, float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden().no_effect(NO_CONTEMPT_YET);
     /// Widest spread of win, draw and loss taken at its word; more for odds games and the like.
     wdl_max_s: f32 = 1.4, float(0.0, 10.0).uci("WDLMaxS").hidden();
     /// Score shown: 0 as the search sees it with contempt, 1 as if there were none.
-    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity");
+    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity").no_effect(NO_CONTEMPT_YET);
     /// Draw rate of equal positions to aim at, in place of `WDLCalibrationElo`; 0 leaves it.
-    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden();
+    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden().no_effect(NO_CONTEMPT_YET);
     /// Draw rate that the network has in equal positions.
-    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference");
+    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference").no_effect(NO_CONTEMPT_YET);
     /// Advantage with which games leave the opening book where Elo is measured; counts only with a draw rate target.
-    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden();
+    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden().no_effect(NO_CONTEMPT_YET);
 
     ["Search threads in detail"]
-    /// Holds the search to this many nodes a second; 0 lets it run.
-    nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");
+    /// How many threads may gather at the same time; 0 means all.
+    max_concurrent_searchers: u32 = 1u32, spin(0, 128).uci("MaxConcurrentSearchers").no_effect("all threads gather at the same time");
     /// Helpers of each search thread.
     task_workers: i32 = -1, spin(-1, 128).uci("TaskWorkers").no_effect(ONE_WORKER_PER_THREAD);
     /// Positions from which helpers take part in processing.
@@ -212,13 +216,9 @@ options! {
     minimum_per_task_processing: u32 = 8u32,
         spin(1, 100_000).uci("MinimumPerTaskProcessing").no_effect(ONE_WORKER_PER_THREAD);
     /// Ends gathering early for an idle backend only above this many positions.
-    idling_minimum_work: u32 = 0u32, spin(0, 10_000).uci("IdlingMinimumWork");
+    idling_minimum_work: u32 = 0u32, spin(0, 10_000).uci("IdlingMinimumWork").no_effect("a batch is not cut short for an idle backend");
     /// The backend counts as idle when more threads than this are neither feeding it nor waiting for it.
-    thread_idling_threshold: u32 = 1u32, spin(0, 128).uci("ThreadIdlingThreshold");
-    /// The opponent, as the GUI describes it; see `Contempt`.
-    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only();
-    /// Our Elo advantage, as the GUI knows it; see `Contempt`.
-    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only();
+    thread_idling_threshold: u32 = 1u32, spin(0, 128).uci("ThreadIdlingThreshold").no_effect("a batch is not cut short for an idle backend");
     /// Yields while waiting for a turn to gather.
     search_spin_backoff: bool = false,
         check().uci("SearchSpinBackoff").no_effect("nothing spins");
@@ -245,6 +245,8 @@ options! {
     nodes_as_playouts: bool = false, check().uci("NodesAsPlayouts").hidden();
     /// Memory for the tree, in megabytes; 0 sets no limit of its own.
     ramlimit_mb: u32 = 0u32, spin(0, 100_000_000).uci("RamLimitMb");
+    /// Holds the search to this many nodes a second; 0 lets it run.
+    nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");
     /// Milliseconds kept back on every move, for the way between GUI and engine.
     move_overhead: u32 = 200u32, spin(0, 100_000_000).uci("MoveOverheadMs");
     /// How time is shared out: `legacy`, `smooth`, `alphazero` or `simple`, with settings in brackets as

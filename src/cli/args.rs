@@ -20,8 +20,8 @@ pub struct Invocation {
 
 /// A UCI chess engine for Leela Chess Zero networks.
 ///
-/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given as
-/// flags, in the configuration file, and over UCI.
+/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given
+/// as flags, in the configuration file, and over UCI.
 #[derive(Parser, Debug)]
 #[command(name = "rukh", version, args_override_self = true)]
 struct Cli {
@@ -55,10 +55,10 @@ pub enum Mode {
 #[derive(Args, Debug, Default, Clone)]
 pub struct BenchArgs {
     /// Nodes to search in each position; -1: no limit
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub nodes: Option<i64>,
     /// Milliseconds for each position; -1: no limit
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub movetime: Option<i64>,
     /// Searches only this position (`moves …` may follow the FEN)
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -66,12 +66,18 @@ pub struct BenchArgs {
     /// How many of the positions to search
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
     pub num_positions: Option<u32>,
-    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes each
+    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes
+    /// each
     #[arg(long)]
     pub signature: bool,
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Of nodes or milliseconds; -1 is none.
+fn limit() -> clap::builder::RangedI64ValueParser {
+    clap::value_parser!(i64).range(-1..=999_999_999)
 }
 
 impl BenchArgs {

@@ -155,6 +155,10 @@ impl Engine {
         let arrived = Instant::now();
         let game = Game::new(command)?;
         self.end_search();
+        if game.start != self.game.start {
+            // Another game without `ucinewgame`: what was saved in the last one is gone.
+            self.time_manager = None;
+        }
         self.tree = self.tree_for(&game);
         self.game = game;
         self.position_times = Some((arrived, Instant::now()));

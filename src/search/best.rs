@@ -24,6 +24,10 @@ impl RankedChild {
         self.edge.packed_move()
     }
 
+    fn is_proven_draw(&self) -> bool {
+        matches!(self.proven, Some((0, _)))
+    }
+
     /// Proven losses last, proven wins first, the real ones farther out than a tablebase's.
     fn rank(&self) -> i8 {
         match self.proven {
@@ -45,7 +49,7 @@ impl Shared {
             })
             .collect();
         let draw_score = self.params.draw_score_for(side);
-        ranked.sort_by(|a, b| compare(b, a, draw_score));
+        rank(&mut ranked, draw_score);
         ranked
     }
 
@@ -171,8 +175,29 @@ impl Shared {
     }
 }
 
+/// Sorts, the best first.
+///
+/// Among proven draws the shorter one is preferred, whatever its visits; all other moves go by visits. As one
+/// comparison these two would not be an order (a draw can be better than a move that is better than a longer
+/// draw that is better than it), so the draws change places only among themselves, after the rest is sorted.
+fn rank(children: &mut [RankedChild], draw_score: f32) {
+    children.sort_by(|a, b| compare(b, a, draw_score));
+    let drawn_places: Vec<usize> = (0..children.len())
+        .filter(|&index| children[index].is_proven_draw())
+        .collect();
+    let mut draws: Vec<RankedChild> = drawn_places.iter().map(|&index| children[index]).collect();
+    draws.sort_by(|a, b| {
+        let from_tablebase = |child: &RankedChild| child.proven.is_some_and(|(_, tablebase)| tablebase);
+        let by_source = from_tablebase(a).cmp(&from_tablebase(b));
+        by_source.then(a.sample.m.total_cmp(&b.sample.m))
+    });
+    for (place, draw) in drawn_places.into_iter().zip(draws) {
+        children[place] = draw;
+    }
+}
+
 /// Greater is better: proven wins (the shorter the better), then visits, value and prior, then proven losses (the
-/// longer the better).
+/// longer the better). A total order: a sort may rely on it.
 fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     if by_rank.is_ne() {
@@ -183,9 +208,6 @@ fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
         1.. => shorter,
         ..0 => shorter.reverse(),
         0 => {
-            if let (Some((_, a_tablebase)), Some((_, b_tablebase))) = (a.proven, b.proven) {
-                return b_tablebase.cmp(&a_tablebase).then(shorter);
-            }
             let value = |child: &RankedChild| {
                 if child.visits > 0 {
                     select::utility(child.sample, draw_score)
@@ -199,6 +221,89 @@ fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
                 .then(a.edge.prior().total_cmp(&b.edge.prior()))
                 // The sort is stable, so equal moves stay in edge order.
                 .then(Ordering::Equal)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A child without a node; its move does not matter here.
+    fn child(visits: u32, wl: f32, m: f32, proven: Option<(i8, bool)>) -> RankedChild {
+        let sample = Sample {
+            wl,
+            m,
+            ..Sample::default()
+        };
+        RankedChild {
+            edge: Edge::from_bits(0),
+            node: None,
+            visits,
+            sample,
+            proven,
+        }
+    }
+
+    #[test]
+    fn wins_then_visits_then_losses() {
+        let mut children = [
+            child(5, -1.0, 3.0, Some((-1, false))),
+            child(5, -1.0, 9.0, Some((-1, false))),
+            child(100, 0.1, 0.0, None),
+            child(200, 0.0, 0.0, None),
+            child(100, 0.2, 0.0, None),
+            child(1, 1.0, 7.0, Some((1, false))),
+            child(1, 1.0, 3.0, Some((1, false))),
+            child(9, 1.0, 1.0, Some((1, true))),
+        ];
+        rank(&mut children, 0.0);
+        let order: Vec<_> = children
+            .iter()
+            .map(|child| (child.visits, child.sample.m))
+            .collect();
+        let expected = [
+            (1, 3.0),
+            (1, 7.0),
+            (9, 1.0),
+            (200, 0.0),
+            (100, 0.0),
+            (100, 0.0),
+            (5, 9.0),
+            (5, 3.0),
+        ];
+        assert_eq!(order, expected);
+        assert!(children[4].sample.wl > children[5].sample.wl);
+    }
+
+    #[test]
+    fn of_draws_the_shorter_takes_the_better_place() {
+        let mut children = [
+            child(50, 0.0, 9.0, Some((0, false))),
+            child(40, 0.0, 0.0, None),
+            child(30, 0.0, 1.0, Some((0, true))),
+            child(20, 0.0, 4.0, Some((0, false))),
+        ];
+        rank(&mut children, 0.0);
+        assert_eq!(children.map(|child| child.visits), [20, 40, 50, 30]);
+    }
+
+    proptest! {
+        /// A sort panics where it finds that a comparison is no total order.
+        #[test]
+        fn any_children_can_be_ranked(
+            figures in prop::collection::vec((0..4_u32, -1..=1_i8, 0..4_u8, 0..6_u8), 0..120),
+        ) {
+            let mut children: Vec<RankedChild> = figures
+                .iter()
+                .map(|&(visits, wl, m, kind)| {
+                    let proven = (visits > 0 && kind < 3).then_some((wl, kind == 0));
+                    child(visits, f32::from(wl), f32::from(m), proven)
+                })
+                .collect();
+            rank(&mut children, 0.0);
+            prop_assert!(children.is_sorted_by(|a, b| a.rank() >= b.rank()));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::shared::Control;
 use super::stopper::{IterationStats, StopperHints, TimeUsageHint};
 use super::worker::Worker;
-use super::{Shared, select};
+use super::{BestMove, Shared, select};
 use crate::tree::{State, TerminalKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -19,8 +19,32 @@ const ROOT_PATIENCE: Duration = Duration::from_millis(40);
 const HOPELESS: f32 = -0.98;
 
 impl Shared {
-    /// The controller thread: runs until the best move was told or is not wanted.
+    /// The controller thread. A panic in it ends the search like an error, and some move is told: nobody waits
+    /// for ever.
     pub(super) fn run_controller(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.keep_clock())).is_ok() {
+            return;
+        }
+        self.fail(&crate::backend::BackendError::Evaluate {
+            name: self.backend.attributes().name.clone(),
+            reason: "the thread that keeps the clock panicked".to_owned(),
+        });
+        let mut control = self.control();
+        while !control.may_respond && !control.has_responded {
+            control = self.wait_for_control(control, LONGEST_NAP);
+        }
+        if !control.has_responded {
+            control.has_responded = true;
+            self.responder.best_move(&BestMove {
+                best: self.any_legal_move(),
+                ponder: None,
+            });
+            self.notify_control();
+        }
+    }
+
+    /// Runs until the best move was told or is not wanted.
+    fn keep_clock(&self) {
         let mut control = self.control();
         let mut warned = false;
         loop {

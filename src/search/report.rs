@@ -181,7 +181,7 @@ impl Shared {
         }
     }
 
-    fn any_legal_move(&self) -> Option<Move> {
+    pub(super) fn any_legal_move(&self) -> Option<Move> {
         let allowed =
             |m: &Move| self.searchmoves.is_empty() || self.searchmoves.contains(&PackedMove::new(*m));
         self.history.last().legal_moves().into_iter().find(allowed)

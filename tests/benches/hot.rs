@@ -6,7 +6,8 @@
 //! ```
 //!
 //! With two threads, each evaluates batches of its own, as search threads do; `--shared` splits one batch over
-//! the backend's own threads instead. The median of the batches counts, the best is printed beside it.
+//! the backend's own threads instead. The median of the batches counts. Beside it: the best batch, and what a
+//! second of CPU time evaluates, which other processes on the machine do not lower (Linux; not for `--shared`).
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh::backend::{Backend, EvalRequest};
@@ -86,13 +87,29 @@ fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     all
 }
 
-/// Seconds of each batch, over `duration`.
+/// CPU seconds of this thread so far; 0 where the system does not say.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds: Option<f64> = text.split(' ').next().and_then(|word| word.parse().ok());
+    nanoseconds.unwrap_or(0.0) / 1e9
+}
+
+/// What one thread measured.
+struct Measured {
+    /// Of each batch.
+    seconds: Vec<f64>,
+    /// Positions per second of CPU time.
+    per_cpu_second: f64,
+}
+
+/// Evaluates batches over `duration`.
 fn measure(
     backend: &CpuBackend,
     requests: &[(PositionHistory, Vec<PackedMove>)],
     size: usize,
     duration: Duration,
-) -> Vec<f64> {
+) -> Measured {
+    let cpu = cpu_seconds();
     let mut seconds = Vec::new();
     let begin = Instant::now();
     let mut next = 0;
@@ -110,7 +127,8 @@ fn measure(
         }
         seconds.push(start.elapsed().as_secs_f64());
     }
-    seconds
+    let per_cpu_second = (seconds.len() * size) as f64 / (cpu_seconds() - cpu);
+    Measured { seconds, per_cpu_second }
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
@@ -118,7 +136,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let network = Arc::new(network);
     let requests = positions();
-    println!("{:<48} {:>7} {:>6} {:>12} {:>12}", "backend", "threads", "batch", "median /s", "best /s");
+    println!(
+        "{:<48} {:>7} {:>6} {:>10} {:>10} {:>10}",
+        "backend", "threads", "batch", "median /s", "best /s", "/CPU s"
+    );
     for &precision in &arguments.precisions {
         for &threads in &arguments.threads {
             let options = CpuOptions {
@@ -133,7 +154,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 let callers = if arguments.shared { 1 } else { threads };
                 let barrier = Barrier::new(callers);
                 let duration = Duration::from_secs_f64(arguments.seconds);
-                let results: Vec<Vec<f64>> = std::thread::scope(|scope| {
+                let results: Vec<Measured> = std::thread::scope(|scope| {
                     let caller = || {
                         scope.spawn(|| {
                             measure(&backend, &requests, size, duration / 10);
@@ -145,7 +166,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                     all.into_iter().map(|caller| caller.join().expect("a caller does not panic")).collect()
                 });
                 let rate = |pick: &dyn Fn(&mut Vec<f64>) -> f64| -> f64 {
-                    results.iter().map(|seconds| size as f64 / pick(&mut seconds.clone())).sum()
+                    results.iter().map(|one| size as f64 / pick(&mut one.seconds.clone())).sum()
                 };
                 let median = rate(&|seconds| {
                     seconds.sort_by(f64::total_cmp);
@@ -153,7 +174,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 });
                 let best = rate(&|seconds| seconds.iter().copied().fold(f64::INFINITY, f64::min));
                 let name = &backend.attributes().name;
-                println!("{name:<48} {threads:>7} {size:>6} {median:>12.1} {best:>12.1}");
+                let per_cpu: f64 = results.iter().map(|one| one.per_cpu_second).sum();
+                println!("{name:<48} {threads:>7} {size:>6} {median:>10.1} {best:>10.1} {per_cpu:>10.1}");
             }
         }
     }

@@ -196,20 +196,48 @@ impl CpuNetwork {
         stream: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        let isa = self.isa;
-        let rows = positions * SQUARES;
-        let x = &mut stream[..rows * width];
-        let d_model = encoder.qkv.outputs() / 3;
+        let x = &mut stream[..positions * SQUARES * width];
         if let Some(smolgen) = &encoder.smolgen {
-            self.smolgen(smolgen, stack, positions, x, scratch);
+            self.generate(smolgen, stack, positions, x, scratch);
         }
-        let Scratch { wide, narrow, branch, logits, attention, rounded, .. } = &mut *scratch;
+        // The rest is done for a few positions at a time, from their queries to their last LayerNorm, so that
+        // what passes from step to step stays in the second-level cache.
+        for (i, x) in x.chunks_mut((self.group * SQUARES * width).max(1)).enumerate() {
+            self.encoder_group(encoder, stack, i * self.group, width, x, scratch);
+        }
+    }
+
+    /// The part of [`CpuNetwork::encoder`] after smolgen's small layers, for the positions of x, the first of
+    /// which is the batch's `first`. T: their squares.
+    fn encoder_group(
+        &self,
+        encoder: &Encoder,
+        stack: &EncoderStack,
+        first: usize,
+        width: usize,
+        x: &mut [f32],
+        scratch: &mut Scratch,
+    ) {
+        let isa = self.isa;
+        let Scratch { wide, narrow, branch, logits, small, attention, rounded, .. } = &mut *scratch;
+        let rows = x.len() / width.max(1);
+        let positions = rows / SQUARES;
+        let d_model = encoder.qkv.outputs() / 3;
+        let head_logits = stack.heads * SQUARES * SQUARES;
+        // Networks with smolgen have the global matrix: it was checked on loading.
+        let generated = encoder.smolgen.as_ref().zip(self.smolgen_global.as_ref());
+        if let Some((_, global)) = generated {
+            // [B * heads][generated] -> dense -> [B * heads][64 * 64]
+            logits.grow_to(positions * head_logits);
+            let x = &small[1][first * stack.heads * global.inputs()..];
+            let rows = positions * stack.heads;
+            Step { isa, weights: global, rows, rounded }.run(x, logits, Activation::None);
+        }
         // [T][width] -> dense -> Q, K, V [T][3 d_model]
         wide.grow_to(rows * 3 * d_model);
         Step { isa, weights: &encoder.qkv, rows, rounded }.run(x, wide, Activation::None);
         // per position and head: softmax(Q K^T + smolgen) V -> [T][d_model]
         narrow.grow_to(rows * d_model);
-        let head_logits = stack.heads * SQUARES * SQUARES;
         for position in 0..positions {
             isa.run(Attention {
                 qkv: &wide[position * SQUARES * 3 * d_model..],
@@ -218,7 +246,7 @@ impl CpuNetwork {
                 values_at: 2 * d_model,
                 heads: stack.heads,
                 depth: d_model / stack.heads,
-                logits: match encoder.smolgen {
+                logits: match generated {
                     Some(_) => Some(&mut logits[position * head_logits..][..head_logits]),
                     None => None,
                 },
@@ -253,8 +281,8 @@ impl CpuNetwork {
         Step { isa, weights: &ffn.dense2, rows, rounded }.run(wide, branch, Activation::None);
     }
 
-    /// x `[T][width]` -> `logits [B][head][key][query]`.
-    fn smolgen(
+    /// Smolgen's small layers, for the whole batch: x `[T][width]` -> `small[1] [B * heads][generated]`.
+    fn generate(
         &self,
         smolgen: &Smolgen,
         stack: &EncoderStack,
@@ -262,33 +290,24 @@ impl CpuNetwork {
         x: &[f32],
         scratch: &mut Scratch,
     ) {
-        // Networks with smolgen have the matrix: it was checked on loading.
-        let Some(global) = &self.smolgen_global else { return };
         let isa = self.isa;
-        let Scratch { wide, logits, small, rounded, .. } = scratch;
+        let Scratch { wide, small, rounded, .. } = scratch;
         let [hidden, generated] = small;
         let rows = positions * SQUARES;
         let activation = stack.smolgen_activation;
         wide.grow_to(rows * smolgen.compress.outputs());
         hidden.grow_to(positions * smolgen.dense1.outputs());
         generated.grow_to(positions * smolgen.dense2.outputs());
-        logits.grow_to(positions * stack.heads * SQUARES * SQUARES);
         // [T][width] -> dense -> [T][channels] = [B][64 channels]
         Step { isa, weights: &smolgen.compress, rows, rounded }.run(x, wide, Activation::None);
         // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
         Step { isa, weights: &smolgen.dense1, rows: positions, rounded }.run(wide, hidden, activation);
         let size = positions * smolgen.dense1.outputs();
         normalise(isa, &smolgen.ln1, EPSILON, None, &mut hidden[..size]);
-        // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
+        // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated]
         Step { isa, weights: &smolgen.dense2, rows: positions, rounded }.run(hidden, generated, activation);
         let size = positions * smolgen.dense2.outputs();
         normalise(isa, &smolgen.ln2, EPSILON, None, &mut generated[..size]);
-        // [B * heads][generated] -> dense -> [B * heads][64 * 64]
-        Step { isa, weights: global, rows: positions * stack.heads, rounded }.run(
-            generated,
-            logits,
-            Activation::None,
-        );
     }
 
     /// `stream [T][channels]` -> one row of `output` per position.

@@ -69,6 +69,8 @@ pub struct CpuNetwork {
     pub(super) places: Vec<u32>,
     /// Positions that go through the layers together.
     pub(super) slice: usize,
+    /// Positions whose encoder is done in one go.
+    pub(super) group: usize,
     wdl: bool,
 }
 
@@ -103,7 +105,8 @@ impl CpuNetwork {
             value: packing.scalar_head(&network.value),
             moves_left: network.moves_left.as_ref().map(|head| packing.scalar_head(head)),
             activation: network.architecture.default_activation,
-            slice: SLICE,
+            slice: std::env::var("SLICE").map_or(SLICE, |s| s.parse().unwrap()),
+            group: std::env::var("GROUP").map_or(2, |s| s.parse().unwrap()),
             wdl: network.architecture.wdl,
         }
     }

@@ -241,8 +241,9 @@ fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     }
 }
 
-/// Bytes of x that a block of rows may have: half of a second-level cache of 1 MB, panels pass through the rest.
-const BLOCK_BYTES: usize = 512 << 10;
+/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results pass
+/// through the rest.
+const BLOCK_BYTES: usize = 256 << 10;
 
 struct Blocks<'a> {
     weights: &'a PackedMatrix,
@@ -267,7 +268,8 @@ impl Blocks<'_> {
         // ReLU is a floor under the sums; other functions follow when a block of rows has been stored.
         let (floor, after) = floor_and_rest(self.activation);
         let row_bytes = (steps * size_of::<P::Word>()).max(1);
-        let block = (BLOCK_BYTES / row_bytes / S::TILE_ROWS).max(1) * S::TILE_ROWS;
+        let tile = P::tile_rows::<S>();
+        let block = (BLOCK_BYTES / row_bytes / tile).max(1) * tile;
         for first in (0..self.rows).step_by(block) {
             let rows = block.min(self.rows - first);
             for panel in 0..panel_count {
@@ -426,6 +428,38 @@ pub(crate) mod tests {
     fn more_rows_than_a_block_come_out_the_same() {
         for isa in Isa::available() {
             check(isa, Format::Fp32, 700, 300, 35, false);
+        }
+    }
+}
+#[cfg(test)]
+mod speed {
+    use super::*;
+    #[test]
+    #[ignore]
+    fn speed() {
+        let isa = Isa::best();
+        for format in [Format::Fp32, Format::Bf16] {
+            for (m, k, n) in [(64,256,768),(512,256,768),(512,256,256),(512,256,512),(512,512,256),(512,256,32),(8,2048,256),(8,256,2048),(64,256,4096),(64,64,64),(16,64,64),(12,64,64)] {
+                let copies = 40_000_000 / (k*n) ;
+                let copies = copies.clamp(1, 10);
+                let w: Vec<PackedMatrix> = (0..copies).map(|i| PackedMatrix::new(isa, format, &tests::noise(k*n, i as u32), &[], k)).collect();
+                let mut x = AlignedVec::zeroed(m*k);
+                x.copy_from_slice(&tests::noise(m*k, 99));
+                let mut y = AlignedVec::zeroed(m*n);
+                let mut rounded = AlignedVec::default();
+                for hot in [true, false] {
+                let mut best = f64::MAX;
+                for _ in 0..30 {
+                    let reps = (100_000_000 / (m*k*n)).max(copies);
+                    let t = std::time::Instant::now();
+                    for r in 0..reps {
+                        MatrixProduct { weights: &w[if hot {0} else {r % copies}], which: 0, x: &x, x_stride: k, y: &mut y, y_stride: n, rows: m, activation: Activation::None, accumulate: false, rounded: &mut rounded }.run(isa);
+                    }
+                    best = best.min(t.elapsed().as_secs_f64() / reps as f64);
+                }
+                println!("{format:?} {m}x{k}x{n} hot {hot}: {:.1} GF/s", 2.0 * (m*k*n) as f64 / best / 1e9);
+                }
+            }
         }
     }
 }

@@ -29,18 +29,46 @@ fn squares(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// `to += row`
+#[inline(always)]
+fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32]) {
+    let count = to.len();
+    let row = &row[..count];
+    let whole = count / S::LANES * S::LANES;
+    for i in (0..whole).step_by(S::LANES) {
+        let place = &mut to[i..i + S::LANES];
+        simd.store(simd.add(simd.load(&row[i..i + S::LANES]), simd.load(place)), place);
+    }
+    for i in whole..count {
+        to[i] += row[i];
+    }
+}
+
 /// `to += scale * row`
 #[inline(always)]
-fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
+fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
+    let count = to.len();
+    let row = &row[..count];
+    let whole = count / S::LANES * S::LANES;
     let factor = simd.splat(scale);
-    let mut places = to.chunks_exact_mut(S::LANES);
-    let mut rows = row.chunks_exact(S::LANES);
-    for (place, row) in (&mut places).zip(&mut rows) {
-        simd.store(simd.mul_add(simd.load(row), factor, simd.load(place)), place);
+    for i in (0..whole).step_by(S::LANES) {
+        let place = &mut to[i..i + S::LANES];
+        simd.store(simd.mul_add(simd.load(&row[i..i + S::LANES]), factor, simd.load(place)), place);
     }
-    for (place, row) in places.into_remainder().iter_mut().zip(rows.remainder()) {
-        *place += scale * row;
+    for i in whole..count {
+        to[i] += scale * row[i];
     }
+}
+
+/// The planes that fill the board, with their values.
+fn full_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, f32)> {
+    let full = input.masks.iter().enumerate().filter(|(_, mask)| **mask == u64::MAX);
+    full.map(|(plane, _)| (plane, plane_value(input, plane)))
+}
+
+/// The other planes that are not empty.
+fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
+    input.masks.iter().copied().enumerate().filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
 }
 
 /// A dense layer over each square's 112 planes, to `[64][outputs]`.
@@ -102,26 +130,22 @@ impl Kernel for EmbedPlanes<'_> {
         if outputs == 0 {
             return;
         }
-        let row = |plane: usize| &rows[plane * outputs..][..outputs];
         // Full planes go to the first square, from there to all.
         let (first, others) = self.to.split_at_mut(outputs);
         first.fill(0.0);
-        for (plane, &mask) in self.input.masks.iter().enumerate() {
-            if mask == u64::MAX {
-                add_row(simd, first, row(plane), plane_value(self.input, plane));
-            }
+        for (plane, value) in full_planes(self.input) {
+            add_scaled_row(simd, first, &rows[plane * outputs..], value);
         }
         for (other, constant) in others.chunks_exact_mut(outputs).zip(constant[outputs..].chunks_exact(outputs)) {
             other.copy_from_slice(first);
-            add_row(simd, other, constant, 1.0);
+            add_row(simd, other, constant);
         }
-        add_row(simd, first, &constant[..outputs], 1.0);
-        for (plane, &mask) in self.input.masks.iter().enumerate() {
-            if mask != u64::MAX {
-                for square in squares(mask) {
-                    let to = &mut self.to[square * outputs..][..outputs];
-                    add_row(simd, to, row(plane), plane_value(self.input, plane));
-                }
+        add_row(simd, first, constant);
+        for (plane, mask) in sparse_planes(self.input) {
+            let row = &rows[plane * outputs..][..outputs];
+            let value = plane_value(self.input, plane);
+            for square in squares(mask) {
+                add_scaled_row(simd, &mut self.to[square * outputs..][..outputs], row, value);
             }
         }
     }
@@ -199,7 +223,7 @@ impl Kernel for EmbedBoard<'_> {
         for (plane, &mask) in self.input.masks[..PIECE_PLANES].iter().enumerate() {
             for square in squares(mask) {
                 let row = &self.layer.rows[(square * PIECE_PLANES + plane) * outputs..][..outputs];
-                add_row(simd, self.to, row, 1.0);
+                add_row(simd, self.to, row);
             }
         }
     }
@@ -208,7 +232,8 @@ impl Kernel for EmbedBoard<'_> {
 /// The first 3x3 convolution of a tower.
 pub(crate) struct PlaneConvolution {
     isa: Isa,
-    /// `[112][9 taps][outputs]`
+    /// `[112][3][3][outputs]`: taps by rank, and by file in reverse, so that the three that one input adds to
+    /// neighbouring squares lie side by side as those squares do.
     taps: AlignedVec<f32>,
     /// `[112][9 places][outputs]`: the sum of the taps that stay on the board, for a square in the first, a
     /// middle or the last rank, times the same for files.
@@ -236,7 +261,10 @@ impl PlaneConvolution {
         let inside = |place: usize, direction: usize| !matches!((place, direction), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,
-            taps: filled(PLANES * 9, outputs, |row, output| weight(output, row / 9, row % 9)),
+            taps: filled(PLANES * 9, outputs, |row, output| {
+                let (rank, file) = (row % 9 / 3, 2 - row % 3);
+                weight(output, row / 9, rank * 3 + file)
+            }),
             full: filled(PLANES * 9, outputs, |row, output| {
                 let (rank, file) = (row % 9 / 3, row % 3);
                 (0..9)
@@ -280,29 +308,28 @@ impl Kernel for ConvolvePlanes<'_> {
         for place in places.chunks_exact_mut(outputs) {
             place.copy_from_slice(&self.layer.biases);
         }
-        for (plane, &mask) in self.input.masks.iter().enumerate() {
-            if mask == u64::MAX {
-                let rows = &self.layer.full[plane * 9 * outputs..][..9 * outputs];
-                add_row(simd, places, rows, plane_value(self.input, plane));
-            }
+        for (plane, value) in full_planes(self.input) {
+            add_scaled_row(simd, places, &self.layer.full[plane * 9 * outputs..], value);
         }
         for (square, to) in self.to.chunks_exact_mut(outputs).enumerate() {
             let from = place(square / 8) * 3 + place(square % 8);
             to.copy_from_slice(&places[from * outputs..][..outputs]);
         }
-        for (plane, &mask) in self.input.masks.iter().enumerate() {
-            if mask == u64::MAX {
-                continue;
-            }
+        for (plane, mask) in sparse_planes(self.input) {
             let taps = &self.layer.taps[plane * 9 * outputs..][..9 * outputs];
+            let value = plane_value(self.input, plane);
             for square in squares(mask) {
-                // A result reads its neighbour at (tap - 1), so a bit adds to the squares at -(tap - 1).
-                for (tap, row) in taps.chunks_exact(outputs).enumerate() {
-                    let rank = (square / 8 + 1).wrapping_sub(tap / 3);
-                    let file = (square % 8 + 1).wrapping_sub(tap % 3);
-                    if rank < 8 && file < 8 {
-                        let to = &mut self.to[(rank * 8 + file) * outputs..][..outputs];
-                        add_row(simd, to, row, plane_value(self.input, plane));
+                let (rank, file) = (square / 8, square % 8);
+                // The files that this bit adds to, and the first of the reversed taps that is not off the board.
+                let first = file.saturating_sub(1);
+                let count = (file + 2).min(8) - first;
+                let skipped = usize::from(file == 0);
+                for tap in 0..3 {
+                    // A result reads its neighbour at (tap - 1), so a bit adds to the rank at -(tap - 1).
+                    let rank = (rank + 1).wrapping_sub(tap);
+                    if rank < 8 {
+                        let to = &mut self.to[(rank * 8 + first) * outputs..][..count * outputs];
+                        add_scaled_row(simd, to, &taps[(3 * tap + skipped) * outputs..], value);
                     }
                 }
             }

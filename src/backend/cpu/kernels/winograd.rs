@@ -204,16 +204,16 @@ fn combine<S: Simd>(
     simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
 }
 
-/// A vector, or as many numbers as there are.
+/// A vector if `WHOLE`, else as many numbers as `from` has.
 #[inline(always)]
-fn load<S: Simd>(simd: S, from: &[f32]) -> S::Vector {
-    if from.len() == S::LANES { simd.load(from) } else { simd.load_some(from) }
+fn load<S: Simd, const WHOLE: bool>(simd: S, from: &[f32]) -> S::Vector {
+    if WHOLE { simd.load(from) } else { simd.load_some(from) }
 }
 
-/// A vector, or as many numbers as there is room for.
+/// A vector if `WHOLE`, else as many numbers as `to` has room for.
 #[inline(always)]
-fn store<S: Simd>(simd: S, v: S::Vector, to: &mut [f32]) {
-    if to.len() == S::LANES { simd.store(v, to) } else { simd.store_some(v, to) }
+fn store<S: Simd, const WHOLE: bool>(simd: S, v: S::Vector, to: &mut [f32]) {
+    if WHOLE { simd.store(v, to) } else { simd.store_some(v, to) }
 }
 
 struct TransformInput<'a> {
@@ -243,35 +243,79 @@ impl TransformInput<'_> {
     /// board is known when this is compiled.
     #[inline(always)]
     fn tile<S: Simd, const DOWN: usize, const ACROSS: usize>(&mut self, simd: S, board: &[f32], tile: usize) {
-        let channels = self.channels;
-        for channel in (0..channels).step_by(S::LANES) {
-            let count = S::LANES.min(channels - channel);
-            let mut columns = [[simd.splat(0.0); SIDE]; SIDE];
-            for (j, column) in columns.iter_mut().enumerate() {
-                let mut d = [simd.splat(0.0); SIDE];
-                for (i, value) in d.iter_mut().enumerate() {
-                    // The tile's first input is one square up and left of its first result.
-                    let (rank, file) = (DOWN * RESULT + i, ACROSS * RESULT + j);
-                    if rank >= 1 && rank <= 8 && file >= 1 && file <= 8 {
-                        let square = (rank - 1) * 8 + file - 1;
-                        *value = load(simd, &board[square * channels + channel..][..count]);
-                    }
-                }
-                *column = input_transform(simd, &d);
-            }
-            for i in 0..SIDE {
-                let mut row = [simd.splat(0.0); SIDE];
-                for j in 0..SIDE {
-                    row[j] = columns[j][i];
-                }
-                let row = input_transform(simd, &row);
-                for (j, value) in row.into_iter().enumerate() {
-                    let at = (i * SIDE + j) * self.component_stride + tile * channels + channel;
-                    store(simd, value, &mut self.transformed[at..][..count]);
-                }
+        let whole = self.channels / S::LANES * S::LANES;
+        for channel in (0..whole).step_by(S::LANES) {
+            self.vector::<S, DOWN, ACROSS, true>(simd, board, tile, channel, S::LANES);
+        }
+        if whole < self.channels {
+            self.vector::<S, DOWN, ACROSS, false>(simd, board, tile, whole, self.channels - whole);
+        }
+    }
+
+    /// `count` channels of a tile, from `channel` on.
+    #[inline(always)]
+    fn vector<S: Simd, const DOWN: usize, const ACROSS: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        board: &[f32],
+        tile: usize,
+        channel: usize,
+        count: usize,
+    ) {
+        let column = Column { board, channels: self.channels, channel, count };
+        let columns = [
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 0),
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 1),
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 2),
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 3),
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 4),
+            column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 5),
+        ];
+        for i in 0..SIDE {
+            let row = input_transform(simd, &row_of(&columns, i));
+            for (j, value) in row.iter().enumerate() {
+                let at = (i * SIDE + j) * self.component_stride + tile * self.channels + channel;
+                store::<S, WHOLE>(simd, *value, &mut self.transformed[at..][..count]);
             }
         }
     }
+}
+
+/// Some channels of a tile's inputs.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    board: &'a [f32],
+    channels: usize,
+    channel: usize,
+    count: usize,
+}
+
+impl Column<'_> {
+    /// Column `j`, transformed; outside of the board are zeros.
+    #[inline(always)]
+    fn transformed<S: Simd, const DOWN: usize, const ACROSS: usize, const WHOLE: bool>(
+        self,
+        simd: S,
+        j: usize,
+    ) -> [S::Vector; SIDE] {
+        let mut d = [simd.splat(0.0); SIDE];
+        for (i, value) in d.iter_mut().enumerate() {
+            // The tile's first input is one square up and left of its first result.
+            let (rank, file) = (DOWN * RESULT + i, ACROSS * RESULT + j);
+            if rank >= 1 && rank <= 8 && file >= 1 && file <= 8 {
+                let square = (rank - 1) * 8 + file - 1;
+                let from = &self.board[square * self.channels + self.channel..][..self.count];
+                *value = load::<S, WHOLE>(simd, from);
+            }
+        }
+        input_transform(simd, &d)
+    }
+}
+
+/// Row `i` of six columns.
+#[inline(always)]
+fn row_of<V: Copy, const N: usize>(columns: &[[V; N]; SIDE], i: usize) -> [V; SIDE] {
+    [columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i], columns[5][i]]
 }
 
 struct TransformOutput<'a> {
@@ -298,15 +342,16 @@ impl Kernel for TransformOutput<'_> {
         let add_residual = matches!(self.finish, Finish::AddToOutput(_));
         for position in 0..self.y.len() / (SQUARES * channels) {
             for channel in (0..channels).step_by(S::LANES) {
-                let total = if add_residual {
-                    self.vector::<S, true>(simd, position, channel, floor)
-                } else {
-                    self.vector::<S, false>(simd, position, channel, floor)
+                let count = S::LANES.min(channels - channel);
+                let total = match (add_residual, count == S::LANES) {
+                    (false, true) => self.vector::<S, false, true>(simd, position, channel, floor),
+                    (true, true) => self.vector::<S, true, true>(simd, position, channel, floor),
+                    (false, false) => self.vector::<S, false, false>(simd, position, channel, floor),
+                    (true, false) => self.vector::<S, true, false>(simd, position, channel, floor),
                 };
                 if let Finish::Pool(means) = &mut self.finish {
-                    let count = S::LANES.min(channels - channel);
                     let mean = simd.mul(total, simd.splat(1.0 / SQUARES as f32));
-                    store(simd, mean, &mut means[position * channels + channel..][..count]);
+                    simd.store_some(mean, &mut means[position * channels + channel..][..count]);
                 }
             }
             // While the board is in the first-level cache.
@@ -318,7 +363,7 @@ impl Kernel for TransformOutput<'_> {
 impl TransformOutput<'_> {
     /// All squares of a vector of channels; returns their sum.
     #[inline(always)]
-    fn vector<S: Simd, const ADD: bool>(
+    fn vector<S: Simd, const ADD: bool, const WHOLE: bool>(
         &mut self,
         simd: S,
         position: usize,
@@ -327,40 +372,52 @@ impl TransformOutput<'_> {
     ) -> S::Vector {
         let channels = self.biases.len();
         let count = S::LANES.min(channels - channel);
-        let bias = load(simd, &self.biases[channel..][..count]);
+        let bias = load::<S, WHOLE>(simd, &self.biases[channel..][..count]);
         let floor = simd.splat(floor);
-        let board = &mut self.y[position * SQUARES * channels..][..SQUARES * channels];
         let mut total = simd.splat(0.0);
         for tile in 0..TILES {
             let at = (position * TILES + tile) * channels + channel;
-            let mut columns = [[simd.splat(0.0); RESULT]; SIDE];
-            for (j, column) in columns.iter_mut().enumerate() {
-                let mut products = [simd.splat(0.0); SIDE];
-                for (i, product) in products.iter_mut().enumerate() {
-                    let from = (i * SIDE + j) * self.component_stride + at;
-                    *product = load(simd, &self.products[from..][..count]);
-                }
-                *column = output_transform(simd, &products);
-            }
+            let columns = [
+                self.sums::<S, WHOLE>(simd, at, count, 0),
+                self.sums::<S, WHOLE>(simd, at, count, 1),
+                self.sums::<S, WHOLE>(simd, at, count, 2),
+                self.sums::<S, WHOLE>(simd, at, count, 3),
+                self.sums::<S, WHOLE>(simd, at, count, 4),
+                self.sums::<S, WHOLE>(simd, at, count, 5),
+            ];
+            let board = &mut self.y[position * SQUARES * channels..][..SQUARES * channels];
             for i in 0..RESULT {
-                let mut row = [simd.splat(0.0); SIDE];
-                for j in 0..SIDE {
-                    row[j] = columns[j][i];
-                }
-                let row = output_transform(simd, &row);
-                for (j, sum) in row.into_iter().enumerate() {
+                let row = output_transform(simd, &row_of(&columns, i));
+                for (j, sum) in row.iter().enumerate() {
                     let square = (tile / 2 * RESULT + i) * 8 + tile % 2 * RESULT + j;
                     let place = &mut board[square * channels + channel..][..count];
-                    let mut value = simd.add(sum, bias);
+                    let mut value = simd.add(*sum, bias);
                     if ADD {
-                        value = simd.add(value, load(simd, place));
+                        value = simd.add(value, load::<S, WHOLE>(simd, place));
                     }
                     total = simd.add(total, value);
-                    store(simd, simd.max(value, floor), place);
+                    store::<S, WHOLE>(simd, simd.max(value, floor), place);
                 }
             }
         }
         total
+    }
+
+    /// Column `j` of the products that start at `at` in each component, transformed.
+    #[inline(always)]
+    fn sums<S: Simd, const WHOLE: bool>(
+        &self,
+        simd: S,
+        at: usize,
+        count: usize,
+        j: usize,
+    ) -> [S::Vector; RESULT] {
+        let mut products = [simd.splat(0.0); SIDE];
+        for (i, product) in products.iter_mut().enumerate() {
+            let from = (i * SIDE + j) * self.component_stride + at;
+            *product = load::<S, WHOLE>(simd, &self.products[from..][..count]);
+        }
+        output_transform(simd, &products)
     }
 }
 
@@ -384,23 +441,29 @@ impl Kernel for ScaleAndAdd<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let channels = self.channels.max(1);
-        let (floor, after) = floor_and_rest(self.activation);
-        let floor = simd.splat(floor);
+        let (lowest, after) = floor_and_rest(self.activation);
+        let floor = simd.splat(lowest);
         for (position, y) in self.y.chunks_exact(SQUARES * channels).enumerate() {
             let residual = &mut self.residual[position * SQUARES * channels..][..SQUARES * channels];
             let excitation = &mut self.excitation[position * 2 * channels..][..2 * channels];
             let (scales, shifts) = excitation.split_at_mut(channels);
             activate_slice(simd, Activation::Sigmoid, scales);
-            for channel in (0..channels).step_by(S::LANES) {
-                let count = S::LANES.min(channels - channel);
-                let scale = load(simd, &scales[channel..][..count]);
-                let shift = load(simd, &shifts[channel..][..count]);
+            let whole = channels / S::LANES * S::LANES;
+            for channel in (0..whole).step_by(S::LANES) {
+                let scale = simd.load(&scales[channel..]);
+                let shift = simd.load(&shifts[channel..]);
                 for square in 0..SQUARES {
                     let at = square * channels + channel;
-                    let place = &mut residual[at..][..count];
-                    let scaled = simd.mul_add(load(simd, &y[at..][..count]), scale, shift);
-                    let value = simd.add(scaled, load(simd, place));
-                    store(simd, simd.max(value, floor), place);
+                    let place = &mut residual[at..];
+                    let scaled = simd.mul_add(simd.load(&y[at..]), scale, shift);
+                    simd.store(simd.max(simd.add(scaled, simd.load(place)), floor), place);
+                }
+            }
+            for channel in whole..channels {
+                for square in 0..SQUARES {
+                    let at = square * channels + channel;
+                    let value = y[at] * scales[channel] + shifts[channel] + residual[at];
+                    residual[at] = value.max(lowest);
                 }
             }
             activate_slice(simd, after, residual);

@@ -76,6 +76,8 @@ impl Simd for Avx2 {
     const LANES: usize = LANES;
     /// 6 x 2 sums, 2 of B and a splat of A: 15 of 16 registers.
     const TILE_ROWS: usize = 6;
+    /// Emulated pairs need more registers beside the sums.
+    const TILE_ROWS_BF16: usize = 4;
     type Vector = __m256;
     type Pairs = __m256i;
 

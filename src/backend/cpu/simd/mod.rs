@@ -42,6 +42,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// Rows of the matrix product's register tile (its columns are two vectors).
     const TILE_ROWS: usize;
+    /// As above, where pairs of bf16 are multiplied.
+    const TILE_ROWS_BF16: usize;
     /// `LANES` fp32 numbers.
     type Vector: Copy;
     /// `LANES` pairs of bf16 numbers.

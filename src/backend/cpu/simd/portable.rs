@@ -22,6 +22,7 @@ fn each(f: impl Fn(usize) -> f32) -> [f32; LANES] {
 impl Simd for Portable {
     const LANES: usize = LANES;
     const TILE_ROWS: usize = 4;
+    const TILE_ROWS_BF16: usize = 4;
     type Vector = [f32; LANES];
     type Pairs = [Bf16Pair; LANES];
 

@@ -29,6 +29,8 @@ pub(crate) trait Product: Copy + 'static {
     type Word: Copy + 'static;
     /// A vector of words.
     type Operand<S: Simd>: Copy;
+    /// Rows of the register tile.
+    fn tile_rows<S: Simd>() -> usize;
     /// All lanes equal `word`.
     fn splat<S: Simd>(simd: S, word: Self::Word) -> Self::Operand<S>;
     /// Loads `LANES` words.
@@ -47,6 +49,11 @@ pub(crate) struct Fp32;
 impl Product for Fp32 {
     type Word = f32;
     type Operand<S: Simd> = S::Vector;
+
+    #[inline(always)]
+    fn tile_rows<S: Simd>() -> usize {
+        S::TILE_ROWS
+    }
 
     #[inline(always)]
     fn splat<S: Simd>(simd: S, word: f32) -> S::Vector {
@@ -72,6 +79,11 @@ pub(crate) struct Bf16;
 impl Product for Bf16 {
     type Word = Bf16Pair;
     type Operand<S: Simd> = S::Pairs;
+
+    #[inline(always)]
+    fn tile_rows<S: Simd>() -> usize {
+        S::TILE_ROWS_BF16
+    }
 
     #[inline(always)]
     fn splat<S: Simd>(simd: S, word: Bf16Pair) -> S::Pairs {
@@ -167,7 +179,7 @@ impl<P: Product> PanelProduct<'_, P> {
             assert!(self.a.len() > last, "A is short");
         }
         // Tiles of nearly equal height: 64 rows are 4 x 11 and 2 x 10 rather than 5 x 12 and 4.
-        let tiles = self.rows.div_ceil(S::TILE_ROWS);
+        let tiles = self.rows.div_ceil(P::tile_rows::<S>());
         let mut row = 0;
         for tile in 0..tiles {
             let next = self.rows * (tile + 1) / tiles;
@@ -219,7 +231,7 @@ impl<P: Product> PanelProduct<'_, P> {
             }
         };
         // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns, and
-        // `height <= TILE_ROWS <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
+        // `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];
@@ -259,7 +271,7 @@ unsafe fn any_height<S: Simd, P: Product>(
     macro_rules! heights {
         ($($height:literal)*) => {
             match height {
-                $($height if $height <= S::TILE_ROWS => match operands.layout {
+                $($height if $height <= P::tile_rows::<S>() => match operands.layout {
                     // SAFETY: the caller's promise.
                     Layout::RowMajor { stride } => unsafe {
                         tile::<S, P, $height, true>(simd, operands, stride, bias, c, c_stride)
@@ -269,7 +281,7 @@ unsafe fn any_height<S: Simd, P: Product>(
                         tile::<S, P, $height, false>(simd, operands, stride, bias, c, c_stride)
                     },
                 },)*
-                _ => unreachable!("a tile has 1 to {} rows", S::TILE_ROWS),
+                _ => unreachable!("a tile has 1 to {} rows", P::tile_rows::<S>()),
             }
         };
     }

@@ -200,10 +200,13 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
     let is_named = [&matches, mode_matches]
         .iter()
         .any(|m| m.try_contains_id("config").unwrap_or(false));
-    let file = if is_named {
-        Some(PathBuf::from(&options.config))
-    } else {
-        config_file::find()
+    // The signature is the same for everybody, whatever they have configured.
+    let is_signature =
+        matches!(&cli.mode, Some(Mode::Bench(bench) | Mode::Benchmark(bench)) if bench.signature);
+    let file = match (is_named, is_signature) {
+        (true, _) => Some(PathBuf::from(&options.config)),
+        (false, true) => None,
+        (false, false) => config_file::find(),
     };
     // An empty name means no configuration file.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {

@@ -1,7 +1,8 @@
 //! What must hold for any input: one body for each fuzz target of `tests/fuzz` and its property test.
 //!
-//! A body takes bytes and panics where the program would have let its user down: by a panic further down, by an
-//! error message that is no single readable line, or by text that does not survive being written and read again.
+//! A body takes bytes and panics where the program would have let its user down: by a panic further down, by
+//! an error message that is no single readable line, or by text that does not survive being written and read
+//! again.
 
 use crate::chess::{Position, PositionHistory, uci_move};
 use crate::net::{HeadSelection, Network};

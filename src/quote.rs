@@ -42,8 +42,12 @@ pub fn quoted_bytes(bytes: &[u8]) -> String {
 
 /// Whether a terminal or a GUI shows the character as one visible thing.
 fn is_harmless(character: char) -> bool {
-    // Bidirectional controls and the byte-order mark are not "control" characters, but they hide text all the same.
-    let reorders = matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    // Bidirectional controls and the byte-order mark are not "control" characters, but they hide text all the
+    // same.
+    let reorders = matches!(
+        character,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    );
     !character.is_control() && !reorders
 }
 

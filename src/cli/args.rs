@@ -20,8 +20,8 @@ pub struct Invocation {
 
 /// A UCI chess engine for Leela Chess Zero networks.
 ///
-/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given as
-/// flags, in the configuration file, and over UCI.
+/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given
+/// as flags, in the configuration file, and over UCI.
 #[derive(Parser, Debug)]
 #[command(name = "rukh", version, args_override_self = true)]
 struct Cli {
@@ -55,10 +55,10 @@ pub enum Mode {
 #[derive(Args, Debug, Default, Clone)]
 pub struct BenchArgs {
     /// Nodes to search in each position; -1: no limit
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub nodes: Option<i64>,
     /// Milliseconds for each position; -1: no limit
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub movetime: Option<i64>,
     /// Searches only this position (`moves …` may follow the FEN)
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -66,12 +66,18 @@ pub struct BenchArgs {
     /// How many of the positions to search
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
     pub num_positions: Option<u32>,
-    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes each
+    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes
+    /// each
     #[arg(long)]
     pub signature: bool,
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Of nodes or milliseconds; -1 is none.
+fn limit() -> clap::builder::RangedI64ValueParser {
+    clap::value_parser!(i64).range(-1..=999_999_999)
 }
 
 impl BenchArgs {
@@ -194,10 +200,13 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
     let is_named = [&matches, mode_matches]
         .iter()
         .any(|m| m.try_contains_id("config").unwrap_or(false));
-    let file = if is_named {
-        Some(PathBuf::from(&options.config))
-    } else {
-        config_file::find()
+    // The signature is the same for everybody, whatever they have configured.
+    let is_signature =
+        matches!(&cli.mode, Some(Mode::Bench(bench) | Mode::Benchmark(bench)) if bench.signature);
+    let file = match (is_named, is_signature) {
+        (true, _) => Some(PathBuf::from(&options.config)),
+        (false, true) => None,
+        (false, false) => config_file::find(),
     };
     // An empty name means no configuration file.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {

@@ -1,8 +1,8 @@
 //! `backendbench`: how fast the backend is, by batch size, with no search and no cache.
 //!
-//! The same position fills every batch. Each thread submits a batch, waits for it, and notes the time; what counts
-//! is the time from one batch's end to the next, so the first batch of a thread is only reported as "first".
-//! Columns, units and statistics are lc0's, so that tables compare line by line.
+//! The same position fills every batch. Each thread submits a batch, waits for it, and notes the time; what
+//! counts is the time from one batch's end to the next, so the first batch of a thread is only reported as
+//! "first". Columns, units and statistics are lc0's, so that tables compare line by line.
 
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;

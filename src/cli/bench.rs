@@ -1,8 +1,8 @@
 //! `bench` and `benchmark`: search known positions, count nodes.
 //!
-//! Prints lc0's lines. As in lc0 only nodes and time end a search here: smart pruning and the move overhead are
-//! off unless asked for. `--signature` prints one number made of everything the searches on the `trivial` backend
-//! did; it stays the same until the search itself changes, on every machine.
+//! Prints lc0's lines. As in lc0 only nodes and time end a search here: smart pruning and the move overhead
+//! are off unless asked for. `--signature` prints one number made of everything the searches on the `trivial`
+//! backend did; it stays the same until the search itself changes, on every machine.
 
 use super::bench_positions::POSITIONS;
 use super::{CliError, tell};
@@ -147,10 +147,10 @@ fn run_search(
     let failed = |error: &dyn std::fmt::Display| format!("{position}: {error}");
     recorder.take();
     engine.new_game();
+    let start = Instant::now();
     engine
         .set_position(&position_command(position))
         .map_err(|error| failed(&error))?;
-    let start = Instant::now();
     engine.go(limits).map_err(|error| failed(&error))?;
     engine.wait();
     let time_ms = start.elapsed().as_millis() as u64;
@@ -213,8 +213,8 @@ fn json(searched: &[Searched]) -> String {
     .to_string()
 }
 
-/// A hash of what the searches did: nodes, depths, best moves and principal variations. No time, and no score,
-/// for the scores' formulas use the platform's tangent.
+/// A hash of what the searches did: nodes, depths, best moves and principal variations. No time, and no
+/// score, for the scores' formulas use the platform's tangent.
 fn signature(searched: &[Searched]) -> u32 {
     let mut text = String::new();
     for one in searched {

@@ -1,5 +1,5 @@
-//! The positions that `bench` and `benchmark` search: those of Stockfish's and lc0's benchmarks, so that totals
-//! compare.
+//! The positions that `bench` and `benchmark` search: those of Stockfish's and lc0's benchmarks, so that
+//! totals compare.
 
 /// FENs, some with moves after them. `bench` takes the first ten.
 pub(super) const POSITIONS: [&str; 34] = [

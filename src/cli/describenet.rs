@@ -23,8 +23,8 @@ pub fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> R
     Ok(())
 }
 
-/// The description's sections as objects of their labels and values. A label that is there twice (an ONNX graph's
-/// inputs) keeps all its values, in an array.
+/// The description's sections as objects of their labels and values. A label that is there twice (an ONNX
+/// graph's inputs) keeps all its values, in an array.
 fn json(text: &str, path: &str) -> Value {
     let mut sections = Map::new();
     sections.insert("file".to_owned(), path.into());
@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn json_has_the_sections() {
-        let text = "\nGeneral\n~~~~~~~\n  Minimal Lc0 version: v0.21.0\n\nWeights\n~~~~~~~\n      Blocks: 6\n   Filters: 64\n       Input: a\n   Input: b\n Input: c\n";
+        let text = "\nGeneral\n~~~~~~~\n  Minimal Lc0 version: v0.21.0\n\
+                    \nWeights\n~~~~~~~\n    Blocks: 6\n   Filters: 64\n  Input: a\n  Input: b\n  Input: c\n";
         let expected = serde_json::json!({
             "file": "net.pb.gz",
             "General": { "Minimal Lc0 version": "v0.21.0" },

@@ -1,8 +1,8 @@
 //! The command line: no mode is the UCI engine, the others are tools.
 //!
-//! [`args`] declares the modes and their own flags with clap; [`flags`] adds the engine's options to each from the
-//! option table; [`config_file`] reads the configuration. Each tool is one file with one `run`. Output formats
-//! and flags are lc0's, so that scripts made for it work; every tool also has `--json`.
+//! [`args`] declares the modes and their own flags with clap; [`flags`] adds the engine's options to each
+//! from the option table; [`config_file`] reads the configuration. Each tool is one file with one `run`.
+//! Output formats and flags are lc0's, so that scripts made for it work; every tool also has `--json`.
 //!
 //! Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong arguments.
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Makes an enum whose variants are an option's words: `NAMES` for the table, `name` and `from_name` between the two.
+/// Makes an enum whose variants are an option's words: `NAMES` for the table, `name` and `from_name` between
+/// the two.
 macro_rules! choices {
     ($(
         $(#[$doc:meta])*

@@ -1,8 +1,8 @@
 //! The configuration file: one flag per line.
 //!
 //! `threads=2`, `--threads=2` and `--threads 2` are the same; blank lines and lines that begin with `#` are
-//! skipped. Only options of the table may stand there (a mode's own flags may not), and no short flags, as with
-//! lc0. [`apply`] is pure; finding and reading the file is `cli`'s business.
+//! skipped. Only options of the table may stand there (a mode's own flags may not), and no short flags, as
+//! with lc0. [`apply`] is pure; finding and reading the file is `cli`'s business.
 
 use super::{Kind, OptionError, Options, Spec, find_flag};
 use crate::quote::quoted;

@@ -14,7 +14,8 @@ macro_rules! options {
         $(#[doc = $doc:literal])+
         $field:ident: $type:ty = $default:expr, $spec:expr;
     )+ )+) => {
-        /// Every option's value. Cheap to clone: a search takes a copy, so that a change waits for the next one.
+        /// Every option's value. Cheap to clone: a search takes a copy, so that a change waits for the next
+        /// one.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Options {
             $($( $(#[doc = $doc])+ pub $field: $type, )+)+
@@ -40,22 +41,24 @@ macro_rules! options {
     };
 }
 
-const NO_CONTEMPT_YET: &str = "contempt and calibration are not built yet";
-const NO_TABLEBASES_YET: &str = "tablebases are not read yet";
 const ONE_WORKER_PER_THREAD: &str = "each search thread does its own picking and processing";
+const SIDE_BY_SIDE: &str = "all threads gather side by side, each until its batch is full";
+const NOT_YET: &str = "not done yet";
 
 options! {
     ["General"]
     /// Writes everything read and written, with times, to this file; `<stderr>` is the terminal.
     logfile: String = "", text().uci("LogFile").short('l');
-    /// File of further options, one flag a line. Without this, `rukh.config` beside the binary or in the user's
-    /// configuration directory is read if it is there.
+    /// File of further options, one flag a line. Without this, `rukh.config` beside the binary or in the
+    /// user's configuration directory is read if it is there.
     config: String = "rukh.config", text().uci("ConfigFile").short('c');
     /// Says that `go ponder` will come: the tree of the last search is kept until `go`.
-    ponder: bool = false, check().uci("Ponder").uci_only();
+    ponder: bool = false,
+        check().uci("Ponder").uci_only().no_effect("the tree is kept, and `go ponder` understood, always");
     /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows).
-    syzygy_paths: String = "", text().uci("SyzygyPath").short('s').no_effect(NO_TABLEBASES_YET);
-    /// Starts the clock at `go` if `isready` was answered since the position came: for hosts that make up for lag.
+    syzygy_paths: String = "", text().uci("SyzygyPath").short('s').no_effect(NOT_YET);
+    /// Starts the clock at `go` if `isready` was answered since the position came: for hosts that make up for
+    /// lag.
     strict_uci_timing: bool = false, check().uci("StrictTiming").hidden();
     /// Loads the network at start instead of at the first position.
     preload: bool = false, check();
@@ -63,8 +66,8 @@ options! {
     ["Threads and batches"]
     /// Search threads; 0 takes as many as the backend asks for.
     threads: u32 = 0u32, spin(0, 128).uci("Threads").short('t');
-    /// Positions to gather before the network is asked; 0 takes the backend's wish. Larger is faster on a graphics
-    /// card, and a little weaker in short searches.
+    /// Positions to gather before the network is asked; 0 takes the backend's wish. Larger is faster on a
+    /// graphics card, and a little weaker in short searches.
     minibatch_size: u32 = 0u32, spin(0, 1024).uci("MinibatchSize");
 
     ["Exploration"]
@@ -112,7 +115,8 @@ options! {
     log_live_stats: bool = false, check().uci("LogLiveStats").hidden();
 
     ["First play urgency"]
-    /// What an unvisited move's value is taken for: `reduction` subtracts from the parent's, `absolute` sets it.
+    /// What an unvisited move's value is taken for: `reduction` subtracts from the parent's, `absolute` sets
+    /// it.
     fpu_strategy: FpuStrategy = FpuStrategy::Reduction, choice(FpuStrategy::NAMES).uci("FpuStrategy");
     /// How much is subtracted, or what is set.
     fpu_value: f32 = 0.33, float(-100.0, 100.0).uci("FpuValue");
@@ -123,8 +127,8 @@ options! {
     fpu_value_at_root: f32 = 1.0, float(-100.0, 100.0).uci("FpuValueAtRoot").hidden();
 
     ["Gathering"]
-    /// Earlier positions that the evaluation cache's key takes in. With fewer than the network sees, a position
-    /// may get the evaluation that it had with another past.
+    /// Earlier positions that the evaluation cache's key takes in. With fewer than the network sees, a
+    /// position may get the evaluation that it had with another past.
     cache_history_length: u32 = 0u32, spin(0, 7).uci("CacheHistoryLength");
     /// Collisions (descents that end where another is waiting) allowed in a batch.
     max_collision_events: u32 = 917u32, spin(1, 65536).uci("MaxCollisionEvents");
@@ -133,10 +137,12 @@ options! {
     /// Tree size at which the visits allowed in collisions start to grow from 1.
     max_collision_visits_scaling_start: u32 = 28u32, spin(1, 100_000).uci("MaxCollisionVisitsScalingStart");
     /// Tree size at which they reach `MaxCollisionVisits`; 0 allows that from the start.
-    max_collision_visits_scaling_end: u32 = 145_000u32, spin(0, 100_000_000).uci("MaxCollisionVisitsScalingEnd");
+    max_collision_visits_scaling_end: u32 = 145_000u32,
+        spin(0, 100_000_000).uci("MaxCollisionVisitsScalingEnd");
     /// Exponent of the growth between the two.
     max_collision_visits_scaling_power: f32 = 1.25, float(0.01, 100.0).uci("MaxCollisionVisitsScalingPower");
-    /// Values cached and finished positions at once, whenever gathering meets them; else only at a batch's start.
+    /// Values cached and finished positions at once, whenever gathering meets them; else only at a batch's
+    /// start.
     out_of_order_eval: bool = true, check().uci("OutOfOrderEval");
     /// At most this many times the batch size are valued so while a batch is gathered.
     max_out_of_order_evals_factor: f32 = 2.4, float(0.0, 100.0).uci("MaxOutOfOrderEvalsFactor");
@@ -145,14 +151,15 @@ options! {
     /// Carries finished games up the tree: a move that mates makes the position before it a win, for certain.
     sticky_endgames: bool = true, check().uci("StickyEndgames");
     /// Where the tablebases know the distance, keeps only the winning moves that shorten it most.
-    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay").no_effect(NO_TABLEBASES_YET);
+    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay").no_effect(NOT_YET);
 
     ["Info lines"]
     /// How many lines of play to show.
     multipv: u32 = 1u32, spin(1, 500).uci("MultiPV");
     /// Shows each line's own nodes instead of the search's.
     per_pv_counters: bool = false, check().uci("PerPVCounters");
-    /// What the score shown is: centipawns on one of several scales, the share of points, or the search's own q.
+    /// What the score shown is: centipawns on one of several scales, the share of points, or the search's own
+    /// q.
     score_type: ScoreType = ScoreType::WdlMu, choice(ScoreType::NAMES).uci("ScoreType");
 
     ["Moves left"]
@@ -173,34 +180,38 @@ options! {
     /// What a draw is worth to White: 0 is usual, -1 makes it a loss.
     draw_score: f32 = 0.0, float(-1.0, 1.0).uci("DrawScore");
     /// Whose side contempt takes: the player's (`play`), one colour's for analysis, or nobody's.
-    contempt_mode: ContemptMode = ContemptMode::Play, choice(ContemptMode::NAMES).uci("ContemptMode").no_effect(NO_CONTEMPT_YET);
+    contempt_mode: ContemptMode = ContemptMode::Play,
+        choice(ContemptMode::NAMES).uci("ContemptMode").no_effect(NOT_YET);
     /// Elo advantage to assume: comma-separated `name=value`, the name looked for in `UCI_Opponent`; a value
     /// without a name is for everybody else. Without one, `UCI_RatingAdv` counts.
-    contempt: String = "", text().uci("Contempt").no_effect(NO_CONTEMPT_YET);
+    contempt: String = "", text().uci("Contempt").no_effect(NOT_YET);
     /// The opponent, as the GUI describes it; see `Contempt`.
-    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only().no_effect(NO_CONTEMPT_YET);
+    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only().no_effect(NOT_YET);
     /// Our Elo advantage, as the GUI knows it; see `Contempt`.
-    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only().no_effect(NO_CONTEMPT_YET);
+    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only().no_effect(NOT_YET);
     /// Larger advantages are cut to this.
-    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden().no_effect(NO_CONTEMPT_YET);
-    /// Elo of the side that contempt takes, on the rapid scale; 0 leaves win, draw and loss as the network has them.
-    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo").no_effect(NO_CONTEMPT_YET);
+    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden().no_effect(NOT_YET);
+    /// Elo of the side that contempt takes, on the rapid scale; 0 leaves win, draw and loss as the network
+    /// has them.
+    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo").no_effect(NOT_YET);
     /// How much of the Elo advantage is applied: 1 for analysis, 0.5 to 0.6 for playing.
-    wdl_contempt_attenuation: f32 = 1.0, float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden().no_effect(NO_CONTEMPT_YET);
+    wdl_contempt_attenuation: f32 = 1.0,
+        float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden().no_effect(NOT_YET);
     /// Widest spread of win, draw and loss taken at its word; more for odds games and the like.
     wdl_max_s: f32 = 1.4, float(0.0, 10.0).uci("WDLMaxS").hidden();
     /// Score shown: 0 as the search sees it with contempt, 1 as if there were none.
-    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity").no_effect(NO_CONTEMPT_YET);
+    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity").no_effect(NOT_YET);
     /// Draw rate of equal positions to aim at, in place of `WDLCalibrationElo`; 0 leaves it.
-    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden().no_effect(NO_CONTEMPT_YET);
+    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden().no_effect(NOT_YET);
     /// Draw rate that the network has in equal positions.
-    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference").no_effect(NO_CONTEMPT_YET);
-    /// Advantage with which games leave the opening book where Elo is measured; counts only with a draw rate target.
-    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden().no_effect(NO_CONTEMPT_YET);
+    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference").no_effect(NOT_YET);
+    /// Advantage with which games leave the opening book where Elo is measured; counts only with a draw rate
+    /// target.
+    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden().no_effect(NOT_YET);
 
     ["Search threads in detail"]
     /// How many threads may gather at the same time; 0 means all.
-    max_concurrent_searchers: u32 = 1u32, spin(0, 128).uci("MaxConcurrentSearchers").no_effect("all threads gather at the same time");
+    max_concurrent_searchers: u32 = 1u32, spin(0, 128).uci("MaxConcurrentSearchers").no_effect(SIDE_BY_SIDE);
     /// Helpers of each search thread.
     task_workers: i32 = -1, spin(-1, 128).uci("TaskWorkers").no_effect(ONE_WORKER_PER_THREAD);
     /// Positions from which helpers take part in processing.
@@ -216,15 +227,15 @@ options! {
     minimum_per_task_processing: u32 = 8u32,
         spin(1, 100_000).uci("MinimumPerTaskProcessing").no_effect(ONE_WORKER_PER_THREAD);
     /// Ends gathering early for an idle backend only above this many positions.
-    idling_minimum_work: u32 = 0u32, spin(0, 10_000).uci("IdlingMinimumWork").no_effect("a batch is not cut short for an idle backend");
+    idling_minimum_work: u32 = 0u32, spin(0, 10_000).uci("IdlingMinimumWork").no_effect(SIDE_BY_SIDE);
     /// The backend counts as idle when more threads than this are neither feeding it nor waiting for it.
-    thread_idling_threshold: u32 = 1u32, spin(0, 128).uci("ThreadIdlingThreshold").no_effect("a batch is not cut short for an idle backend");
+    thread_idling_threshold: u32 = 1u32, spin(0, 128).uci("ThreadIdlingThreshold").no_effect(SIDE_BY_SIDE);
     /// Yields while waiting for a turn to gather.
     search_spin_backoff: bool = false,
         check().uci("SearchSpinBackoff").no_effect("nothing spins");
     /// Per cent of the move's time to wait before old branches are freed.
     garbage_collection_delay: f32 = 10.0,
-        float(0.0, 100.0).uci("GarbageCollectionDelay").no_effect("the tree is an arena, freed between searches");
+        float(0.0, 100.0).uci("GarbageCollectionDelay").no_effect("nothing is freed during a search");
     /// When a batch does not fill, up to this many positions that will probably be needed soon go with it.
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
     /// Visits from which a node's children are stored together.
@@ -236,8 +247,8 @@ options! {
     kldgain_average_interval: u32 = 100u32, spin(1, 10_000_000).uci("KLDGainAverageInterval").hidden();
     /// Stops when it changes by less than this a visit; 0 never does.
     minimum_kldgain_per_node: f32 = 0.0, float(0.0, 1.0).uci("MinimumKLDGainPerNode").hidden();
-    /// Leaves out root moves that cannot overtake the best in what is left, and stops when that is all but one.
-    /// Above 1 gives up on them sooner, below 1 later; 0 never does.
+    /// Leaves out root moves that cannot overtake the best in what is left, and stops when that is all but
+    /// one. Above 1 gives up on them sooner, below 1 later; 0 never does.
     smart_pruning_factor: f32 = 1.33, float(0.0, 10.0).uci("SmartPruningFactor");
     /// Batches to evaluate before smart pruning may stop the search.
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");
@@ -271,8 +282,8 @@ options! {
     /// When the network's history planes are filled where there is no history: never (`no`), unless the game
     /// began at the usual start (`fen_only`), or always.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
-    /// The network file. `<autodiscover>` takes the newest in `./`, `./weights/`, beside the binary and in the
-    /// user's data directory.
+    /// The network file. `<autodiscover>` takes the newest in `./`, `./weights/`, beside the binary and in
+    /// the user's data directory.
     weights: String = "<autodiscover>", text().uci("WeightsFile").short('w');
     /// What evaluates positions; `auto` takes the fastest that works here.
     backend: String = "auto", choice(BACKENDS).uci("Backend").short('b');

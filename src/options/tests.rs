@@ -4,21 +4,24 @@ use super::*;
 use std::collections::HashSet;
 
 /// What lc0 lists after `uci` with `--show-hidden`.
-const LC0_UCI_NAMES: &str = "LogFile ConfigFile Ponder SyzygyPath StrictTiming Threads MinibatchSize CPuct CPuctAtRoot \
-    CPuctBase CPuctBaseAtRoot CPuctFactor CPuctFactorAtRoot RootHasOwnCpuctParams TwoFoldDraws Temperature \
+const LC0_UCI_NAMES: &str = "\
+    LogFile ConfigFile Ponder SyzygyPath StrictTiming Threads MinibatchSize CPuct CPuctAtRoot CPuctBase \
+    CPuctBaseAtRoot CPuctFactor CPuctFactorAtRoot RootHasOwnCpuctParams TwoFoldDraws Temperature \
     TempDecayMoves TempDecayDelayMoves TempCutoffMove TempEndgame TempValueCutoff TempVisitOffset \
-    DirichletNoiseEpsilon DirichletNoiseAlpha VerboseMoveStats LogLiveStats FpuStrategy FpuValue FpuStrategyAtRoot \
-    FpuValueAtRoot CacheHistoryLength MaxCollisionEvents MaxCollisionVisits MaxCollisionVisitsScalingStart \
-    MaxCollisionVisitsScalingEnd MaxCollisionVisitsScalingPower OutOfOrderEval MaxOutOfOrderEvalsFactor StickyEndgames \
-    SyzygyFastPlay MultiPV PerPVCounters ScoreType MovesLeftMaxEffect MovesLeftThreshold MovesLeftSlope \
-    MovesLeftConstantFactor MovesLeftScaledFactor MovesLeftQuadraticFactor MaxConcurrentSearchers DrawScore \
-    ContemptMode Contempt ContemptMaxValue WDLCalibrationElo WDLContemptAttenuation WDLMaxS WDLEvalObjectivity \
-    WDLDrawRateTarget WDLDrawRateReference WDLBookExitBias NodesPerSecondLimit TaskWorkers MinimumProcessingWork \
-    MinimumPickingWork MinimumRemainingPickingWork MinimumPerTaskProcessing IdlingMinimumWork ThreadIdlingThreshold \
-    UCI_Opponent UCI_RatingAdv SearchSpinBackoff GarbageCollectionDelay MaxPrefetch SolidTreeThreshold \
-    KLDGainAverageInterval MinimumKLDGainPerNode SmartPruningFactor SmartPruningMinimumBatches NodesAsPlayouts \
-    RamLimitMb MoveOverheadMs TimeManager ClearTree UCI_Chess960 UCI_ShowWDL UCI_ShowEPS UCI_ShowMovesLeft \
-    PolicyTemperature HistoryFill WeightsFile Backend BackendOptions NNCacheSize";
+    DirichletNoiseEpsilon DirichletNoiseAlpha VerboseMoveStats LogLiveStats FpuStrategy FpuValue \
+    FpuStrategyAtRoot FpuValueAtRoot CacheHistoryLength MaxCollisionEvents MaxCollisionVisits \
+    MaxCollisionVisitsScalingStart MaxCollisionVisitsScalingEnd MaxCollisionVisitsScalingPower \
+    OutOfOrderEval MaxOutOfOrderEvalsFactor StickyEndgames SyzygyFastPlay MultiPV PerPVCounters \
+    ScoreType MovesLeftMaxEffect MovesLeftThreshold MovesLeftSlope MovesLeftConstantFactor \
+    MovesLeftScaledFactor MovesLeftQuadraticFactor MaxConcurrentSearchers DrawScore ContemptMode \
+    Contempt ContemptMaxValue WDLCalibrationElo WDLContemptAttenuation WDLMaxS WDLEvalObjectivity \
+    WDLDrawRateTarget WDLDrawRateReference WDLBookExitBias NodesPerSecondLimit TaskWorkers \
+    MinimumProcessingWork MinimumPickingWork MinimumRemainingPickingWork MinimumPerTaskProcessing \
+    IdlingMinimumWork ThreadIdlingThreshold UCI_Opponent UCI_RatingAdv SearchSpinBackoff \
+    GarbageCollectionDelay MaxPrefetch SolidTreeThreshold KLDGainAverageInterval MinimumKLDGainPerNode \
+    SmartPruningFactor SmartPruningMinimumBatches NodesAsPlayouts RamLimitMb MoveOverheadMs TimeManager \
+    ClearTree UCI_Chess960 UCI_ShowWDL UCI_ShowEPS UCI_ShowMovesLeft PolicyTemperature HistoryFill \
+    WeightsFile Backend BackendOptions NNCacheSize";
 
 #[test]
 fn has_every_name_of_lc0_once_and_no_other() {

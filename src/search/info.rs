@@ -4,8 +4,8 @@
 //! the benchmarks count them. The formulas turn the search's own numbers into the scores of `ScoreType`. They
 //! are lc0's, so that a GUI's evaluation bar and a log's statistics mean the same for both engines.
 //!
-//! All values are from the view of the side to move at the root. `wl` is win minus loss probability (-1…1), `d`
-//! the draw probability (0…1), and `q` is `wl` with draws at their `DrawScore`.
+//! All values are from the view of the side to move at the root. `wl` is win minus loss probability (-1…1),
+//! `d` the draw probability (0…1), and `q` is `wl` with draws at their `DrawScore`.
 
 use crate::chess::Move;
 use crate::options::ScoreType;
@@ -107,8 +107,8 @@ pub fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
     value as i32
 }
 
-/// Hundredths of mu where mu can be trusted: the network gives draws, the game is not all but decided, and mu is
-/// small or the centipawn scale says less.
+/// Hundredths of mu where mu can be trusted: the network gives draws, the game is not all but decided, and mu
+/// is small or the centipawn scale says less.
 fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
     /// Above this share of win-or-loss plus draw, one of the tails is lost in rounding.
     const DECIDED: f32 = 0.996;
@@ -124,8 +124,9 @@ fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
     if trusted { mu_score } else { centipawns }
 }
 
-/// Moves to mate for a finished root move, negative when it loses. `plies` is how many plies after the move the
-/// game is over (the search's m); `from_tablebase` adds a hundred, for the win is certain but its length is not.
+/// Moves to mate for a finished root move, negative when it loses. `plies` is how many plies after the move
+/// the game is over (the search's m); `from_tablebase` adds a hundred, for the win is certain but its length
+/// is not.
 pub fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
     let moves = (plies.round() / 2.0) as i32 + if from_tablebase { 101 } else { 1 };
     if wl < 0.0 { -moves } else { moves }
@@ -189,7 +190,8 @@ impl WdlView {
         let searched_s = 2.0 / (a + b);
         let network_s = (searched_s / self.ratio).min(self.max_s);
         let sign = if self.for_side_to_move { 1.0 } else { -1.0 };
-        // The advantage is taken back as it was given, at the network's scale; the spread shown stays the search's.
+        // The advantage is taken back as it was given, at the network's scale; the spread shown stays the
+        // search's.
         let mu = (a - b) / (a + b) - sign * network_s * network_s * self.diff;
         let (win, loss) = (
             logistic((-1.0 + mu) / searched_s),

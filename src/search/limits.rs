@@ -19,7 +19,8 @@ pub enum StartPosition {
     Fen(String),
 }
 
-/// The terms of `go`. Those not given are `None`; several may be given, and the first one met ends the search.
+/// The terms of `go`. Those not given are `None`; several may be given, and the first one met ends the
+/// search.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GoParams {
     /// Search until `stop`.

@@ -1,8 +1,8 @@
 //! One line from the GUI, read into a [`Command`].
 //!
-//! [`parse`] is a pure function of the line: it knows the protocol's grammar, and nothing of the rules of chess
-//! or of the options. It follows lc0 where the protocol leaves a choice: words may be separated by any white
-//! space, a term given twice counts the last time, and a line with one wrong word is refused whole.
+//! [`parse`] is a pure function of the line: it knows the protocol's grammar, and nothing of the rules of
+//! chess or of the options. It follows lc0 where the protocol leaves a choice: words may be separated by any
+//! white space, a term given twice counts the last time, and a line with one wrong word is refused whole.
 
 use crate::quote::quoted;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
@@ -416,8 +416,8 @@ mod tests {
     #[test]
     fn reads_every_term_of_go() {
         assert_eq!(command("go"), Command::Go(GoParams::default()));
-        let all = "go infinite ponder wtime 1 btime 2 winc 3 binc 4 movestogo 5 depth 6 mate 7 nodes 8 movetime 9 \
-                   searchmoves e2e4 d2d4";
+        let all = "go infinite ponder wtime 1 btime 2 winc 3 binc 4 movestogo 5 depth 6 mate 7 nodes 8 \
+                   movetime 9 searchmoves e2e4 d2d4";
         let expected = GoParams {
             infinite: true,
             ponder: true,

@@ -31,7 +31,11 @@ impl Session {
         if let Err(error) = log.set_path(&options.logfile) {
             output.error(&format!("LogFile: {error}"));
         }
-        let engine = Engine::new(options, Arc::clone(&responder) as Arc<_>);
+        let preload = options.preload;
+        let mut engine = Engine::new(options, Arc::clone(&responder) as Arc<_>);
+        if preload && let Err(error) = engine.ensure_ready() {
+            output.error(&error);
+        }
         Session {
             engine,
             responder,

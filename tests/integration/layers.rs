@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
+/// All Rust files below a directory.
+pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path());

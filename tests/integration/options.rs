@@ -1,7 +1,9 @@
 //! The option table: the README shows it, and setting options survives anything.
 
+use crate::layers::rust_files;
 use proptest::prelude::*;
-use rukh::options::{AUTODISCOVER, BACKENDS, Kind, Options, TABLE, listing};
+use rukh::options::{AUTODISCOVER, BACKENDS, Effect, Kind, Options, TABLE, listing};
+use std::path::Path;
 
 /// The README's table is generated; `UPDATE_README=1` writes it.
 #[test]
@@ -25,6 +27,34 @@ fn readme_has_the_table() {
         .find(|(found, expected)| found != expected);
     assert_eq!(different, None, "run this test with UPDATE_README=1");
     assert_eq!(found.len(), expected.len(), "run this test with UPDATE_README=1");
+}
+
+/// The program's text, but for the options' own modules.
+fn source() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = rust_files(&root)
+        .into_iter()
+        .filter(|file| !file.starts_with(root.join("options")));
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+/// Who sets an option is told if nothing comes of it, and only then.
+#[test]
+fn options_that_nobody_reads_say_so() {
+    let source = source();
+    for spec in TABLE {
+        let read = format!("options.{}", spec.field);
+        let is_read = source.match_indices(&read).any(|(place, _)| {
+            let next = source[place + read.len()..].chars().next();
+            next.is_some_and(|next| next != '_' && !next.is_alphanumeric())
+        });
+        let claimed = spec.effect == Effect::Full;
+        assert_eq!(
+            is_read, claimed,
+            "{}: is it read, and does its row say so?",
+            spec.field
+        );
+    }
 }
 
 /// A value that an option may have, or nearly.
@@ -72,11 +102,12 @@ proptest! {
                 let mut again = Options::default();
                 again.assign(spec, &shown).unwrap();
                 prop_assert_eq!(spec.value(&again), spec.value(&options));
-                match spec.kind {
-                    Kind::Spin { min, max } => prop_assert!((min..=max).contains(&shown.parse::<i64>().unwrap())),
-                    Kind::Float { min, max } => prop_assert!((min..=max).contains(&shown.parse::<f32>().unwrap())),
-                    _ => {}
-                }
+                let in_range = match spec.kind {
+                    Kind::Spin { min, max } => (min..=max).contains(&shown.parse().unwrap()),
+                    Kind::Float { min, max } => (min..=max).contains(&shown.parse().unwrap()),
+                    _ => true,
+                };
+                prop_assert!(in_range, "{}", shown);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! through the [`Responder`]; whatever would disturb it (a new position, a new game, another `go`) first ends it.
 //! So the tree is changed only while nobody searches it.
 
+use crate::backend::cache::BYTES_PER_ENTRY;
 use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
@@ -360,7 +361,8 @@ impl Engine {
 
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {
         let reused_nodes = u64::from(self.tree.node(self.tree.root()).visits());
-        let start = SearchStart::new(self.game.history.last(), reused_nodes, 0);
+        let cache_bytes = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
+        let start = SearchStart::new(self.game.history.last(), reused_nodes, cache_bytes);
         let description = &self.options.time_manager;
         if self
             .time_manager

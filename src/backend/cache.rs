@@ -13,6 +13,9 @@ use super::ticket::{Done, catch_panic, check_outcome_length};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::sync::Arc;
 
+/// What an entry takes in all, its share of the index included.
+pub const BYTES_PER_ENTRY: u64 = 100;
+
 /// See the module. Make it the outermost decorator: it also turns a panic inside an evaluation into an error.
 pub struct CachingBackend {
     inner: Arc<dyn Backend>,

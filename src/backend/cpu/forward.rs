@@ -18,7 +18,7 @@ use super::layers::{
     AttentionPolicy, Block, Body, EPSILON, Embedding, Encoder, EncoderStack, FeedForward, Policy, ScalarHead,
     Smolgen,
 };
-use super::network::CpuNetwork;
+use super::network::{CpuNetwork, GROUP};
 use super::simd::{AlignedVec, Bf16Pair, Isa};
 use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
@@ -102,7 +102,14 @@ impl CpuNetwork {
                 self.embedding(embedding, encoders, inputs, scratch);
                 let mut stream = std::mem::take(&mut scratch.stream);
                 for encoder in &encoders.encoders {
-                    self.encoder(encoder, encoders, inputs.len(), embedding.width, &mut stream, scratch);
+                    self.encoder(
+                        encoder,
+                        encoders,
+                        inputs.len(),
+                        embedding.width,
+                        &mut stream,
+                        scratch,
+                    );
                 }
                 scratch.stream = stream;
                 embedding.width
@@ -113,15 +120,37 @@ impl CpuNetwork {
     /// A residual block: `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
     fn block(&self, block: &Block, positions: usize, filters: usize, scratch: &mut Scratch) {
         let isa = self.isa;
-        let Scratch { stream, wide, branch, small, winograd, rounded, .. } = scratch;
+        let Scratch {
+            stream,
+            wide,
+            branch,
+            small,
+            winograd,
+            rounded,
+            ..
+        } = scratch;
         let size = positions * SQUARES * filters;
         let x = &mut stream[..size];
         wide.grow_to(size);
         // [T][filters] -> conv 3x3 -> act -> [T][filters]
-        block.conv1.run(isa, positions, x, wide, Finish::Activate(self.activation), winograd);
+        block.conv1.run(
+            isa,
+            positions,
+            x,
+            wide,
+            Finish::Activate(self.activation),
+            winograd,
+        );
         let Some((squeeze, excite)) = &block.se else {
             // -> conv 3x3 -> + x -> act
-            block.conv2.run(isa, positions, wide, x, Finish::AddToOutput(self.activation), winograd);
+            block.conv2.run(
+                isa,
+                positions,
+                wide,
+                x,
+                Finish::AddToOutput(self.activation),
+                winograd,
+            );
             return;
         };
         // -> conv 3x3 -> [T][filters], and its means over the squares -> [B][filters]
@@ -129,10 +158,24 @@ impl CpuNetwork {
         let [pooled, hidden] = small;
         pooled.grow_to(positions * 2 * filters);
         hidden.grow_to(positions * squeeze.outputs());
-        block.conv2.run(isa, positions, wide, branch, Finish::Pool(pooled), winograd);
+        block
+            .conv2
+            .run(isa, positions, wide, branch, Finish::Pool(pooled), winograd);
         // [B][filters] -> squeeze -> act -> [B][se] -> excite -> [B][2 filters]
-        Step { isa, weights: squeeze, rows: positions, rounded }.run(pooled, hidden, self.activation);
-        Step { isa, weights: excite, rows: positions, rounded }.run(hidden, pooled, Activation::None);
+        Step {
+            isa,
+            weights: squeeze,
+            rows: positions,
+            rounded,
+        }
+        .run(pooled, hidden, self.activation);
+        Step {
+            isa,
+            weights: excite,
+            rows: positions,
+            rounded,
+        }
+        .run(hidden, pooled, Activation::None);
         // x = act(sigmoid(first half) * branch + second half + x)
         isa.run(ScaleAndAdd {
             y: &branch[..size],
@@ -154,7 +197,12 @@ impl CpuNetwork {
         let isa = self.isa;
         let width = embedding.width;
         let (rows, board) = (inputs.len() * SQUARES, SQUARES * width);
-        let Scratch { stream, wide, rounded, .. } = &mut *scratch;
+        let Scratch {
+            stream,
+            wide,
+            rounded,
+            ..
+        } = &mut *scratch;
         stream.grow_to(rows * width);
         let x = &mut stream[..rows * width];
         // planes [B][112][64] -> dense over each square's planes -> [T][embedding]
@@ -168,14 +216,24 @@ impl CpuNetwork {
             for (planes, to) in inputs.iter().zip(wide.chunks_exact_mut(outputs.max(1))) {
                 position.run(planes, to);
             }
-            Step { isa, weights: reader, rows, rounded }.add(wide, x);
+            Step {
+                isa,
+                weights: reader,
+                rows,
+                rounded,
+            }
+            .add(wide, x);
         }
         self.activate(self.activation, x);
         if let Some(ln) = &embedding.ln {
             normalise(isa, ln, EPSILON, None, x);
         }
         if let Some((multiply, add)) = &embedding.gates {
-            isa.run(Gate { data: x, multiply, add });
+            isa.run(Gate {
+                data: x,
+                multiply,
+                add,
+            });
         }
         if let Some((ffn, ln)) = &embedding.ffn {
             let mut stream = std::mem::take(stream);
@@ -202,8 +260,8 @@ impl CpuNetwork {
         }
         // The rest is done for a few positions at a time, from their queries to their last LayerNorm, so that
         // what passes from step to step stays in the second-level cache.
-        for (i, x) in x.chunks_mut((self.group * SQUARES * width).max(1)).enumerate() {
-            self.encoder_group(encoder, stack, i * self.group, width, x, scratch);
+        for (i, x) in x.chunks_mut((GROUP * SQUARES * width).max(1)).enumerate() {
+            self.encoder_group(encoder, stack, i * GROUP, width, x, scratch);
         }
     }
 
@@ -219,7 +277,16 @@ impl CpuNetwork {
         scratch: &mut Scratch,
     ) {
         let isa = self.isa;
-        let Scratch { wide, narrow, branch, logits, small, attention, rounded, .. } = &mut *scratch;
+        let Scratch {
+            wide,
+            narrow,
+            branch,
+            logits,
+            small,
+            attention,
+            rounded,
+            ..
+        } = &mut *scratch;
         let rows = x.len() / width.max(1);
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
@@ -231,11 +298,23 @@ impl CpuNetwork {
             logits.grow_to(positions * head_logits);
             let x = &small[1][first * stack.heads * global.inputs()..];
             let rows = positions * stack.heads;
-            Step { isa, weights: global, rows, rounded }.run(x, logits, Activation::None);
+            Step {
+                isa,
+                weights: global,
+                rows,
+                rounded,
+            }
+            .run(x, logits, Activation::None);
         }
         // [T][width] -> dense -> Q, K, V [T][3 d_model]
         wide.grow_to(rows * 3 * d_model);
-        Step { isa, weights: &encoder.qkv, rows, rounded }.run(x, wide, Activation::None);
+        Step {
+            isa,
+            weights: &encoder.qkv,
+            rows,
+            rounded,
+        }
+        .run(x, wide, Activation::None);
         // per position and head: softmax(Q K^T + smolgen) V -> [T][d_model]
         narrow.grow_to(rows * d_model);
         for position in 0..positions {
@@ -256,8 +335,20 @@ impl CpuNetwork {
         }
         // [T][d_model] -> dense -> [T][width], added, LayerNorm
         branch.grow_to(rows * width);
-        Step { isa, weights: &encoder.output, rows, rounded }.run(narrow, branch, Activation::None);
-        normalise(isa, &encoder.ln1, stack.epsilon, Some((&branch[..rows * width], stack.alpha)), x);
+        Step {
+            isa,
+            weights: &encoder.output,
+            rows,
+            rounded,
+        }
+        .run(narrow, branch, Activation::None);
+        normalise(
+            isa,
+            &encoder.ln1,
+            stack.epsilon,
+            Some((&branch[..rows * width], stack.alpha)),
+            x,
+        );
         // feed-forward, added, LayerNorm
         self.feed_forward(&encoder.ffn, stack.ffn_activation, rows, x, scratch);
         let branch = Some((&scratch.branch[..rows * width], stack.alpha));
@@ -274,11 +365,28 @@ impl CpuNetwork {
         scratch: &mut Scratch,
     ) {
         let isa = self.isa;
-        let Scratch { wide, branch, rounded, .. } = scratch;
+        let Scratch {
+            wide,
+            branch,
+            rounded,
+            ..
+        } = scratch;
         wide.grow_to(rows * ffn.dense1.outputs());
         branch.grow_to(rows * ffn.dense2.outputs());
-        Step { isa, weights: &ffn.dense1, rows, rounded }.run(x, wide, activation);
-        Step { isa, weights: &ffn.dense2, rows, rounded }.run(wide, branch, Activation::None);
+        Step {
+            isa,
+            weights: &ffn.dense1,
+            rows,
+            rounded,
+        }
+        .run(x, wide, activation);
+        Step {
+            isa,
+            weights: &ffn.dense2,
+            rows,
+            rounded,
+        }
+        .run(wide, branch, Activation::None);
     }
 
     /// Smolgen's small layers, for the whole batch: x `[T][width]` -> `small[1] [B * heads][generated]`.
@@ -291,7 +399,9 @@ impl CpuNetwork {
         scratch: &mut Scratch,
     ) {
         let isa = self.isa;
-        let Scratch { wide, small, rounded, .. } = scratch;
+        let Scratch {
+            wide, small, rounded, ..
+        } = scratch;
         let [hidden, generated] = small;
         let rows = positions * SQUARES;
         let activation = stack.smolgen_activation;
@@ -299,13 +409,31 @@ impl CpuNetwork {
         hidden.grow_to(positions * smolgen.dense1.outputs());
         generated.grow_to(positions * smolgen.dense2.outputs());
         // [T][width] -> dense -> [T][channels] = [B][64 channels]
-        Step { isa, weights: &smolgen.compress, rows, rounded }.run(x, wide, Activation::None);
+        Step {
+            isa,
+            weights: &smolgen.compress,
+            rows,
+            rounded,
+        }
+        .run(x, wide, Activation::None);
         // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
-        Step { isa, weights: &smolgen.dense1, rows: positions, rounded }.run(wide, hidden, activation);
+        Step {
+            isa,
+            weights: &smolgen.dense1,
+            rows: positions,
+            rounded,
+        }
+        .run(wide, hidden, activation);
         let size = positions * smolgen.dense1.outputs();
         normalise(isa, &smolgen.ln1, EPSILON, None, &mut hidden[..size]);
         // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated]
-        Step { isa, weights: &smolgen.dense2, rows: positions, rounded }.run(hidden, generated, activation);
+        Step {
+            isa,
+            weights: &smolgen.dense2,
+            rows: positions,
+            rounded,
+        }
+        .run(hidden, generated, activation);
         let size = positions * smolgen.dense2.outputs();
         normalise(isa, &smolgen.ln2, EPSILON, None, &mut generated[..size]);
     }
@@ -321,35 +449,94 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let isa = self.isa;
-        let Scratch { stream, narrow, small, rounded, .. } = scratch;
+        let Scratch {
+            stream,
+            narrow,
+            small,
+            rounded,
+            ..
+        } = scratch;
         let rows = positions * SQUARES;
         narrow.grow_to(rows * head.input.outputs());
         small[0].grow_to(positions * head.hidden.outputs());
         // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
         let x = &stream[..rows * channels];
-        Step { isa, weights: &head.input, rows, rounded }.run(x, narrow, self.activation);
+        Step {
+            isa,
+            weights: &head.input,
+            rows,
+            rounded,
+        }
+        .run(x, narrow, self.activation);
         // -> dense -> act -> [B][hidden] -> dense -> [B][outputs]
-        Step { isa, weights: &head.hidden, rows: positions, rounded }.run(narrow, &mut small[0], self.activation);
-        Step { isa, weights: &head.output, rows: positions, rounded }.run(&small[0], output, last);
+        Step {
+            isa,
+            weights: &head.hidden,
+            rows: positions,
+            rounded,
+        }
+        .run(narrow, &mut small[0], self.activation);
+        Step {
+            isa,
+            weights: &head.output,
+            rows: positions,
+            rounded,
+        }
+        .run(&small[0], output, last);
     }
 
     /// `stream [T][channels]` -> `output [B][Policy::width]`.
     fn policy_head(&self, positions: usize, channels: usize, scratch: &mut Scratch, output: &mut [f32]) {
         let isa = self.isa;
         let rows = positions * SQUARES;
-        let Scratch { stream, narrow, winograd, rounded, .. } = &mut *scratch;
+        let Scratch {
+            stream,
+            narrow,
+            winograd,
+            rounded,
+            ..
+        } = &mut *scratch;
         match &self.policy {
             Policy::Classical { input, dense } => {
                 // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> dense -> [B][1858]
                 narrow.grow_to(rows * input.outputs());
-                Step { isa, weights: input, rows, rounded }.run(stream, narrow, self.activation);
-                Step { isa, weights: dense, rows: positions, rounded }.run(narrow, output, Activation::None);
+                Step {
+                    isa,
+                    weights: input,
+                    rows,
+                    rounded,
+                }
+                .run(stream, narrow, self.activation);
+                Step {
+                    isa,
+                    weights: dense,
+                    rows: positions,
+                    rounded,
+                }
+                .run(narrow, output, Activation::None);
             }
-            Policy::Convolution { convolution, output: last } => {
+            Policy::Convolution {
+                convolution,
+                output: last,
+            } => {
                 // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
                 narrow.grow_to(rows * channels);
-                convolution.run(isa, positions, stream, narrow, Finish::Activate(self.activation), winograd);
-                last.run(isa, positions, narrow, output, Finish::Activate(Activation::None), winograd);
+                convolution.run(
+                    isa,
+                    positions,
+                    stream,
+                    narrow,
+                    Finish::Activate(self.activation),
+                    winograd,
+                );
+                last.run(
+                    isa,
+                    positions,
+                    narrow,
+                    output,
+                    Finish::Activate(Activation::None),
+                    winograd,
+                );
             }
             Policy::Attention(head) => self.attention_policy(head, positions, scratch, output),
         }
@@ -369,19 +556,32 @@ impl CpuNetwork {
         let mut x = std::mem::take(&mut scratch.policy_stream);
         x.grow_to(rows * width);
         // [T][channels] -> dense -> act -> [T][width], encoders
-        Step { isa, weights: &head.embedding, rows, rounded: &mut scratch.rounded }.run(
-            &scratch.stream,
-            &mut x,
-            head.embedding_activation,
-        );
+        Step {
+            isa,
+            weights: &head.embedding,
+            rows,
+            rounded: &mut scratch.rounded,
+        }
+        .run(&scratch.stream, &mut x, head.embedding_activation);
         for encoder in &head.stack.encoders {
             self.encoder(encoder, &head.stack, positions, width, &mut x, scratch);
         }
         // [T][width] -> dense -> queries, keys [T][2 depth]
-        let Scratch { wide, attention, rounded, .. } = &mut *scratch;
+        let Scratch {
+            wide,
+            attention,
+            rounded,
+            ..
+        } = &mut *scratch;
         let stride = 2 * head.depth;
         wide.grow_to(rows * stride);
-        Step { isa, weights: &head.query_key, rows, rounded }.run(&x, wide, Activation::None);
+        Step {
+            isa,
+            weights: &head.query_key,
+            rows,
+            rounded,
+        }
+        .run(&x, wide, Activation::None);
         for (position, logits) in output.chunks_exact_mut(ATTENTION_LOGITS).enumerate() {
             let board = &wide[position * SQUARES * stride..][..SQUARES * stride];
             let (scores, promotions) = logits.split_at_mut(SQUARES * SQUARES);
@@ -422,7 +622,12 @@ impl CpuNetwork {
 
     fn activate(&self, activation: Activation, data: &mut [f32]) {
         let width = data.len();
-        self.isa.run(ActivateRows { data, width, stride: width, activation });
+        self.isa.run(ActivateRows {
+            data,
+            width,
+            stride: width,
+            activation,
+        });
     }
 }
 
@@ -446,7 +651,12 @@ impl Step<'_> {
     }
 
     fn product(self, x: &[f32], y: &mut [f32], activation: Activation, accumulate: bool) {
-        let Step { isa, weights, rows, rounded } = self;
+        let Step {
+            isa,
+            weights,
+            rows,
+            rounded,
+        } = self;
         MatrixProduct {
             weights,
             which: 0,

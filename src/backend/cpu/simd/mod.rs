@@ -66,9 +66,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a * b + c`; rounded once where the machine can, twice on [`Portable`].
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// The larger; if one is NaN, which of the two is not defined.
+    /// The larger; `b` if either is NaN.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The smaller; if one is NaN, which of the two is not defined.
+    /// The smaller; `b` if either is NaN.
     fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// To the nearest whole number, ties to even.
     fn round(self, a: Self::Vector) -> Self::Vector;

@@ -150,10 +150,7 @@ fn attributes(
     let name = match precision {
         Precision::Fp32 => format!("cpu ({}, fp32)", InstructionSet::name_for_fp32(instructions)),
         Precision::Bf16 if instructions.has_bf16() => "cpu-bf16 (AVX-512 BF16)".to_owned(),
-        Precision::Bf16 => format!(
-            "cpu-bf16 ({}, bf16 emulated: no faster than fp32)",
-            instructions.name()
-        ),
+        Precision::Bf16 => format!("cpu-bf16 ({}, emulated)", instructions.name()),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let recommended = match network.architecture.body {

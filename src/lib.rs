@@ -5,6 +5,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`quote`] | input, made fit to be shown in an error message |
 //! | [`options`] | the one table of options: UCI, command line, config file, help |
 //! | [`chess`] | rules, positions, history, moves as text |
 //! | [`net`] | network files, the input planes, the policy index |
@@ -14,6 +15,13 @@
 //! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
 //! | [`uci`] | the protocol on stdin and stdout |
 //! | [`cli`] | the command line and its tools |
+
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the essays are for those who work on the modules"
+)]
+
+pub mod quote;
 
 pub mod options;
 
@@ -32,3 +40,6 @@ pub mod engine;
 pub mod uci;
 
 pub mod cli;
+
+#[doc(hidden)]
+pub mod fuzzing;

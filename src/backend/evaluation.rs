@@ -16,7 +16,8 @@ pub struct Value {
 pub struct Evaluation {
     /// Its value.
     pub value: Value,
-    /// One prior per legal move, in the order of the request; they sum to 1.
+    /// One prior per legal move, in the order of the request; they sum to 1 (out of the cache: to 1 within
+    /// 1/4096, see [`CompactPrior`]).
     pub priors: Box<[f32]>,
 }
 
@@ -40,10 +41,24 @@ impl Evaluations {
     }
 
     /// Appends one.
+    #[inline]
     pub fn push(&mut self, value: Value, priors: impl IntoIterator<Item = f32>) {
         self.values.push(value);
         self.priors.extend(priors);
         self.ends.push(self.priors.len() as u32);
+    }
+
+    /// Appends all of `other`, in its order.
+    pub fn append(&mut self, other: &Evaluations) {
+        let start = self.priors.len() as u32;
+        self.values.extend_from_slice(&other.values);
+        self.priors.extend_from_slice(&other.priors);
+        self.ends.extend(other.ends.iter().map(|end| start + end));
+    }
+
+    /// The values and priors of all evaluations, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Value, &[f32])> {
+        (0..self.len()).map(|index| self.get(index))
     }
 
     /// How many there are.
@@ -60,6 +75,7 @@ impl Evaluations {
     ///
     /// # Panics
     /// If `index` is not below [`Evaluations::len`].
+    #[inline]
     pub fn get(&self, index: usize) -> (Value, &[f32]) {
         let start = if index == 0 {
             0
@@ -67,5 +83,94 @@ impl Evaluations {
             self.ends[index - 1] as usize
         };
         (self.values[index], &self.priors[start..self.ends[index] as usize])
+    }
+}
+
+/// A prior in two bytes: 5 bits of exponent and 11 of mantissa, no sign.
+///
+/// Priors span many orders of magnitude, so the error is kept relative: at most 1/4096 of the prior, down to
+/// 2^-31; what is smaller becomes 0. 0 and 1 are exact, order is kept, and packing what was unpacked changes
+/// nothing, so that a prior that passed through several of these loses precision only once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct CompactPrior(u16);
+
+impl CompactPrior {
+    /// The f32 exponent field of 2^-31, in place: code 0.
+    const BIAS: u32 = (127 - 31) << 23;
+    /// Mantissa bits of f32 that are dropped.
+    const SHIFT: u32 = 12;
+
+    /// Rounds to nearest. Outside 0…1 it saturates; NaN becomes 0.
+    #[inline]
+    pub fn new(prior: f32) -> CompactPrior {
+        let bits = prior.max(f32::from_bits(Self::BIAS)).min(1.0).to_bits();
+        CompactPrior(((bits - Self::BIAS + (1 << (Self::SHIFT - 1))) >> Self::SHIFT) as u16)
+    }
+
+    /// The prior.
+    #[inline]
+    pub fn get(self) -> f32 {
+        if self.0 == 0 {
+            0.0
+        } else {
+            f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS)
+        }
+    }
+
+    /// The raw bits.
+    #[inline]
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The inverse of [`CompactPrior::bits`].
+    #[inline]
+    pub fn from_bits(bits: u16) -> CompactPrior {
+        CompactPrior(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn evaluations_keep_their_order_when_appended() {
+        let value = |q| Value { q, d: 0.0, m: 0.0 };
+        let mut all = Evaluations::default();
+        all.push(value(0.1), [0.5, 0.5]);
+        let mut more = Evaluations::default();
+        more.push(value(0.2), []);
+        more.push(value(0.3), [1.0]);
+        all.append(&more);
+        let seen: Vec<(f32, Vec<f32>)> = all
+            .iter()
+            .map(|(value, priors)| (value.q, priors.to_vec()))
+            .collect();
+        assert_eq!(seen, [(0.1, vec![0.5, 0.5]), (0.2, vec![]), (0.3, vec![1.0])]);
+    }
+
+    #[test]
+    fn compact_priors_are_exact_at_the_ends() {
+        for (prior, expected) in [
+            (0.0, 0.0),
+            (1.0, 1.0),
+            (-1.0, 0.0),
+            (2.0, 1.0),
+            (f32::NAN, 0.0),
+            (1e-20, 0.0),
+        ] {
+            assert_eq!(CompactPrior::new(prior).get(), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn compact_priors_are_close_and_stable(prior in 1e-9f32..=1.0) {
+            let compact = CompactPrior::new(prior);
+            prop_assert!((compact.get() - prior).abs() <= prior / 4096.0);
+            prop_assert_eq!(CompactPrior::new(compact.get()), compact);
+        }
     }
 }

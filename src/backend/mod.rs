@@ -1,17 +1,36 @@
 //! The contract between search and evaluators.
 //!
 //! Chess-shaped: positions with history and legal moves go in; q, d, m and one prior per legal move come out.
-//! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes a
-//! ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
+//! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes
+//! a ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
 //! multiplexing …) are backends around backends.
 
+pub mod batch_split;
+pub mod cache;
+mod cache_store;
+pub mod check;
+pub mod children;
+pub mod config;
 pub mod cpu;
+pub mod demux;
 pub mod error;
 pub mod evaluation;
+pub mod factory;
+pub mod multiplexing;
+pub mod options;
+mod owned_request;
+pub mod position_key;
+pub mod random;
+pub mod record;
+pub mod round_robin;
+pub mod ticket;
+pub mod trivial;
+mod work_queue;
+mod worker;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;
-pub use evaluation::{Evaluation, Evaluations, Value};
+pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
 /// What search may need to know of a backend.
 #[derive(Clone, Debug)]
@@ -66,6 +85,11 @@ pub trait Backend: Send + Sync {
 
     /// Forgets what is cached (a new game).
     fn clear_cache(&self) {}
+
+    /// How full the cache is, in thousandths; `None` where there is no cache.
+    fn cache_fullness_permille(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A batch being filled.

@@ -138,6 +138,10 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
 }
 
 /// The rules' view of `setup`, and whether it has too much material.
+#[expect(
+    clippy::result_large_err,
+    reason = "shakmaty's error holds the board; once per FEN"
+)]
 fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     let mut excess_material = false;
     let mut build = |setup| {

@@ -64,6 +64,14 @@ impl PositionHistory {
         &self.positions
     }
 
+    /// A copy of the last `count` positions (at least one), with the counters that they have here.
+    pub fn recent(&self, count: usize) -> PositionHistory {
+        let start = self.positions.len().saturating_sub(count.max(1));
+        PositionHistory {
+            positions: self.positions[start..].to_vec(),
+        }
+    }
+
     /// Whether a position since the last capture or pawn move has stood twice.
     pub fn has_repetition_since_zeroing(&self) -> bool {
         for position in self.positions.iter().rev() {

@@ -1,6 +1,88 @@
-//! The command line.
+//! The command line: no mode is the UCI engine, the others are tools.
+//!
+//! [`args`] declares the modes and their own flags with clap; [`flags`] adds the engine's options to each from the
+//! option table; [`config_file`] reads the configuration. Each tool is one file with one `run`. Output formats
+//! and flags are lc0's, so that scripts made for it work; every tool also has `--json`.
+//!
+//! Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong arguments.
+
+pub mod args;
+pub mod backendbench;
+pub mod bench;
+mod bench_positions;
+pub mod clippy;
+pub mod config_file;
+pub mod describenet;
+pub mod flags;
+pub mod perft;
+pub mod perft_command;
+
+use crate::options::Options;
+use crate::uci::log::Log;
+use crate::uci::output::Output;
+use crate::uci::session::Session;
+use args::{Invocation, Mode};
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What a tool fails with; only its text is used.
+pub type CliError = Box<dyn Error + Send + Sync>;
 
 /// Runs the program with the process's arguments.
-pub fn run() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn run() -> ExitCode {
+    let invocation = match args::parse(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        // clap's errors are usage errors, or the help text that was asked for: it knows where each goes.
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match run_mode(invocation) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&format!("rukh: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line to stderr, if there is one (`eprintln!` would panic without).
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn run_mode(invocation: Invocation) -> Result<(), CliError> {
+    let Invocation {
+        mode,
+        options,
+        show_hidden,
+    } = invocation;
+    let log = Arc::new(Log::default());
+    let output = Arc::new(Output::stdout(Arc::clone(&log)));
+    match mode {
+        Mode::Uci => {
+            Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
+            Ok(())
+        }
+        Mode::Bench(arguments) => bench::run(&arguments.resolve(bench::SHORT), options, output),
+        Mode::Benchmark(arguments) => bench::run(&arguments.resolve(bench::LONG), options, output),
+        Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
+        Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
+        Mode::Perft(arguments) => perft_command::run(&arguments, &output),
+    }
+}
+
+/// The options that a mode starts from: the table's defaults, but for a tool's own.
+fn default_options(mode: Option<&str>) -> Options {
+    let mut options = Options::default();
+    match mode {
+        Some("bench" | "benchmark") => bench::set_defaults(&mut options),
+        Some("backendbench") => backendbench::set_defaults(&mut options),
+        _ => {}
+    }
+    options
 }

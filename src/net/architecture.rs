@@ -70,7 +70,7 @@ pub enum BodyKind {
         filters: usize,
         /// Residual blocks.
         blocks: usize,
-        /// Squeeze-and-excitation hidden size; `None`: no SE.
+        /// Squeeze-and-excitation hidden size, the largest of all blocks; `None`: no SE.
         se_channels: Option<usize>,
     },
     /// A transformer encoder stack over the 64 squares.
@@ -87,7 +87,7 @@ pub enum BodyKind {
         ffn: usize,
         /// How the input is embedded.
         input_embedding: InputEmbedding,
-        /// Hidden channels, hidden size and output size per head; `None`: no smolgen.
+        /// The sizes of smolgen's layers; `None`: no smolgen.
         smolgen: Option<SmolgenShape>,
         /// FFN activation.
         ffn_activation: Activation,

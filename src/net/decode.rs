@@ -176,23 +176,34 @@ pub(super) fn dense_to(
     dense(weights, biases, inputs)
 }
 
-/// A dense layer that has no biases in the format (smolgen's compression and global matrix, the promotion
-/// offsets): as many outputs as whole rows of `inputs` values.
-pub(super) fn dense_without_bias(
+/// A dense layer of a kind that has no biases in the format (smolgen's compression and global matrix, the
+/// promotion offsets).
+pub(super) fn matrix(
     name: &str,
     weights: &Option<Layer>,
     inputs: usize,
+    outputs: usize,
 ) -> Result<Dense, Reason> {
-    let outputs = count_present(name, weights)? / inputs.max(1);
-    if outputs == 0 {
-        return Err(size_error(name, &[1, inputs], inputs, count(name, weights)?));
-    }
+    let weights = values(name, weights, &[outputs, inputs])?;
     Ok(Dense {
-        weights: values(name, weights, &[outputs, inputs])?,
+        weights,
         biases: vec![0.0; outputs],
         inputs,
         outputs,
     })
+}
+
+/// How often `part` (not 0) goes into the size of a layer, which must be a multiple of it.
+pub(super) fn multiple_of(name: &str, layer: &Option<Layer>, part: usize) -> Result<usize, Reason> {
+    let found = count_present(name, layer)?;
+    if found % part != 0 {
+        return Err(Reason::LayerSize {
+            layer: name.to_owned(),
+            expected: format!("a multiple of {part}"),
+            found,
+        });
+    }
+    Ok(found / part)
 }
 
 /// Scale and shift of a LayerNorm over `width` values.
@@ -301,4 +312,92 @@ pub(super) fn convolution_to(
         ));
     }
     Ok(convolution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(encoding: LayerEncoding, bytes: &[u8]) -> Option<Layer> {
+        let params = Bytes::copy_from_slice(bytes);
+        Some(Layer {
+            min_val: Some(-2.0),
+            max_val: Some(6.0),
+            params,
+            encoding: Some(encoding as i32),
+        })
+    }
+
+    fn floats(floats: &[f32]) -> Option<Layer> {
+        let bytes: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
+        layer(LayerEncoding::Float32, &bytes)
+    }
+
+    #[test]
+    fn each_encoding_has_its_values() {
+        let cases: [(LayerEncoding, &[u8], &[f32]); 4] = [
+            (LayerEncoding::Linear16, &[0, 0, 255, 255], &[-2.0, 6.0]),
+            (
+                LayerEncoding::Float16,
+                &[0x00, 0x3e, 0x00, 0xc0, 1, 0],
+                &[1.5, -2.0, 5.9604645e-8],
+            ),
+            (LayerEncoding::BFloat16, &[0xc0, 0x3f, 0x00, 0xc0], &[1.5, -2.0]),
+            (LayerEncoding::Float32, &[0, 0, 0xc0, 0x3f], &[1.5]),
+        ];
+        for (encoding, bytes, expected) in cases {
+            let decoded = values("layer", &layer(encoding, bytes), &[expected.len()]).expect("it decodes");
+            assert_eq!(decoded, expected, "{encoding:?}");
+        }
+    }
+
+    #[test]
+    fn linear16_is_linear_between_its_bounds() {
+        let fifth = values("layer", &layer(LayerEncoding::Linear16, &[51, 51]), &[1]).expect("it decodes");
+        assert!((fifth[0] + 0.4).abs() < 1e-6, "{fifth:?}");
+    }
+
+    #[test]
+    fn a_layer_that_does_not_say_is_linear16() {
+        let mut unsaid = layer(LayerEncoding::Linear16, &[255, 255]);
+        unsaid.as_mut().expect("it is there").encoding = None;
+        assert_eq!(values("layer", &unsaid, &[1]).expect("it decodes"), [6.0]);
+    }
+
+    #[test]
+    fn batch_normalisation_is_folded() {
+        // One channel: (2x + 1 - 3) * 4 / sqrt(variance + epsilon) + 5, where the root is 2.
+        let block = ConvBlock {
+            weights: floats(&[2.0]),
+            biases: floats(&[1.0]),
+            bn_means: floats(&[3.0]),
+            bn_stddivs: floats(&[4.0 - BATCH_NORM_EPSILON]),
+            bn_gammas: floats(&[4.0]),
+            bn_betas: floats(&[5.0]),
+        };
+        let folded = convolution("conv", &Some(block.clone()), 1, 1).expect("it folds");
+        assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![1.0]));
+
+        // Newer files have no biases beside a normalisation, the oldest neither gammas nor betas.
+        let newer = ConvBlock {
+            biases: None,
+            ..block.clone()
+        };
+        let folded = convolution("conv", &Some(newer), 1, 1).expect("it folds");
+        assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![-1.0]));
+        let oldest = ConvBlock {
+            bn_gammas: None,
+            bn_betas: None,
+            ..block.clone()
+        };
+        let folded = convolution("conv", &Some(oldest), 1, 1).expect("it folds");
+        assert_eq!((folded.weights, folded.biases), (vec![1.0], vec![-1.0]));
+
+        let plain = ConvBlock {
+            bn_means: None,
+            ..block
+        };
+        let folded = convolution("conv", &Some(plain), 1, 1).expect("there is nothing to fold");
+        assert_eq!((folded.weights, folded.biases), (vec![2.0], vec![1.0]));
+    }
 }

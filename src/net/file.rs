@@ -10,9 +10,10 @@
 //! without the file system, for tests and the fuzzer. `.pb` and `.pb.gz` are told apart by content.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use flate2::bufread::GzDecoder;
 use prost::Message;
 use prost::bytes::Bytes;
 
@@ -21,14 +22,14 @@ use super::error::{NetworkError, Reason};
 use super::inflate::{self, GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
 use super::legacy::{self, Contents};
 use super::map;
-use super::proto::{self, EngineVersion, Net, NetworkFormat, Weights, decode_bounded};
+use super::proto::{self, EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
 use super::schema::WeightsEncoding;
 use super::weights::Network;
 
 /// The newest lc0 whose files we know how to read.
 const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);
 
-/// A version that old files for tests carry; every lc0 takes it.
+/// What some files carry in place of a version; lc0 accepts it whatever its own version is.
 const ANY_VERSION: (u32, u32, u32) = (97, 98, 99);
 
 /// From this version on a file need not say that it is LINEAR16, as each layer can say what it is.
@@ -88,7 +89,7 @@ impl NetworkFile {
             None => Reason::NoWeights,
         });
         weights
-            .and_then(|weights| assemble::assemble(self.format(), weights, heads))
+            .and_then(|weights| assemble::assemble(&self.format(), weights, heads))
             .map_err(|reason| NetworkError {
                 path: self.path.clone(),
                 reason,
@@ -111,6 +112,14 @@ impl NetworkFile {
             .unwrap_or_default()
     }
 
+    /// The first of [`Self::policy_heads`], as it is in the file.
+    pub(super) fn first_policy_head(&self) -> Option<PolicyHead> {
+        let name = self.policy_heads().into_iter().next()?;
+        assemble::policy_layers(self.weights.as_ref()?, name)
+            .ok()
+            .map(|(_, layers)| layers)
+    }
+
     /// Where it came from.
     pub fn path(&self) -> &Path {
         &self.path
@@ -127,24 +136,12 @@ impl NetworkFile {
     }
 
     /// The upgraded network format.
-    pub fn format(&self) -> &NetworkFormat {
-        static NONE: NetworkFormat = NetworkFormat {
-            input: None,
-            output: None,
-            network: None,
-            policy: None,
-            value: None,
-            moves_left: None,
-            default_activation: None,
-            smolgen_activation: None,
-            ffn_activation: None,
-            input_embedding: None,
-        };
+    pub fn format(&self) -> NetworkFormat {
         self.header
             .format
             .as_ref()
-            .and_then(|format| format.network_format.as_ref())
-            .unwrap_or(&NONE)
+            .and_then(|format| format.network_format)
+            .unwrap_or_default()
     }
 }
 
@@ -186,6 +183,22 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     }
     check_head(&head)?;
     Ok(map::map(&file)?)
+}
+
+/// Whether a file begins as a network does, compressed or not; false if it cannot be read.
+pub(super) fn looks_like_network(path: &Path) -> bool {
+    let head = || -> std::io::Result<Vec<u8>> {
+        let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
+        let mut head = Vec::with_capacity(HEAD_SIZE);
+        match input.fill_buf()?.starts_with(&GZIP_MAGIC) {
+            true => GzDecoder::new(input)
+                .take(HEAD_SIZE as u64)
+                .read_to_end(&mut head)?,
+            false => input.take(HEAD_SIZE as u64).read_to_end(&mut head)?,
+        };
+        Ok(head)
+    };
+    head().is_ok_and(|head| check_head(&head).is_ok())
 }
 
 /// Looks at the first [`HEAD_SIZE`] bytes: field 1, a fixed32, with the magic number.

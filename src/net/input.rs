@@ -33,19 +33,8 @@
 
 use super::InputFormat;
 use crate::chess::{Color, Position, PositionHistory, Role};
+pub use crate::options::HistoryFill;
 use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
-
-/// What stands in the history planes before the game's first known position.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum HistoryFill {
-    /// Nothing (but for the one board that an en passant square proves).
-    No,
-    /// The oldest board again, unless the game began at the usual start.
-    #[default]
-    FenOnly,
-    /// The oldest board again, always.
-    Always,
-}
 
 /// 112 planes of 64 squares, from the side to move's view: bit `8 * rank + file` of `masks[plane]`.
 /// Every plane's value is 1 where its bit is set, except [`InputPlanes::RULE50_PLANE`].

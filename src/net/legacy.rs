@@ -78,3 +78,111 @@ fn name_heads(network: &mut NetworkFormat, structure: NetworkStructure) {
     network.policy = Some(PolicyFormat::Classical as i32);
     network.value = Some(ValueFormat::Classical as i32);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upgraded(network: NetworkFormat, contents: Contents) -> NetworkFormat {
+        let mut format = Format {
+            weights_encoding: Some(1),
+            network_format: Some(network),
+        };
+        upgrade(&mut format, contents);
+        format.network_format.expect("it stays there")
+    }
+
+    fn structure(structure: NetworkStructure) -> NetworkFormat {
+        NetworkFormat {
+            network: Some(structure as i32),
+            ..NetworkFormat::default()
+        }
+    }
+
+    #[test]
+    fn no_format_is_the_first_format() {
+        let mut format = Format::default();
+        upgrade(&mut format, Contents::default());
+        let network = format.network_format.expect("it is made");
+        assert_eq!(network.input(), InputFormat::Classical112 as i32);
+        assert_eq!(
+            network.network(),
+            NetworkStructure::ClassicalWithHeadformat as i32
+        );
+        assert_eq!(network.policy(), PolicyFormat::Classical as i32);
+        assert_eq!(network.value(), ValueFormat::Classical as i32);
+        assert_eq!(network.moves_left, None);
+    }
+
+    #[test]
+    fn towers_of_before_head_formats_have_classical_heads() {
+        for (old, new) in [
+            (
+                NetworkStructure::Classical,
+                NetworkStructure::ClassicalWithHeadformat,
+            ),
+            (NetworkStructure::Se, NetworkStructure::SeWithHeadformat),
+        ] {
+            let network = upgraded(structure(old), Contents::default());
+            assert_eq!(network.network(), new as i32);
+            assert_eq!(network.policy(), PolicyFormat::Classical as i32);
+            assert_eq!(network.value(), ValueFormat::Classical as i32);
+        }
+    }
+
+    #[test]
+    fn a_tower_with_encoders_is_an_attention_body() {
+        let contents = Contents {
+            encoders: true,
+            ..Contents::default()
+        };
+        let network = upgraded(structure(NetworkStructure::SeWithHeadformat), contents);
+        assert_eq!(network.network(), NetworkStructure::AttentionBody as i32);
+        assert_eq!(network.input_embedding, Some(InputEmbeddingFormat::PeMap as i32));
+        assert_eq!((network.ffn_activation, network.smolgen_activation), (None, None));
+
+        let contents = Contents {
+            smolgen: true,
+            ..contents
+        };
+        let network = upgraded(structure(NetworkStructure::SeWithHeadformat), contents);
+        assert_eq!(network.ffn_activation, Some(ActivationFunction::Relu2 as i32));
+        assert_eq!(network.smolgen_activation, Some(ActivationFunction::Swish as i32));
+    }
+
+    #[test]
+    fn several_heads_make_a_multihead_network() {
+        let contents = Contents {
+            encoders: true,
+            multihead: true,
+            ..Contents::default()
+        };
+        let network = upgraded(structure(NetworkStructure::AttentionBody), contents);
+        assert_eq!(network.network(), NetworkStructure::AttentionBodyMultihead as i32);
+        assert_eq!(
+            network.input_embedding,
+            Some(InputEmbeddingFormat::PeDense as i32)
+        );
+        let legacy = upgraded(
+            structure(NetworkStructure::AttentionBodyLegacyMultihead),
+            contents,
+        );
+        assert_eq!(legacy.network(), NetworkStructure::AttentionBodyMultihead as i32);
+    }
+
+    #[test]
+    fn a_header_of_today_stays_as_it_is() {
+        let contents = Contents {
+            encoders: true,
+            smolgen: true,
+            multihead: true,
+        };
+        let today = NetworkFormat {
+            input_embedding: Some(InputEmbeddingFormat::PeMap as i32),
+            ..structure(NetworkStructure::AttentionBodyMultihead)
+        };
+        assert_eq!(upgraded(today, contents), today);
+        let tower = structure(NetworkStructure::SeWithHeadformat);
+        assert_eq!(upgraded(tower, Contents::default()), tower);
+    }
+}

@@ -163,8 +163,9 @@ fn view(side: Color) -> usize {
 /// What to xor a square with under `transform`.
 ///
 /// The planes of a transposed board are reflected in the diagonal h1-a8, but its moves are turned by 180
-/// degrees: lc0 does so since its `Move` became a type of its own (March 2025), whatever the two mirror
-/// bits say. Turning is not what the planes would suggest; it is what its figures are.
+/// degrees, whatever the two mirror bits say. That is not what the planes suggest, and lc0 reflected the
+/// moves too until March 2025; turning them is what it does since, and so what its figures are. It only
+/// matters in pawnless positions.
 fn square_flip(transform: u8) -> usize {
     const FLIPS: [usize; 8] = [
         0, 0b000_111, 0b111_000, 0b111_111, 0b111_111, 0b111_111, 0b111_111, 0b111_111,

@@ -16,7 +16,7 @@
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
-use prost::encoding::{DecodeContext, WireType, decode_key, skip_field};
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 use super::error::Reason;
 #[cfg(doc)]
@@ -25,32 +25,49 @@ use super::schema;
 /// `Net.magic` of every network file.
 pub const MAGIC: u32 = 0x1c0;
 
-/// How often one field may occur in a message: far above any network's encoders or residual blocks.
+/// How often a counted field may occur in a message: far above any network's encoders or residual blocks.
 pub const MAXIMUM_REPEATS: usize = 512;
 
-/// Decodes a message whose repeated fields may be large in memory, refusing more than [`MAXIMUM_REPEATS`]
-/// of any one field before it allocates anything.
-pub fn decode_bounded<M: Message + Default>(bytes: &Bytes) -> Result<M, Reason> {
-    /// Field numbers in use are all below this; those above are skipped by prost and take no memory.
-    const COUNTED_FIELDS: usize = 64;
-    let mut repeats = [0usize; COUNTED_FIELDS];
+/// A message with repeated messages in it, and their field numbers.
+pub trait Counted: Message + Default {
+    /// Fields of which [`decode_bounded`] refuses more than [`MAXIMUM_REPEATS`].
+    const REPEATED: &'static [u32];
+}
+
+/// Decodes a message after counting its repeated fields, before it allocates anything for them.
+pub fn decode_bounded<M: Counted>(bytes: &Bytes) -> Result<M, Reason> {
+    let mut repeats = vec![0; M::REPEATED.len()];
     let mut rest = bytes.clone();
     while rest.has_remaining() {
-        let (tag, wire_type) = decode_key(&mut rest)?;
-        skip_field(wire_type, tag, &mut rest, DecodeContext::default())?;
-        if let Some(count) = repeats.get_mut(tag as usize)
-            && wire_type == WireType::LengthDelimited
-        {
-            *count += 1;
-            if *count > MAXIMUM_REPEATS {
+        let (field, wire_type) = decode_key(&mut rest)?;
+        skip_field(wire_type, field, &mut rest, DecodeContext::default())?;
+        if let Some(index) = M::REPEATED.iter().position(|&counted| counted == field) {
+            repeats[index] += 1;
+            if repeats[index] > MAXIMUM_REPEATS {
                 return Err(Reason::Repeats {
-                    field: tag,
+                    field,
                     limit: MAXIMUM_REPEATS,
                 });
             }
         }
     }
     Ok(M::decode(bytes.clone())?)
+}
+
+impl Counted for Weights {
+    const REPEATED: &'static [u32] = &[2, 21, 27];
+}
+
+impl Counted for PolicyHead {
+    const REPEATED: &'static [u32] = &[8];
+}
+
+impl Counted for OnnxFile {
+    const REPEATED: &'static [u32] = &[8];
+}
+
+impl Counted for OnnxGraph {
+    const REPEATED: &'static [u32] = &[11, 12];
 }
 
 /// A whole file.
@@ -80,7 +97,7 @@ pub struct Net {
 }
 
 /// A version of lc0.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub struct EngineVersion {
     /// 0.x.x
     #[prost(uint32, optional, tag = "1")]
@@ -105,7 +122,7 @@ pub struct Format {
 }
 
 /// What network the weights make: numbers of the enums in [`schema`].
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub struct NetworkFormat {
     /// [`schema::InputFormat`].
     #[prost(int32, optional, tag = "1")]
@@ -165,10 +182,10 @@ pub struct TrainingParams {
 /// A network as an ONNX graph.
 #[derive(Clone, PartialEq, Message)]
 pub struct OnnxModel {
-    /// The serialised graph.
+    /// An [`OnnxFile`], for [`decode_bounded`].
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub model: Option<Bytes>,
-    /// Number in ONNX's own enum.
+    /// [`schema::OnnxDataType`].
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
     /// Input tensor.
@@ -517,4 +534,57 @@ pub struct Weights {
     /// A [`PolicyHeads`].
     #[prost(bytes = "bytes", optional, tag = "45")]
     pub policy_heads: Option<Bytes>,
+}
+
+/// What `describenet` shows of an ONNX file (`ModelProto` in ONNX's schema).
+#[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the schema's own names")]
+pub struct OnnxFile {
+    #[prost(int64, optional, tag = "1")]
+    pub ir_version: Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub producer_name: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub producer_version: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub domain: Option<Bytes>,
+    #[prost(int64, optional, tag = "5")]
+    pub model_version: Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub doc_string: Option<Bytes>,
+    /// An [`OnnxGraph`], for [`decode_bounded`].
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub graph: Option<Bytes>,
+    #[prost(message, repeated, tag = "8")]
+    pub opset_import: Vec<OnnxOpset>,
+}
+
+/// An ONNX graph's interface.
+#[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the schema's own names")]
+pub struct OnnxGraph {
+    #[prost(message, repeated, tag = "11")]
+    pub input: Vec<OnnxTensor>,
+    #[prost(message, repeated, tag = "12")]
+    pub output: Vec<OnnxTensor>,
+}
+
+/// The name of an ONNX graph's input or output.
+#[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the schema's own names")]
+pub struct OnnxTensor {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub name: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub doc_string: Option<Bytes>,
+}
+
+/// An operator set that an ONNX graph uses.
+#[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the schema's own names")]
+pub struct OnnxOpset {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub domain: Option<Bytes>,
+    #[prost(int64, optional, tag = "2")]
+    pub version: Option<i64>,
 }

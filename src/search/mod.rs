@@ -1,5 +1,197 @@
-//! Gathers leaves into batches, selects, backs up, decides when to stop.
+//! Monte-Carlo tree search: gathers leaves into batches, selects, backs up, decides when to stop.
+//!
+//! The hot path starts in [`worker`]: one iteration is seven numbered steps, and the numbers stand at the calls and
+//! at the functions that do them.
+//!
+//! | step | where |
+//! |---|---|
+//! | 1 initialise, 2 gather | [`gather`], choosing by [`select`] |
+//! | 3 collisions | [`worker`], counted by [`gather`] |
+//! | 4 prefetch | [`gather`] |
+//! | 5 evaluate | [`worker`], in [`crate::backend`] |
+//! | 6 fetch | [`gather`] (edges), [`worker`] |
+//! | 7 back up | [`backup`] |
+//!
+//! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
+//! best move the moment the search stops, without waiting for workers that are still evaluating.
 
+mod backup;
+mod best;
+mod control;
+mod gather;
+pub mod info;
+pub mod limits;
+pub mod math;
+mod minibatch;
+pub mod params;
+mod report;
+pub mod select;
+mod shared;
 pub mod stopper;
+pub mod stoppers;
+pub mod time;
+mod worker;
 
+pub use info::{BestMove, Responder, Score, ThinkingInfo};
+pub use limits::{GoParams, PositionCommand, StartPosition};
+pub use params::SearchParams;
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
+
+use crate::backend::Backend;
+use crate::chess::{PackedMove, PositionHistory};
+use crate::options::ScoreType;
+use crate::tree::Tree;
+use shared::Shared;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Search threads recurse along the line of play: room for the deepest.
+const WORKER_STACK_BYTES: usize = 16 << 20;
+
+/// All that a search needs to begin.
+pub struct SearchSetup {
+    /// Its root is the last position of `history`.
+    pub tree: Arc<Tree>,
+    /// Evaluates leaves.
+    pub backend: Arc<dyn Backend>,
+    /// Steers the search.
+    pub params: SearchParams,
+    /// How scores are shown.
+    pub score_type: ScoreType,
+    /// Widest distribution from which a score is made; `WDLMaxS`.
+    pub wdl_max_s: f32,
+    /// The game up to the root, which must have a legal move.
+    pub history: PositionHistory,
+    /// The root moves to search; empty: all.
+    pub searchmoves: Vec<PackedMove>,
+    /// The most visits that the root may have; `None`: no limit.
+    pub visit_limit: Option<u64>,
+    /// Decides when to stop.
+    pub stopper: Box<dyn Stopper>,
+    /// When the move's clock started.
+    pub start: Instant,
+    /// Infinite or pondering: the best move is told only after [`Search::stop`] or [`Search::ponder_hit`].
+    pub is_open_ended: bool,
+}
+
+/// A running (or finished) search. Dropping it stops it without a word.
+pub struct Search {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Search {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// If the system gives no thread at all; a smaller number of workers is not an error.
+    pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
+        let worker_count = setup.params.threads.max(1);
+        let shared = Arc::new(Shared::new(setup, responder));
+        let mut search = Search {
+            shared,
+            threads: Vec::new(),
+        };
+        let shared = search.shared.clone();
+        search
+            .threads
+            .push(spawn("controller", move || shared.run_controller())?);
+        for index in 0..worker_count {
+            let shared = search.shared.clone();
+            match spawn(&format!("worker {index}"), move || shared.run_worker()) {
+                Ok(thread) => search.threads.push(thread),
+                Err(error) if index == 0 => return Err(error),
+                Err(error) => {
+                    search
+                        .shared
+                        .responder
+                        .message(&format!("only {index} search threads: {error}"));
+                    break;
+                }
+            }
+        }
+        Ok(search)
+    }
+
+    /// Stops: the best move is told at once.
+    pub fn stop(&self) {
+        self.shared.control().may_respond = true;
+        self.shared.stop_workers();
+    }
+
+    /// Stops without telling a move.
+    pub fn abort(&self) {
+        self.shared.control().has_responded = true;
+        self.shared.stop_workers();
+    }
+
+    /// The pondered move was played: from now on `stopper` decides, and the clock runs since `start`.
+    pub fn ponder_hit(&self, stopper: Box<dyn Stopper>, start: Instant) {
+        let mut control = self.shared.control();
+        control.stopper = stopper;
+        control.start = start;
+        control.may_respond = true;
+        drop(control);
+        self.shared.notify_control();
+    }
+
+    /// Blocks until the best move was told.
+    pub fn wait_for_move(&self) {
+        let mut control = self.shared.control();
+        while !control.has_responded {
+            control = self
+                .shared
+                .wait_for_control(control, std::time::Duration::from_secs(1));
+        }
+    }
+
+    /// Whether the best move was told.
+    pub fn has_responded(&self) -> bool {
+        self.shared.control().has_responded
+    }
+
+    /// Visits that this search has made.
+    pub fn playouts(&self) -> u64 {
+        self.shared
+            .counters
+            .playouts
+            .load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Visits of the root, reused ones included.
+    pub fn total_nodes(&self) -> u64 {
+        self.shared.initial_visits + self.playouts()
+    }
+
+    /// Why the search ended early, where it did.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
+    /// Ends all threads; afterwards nothing touches the tree.
+    pub fn join(mut self) {
+        self.end_threads();
+    }
+
+    fn end_threads(&mut self) {
+        self.abort();
+        for thread in self.threads.drain(..) {
+            // A worker's panic was reported by `run_worker`; there is nothing more to say here.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        self.end_threads();
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(WORKER_STACK_BYTES)
+        .spawn(body)
+}

@@ -27,6 +27,9 @@ pub struct IterationStats {
     pub win_found: bool,
     /// How many root moves are proven losses.
     pub losing_edges: usize,
+    /// Every visited root move is as good as lost (value at most -0.98): moving quickly wins nothing,
+    /// so that the search may go on to prove the mate.
+    pub is_hopeless: bool,
     /// Bytes that the tree and its edges take.
     pub tree_bytes: u64,
     /// See [`TimeUsageHint`].
@@ -48,7 +51,7 @@ pub enum TimeUsageHint {
 /// What stoppers tell the search back; each may lower a value, none may raise it.
 #[derive(Clone, Debug, Default)]
 pub struct StopperHints {
-    /// How long the search will probably go on.
+    /// How long the search will probably go on. The watchdog need not ask again much before.
     pub remaining_time: Option<Duration>,
     /// How many more visits there will probably be: smart pruning skips root moves that cannot catch up.
     pub remaining_playouts: Option<u64>,
@@ -62,8 +65,10 @@ impl StopperHints {
         self.remaining_time = Some(self.remaining_time.map_or(time, |old| old.min(time)));
     }
 
-    /// Lowers the remaining playouts.
+    /// Lowers the remaining playouts. One always remains: a search that is over its limits but still
+    /// runs must be able to pick something.
     pub fn limit_playouts(&mut self, playouts: u64) {
+        let playouts = playouts.max(1);
         self.remaining_playouts = Some(self.remaining_playouts.map_or(playouts, |old| old.min(playouts)));
     }
 }

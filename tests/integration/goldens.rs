@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use prost::Message;
 use rukh::net::HeadSelection;
-use rukh::net::proto::Net;
+use rukh::net::proto::{Net, Weights, decode_bounded};
 use serde::Deserialize;
 
 /// A network with lc0's figures for it.
@@ -144,6 +144,16 @@ pub(crate) fn edited_network(name: &str, edit: impl FnOnce(&mut Net)) -> Vec<u8>
     let mut net = Net::decode(network_message(name).as_slice()).expect("a committed network decodes");
     edit(&mut net);
     net.encode_to_vec()
+}
+
+/// A committed network with its weights edited: decompressed bytes.
+pub(crate) fn edited_weights(name: &str, edit: impl FnOnce(&mut Weights)) -> Vec<u8> {
+    edited_network(name, |net| {
+        let bytes = net.weights.as_ref().expect("a committed network has weights");
+        let mut weights: Weights = decode_bounded(bytes).expect("a committed network's weights decode");
+        edit(&mut weights);
+        net.weights = Some(weights.encode_to_vec().into());
+    })
 }
 
 /// `name -> path` of the files in a directory that end in `suffix`.

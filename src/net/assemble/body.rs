@@ -4,8 +4,7 @@ use super::encoder::{self, Surroundings};
 use super::{AssembledBody, Kinds};
 use crate::net::architecture::{BodyKind, InputEmbedding};
 use crate::net::decode::{
-    convolution, convolution_to, count_present, dense, dense_to, dense_without_bias, feed_forward, has,
-    layer_norm, values,
+    convolution, convolution_to, dense, dense_to, feed_forward, has, layer_norm, matrix, multiple_of, values,
 };
 use crate::net::error::Reason;
 use crate::net::proto::{Residual, SeUnit, Weights};
@@ -123,16 +122,8 @@ fn smolgen_global(weights: &Weights) -> Result<Option<Dense>, Reason> {
     if !has(&weights.smolgen_w) {
         return Ok(None);
     }
-    let generated_size = count_present("smolgen_w", &weights.smolgen_w)? / ATTENTION_MAP;
-    let global = dense_without_bias("smolgen_w", &weights.smolgen_w, generated_size.max(1))?;
-    if global.outputs != ATTENTION_MAP {
-        return Err(Reason::LayerSize {
-            layer: "smolgen_w".into(),
-            expected: format!("a multiple of {ATTENTION_MAP}"),
-            found: global.weights.len(),
-        });
-    }
-    Ok(Some(global))
+    let generated_size = multiple_of("smolgen_w", &weights.smolgen_w, ATTENTION_MAP)?;
+    matrix("smolgen_w", &weights.smolgen_w, generated_size, ATTENTION_MAP).map(Some)
 }
 
 fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
@@ -184,12 +175,6 @@ fn position_layer(weights: &Weights) -> Result<Dense, Reason> {
         ("ip_emb_preproc_b", &weights.ip_emb_preproc_b),
         64 * PIECE_PLANES,
     )?;
-    if layer.outputs % 64 != 0 {
-        return Err(Reason::LayerSize {
-            layer: "ip_emb_preproc_b".into(),
-            expected: "a multiple of 64".into(),
-            found: layer.outputs,
-        });
-    }
+    multiple_of("ip_emb_preproc_b", &weights.ip_emb_preproc_b, 64)?;
     Ok(layer)
 }

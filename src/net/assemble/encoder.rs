@@ -1,7 +1,7 @@
 //! One transformer encoder, of the body or of a policy head.
 
 use crate::net::architecture::SmolgenShape;
-use crate::net::decode::{count_present, dense, dense_to, dense_without_bias, feed_forward, layer_norm};
+use crate::net::decode::{count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of};
 use crate::net::error::Reason;
 use crate::net::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::net::weights::{Encoder, Smolgen};
@@ -148,7 +148,13 @@ fn smolgen(
             layer: "smolgen_w".to_owned(),
         });
     };
-    let compress = dense_without_bias(&named("compress"), &layers.compress, around.width)?;
+    let hidden_channels = multiple_of(&named("compress"), &layers.compress, around.width)?;
+    let compress = matrix(
+        &named("compress"),
+        &layers.compress,
+        around.width,
+        hidden_channels,
+    )?;
     let dense1 = dense(
         (&named("dense1_w"), &layers.dense1_w),
         (&named("dense1_b"), &layers.dense1_b),
@@ -171,7 +177,7 @@ fn smolgen(
         dense2.outputs,
     )?;
     let shape = SmolgenShape {
-        hidden_channels: compress.outputs,
+        hidden_channels,
         hidden_size: dense1.outputs,
         generated_size,
     };

@@ -3,10 +3,13 @@
 //! A file has one head of each kind among its own fields, or several under `policy_heads` and `value_heads`.
 //! The first case is turned into the second (views of the same bytes), so that there is one reader.
 
+use prost::Message;
+use prost::bytes::Bytes;
+
 use super::Kinds;
 use super::encoder::{self, Surroundings};
 use crate::net::architecture::{Activation, BodyKind};
-use crate::net::decode::{convolution, convolution_to, dense, dense_to, dense_without_bias};
+use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
 use crate::net::policy_index::POLICY_SIZE;
 use crate::net::proto::{
@@ -15,7 +18,6 @@ use crate::net::proto::{
 };
 use crate::net::schema::PolicyFormat;
 use crate::net::weights::{HeadInput, PolicyHead, ScalarHead};
-use prost::bytes::Bytes;
 
 /// Planes of a convolution policy that stand for moves; files pad them to 80.
 const POLICY_PLANES: usize = 73;
@@ -45,7 +47,11 @@ pub(crate) fn value_head_names(weights: &Weights) -> Vec<&'static str> {
 }
 
 fn policy_heads(weights: &Weights) -> Result<Option<PolicyHeads>, Reason> {
-    weights.policy_heads.as_ref().map(decode_bounded).transpose()
+    Ok(weights
+        .policy_heads
+        .clone()
+        .map(PolicyHeads::decode)
+        .transpose()?)
 }
 
 fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
@@ -71,7 +77,7 @@ fn unknown_head(kind: &'static str, name: &str, available: &[&str]) -> Reason {
 }
 
 /// The layers of the policy head called `name`, and what its layers' names begin with.
-fn policy_layers(weights: &Weights, name: &str) -> Result<(String, PolicyLayers), Reason> {
+pub(crate) fn policy_layers(weights: &Weights, name: &str) -> Result<(String, PolicyLayers), Reason> {
     let unknown = || Ok::<_, Reason>(unknown_head("policy", name, &policy_head_names(weights)?));
     let Some(heads) = policy_heads(weights)? else {
         if name != "vanilla" {
@@ -226,14 +232,7 @@ fn attention_policy(
         width,
         query.outputs,
     )?;
-    let promotion = dense_without_bias(&named("ip4_pol_w"), &layers.ip4_pol_w, query.outputs)?;
-    if promotion.outputs != 4 {
-        return Err(Reason::LayerSize {
-            layer: named("ip4_pol_w"),
-            expected: format!("4 x {} = {}", query.outputs, 4 * query.outputs),
-            found: promotion.weights.len(),
-        });
-    }
+    let promotion = matrix(&named("ip4_pol_w"), &layers.ip4_pol_w, query.outputs, 4)?;
     // The head on a residual tower is older than activations in the header: SELU throughout.
     let (embedding_activation, ffn_activation) = match kinds.attention_body {
         true => (kinds.default_activation, kinds.ffn_activation),

@@ -14,7 +14,7 @@ use super::proto::{NetworkFormat, Weights};
 use super::schema;
 use super::weights::{Body, Network};
 
-pub(super) use heads::{policy_head_names, value_head_names};
+pub(super) use heads::{policy_head_names, policy_layers, value_head_names};
 
 /// Names of the heads to use, as in lc0's backend options `policy_head` and `value_head`.
 #[derive(Clone, PartialEq, Eq, Debug)]

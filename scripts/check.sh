@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change is merged: what CI runs. Stops at the first failure.
+#
+# usage: scripts/check.sh [step ...]      all steps without arguments
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step_format() { cargo fmt --all --check; }
+step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
+step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
+step_test() { cargo test --workspace --quiet; }
+
+# The search on the trivial backend is the same on every machine: its signature is under version control.
+step_signature() {
+    local expected found
+    expected=$(cat scripts/signature.txt)
+    found=$(cargo run --quiet -- bench --signature)
+    if [ "$found" != "$expected" ]; then
+        echo "the search has changed: its signature is $found, scripts/signature.txt has $expected" >&2
+        echo "if that is what you want, write the new one there" >&2
+        return 1
+    fi
+    echo "signature $found"
+}
+
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature)
+for step in "${steps[@]}"; do
+    if ! declare -F "step_$step" >/dev/null; then
+        echo "no step $step; there are: format lint docs test signature" >&2
+        exit 2
+    fi
+    echo "== $step"
+    start=$SECONDS
+    if ! "step_$step"; then
+        echo "== $step FAILED after $((SECONDS - start)) s" >&2
+        exit 1
+    fi
+    echo "== $step passed in $((SECONDS - start)) s"
+done

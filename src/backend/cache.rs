@@ -1,0 +1,151 @@
+//! The evaluation cache: a backend around a backend that remembers.
+//!
+//! A hit costs no place in the batch ([`Added::Ready`]); results enter when their batch completes. Two
+//! requests for one position in flight at the same time are both evaluated: finding that out would cost every
+//! request more than the rare second evaluation. No lock is held while anything is evaluated.
+//!
+//! What counts as the same position is decided in [`super::position_key`]; where evaluations are kept is
+//! `cache_store`.
+
+use super::cache_store::Store;
+use super::position_key::cache_key;
+use super::ticket::{Done, catch_panic, check_outcome_length};
+use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use std::sync::Arc;
+
+/// See the module. Make it the outermost decorator: it also turns a panic inside an evaluation into an error.
+pub struct CachingBackend {
+    inner: Arc<dyn Backend>,
+    store: Arc<Store>,
+    history_length: usize,
+}
+
+impl CachingBackend {
+    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `history_length` (0 … 7): how
+    /// many earlier positions must agree too.
+    pub fn new(
+        inner: Arc<dyn Backend>,
+        entries: usize,
+        history_length: usize,
+    ) -> Result<CachingBackend, BackendError> {
+        let store = Store::new(entries).ok_or_else(|| BackendError::Option {
+            option: format!("NNCacheSize={entries}"),
+            reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
+        })?;
+        Ok(CachingBackend {
+            inner,
+            store: Arc::new(store),
+            history_length,
+        })
+    }
+}
+
+impl Backend for CachingBackend {
+    fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(CachingBatch {
+            name: self.inner.attributes().name.clone(),
+            inner: self.inner.new_batch(),
+            store: Arc::clone(&self.store),
+            history_length: self.history_length,
+            keys: Vec::new(),
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        self.store.get(
+            cache_key(request.history, self.history_length),
+            request.moves.len(),
+        )
+    }
+
+    fn clear_cache(&self) {
+        self.store.clear();
+        self.inner.clear_cache();
+    }
+
+    fn cache_fullness_permille(&self) -> Option<u32> {
+        Some(self.store.fullness_permille())
+    }
+}
+
+/// Remembers the keys of what it passes on.
+struct CachingBatch {
+    name: String,
+    inner: Box<dyn Batch>,
+    store: Arc<Store>,
+    history_length: usize,
+    keys: Vec<u64>,
+}
+
+impl Batch for CachingBatch {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        let key = cache_key(request.history, self.history_length);
+        if let Some(evaluation) = self.store.get(key, request.moves.len()) {
+            return Added::Ready(evaluation);
+        }
+        match self.inner.add(request) {
+            Added::Queued => {
+                self.keys.push(key);
+                Added::Queued
+            }
+            Added::Ready(evaluation) => {
+                self.store.insert(key, evaluation.value, &evaluation.priors);
+                Added::Ready(evaluation)
+            }
+        }
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        if self.keys.is_empty() {
+            return Done::boxed(Ok(Evaluations::default()));
+        }
+        let CachingBatch {
+            name,
+            inner,
+            store,
+            keys,
+            ..
+        } = *self;
+        match catch_panic(&name, || Ok(inner.submit())) {
+            Ok(inner) => Box::new(CachingTicket {
+                name,
+                inner,
+                store,
+                keys,
+            }),
+            Err(error) => Done::boxed(Err(error)),
+        }
+    }
+}
+
+struct CachingTicket {
+    name: String,
+    inner: Box<dyn Ticket>,
+    store: Arc<Store>,
+    keys: Vec<u64>,
+}
+
+impl Ticket for CachingTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let CachingTicket {
+            name,
+            inner,
+            store,
+            keys,
+        } = *self;
+        let evaluations = catch_panic(&name, || inner.wait())?;
+        check_outcome_length(&name, keys.len(), evaluations.len())?;
+        for (&key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
+            store.insert(key, value, priors);
+        }
+        Ok(evaluations)
+    }
+}

@@ -1,0 +1,19 @@
+//! From the option table to what the backends' factory asks for.
+
+use super::factory::BackendConfig;
+use crate::options::Options;
+
+impl BackendConfig {
+    /// The backend that `options` describe.
+    pub fn from_options(options: &Options) -> BackendConfig {
+        BackendConfig {
+            backend: options.backend.clone(),
+            options: options.backend_opts.clone(),
+            network: options.weights.clone(),
+            policy_softmax_temperature: options.policy_softmax_temp,
+            history_fill: options.history_fill,
+            cache_entries: options.nncache as usize,
+            cache_history_length: options.cache_history_length as usize,
+        }
+    }
+}

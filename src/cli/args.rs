@@ -1,0 +1,238 @@
+//! The modes and their own flags.
+
+use super::{bench, config_file, default_options, flags};
+use crate::options::{Options, Spec};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What the process was asked to do.
+#[derive(Debug)]
+pub struct Invocation {
+    /// The mode, with its flags.
+    pub mode: Mode,
+    /// The engine's options: defaults, then configuration file, then flags.
+    pub options: Options,
+    /// `--show-hidden`
+    pub show_hidden: bool,
+}
+
+/// A UCI chess engine for Leela Chess Zero networks.
+///
+/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given as
+/// flags, in the configuration file, and over UCI.
+#[derive(Parser, Debug)]
+#[command(name = "rukh", version, args_override_self = true)]
+struct Cli {
+    #[command(subcommand)]
+    mode: Option<Mode>,
+
+    /// Lists the options for specialists too, in `--help` and after `uci`
+    #[arg(long)]
+    show_hidden: bool,
+}
+
+/// A mode.
+#[derive(Subcommand, Debug)]
+pub enum Mode {
+    /// Speaks UCI, as without a mode
+    #[command(alias = "classic")]
+    Uci,
+    /// Searches 10 positions for half a second each and counts nodes
+    Bench(BenchArgs),
+    /// Searches 34 positions for ten seconds each and counts nodes
+    Benchmark(BenchArgs),
+    /// Measures the backend alone, by batch size
+    Backendbench(BackendbenchArgs),
+    /// Describes a network file
+    Describenet(DescribenetArgs),
+    /// Counts the move sequences of a given length
+    Perft(PerftArgs),
+}
+
+/// Flags of `bench` and `benchmark`.
+#[derive(Args, Debug, Default, Clone)]
+pub struct BenchArgs {
+    /// Nodes to search in each position; -1: no limit
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    pub nodes: Option<i64>,
+    /// Milliseconds for each position; -1: no limit
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..=999_999_999))]
+    pub movetime: Option<i64>,
+    /// Searches only this position (`moves …` may follow the FEN)
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub fen: String,
+    /// How many of the positions to search
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
+    pub num_positions: Option<u32>,
+    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes each
+    #[arg(long)]
+    pub signature: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl BenchArgs {
+    /// The flags, with a mode's defaults for those not given.
+    pub fn resolve(&self, defaults: bench::Defaults) -> bench::Plan {
+        // Who only says how many nodes wants that many, however long it takes.
+        let movetime = match (self.movetime, self.nodes) {
+            (None, Some(_)) => -1,
+            (movetime, _) => movetime.unwrap_or(defaults.movetime_ms),
+        };
+        bench::Plan {
+            nodes: u64::try_from(self.nodes.unwrap_or(-1)).ok(),
+            movetime_ms: u64::try_from(movetime).ok(),
+            fen: (!self.fen.is_empty()).then(|| self.fen.clone()),
+            positions: self.num_positions.unwrap_or(defaults.positions) as usize,
+            signature: self.signature,
+            json: self.json,
+        }
+    }
+}
+
+/// Flags of `backendbench`.
+#[derive(Args, Debug, Clone)]
+pub struct BackendbenchArgs {
+    /// Batches to evaluate for each size
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=999_999_999))]
+    pub batches: u32,
+    /// The first batch size
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub start_batch_size: u32,
+    /// The last batch size
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub max_batch_size: u32,
+    /// From one batch size to the next
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch_step: u32,
+    /// Prints the header once and not every 32 lines
+    #[arg(long)]
+    pub header_only_once: bool,
+    /// The position to evaluate
+    #[arg(
+        long,
+        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    )]
+    pub fen: String,
+    /// Recommends minibatch sizes
+    #[arg(long)]
+    pub clippy: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `describenet`.
+#[derive(Args, Debug, Clone)]
+pub struct DescribenetArgs {
+    /// Prints the description as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `perft`.
+#[derive(Args, Debug, Clone)]
+pub struct PerftArgs {
+    /// Length of the sequences, in plies
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub depth: u32,
+    /// The position
+    #[arg(
+        long,
+        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    )]
+    pub fen: String,
+    /// Writes castling as king takes rook
+    #[arg(long)]
+    pub chess960: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An error that clap did not find, as one of clap's.
+fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
+}
+
+/// Whether a mode has an option as a flag.
+fn has_option(mode: &str, spec: &Spec) -> bool {
+    match mode {
+        "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
+        "describenet" => matches!(spec.field, "weights" | "config"),
+        "perft" => false,
+        _ => true,
+    }
+}
+
+/// Reads the command line and the configuration file. `arguments` begins with the program's name.
+///
+/// # Errors
+/// What clap prints and exits with: wrong arguments, a wrong configuration file, or a request for help.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
+    let arguments: Vec<OsString> = arguments.collect();
+    // Which options the help lists must be known before the arguments are read.
+    let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
+    let mut command = command(show_hidden);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let (mode_name, mode_matches) = match matches.subcommand() {
+        Some((name, mode_matches)) => (Some(name), mode_matches),
+        None => (None, &matches),
+    };
+
+    // Flags are applied twice: first to learn which configuration file is meant, then on top of it.
+    let apply_flags = |options: &mut Options| {
+        flags::apply(&matches, options)?;
+        flags::apply(mode_matches, options)
+    };
+    let mut options = default_options(mode_name);
+    apply_flags(&mut options).map_err(wrong_value)?;
+    let is_named = [&matches, mode_matches]
+        .iter()
+        .any(|m| m.try_contains_id("config").unwrap_or(false));
+    let file = if is_named {
+        Some(PathBuf::from(&options.config))
+    } else {
+        config_file::find()
+    };
+    // An empty name means no configuration file.
+    if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
+        options = default_options(mode_name);
+        config_file::read(&path, &mut options).map_err(wrong_value)?;
+        apply_flags(&mut options).map_err(wrong_value)?;
+    }
+    Ok(Invocation {
+        mode: cli.mode.unwrap_or(Mode::Uci),
+        options,
+        show_hidden,
+    })
+}
+
+/// clap's command with the options of the table added to every mode.
+fn command(show_hidden: bool) -> clap::Command {
+    let mut command = Cli::command();
+    let modes: Vec<String> = command
+        .get_subcommands()
+        .map(|mode| mode.get_name().to_owned())
+        .collect();
+    for name in modes {
+        let defaults = default_options(Some(&name));
+        command = command.mut_subcommand(&name, |mode| {
+            let mode = mode.arg(show_hidden_argument()).args_override_self(true);
+            flags::add(mode, &defaults, show_hidden, |spec| has_option(&name, spec))
+        });
+    }
+    flags::add(command, &Options::default(), show_hidden, |_| true)
+}
+
+/// The flag of the same name in [`Cli`], for the modes.
+fn show_hidden_argument() -> clap::Arg {
+    clap::Arg::new("show_hidden")
+        .long("show-hidden")
+        .action(clap::ArgAction::SetTrue)
+        .help("Lists the options for specialists too")
+}

@@ -1,0 +1,345 @@
+//! `backendbench`: how fast the backend is, by batch size, with no search and no cache.
+//!
+//! The same position fills every batch. Each thread submits a batch, waits for it, and notes the time; what counts
+//! is the time from one batch's end to the next, so the first batch of a thread is only reported as "first".
+//! Columns, units and statistics are lc0's, so that tables compare line by line.
+
+use super::args::BackendbenchArgs;
+use super::clippy::Recommendation;
+use super::{CliError, tell};
+use crate::backend::factory::{self, BackendConfig};
+use crate::backend::{Added, Backend, BackendError, EvalRequest};
+use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::options::Options;
+use crate::uci::output::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The header is repeated after so many lines, unless it shall not be.
+const LINES_PER_HEADER: u32 = 32;
+
+const HEADER: &str =
+    "size, mean nps, mean ms,   sdev,     cv, max nps,  median, min nps, first max, first mean";
+
+/// Batches of the largest size that each thread evaluates before anything counts, so that clocks are up.
+const WARM_UP_BATCHES: u32 = 2;
+
+/// Between a better size being found and clippy's word about it.
+const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// lc0's default here is one thread.
+pub(super) fn set_defaults(options: &mut Options) {
+    options.threads = 1;
+}
+
+/// What the batches of one size took.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Measurement {
+    /// Positions in a batch.
+    pub size: u32,
+    /// Positions per second.
+    pub mean_nps: f64,
+    /// Milliseconds per batch, divided by the threads.
+    pub mean_ms: f64,
+    /// Standard deviation of that.
+    pub sdev_ms: f64,
+    /// Standard deviation divided by mean.
+    pub cv: f64,
+    /// Positions per second of the fastest batch.
+    pub max_nps: f64,
+    /// Positions per second of the median batch.
+    pub median_nps: f64,
+    /// Positions per second of the slowest batch.
+    pub min_nps: f64,
+    /// Milliseconds of the threads' first batches: the longest wait for one more of them …
+    pub first_max_ms: f64,
+    /// … and the mean.
+    pub first_mean_ms: f64,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// The position or the backend does not work, or the batches are too few.
+pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    let position = Position::from_fen(&arguments.fen)?;
+    let moves: Vec<PackedMove> = position
+        .legal_moves()
+        .iter()
+        .map(|&m| PackedMove::new(m))
+        .collect();
+    let history = PositionHistory::new(position);
+    // Every evaluation is to be work.
+    let config = BackendConfig {
+        cache_entries: 0,
+        ..BackendConfig::from_options(options)
+    };
+    let created = factory::create(&config)?;
+    created.notices.iter().for_each(|notice| tell(notice));
+    let backend = created.backend;
+    let bench = Bench {
+        backend: &*backend,
+        request: EvalRequest {
+            history: &history,
+            moves: &moves,
+        },
+        threads: options.threads.max(1),
+        batches: arguments.batches,
+    };
+    bench.warm_up(arguments.max_batch_size)?;
+
+    let mut measurements = Vec::new();
+    let mut recommendation = Recommendation::default();
+    let mut better_since: Option<Instant> = None;
+    let sizes =
+        (arguments.start_batch_size..=arguments.max_batch_size).step_by(arguments.batch_step as usize);
+    for (index, size) in (0..).zip(sizes) {
+        let measurement = bench.measure(size)?;
+        if arguments.json {
+            measurements.push(measurement);
+            continue;
+        }
+        if index == 0 || (!arguments.header_only_once && index % LINES_PER_HEADER == 0) {
+            output.line(HEADER);
+        }
+        output.line(&table_line(&measurement));
+        if arguments.clippy {
+            if recommendation.consider(size, measurement.mean_nps) {
+                better_since.get_or_insert_with(Instant::now);
+            }
+            if better_since.is_some_and(|since| since.elapsed() > CLIPPY_PATIENCE) {
+                better_since = None;
+                output.lines(&recommendation.lines("Recommended minibatch-size for this net (so far):"));
+            }
+        }
+    }
+    if arguments.json {
+        let result = serde_json::json!({
+            "backend": backend.attributes().name,
+            "threads": bench.threads,
+            "sizes": measurements,
+        });
+        output.line(&result.to_string());
+    } else if arguments.clippy {
+        output.lines(&recommendation.lines("Recommended minibatch-size for this net:"));
+    }
+    Ok(())
+}
+
+/// What stays the same for all sizes.
+struct Bench<'a> {
+    backend: &'a dyn Backend,
+    request: EvalRequest<'a>,
+    threads: u32,
+    batches: u32,
+}
+
+/// When one thread's batches ended.
+type Ends = Vec<Instant>;
+
+impl Bench<'_> {
+    /// Lets every thread evaluate a few batches of `size`.
+    fn warm_up(&self, size: u32) -> Result<(), CliError> {
+        self.on_all_threads(|| {
+            (0..WARM_UP_BATCHES)
+                .try_for_each(|_| self.evaluate(size))
+                .map(|()| Ends::new())
+        })?;
+        Ok(())
+    }
+
+    /// Evaluates the batches of one size, shared by the threads as they come free.
+    fn measure(&self, size: u32) -> Result<Measurement, CliError> {
+        let next_batch = AtomicU32::new(0);
+        let begin = Instant::now();
+        let ends = self.on_all_threads(|| {
+            let mut ends = Ends::new();
+            while next_batch.fetch_add(1, Ordering::Relaxed) < self.batches {
+                self.evaluate(size)?;
+                ends.push(Instant::now());
+            }
+            Ok(ends)
+        })?;
+        summarise(size, self.threads, begin, &ends)
+            .ok_or_else(|| "--batches must be more than twice the threads".into())
+    }
+
+    /// Runs `work` on every thread at once. One error is enough.
+    fn on_all_threads(
+        &self,
+        work: impl Fn() -> Result<Ends, BackendError> + Sync,
+    ) -> Result<Vec<Ends>, CliError> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.threads).map(|_| scope.spawn(&work)).collect();
+            let ends = threads.into_iter().map(|thread| match thread.join() {
+                Ok(ends) => ends.map_err(CliError::from),
+                Err(_) => Err("a thread of the benchmark panicked".into()),
+            });
+            ends.collect()
+        })
+    }
+
+    /// One batch: as many of the backend's as it needs for `size` positions, all under way together.
+    fn evaluate(&self, size: u32) -> Result<(), BackendError> {
+        let largest = self.backend.attributes().maximum_batch_size.max(1);
+        let mut left = size as usize;
+        let mut tickets = Vec::new();
+        while left > 0 {
+            let mut batch = self.backend.new_batch();
+            for _ in 0..left.min(largest) {
+                // Nothing caches here; what a backend answers at once is an evaluation all the same.
+                let _: Added = batch.add(self.request);
+            }
+            left -= left.min(largest);
+            tickets.push(batch.submit());
+        }
+        tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))
+    }
+}
+
+/// The statistics of one size; `None` if there are not two times to compare.
+fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<Measurement> {
+    let threads = f64::from(threads);
+    let mut seconds: Vec<f64> = ends
+        .iter()
+        .flat_map(|ends| {
+            ends.windows(2)
+                .map(|pair| (pair[1] - pair[0]).as_secs_f64() / threads)
+        })
+        .collect();
+    if seconds.len() < 2 {
+        return None;
+    }
+    seconds.sort_by(f64::total_cmp);
+    let (count, size_f) = (seconds.len(), f64::from(size));
+    let mean = seconds.iter().sum::<f64>() / count as f64;
+    let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
+    let sdev = (squares / (count - 1) as f64).sqrt();
+    let median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2.0;
+
+    let mut firsts: Vec<Instant> = ends.iter().filter_map(|ends| ends.first().copied()).collect();
+    firsts.sort();
+    let waits = std::iter::once(begin).chain(firsts.iter().copied()).zip(&firsts);
+    let first_max = waits
+        .map(|(before, &after)| after - before)
+        .max()
+        .unwrap_or_default();
+    let first_total = firsts.last().map_or(Duration::ZERO, |&last| last - begin);
+    Some(Measurement {
+        size,
+        mean_nps: size_f / mean,
+        mean_ms: mean * 1e3,
+        sdev_ms: sdev * 1e3,
+        cv: sdev / mean,
+        max_nps: size_f / seconds[0],
+        median_nps: size_f / median,
+        min_nps: size_f / seconds[count - 1],
+        first_max_ms: first_max.as_secs_f64() * 1e3,
+        first_mean_ms: first_total.as_secs_f64() * 1e3 / threads,
+    })
+}
+
+/// A line of lc0's table.
+fn table_line(m: &Measurement) -> String {
+    format!(
+        "{:4},{:9.0},{:>8},{:7.4},{:7.4},{:8.0},{:8.0},{:8.0},{:10.4},{:11.4}",
+        m.size,
+        m.mean_nps,
+        four_digits(m.mean_ms),
+        m.sdev_ms,
+        m.cv,
+        m.max_nps,
+        m.median_nps,
+        m.min_nps,
+        m.first_max_ms,
+        m.first_mean_ms
+    )
+}
+
+/// Four significant digits without trailing zeros, in scientific notation where it is shorter: C's `%.4g`.
+fn four_digits(value: f64) -> String {
+    // "1.234e2": the exponent after rounding to four digits.
+    let scientific = format!("{value:.3e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trimmed = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    if (-4..4).contains(&exponent) {
+        return trimmed(&format!("{value:.*}", (3 - exponent) as usize));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As C's printf has them.
+    #[test]
+    fn four_digits_are_those_of_c() {
+        for (value, text) in [
+            (0.4322, "0.4322"),
+            (0.44, "0.44"),
+            (2.78, "2.78"),
+            (13.0944, "13.09"),
+            (1234.4, "1234"),
+            (9999.6, "1e+04"),
+            (12345.6, "1.235e+04"),
+            (0.00012344, "0.0001234"),
+            (0.000012344, "1.234e-05"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(four_digits(value), text);
+        }
+    }
+
+    /// A line that lc0 printed.
+    #[test]
+    fn lines_are_lc0s() {
+        let measurement = Measurement {
+            size: 25,
+            mean_nps: 1910.3,
+            mean_ms: 13.0871,
+            sdev_ms: 1.91752,
+            cv: 0.14652,
+            max_nps: 2635.2,
+            median_nps: 1845.1,
+            min_nps: 1417.4,
+            first_max_ms: 13.6518,
+            first_mean_ms: 13.6518,
+        };
+        assert_eq!(
+            table_line(&measurement),
+            "  25,     1910,   13.09, 1.9175, 0.1465,    2635,    1845,    1417,   13.6518,    13.6518"
+        );
+        assert_eq!(HEADER.len(), table_line(&measurement).len());
+    }
+
+    #[test]
+    fn statistics_of_known_times() {
+        let begin = Instant::now();
+        let at = |ms: u64| begin + Duration::from_millis(ms);
+        // One thread: 10 ms to the first batch, then 2, 4 and 6 ms.
+        let m = summarise(8, 1, begin, &[vec![at(10), at(12), at(16), at(22)]]).unwrap();
+        assert!(
+            (m.mean_ms - 4.0).abs() < 1e-9 && (m.sdev_ms - 2.0).abs() < 1e-9 && (m.cv - 0.5).abs() < 1e-9
+        );
+        assert_eq!(
+            [m.mean_nps, m.max_nps, m.median_nps, m.min_nps].map(f64::round),
+            [2000.0, 4000.0, 2000.0, 1333.0]
+        );
+        assert!((m.first_max_ms - 10.0).abs() < 1e-9 && (m.first_mean_ms - 10.0).abs() < 1e-9);
+
+        // Two threads that take turns: each batch takes 4 ms, so one is done every 2.
+        let m = summarise(8, 2, begin, &[vec![at(4), at(8)], vec![at(6), at(10)]]).unwrap();
+        assert!((m.mean_ms - 2.0).abs() < 1e-9);
+        assert!((m.first_max_ms - 4.0).abs() < 1e-9 && (m.first_mean_ms - 3.0).abs() < 1e-9);
+
+        assert_eq!(summarise(8, 2, begin, &[vec![at(4), at(8)], vec![at(6)]]), None);
+    }
+}

@@ -1,0 +1,375 @@
+//! `bench` and `benchmark`: search known positions, count nodes.
+//!
+//! Prints lc0's lines. As in lc0 only nodes and time end a search here: smart pruning and the move overhead are
+//! off unless asked for. `--signature` prints one number made of everything the searches on the `trivial` backend
+//! did; it stays the same until the search itself changes, on every machine.
+
+use super::bench_positions::POSITIONS;
+use super::{CliError, tell};
+use crate::chess::uci_move;
+use crate::engine::Engine;
+use crate::options::Options;
+use crate::search::info::{BestMove, Responder, ThinkingInfo};
+use crate::search::limits::{GoParams, PositionCommand, StartPosition};
+use crate::uci::output::Output;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What a mode searches when its flags do not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// Milliseconds for each position.
+    pub movetime_ms: i64,
+    /// How many positions.
+    pub positions: u32,
+}
+
+/// `bench`
+pub const SHORT: Defaults = Defaults {
+    movetime_ms: 500,
+    positions: 10,
+};
+
+/// `benchmark`
+pub const LONG: Defaults = Defaults {
+    movetime_ms: 10_000,
+    positions: 34,
+};
+
+/// Nodes for each position of the signature, unless `--nodes` says otherwise.
+const SIGNATURE_NODES: u64 = 1000;
+
+/// What to search.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Nodes for each position.
+    pub nodes: Option<u64>,
+    /// Milliseconds for each position.
+    pub movetime_ms: Option<u64>,
+    /// One position instead of the known ones.
+    pub fen: Option<String>,
+    /// How many of the known ones.
+    pub positions: usize,
+    /// Only the signature.
+    pub signature: bool,
+    /// JSON instead of lc0's lines.
+    pub json: bool,
+}
+
+/// One position's search.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Searched {
+    /// The position, as in the list.
+    pub position: String,
+    /// Visits.
+    pub nodes: u64,
+    /// Wall time.
+    pub time_ms: u64,
+    /// The move found.
+    pub best_move: String,
+    #[serde(skip)]
+    last_info: Option<ThinkingInfo>,
+}
+
+/// Options as lc0's benchmark has them.
+pub(super) fn set_defaults(options: &mut Options) {
+    options.threads = 2;
+    options.nncache = 200_000;
+    options.smart_pruning_factor = 0.0;
+    options.move_overhead = 0;
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// A position or the backend does not work.
+pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
+    let mut plan = plan.clone();
+    if plan.signature {
+        options.backend = "trivial".to_owned();
+        options.threads = 1;
+        plan.movetime_ms = None;
+        plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));
+    }
+    if plan.nodes.is_none() && plan.movetime_ms.is_none() {
+        return Err("with --nodes=-1 and --movetime=-1 the search would never end".into());
+    }
+    let limits = GoParams {
+        nodes: plan.nodes,
+        movetime: plan.movetime_ms,
+        ..GoParams::default()
+    };
+    let positions: Vec<&str> = match &plan.fen {
+        Some(fen) => vec![fen],
+        None => POSITIONS.iter().copied().take(plan.positions).collect(),
+    };
+
+    let quiet = plan.json || plan.signature;
+    let recorder = Arc::new(Recorder::new((!quiet).then(|| Arc::clone(&output))));
+    let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>);
+    engine.ensure_ready()?;
+    let mut searched = Vec::new();
+    for (index, position) in positions.iter().enumerate() {
+        if !quiet {
+            output.lines(&[
+                String::new(),
+                format!("Position: {}/{} {position}", index + 1, positions.len()),
+            ]);
+        }
+        searched.push(run_search(&mut engine, &recorder, position, &limits)?);
+    }
+
+    if plan.signature {
+        output.line(&signature(&searched).to_string());
+    } else if plan.json {
+        output.line(&json(&searched));
+    } else {
+        let (nodes, time_ms, nps) = totals(&searched);
+        output.lines(&[
+            String::new(),
+            "===========================".to_owned(),
+            format!("Total time (ms) : {time_ms}"),
+            format!("Nodes searched  : {nodes}"),
+            format!("Nodes/second    : {nps}"),
+        ]);
+    }
+    Ok(())
+}
+
+/// Searches one position from an empty tree and an empty cache.
+fn run_search(
+    engine: &mut Engine,
+    recorder: &Recorder,
+    position: &str,
+    limits: &GoParams,
+) -> Result<Searched, CliError> {
+    let failed = |error: &dyn std::fmt::Display| format!("{position}: {error}");
+    recorder.take();
+    engine.new_game();
+    engine
+        .set_position(&position_command(position))
+        .map_err(|error| failed(&error))?;
+    let start = Instant::now();
+    engine.go(limits).map_err(|error| failed(&error))?;
+    engine.wait();
+    let time_ms = start.elapsed().as_millis() as u64;
+    let record = recorder.take();
+    let Some(best) = record.best else {
+        return Err(failed(
+            &record
+                .message
+                .as_deref()
+                .unwrap_or("the search ended without a move"),
+        )
+        .into());
+    };
+    Ok(Searched {
+        position: position.to_owned(),
+        nodes: record.last_info.as_ref().and_then(|info| info.nodes).unwrap_or(0),
+        time_ms,
+        best_move: move_text(&best),
+        last_info: record.last_info,
+    })
+}
+
+/// A FEN (or `startpos`) with perhaps `moves …` after it.
+fn position_command(position: &str) -> PositionCommand {
+    let (fen, moves) = position.split_once("moves").unwrap_or((position, ""));
+    let start = match fen.trim() {
+        "startpos" => StartPosition::Standard,
+        fen => StartPosition::Fen(fen.to_owned()),
+    };
+    PositionCommand {
+        start,
+        moves: moves.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+/// lc0's benchmark writes castling as king takes rook.
+fn move_text(best: &BestMove) -> String {
+    best.best
+        .map_or_else(|| "0000".to_owned(), |best| uci_move::text(best, true))
+}
+
+/// Nodes, milliseconds and nodes per second.
+fn totals(searched: &[Searched]) -> (u64, u64, u64) {
+    let nodes: u64 = searched.iter().map(|one| one.nodes).sum();
+    let time_ms: u64 = searched.iter().map(|one| one.time_ms).sum();
+    // One millisecond more, as lc0 has it: no division by zero.
+    let nps = (1000.0 * nodes as f64 / (time_ms + 1) as f64).round() as u64;
+    (nodes, time_ms, nps)
+}
+
+fn json(searched: &[Searched]) -> String {
+    let (nodes, time_ms, nps) = totals(searched);
+    serde_json::json!({
+        "positions": searched,
+        "nodes": nodes,
+        "time_ms": time_ms,
+        "nps": nps,
+        "signature": signature(searched),
+    })
+    .to_string()
+}
+
+/// A hash of what the searches did: nodes, depths, best moves and principal variations. No time, and no score,
+/// for the scores' formulas use the platform's tangent.
+fn signature(searched: &[Searched]) -> u32 {
+    let mut text = String::new();
+    for one in searched {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{} {} {}", one.position, one.nodes, one.best_move);
+        if let Some(info) = &one.last_info {
+            let pv: Vec<String> = info.pv.iter().map(|&m| uci_move::text(m, true)).collect();
+            let _ = write!(text, " {:?} {:?} {}", info.depth, info.seldepth, pv.join(" "));
+        }
+        text.push('\n');
+    }
+    fnv1a(text.as_bytes())
+}
+
+/// The FNV-1a hash.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// Notes what a search says; prints it too if there is an output.
+struct Recorder {
+    output: Option<Arc<Output>>,
+    record: Mutex<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    last_info: Option<ThinkingInfo>,
+    best: Option<BestMove>,
+    message: Option<String>,
+}
+
+impl Recorder {
+    fn new(output: Option<Arc<Output>>) -> Recorder {
+        Recorder {
+            output,
+            record: Mutex::default(),
+        }
+    }
+
+    /// What was noted since the last call.
+    fn take(&self) -> Record {
+        std::mem::take(&mut self.record())
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        // Each field is written whole, so a panic elsewhere leaves a good record.
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn print(&self, line: &str) {
+        if let Some(output) = &self.output {
+            output.line(line);
+        }
+    }
+}
+
+impl Responder for Recorder {
+    fn thinking(&self, infos: &[ThinkingInfo]) {
+        let Some(info) = infos.iter().find(|info| info.nodes.is_some()) else {
+            return;
+        };
+        let mut line = format!(
+            "Benchmark time {} ms, {} nodes, {} nps",
+            info.time_ms.unwrap_or(0),
+            info.nodes.unwrap_or(0),
+            info.nps.unwrap_or(0)
+        );
+        if let Some(&first) = info.pv.first() {
+            let _ = write!(line, ", move {}", uci_move::text(first, true));
+        }
+        self.print(&line);
+        self.record().last_info = Some(info.clone());
+    }
+
+    fn best_move(&self, best: &BestMove) {
+        self.print(&format!("bestmove {}", move_text(best)));
+        self.record().best = Some(best.clone());
+    }
+
+    fn message(&self, text: &str) {
+        tell(text);
+        self.record().message = Some(text.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Position;
+
+    fn can_be_set_up(position: &str) -> bool {
+        let command = position_command(position);
+        let StartPosition::Fen(fen) = &command.start else {
+            return false;
+        };
+        let Ok(mut position) = Position::from_fen(fen) else {
+            return false;
+        };
+        for text in &command.moves {
+            let Ok(m) = uci_move::parse(&position, text) else {
+                return false;
+            };
+            position = position.play(m);
+        }
+        true
+    }
+
+    #[test]
+    fn all_positions_can_be_set_up() {
+        for position in POSITIONS {
+            assert!(can_be_set_up(position), "{position}");
+        }
+    }
+
+    fn searched(nodes: u64, time_ms: u64) -> Searched {
+        Searched {
+            position: "p".to_owned(),
+            nodes,
+            time_ms,
+            best_move: "e2e4".to_owned(),
+            last_info: None,
+        }
+    }
+
+    /// lc0's own totals of a run.
+    #[test]
+    fn totals_are_lc0s() {
+        assert_eq!(totals(&[searched(111, 85), searched(118, 110)]), (229, 195, 1168));
+        assert_eq!(totals(&[searched(0, 0)]), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_signature_sees_the_search_and_not_the_clock() {
+        let base = signature(&[searched(10, 1)]);
+        assert_eq!(base, signature(&[searched(10, 999)]));
+        assert_ne!(base, signature(&[searched(11, 1)]));
+        let deeper = ThinkingInfo {
+            depth: Some(3),
+            ..ThinkingInfo::default()
+        };
+        assert_ne!(
+            base,
+            signature(&[Searched {
+                last_info: Some(deeper),
+                ..searched(10, 1)
+            }])
+        );
+    }
+
+    #[test]
+    fn hash_is_fnv1a() {
+        assert_eq!(fnv1a(b""), 0x811c_9dc5);
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
+    }
+}

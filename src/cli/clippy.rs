@@ -1,0 +1,116 @@
+//! `backendbench --clippy`: which minibatch size to play with.
+//!
+//! A larger batch is faster and, position for position, a little weaker; the longer the game, the less it
+//! matters. A size is recommended if its gain in speed outweighs the loss. How much loss a size costs at a
+//! number of visits was fitted by lc0's authors; the constants are theirs, and so is the picture.
+
+/// A way to play: its name, with the spaces that the picture wants, and its seconds per move.
+const SPEEDS: [(&str, f64); 3] = [
+    ("3min/move (Tournament):", 180.0),
+    ("15s/move  (Rapid):", 15.0),
+    ("1s/move   (Bullet):", 1.0),
+];
+
+/// The best sizes so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recommendation {
+    /// For each of [`SPEEDS`]: size, and its positions per second.
+    best: [(u32, f64); 3],
+}
+
+impl Default for Recommendation {
+    fn default() -> Recommendation {
+        Recommendation { best: [(1, 0.0); 3] }
+    }
+}
+
+impl Recommendation {
+    /// Takes in the next larger size; whether it is now recommended for anything. A size that does not pay in
+    /// slow games is not looked at for faster ones.
+    pub fn consider(&mut self, size: u32, nps: f64) -> bool {
+        let mut better = false;
+        for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
+            let lost = loss_per_size((nps + *best_nps) / 2.0, *seconds)
+                * (f64::from(size) - f64::from(*best_size))
+                * *best_nps;
+            if nps <= *best_nps || lost >= (nps - *best_nps) * f64::from(*best_size) {
+                break;
+            }
+            (*best_size, *best_nps) = (size, nps);
+            better = true;
+        }
+        better
+    }
+
+    /// The picture.
+    pub fn lines(&self, title: &str) -> Vec<String> {
+        let width = title.len() + 1;
+        let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
+            let (name, size) = (SPEEDS[index].0, self.best[index].0);
+            format!("{:width$}", format!("      {name:<24}{size:>4}"))
+        });
+        vec![
+            "  __".to_owned(),
+            " /  \\".to_owned(),
+            format!(" |  |    {}", "_".repeat(width + 1)),
+            format!(" +  +   | {}|", " ".repeat(width)),
+            format!("(@)(@) _| {title} |"),
+            format!(" |  |  \\  {bullet}|"),
+            format!(" || |/  | {rapid}|"),
+            format!(" || ||  | {tournament}|"),
+            format!(" |\\_/|  |{}|", "_".repeat(width + 1)),
+            " \\___/".to_owned(),
+        ]
+    }
+}
+
+/// Strength lost for each step of the batch size's ratio, at the visits that `seconds` give.
+fn loss_per_size(nps: f64, seconds: f64) -> f64 {
+    // In a game the tree finds more positions than the network evaluates.
+    let visits = nps.powf(1.085) * seconds;
+    0.16947 * (-4.1695e-6 * visits).exp() + 0.02
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lc0 printed after the table whose mean speeds these are.
+    #[test]
+    fn recommends_and_draws_as_lc0() {
+        let mut recommendation = Recommendation::default();
+        let speeds = [
+            2268, 2344, 2428, 2272, 2281, 2623, 2606, 2640, 2681, 2679, 2660, 2708, 2698, 2695, 2684, 2497,
+            2444, 2497, 2303, 2422, 2680, 2208, 2471, 2413, 1910, 2230, 2499, 2390, 2241, 2414, 2411, 1976,
+        ];
+        for (size, nps) in (1..).zip(speeds) {
+            recommendation.consider(size, f64::from(nps));
+        }
+        let expected = r"  __
+ /  \
+ |  |    __________________________________________
+ +  +   |                                          |
+(@)(@) _| Recommended minibatch-size for this net: |
+ |  |  \        1s/move   (Bullet):        1       |
+ || |/  |       15s/move  (Rapid):         1       |
+ || ||  |       3min/move (Tournament):   12       |
+ |\_/|  |__________________________________________|
+ \___/";
+        assert_eq!(
+            recommendation
+                .lines("Recommended minibatch-size for this net:")
+                .join("\n"),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_backend_that_doubles_with_the_batch_gets_the_largest() {
+        let mut recommendation = Recommendation::default();
+        for size in [1, 2, 4, 8, 16, 32] {
+            assert!(recommendation.consider(size, 1000.0 * f64::from(size)));
+        }
+        assert_eq!(recommendation.best.map(|(size, _)| size), [32; 3]);
+        assert!(!recommendation.consider(64, 32_000.0));
+    }
+}

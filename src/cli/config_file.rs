@@ -1,0 +1,47 @@
+//! Finds and reads the configuration file.
+
+use super::{CliError, tell};
+use crate::options::{Options, config};
+use std::path::{Path, PathBuf};
+
+/// The file's usual name.
+const FILE_NAME: &str = "rukh.config";
+
+/// The configuration file that is read when none is named: beside the binary, or in the user's configuration
+/// directory. `None`: there is none, which is usual.
+pub fn find() -> Option<PathBuf> {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
+    let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
+    [beside, in_home]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+}
+
+fn config_directory() -> Option<PathBuf> {
+    let named = |variable: &str| {
+        std::env::var_os(variable)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    if cfg!(windows) {
+        named("APPDATA")
+    } else {
+        named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))
+    }
+}
+
+/// Sets what the file says, and tells the user on stderr that it did.
+///
+/// # Errors
+/// The file cannot be read, or a line of it cannot be used.
+pub fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("configuration file {shown}: {error}"))?;
+    config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
+    tell(&format!("Configuration from {shown}"));
+    Ok(())
+}

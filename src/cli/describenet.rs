@@ -1,0 +1,82 @@
+//! `describenet`: what a network file holds.
+
+use super::CliError;
+use super::args::DescribenetArgs;
+use crate::net::describe::describe;
+use crate::net::discover::find_network;
+use crate::options::Options;
+use crate::uci::output::Output;
+use serde_json::{Map, Value};
+
+/// Prints the description.
+///
+/// # Errors
+/// There is no network, or it cannot be read.
+pub fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    let file = find_network(&options.weights)?;
+    let text = describe(&file);
+    if arguments.json {
+        output.line(&json(&text, &file.path().display().to_string()).to_string());
+    } else {
+        output.lines(&text.lines().collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// The description's sections as objects of their labels and values. A label that is there twice (an ONNX graph's
+/// inputs) keeps all its values, in an array.
+fn json(text: &str, path: &str) -> Value {
+    let mut sections = Map::new();
+    sections.insert("file".to_owned(), path.into());
+    let mut lines = text.lines().peekable();
+    let mut section = Map::new();
+    let mut title = String::new();
+    while let Some(line) = lines.next() {
+        let underlined = lines
+            .peek()
+            .is_some_and(|next| !next.is_empty() && next.bytes().all(|byte| byte == b'~'));
+        if underlined {
+            lines.next();
+            if !title.is_empty() {
+                sections.insert(std::mem::take(&mut title), std::mem::take(&mut section).into());
+            }
+            title = line.to_owned();
+        } else if let Some((label, value)) = line.split_once(": ") {
+            add(&mut section, label.trim(), value.trim());
+        }
+    }
+    if !title.is_empty() {
+        sections.insert(title, section.into());
+    }
+    Value::Object(sections)
+}
+
+/// Adds a value; whole numbers become numbers.
+fn add(section: &mut Map<String, Value>, label: &str, value: &str) {
+    let value = value
+        .parse::<u64>()
+        .map_or_else(|_| Value::from(value), Value::from);
+    match section.get_mut(label) {
+        None => {
+            section.insert(label.to_owned(), value);
+        }
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_sections() {
+        let text = "\nGeneral\n~~~~~~~\n  Minimal Lc0 version: v0.21.0\n\nWeights\n~~~~~~~\n      Blocks: 6\n   Filters: 64\n       Input: a\n   Input: b\n Input: c\n";
+        let expected = serde_json::json!({
+            "file": "net.pb.gz",
+            "General": { "Minimal Lc0 version": "v0.21.0" },
+            "Weights": { "Blocks": 6, "Filters": 64, "Input": ["a", "b", "c"] },
+        });
+        assert_eq!(json(text, "net.pb.gz"), expected);
+    }
+}

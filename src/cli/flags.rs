@@ -1,0 +1,119 @@
+//! The option table as clap arguments.
+//!
+//! Each row gives `--name <value>` (`--name=value` too); a yes-or-no row gives `--name`, `--no-name` and
+//! `--name=true`. clap does the reading, the help and the "did you mean"; values are checked by the row.
+
+use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// Adds the rows that `applies` picks to `command`; `defaults` are what help shows as such.
+pub fn add(
+    command: Command,
+    defaults: &Options,
+    show_hidden: bool,
+    applies: impl Fn(&Spec) -> bool,
+) -> Command {
+    let rows = TABLE.iter().filter(|spec| spec.has_flag && applies(spec));
+    rows.fold(command, |command, spec| {
+        let hide = spec.visibility == Visibility::Hidden && !show_hidden;
+        let command = command.arg(argument(spec, defaults).hide(hide));
+        match spec.kind {
+            Kind::Check => command.arg(negation(spec)),
+            _ => command,
+        }
+    })
+}
+
+/// Sets what the arguments say.
+///
+/// # Errors
+/// None that clap has not found before: it checks values with the same rows.
+pub fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionError> {
+    for spec in TABLE {
+        // `try_get`, for not every mode has every option.
+        if let Ok(Some(value)) = matches.try_get_one::<String>(spec.field) {
+            options.assign(spec, value)?;
+        }
+        if spec.kind == Kind::Check
+            && matches!(matches.try_get_one::<bool>(&negation_id(spec)), Ok(Some(true)))
+        {
+            options.assign(spec, "false")?;
+        }
+    }
+    Ok(())
+}
+
+fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
+    let mut argument = Arg::new(spec.field)
+        .long(spec.flag().unwrap_or_default())
+        .help(help(spec, defaults))
+        .help_heading(spec.section)
+        .value_parser(move |text: &str| match spec.kind.parse(text) {
+            Some(_) => Ok(text.to_owned()),
+            None => Err(format!("not {}", spec.kind.expected())),
+        });
+    if let Some(short) = spec.short {
+        argument = argument.short(short);
+    }
+    match spec.kind {
+        Kind::Check => argument
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .value_name("true|false")
+            .overrides_with(negation_id(spec)),
+        Kind::Spin { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
+        Kind::Float { min, max } => argument
+            .value_name(format!("{min}..{max}"))
+            .allow_negative_numbers(true),
+        Kind::Choice(words) => argument.value_name(words.join("|")),
+        Kind::Text | Kind::Button => argument.value_name("text"),
+    }
+}
+
+/// `--no-name`, which help does not list.
+fn negation(spec: &'static Spec) -> Arg {
+    Arg::new(negation_id(spec))
+        .long(format!("no-{}", spec.flag().unwrap_or_default()))
+        .action(ArgAction::SetTrue)
+        .overrides_with(spec.field)
+        .hide(true)
+}
+
+fn negation_id(spec: &Spec) -> String {
+    format!("no_{}", spec.field)
+}
+
+fn help(spec: &Spec, defaults: &Options) -> String {
+    let mut facts = Vec::new();
+    if let Some(name) = spec.uci_name {
+        facts.push(format!("UCI: {name}"));
+    }
+    match spec.value(defaults) {
+        Setting::Text(text) if text.is_empty() => {}
+        value => facts.push(format!("default: {value}")),
+    }
+    wrapped(&format!("{} [{}]", spec.help(), facts.join(", ")))
+}
+
+/// `text` broken into lines for a terminal of 100 columns, less what clap indents.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 88;
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
+}

@@ -1,0 +1,38 @@
+//! The `perft` mode: flags in, lines or JSON out.
+
+use super::CliError;
+use super::args::PerftArgs;
+use super::perft;
+use crate::chess::{Position, uci_move};
+use crate::uci::output::Output;
+use std::time::Instant;
+
+/// Counts, and prints each first move's share and the total.
+///
+/// # Errors
+/// The FEN is wrong.
+pub fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
+    let position = Position::from_fen(&arguments.fen)?;
+    let depth = arguments.depth;
+    let start = Instant::now();
+    if !arguments.json {
+        let text = perft::divide(&position, depth, arguments.chess960);
+        output.lines(&text.lines().collect::<Vec<_>>());
+        return Ok(());
+    }
+    let mut moves = serde_json::Map::new();
+    let mut total = u64::from(depth == 0);
+    if depth > 0 {
+        for &m in &position.legal_moves() {
+            let nodes = perft::perft(&position.play(m), depth - 1);
+            total += nodes;
+            moves.insert(uci_move::text(m, arguments.chess960), nodes.into());
+        }
+    }
+    let time_ms = start.elapsed().as_millis() as u64;
+    output.line(
+        &serde_json::json!({ "depth": depth, "moves": moves, "nodes": total, "time_ms": time_ms })
+            .to_string(),
+    );
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! What must hold for any input: one body for each fuzz target of `tests/fuzz` and its property test.
+//!
+//! A body takes bytes and panics where the program would have let its user down: by a panic further down, by an
+//! error message that is no single readable line, or by text that does not survive being written and read again.
+
+use crate::chess::{Position, PositionHistory, uci_move};
+use crate::net::{HeadSelection, Network};
+use crate::options::{Options, config, find_uci};
+use crate::search::limits::{PositionCommand, StartPosition};
+use crate::uci::lines::{Line, LineReader};
+use crate::uci::parse::{self, Command};
+use std::fmt::Display;
+
+/// No message is longer, however long the input was.
+const LONGEST_MESSAGE: usize = 2000;
+
+/// Any bytes as UCI input: every line becomes a command or one readable error.
+pub fn uci_lines(bytes: &[u8]) {
+    let mut lines = LineReader::new(bytes);
+    let mut options = Options::default();
+    loop {
+        match lines.next_line() {
+            Line::End => return,
+            Line::Refused(reason) => check_message(&reason),
+            Line::Text(line) => match parse::parse(&line) {
+                Ok(Some(Command::SetOption { name, value })) => set_option(&mut options, &name, &value),
+                Ok(Some(Command::Position(command))) => set_position(&command),
+                Ok(_) => {}
+                Err(error) => check_message(&error),
+            },
+        }
+    }
+}
+
+/// Any text as FEN: refused with a readable error, or a position that can be written, read and played.
+pub fn fen(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let position = match Position::from_fen(text) {
+        Ok(position) => position,
+        Err(error) => return check_message(&error),
+    };
+    let written = position.to_fen();
+    let read = Position::from_fen(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
+    assert_eq!(read.to_fen(), written, "a FEN must survive being read");
+    assert_eq!(read.key(), position.key(), "{written}");
+    for &m in &position.legal_moves() {
+        let text = uci_move::text(m, true);
+        let parsed = uci_move::parse(&position, &text);
+        assert_eq!(parsed.ok(), Some(m), "{written}: {text}");
+        position.play(m);
+    }
+}
+
+/// Any text as the words after `position`.
+pub fn position_command(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match parse::parse(&format!("position {text}")) {
+        Ok(Some(Command::Position(command))) => set_position(&command),
+        Ok(other) => panic!("{text:?} was read as {other:?}"),
+        Err(error) => check_message(&error),
+    }
+}
+
+/// Any text as configuration file: an error names its line and changes nothing.
+pub fn config_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let mut options = Options::default();
+    if let Err(error) = config::apply(&mut options, text) {
+        check_message(&error);
+        assert!(error.to_string().starts_with("line "), "{error}");
+        assert_eq!(options, Options::default());
+    }
+}
+
+/// Any bytes as network file.
+pub fn weights_file(bytes: &[u8]) {
+    if let Err(error) = Network::load_bytes(bytes, &HeadSelection::default()) {
+        check_message(&error);
+    }
+}
+
+fn set_option(options: &mut Options, name: &str, value: &str) {
+    let before = options.clone();
+    match options.set(name, value) {
+        Err(error) => {
+            check_message(&error);
+            assert_eq!(*options, before);
+        }
+        Ok(()) => {
+            // What was set can be set again from what is shown.
+            let Some(spec) = find_uci(name) else {
+                panic!("{name} was set and is not there")
+            };
+            let shown = spec.value(options).to_string();
+            assert_eq!(options.set(name, &shown), Ok(()), "{name} = {shown}");
+        }
+    }
+}
+
+fn set_position(command: &PositionCommand) {
+    let start = match &command.start {
+        StartPosition::Standard => Ok(Position::startpos()),
+        StartPosition::Fen(fen) => Position::from_fen(fen),
+    };
+    let mut history = match start {
+        Ok(start) => PositionHistory::new(start),
+        Err(error) => return check_message(&error),
+    };
+    for text in &command.moves {
+        match uci_move::parse(history.last(), text) {
+            Ok(m) => history.push(m),
+            Err(error) => return check_message(&error),
+        }
+    }
+    // Every position that can be reached can be judged.
+    let _ = history.result();
+}
+
+/// A message is one line that a terminal can show, and short.
+fn check_message(message: &dyn Display) {
+    let message = message.to_string();
+    assert!(
+        !message.is_empty() && message.len() <= LONGEST_MESSAGE,
+        "{} bytes: {message}",
+        message.len()
+    );
+    assert!(!message.chars().any(char::is_control), "{message:?}");
+}

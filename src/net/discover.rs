@@ -1,0 +1,170 @@
+//! Networks that nobody named: `<autodiscover>` and `<embedded>`.
+//!
+//! Autodiscovery looks in a few directories, in order, and in each takes the newest file that begins as a
+//! network does, as lc0 does. Files are looked at, not believed by their names: `.pb`, `.pb.gz` or none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use prost::bytes::Bytes;
+
+use super::error::{NetworkError, Reason};
+use super::file::{self, NetworkFile};
+
+/// The name that stands for a search, as in lc0.
+pub const AUTODISCOVER: &str = "<autodiscover>";
+
+/// The name that stands for the network inside the binary, as in lc0.
+pub const EMBEDDED: &str = "<embedded>";
+
+/// Smaller files are not looked at: a directory may be full of other things.
+const MINIMUM_SIZE: u64 = 64 << 10;
+
+/// The network inside the binary, compressed; so far there is none.
+pub fn embedded() -> Option<&'static [u8]> {
+    None
+}
+
+/// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`].
+pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
+    let error = |reason| NetworkError {
+        path: location.into(),
+        reason,
+    };
+    match location {
+        EMBEDDED => {
+            let bytes = embedded().ok_or_else(|| error(Reason::NotEmbedded))?;
+            NetworkFile::from_bytes(Path::new(EMBEDDED), Bytes::from_static(bytes))
+        }
+        AUTODISCOVER => {
+            let directories = search_directories();
+            let Some(path) = discover_in(&directories).into_iter().next() else {
+                let listed = directories
+                    .iter()
+                    .map(|directory| directory.display().to_string());
+                return Err(error(Reason::NotFound {
+                    searched: listed.collect::<Vec<_>>().join(", "),
+                }));
+            };
+            NetworkFile::open(&path)
+        }
+        path => NetworkFile::open(Path::new(path)),
+    }
+}
+
+/// All network files in [`search_directories`], the one to use first.
+pub fn discover() -> Vec<PathBuf> {
+    discover_in(&search_directories())
+}
+
+/// Where networks are looked for: the working directory, `weights` in it, the binary's directory, and the
+/// user's data directory for this program.
+pub fn search_directories() -> Vec<PathBuf> {
+    let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
+    let binary = std::env::current_exe().ok();
+    directories.extend(binary.and_then(|path| path.parent().map(Path::to_owned)));
+    let from_environment = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let data = from_environment("XDG_DATA_HOME")
+        .or_else(|| from_environment("HOME").map(|home| home.join(".local/share")))
+        .into_iter()
+        .chain(from_environment("APPDATA"));
+    directories.extend(data.map(|directory| directory.join("rukh")));
+    directories
+}
+
+/// The network files in some directories: in their order, the newest first in each. What cannot be read is
+/// passed over.
+pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for directory in directories {
+        let mut files = files_by_age(directory);
+        files.sort_by(|a, b| b.cmp(a));
+        let networks = files
+            .into_iter()
+            .map(|(_, path)| path)
+            .filter(|path| file::looks_like_network(path));
+        found.extend(networks);
+    }
+    found
+}
+
+/// Regular files of some size, with the time of their last change.
+fn files_by_age(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let dated = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        // Follows links, so that a link to a network counts.
+        let metadata = fs::metadata(&path).ok()?;
+        let wanted = metadata.is_file() && metadata.len() >= MINIMUM_SIZE;
+        wanted.then_some((metadata.modified().ok()?, path))
+    });
+    dated.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A file of the size that is looked at, changed `age_s` seconds ago.
+    fn write(path: &Path, head: &[u8], age_s: u64) {
+        let mut file = File::create(path).expect("a file can be made");
+        file.write_all(head)
+            .and_then(|()| file.write_all(&[0; MINIMUM_SIZE as usize]))
+            .expect("it can be written");
+        let time = SystemTime::now() - Duration::from_secs(age_s);
+        file.set_modified(time).expect("its time can be set");
+    }
+
+    #[test]
+    fn the_newest_network_of_the_first_directory_comes_first() {
+        const HEAD: &[u8] = b"\x0d\xc0\x01\x00\x00\x00\x00\x00";
+        let root = std::env::temp_dir().join(format!("rukh-discover-{}", std::process::id()));
+        let (first, second, missing) = (root.join("first"), root.join("second"), root.join("missing"));
+        fs::create_dir_all(first.join("a-directory.pb.gz")).expect("directories can be made");
+        fs::create_dir_all(&second).expect("directories can be made");
+        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        zipped
+            .write_all(HEAD)
+            .and_then(|()| zipped.write_all(&[0; 1 << 17]))
+            .expect("memory can be written to");
+
+        write(&first.join("old.pb"), HEAD, 300);
+        write(
+            &first.join("newer"),
+            &zipped.finish().expect("memory can be written to"),
+            200,
+        );
+        write(&first.join("newest-but-no-network.pb.gz"), b"PK", 100);
+        fs::write(first.join("small.pb"), HEAD).expect("a file can be written");
+        write(&second.join("new.pb"), HEAD, 0);
+        let found = discover_in(&[missing, first.clone(), second.clone()]);
+        fs::remove_dir_all(&root).expect("the directory can be removed");
+        assert_eq!(
+            found,
+            [first.join("newer"), first.join("old.pb"), second.join("new.pb")]
+        );
+    }
+
+    #[test]
+    fn there_is_no_embedded_network_yet() {
+        let error = find_network(EMBEDDED)
+            .map(|_| ())
+            .expect_err("there is none")
+            .to_string();
+        assert_eq!(
+            error,
+            "network <embedded>: this binary has no network inside it; name a file instead"
+        );
+    }
+}

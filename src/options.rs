@@ -1,1 +1,0 @@
-//! The one table of options.

@@ -1,0 +1,89 @@
+//! The table as text: UCI `option` lines and the README's table.
+
+use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
+
+/// The UCI `option` lines with the values of `options` as defaults, in lc0's form.
+pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
+    TABLE
+        .iter()
+        .filter(|spec| show_hidden || spec.visibility == Visibility::Shown)
+        .filter_map(|spec| uci_line(spec, options))
+        .collect()
+}
+
+/// One option's line; `None` where it has no UCI name.
+fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
+    let name = spec.uci_name?;
+    let value = spec.value(options);
+    let rest = match (spec.kind, value) {
+        (Kind::Check, value) => format!("check default {value}"),
+        (Kind::Spin { min, max }, value) => format!("spin default {value} min {min} max {max}"),
+        // A GUI would round a number; as a string it comes back as it was typed.
+        (Kind::Float { .. }, Setting::Float(value)) => format!("string default {value:.6}"),
+        (Kind::Choice(words), value) => {
+            let variants: String = words.iter().map(|word| format!(" var {word}")).collect();
+            format!("combo default {value}{variants}")
+        }
+        (Kind::Button, _) => "button".to_owned(),
+        (Kind::Text | Kind::Float { .. }, value) => format!("string default {value}"),
+    };
+    Some(format!("option name {name} type {rest}"))
+}
+
+/// The README's table, in Markdown.
+pub fn markdown() -> String {
+    let defaults = Options::default();
+    let mut text = String::new();
+    let mut section = "";
+    for spec in TABLE {
+        if spec.section != section {
+            section = spec.section;
+            text.push_str(&format!(
+                "\n**{section}**\n\n| UCI name | flag | default | values | |\n|---|---|---|---|---|\n"
+            ));
+        }
+        let uci_name = spec.uci_name.unwrap_or("—");
+        let hidden = if spec.visibility == Visibility::Hidden {
+            "*"
+        } else {
+            ""
+        };
+        let default = match spec.value(&defaults).to_string() {
+            value if value.is_empty() => String::new(),
+            value => format!("`{value}`"),
+        };
+        let help = spec.help();
+        text.push_str(&format!(
+            "| {uci_name}{hidden} | {} | {default} | {} | {help} |\n",
+            flag_cell(spec),
+            values_cell(spec.kind)
+        ));
+    }
+    text
+}
+
+fn flag_cell(spec: &Spec) -> String {
+    let Some(flag) = spec.flag() else {
+        return "—".to_owned();
+    };
+    let no = if spec.kind == Kind::Check { "[no-]" } else { "" };
+    let short = spec
+        .short
+        .map_or_else(String::new, |short| format!("`-{short}` "));
+    format!("{short}`--{no}{flag}`")
+}
+
+fn values_cell(kind: Kind) -> String {
+    match kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Check => "`true` `false`".to_owned(),
+        Kind::Spin { min, max } => format!("{min} … {max}"),
+        Kind::Float { min, max } => format!("{min} … {max}"),
+        Kind::Choice(words) => words
+            .iter()
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(" "),
+        Kind::Button => "button".to_owned(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Somebody else's text, made fit to stand in one line of ours.
+//!
+//! Error messages show the text they complain about. It may be ten megabytes, or not printable, or hold the
+//! sequence that clears the terminal: [`quoted`] cuts and escapes it. Every message that repeats input
+//! (a UCI line, a FEN, an option's value, a file's content) passes it through here.
+
+/// How many characters of the offending text an error message shows.
+pub const SHOWN_CHARACTERS: usize = 100;
+
+/// `text` in backticks, control characters escaped, cut after [`SHOWN_CHARACTERS`] characters.
+pub fn quoted(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len().min(SHOWN_CHARACTERS) + 2);
+    shown.push('`');
+    for (index, character) in text.chars().enumerate() {
+        if index == SHOWN_CHARACTERS {
+            shown.push('…');
+            break;
+        }
+        if is_harmless(character) {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_default());
+        }
+    }
+    shown.push('`');
+    shown
+}
+
+/// The same for bytes that are perhaps no UTF-8: bad sequences show as `\xNN`.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    // Four bytes is the longest character, so this much is always enough to fill the shown part.
+    let head = &bytes[..bytes.len().min(4 * (SHOWN_CHARACTERS + 1))];
+    let mut text = String::new();
+    for chunk in head.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    quoted(&text)
+}
+
+/// Whether a terminal or a GUI shows the character as one visible thing.
+fn is_harmless(character: char) -> bool {
+    // Bidirectional controls and the byte-order mark are not "control" characters, but they hide text all the same.
+    let reorders = matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    !character.is_control() && !reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_text_is_kept() {
+        assert_eq!(quoted("e2e5"), "`e2e5`");
+        assert_eq!(quoted("zwölf"), "`zwölf`");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        let shown = quoted(&"ä".repeat(10_000));
+        assert_eq!(shown.chars().count(), SHOWN_CHARACTERS + 3);
+        assert!(shown.ends_with("…`"));
+    }
+
+    #[test]
+    fn escapes_what_a_terminal_would_obey() {
+        assert_eq!(quoted("a\u{1b}[2Jb\0"), "`a\\u{1b}[2Jb\\u{0}`");
+        assert_eq!(quoted("a\u{202e}b"), "`a\\u{202e}b`");
+        assert_eq!(quoted_bytes(b"go \xff\xfe"), "`go \\xff\\xfe`");
+    }
+}

@@ -1,0 +1,131 @@
+//! 7. Back up: a value goes up its path, and proofs go up with it.
+
+use super::Shared;
+use crate::tree::{Bounds, Node, NodeId, Outcome, Sample, TerminalKind, Totals};
+
+/// What a changed child means for its parent.
+#[derive(Debug)]
+enum Proof {
+    /// Nothing.
+    Nothing,
+    /// Its bounds are narrower now.
+    Narrowed,
+    /// It is terminal now; its sums changed by this much.
+    Proven(Totals),
+}
+
+impl Shared {
+    /// Ends `visits` announced visits along `path` (root first) with `sample` in the last node's view. `is_proof`:
+    /// the last node has just become terminal, so that nodes above it may be proven too.
+    pub(super) fn back_up(&self, path: &[NodeId], mut sample: Sample, visits: u32, is_proof: bool) {
+        let leaf_depth = path.len() - 1;
+        let mut may_prove = is_proof && self.params.sticky_endgames;
+        // What a proof below changes in the sums of everything above it.
+        let mut correction = Totals::default();
+        for (depth, &id) in path.iter().enumerate().rev() {
+            let node = self.tree.node(id);
+            let mut own_change = Totals::default();
+            // The root stays open: its moves are what the search is for.
+            if may_prove && depth > 0 && depth < leaf_depth {
+                match self.try_prove(node) {
+                    Proof::Nothing => may_prove = false,
+                    Proof::Narrowed => {}
+                    Proof::Proven(change) => own_change = change,
+                }
+            }
+            if let Some(outcome) = node.outcome() {
+                // Proven, now or since the visit began: from here up the exact value counts.
+                sample = outcome.sample();
+                correction = own_change;
+            } else if correction != Totals::default() {
+                node.adjust(correction);
+            }
+            node.finish_visits(sample, visits);
+            sample = sample.for_parent();
+            correction = correction.for_parent();
+        }
+    }
+
+    /// Takes announced visits back along a path.
+    pub(super) fn cancel_visits(&self, path: &[NodeId], visits: u32) {
+        for &id in path {
+            self.tree.node(id).cancel_in_flight(visits);
+        }
+    }
+
+    /// Combines the bounds of all children of an expanded node: its own are the best of theirs, seen by the other
+    /// side. Where they are exact the node becomes terminal, with the shortest win or the longest loss.
+    fn try_prove(&self, node: &Node) -> Proof {
+        if node.is_terminal() {
+            return Proof::Nothing;
+        }
+        let (_, edge_count) = node.edge_range();
+        let mut bounds = Bounds::exact(-1);
+        let mut seen = 0;
+        let mut win_plies = u16::MAX;
+        let mut other_plies = 0;
+        let mut uses_tablebase = false;
+        for child in self.tree.children(node).flatten() {
+            let child = self.tree.node(child);
+            seen += 1;
+            let outcome = child.outcome();
+            let child_bounds = match outcome {
+                // A first repetition is a draw on this path only: it proves nothing.
+                Some(Outcome {
+                    kind: TerminalKind::TwoFold,
+                    ..
+                }) => Bounds::UNKNOWN,
+                _ => child.bounds(),
+            }
+            .flipped();
+            bounds.lower = bounds.lower.max(child_bounds.lower);
+            bounds.upper = bounds.upper.max(child_bounds.upper);
+            if let Some(outcome) = outcome {
+                uses_tablebase |= outcome.kind == TerminalKind::Tablebase;
+                if child_bounds == Bounds::exact(1) {
+                    win_plies = win_plies.min(outcome.plies);
+                } else {
+                    other_plies = other_plies.max(outcome.plies);
+                }
+            }
+        }
+        if seen < edge_count {
+            bounds.upper = 1;
+        }
+        if bounds.is_exact() || bounds.lower == 1 {
+            let plies = if bounds.lower == 1 { win_plies } else { other_plies };
+            let kind = if uses_tablebase {
+                TerminalKind::Tablebase
+            } else {
+                TerminalKind::EndOfGame
+            };
+            return self.prove(
+                node,
+                Outcome {
+                    result: bounds.lower,
+                    plies: plies.saturating_add(1),
+                    kind,
+                },
+            );
+        }
+        if bounds == Bounds::UNKNOWN {
+            return Proof::Nothing;
+        }
+        node.narrow_bounds(bounds);
+        Proof::Narrowed
+    }
+
+    fn prove(&self, node: &Node, outcome: Outcome) -> Proof {
+        let before = node.totals();
+        if !node.try_prove(outcome) {
+            return Proof::Nothing;
+        }
+        // All visits so far count with the exact value from now on.
+        let change = Totals {
+            visits: 0,
+            ..Totals::of(outcome.sample(), before.visits).minus(before)
+        };
+        node.adjust(change);
+        Proof::Proven(change)
+    }
+}

@@ -1,0 +1,331 @@
+//! What the search tells: info lines, the statistics of all moves, and the best move.
+
+use super::best::RankedChild;
+use super::info::{self, BestMove, Score, ScoreInputs, ThinkingInfo, WdlView};
+use super::shared::Control;
+use super::{Shared, select};
+use crate::backend::EvalRequest;
+use crate::chess::{Color, Move, PackedMove, Position, PositionHistory, uci_move};
+use crate::net::policy_index;
+use crate::tree::{Bounds, Node, NodeId};
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A line comes at least this often.
+const LONGEST_SILENCE: Duration = Duration::from_secs(5);
+/// Longest line of play that is shown.
+const LONGEST_PV: usize = 200;
+
+/// What was last told, so that nothing is told twice.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastReport {
+    best: Option<PackedMove>,
+    depth: u32,
+    seldepth: u32,
+    at: Option<Instant>,
+}
+
+impl Shared {
+    /// Tells the state of the search if something important has changed.
+    pub(super) fn report_if_changed(&self, control: &mut Control) {
+        if control.has_responded || self.root().visits() == 0 {
+            return;
+        }
+        let last = &control.last_report;
+        let ranked = self.ranked_children(self.root(), self.history.last().side_to_move());
+        let is_news = ranked.first().map(RankedChild::packed_move) != last.best
+            || self.counters.average_depth() != last.depth
+            || self.counters.seldepth.load(Ordering::Relaxed) != last.seldepth
+            || last.at.is_none_or(|at| at.elapsed() >= LONGEST_SILENCE);
+        if is_news {
+            self.report(control, &ranked);
+            if self.params.log_live_stats {
+                self.report_move_statistics();
+            }
+        }
+    }
+
+    /// Tells the best lines.
+    fn report(&self, control: &mut Control, ranked: &[RankedChild]) {
+        let now = Instant::now();
+        let playouts = self.counters.playouts.load(Ordering::Relaxed);
+        let searching = control
+            .first_batch
+            .map_or(0, |first| now.duration_since(first).as_millis() as u64);
+        let rate = |count: u64| (searching > 0).then(|| count * 1000 / searching);
+        let common = ThinkingInfo {
+            depth: Some(self.counters.average_depth()),
+            seldepth: Some(self.counters.seldepth.load(Ordering::Relaxed)),
+            time_ms: Some(now.duration_since(control.start).as_millis() as u64),
+            nodes: Some(playouts + self.initial_visits),
+            nps: rate(playouts),
+            eps: rate(self.counters.network_evaluations.load(Ordering::Relaxed)),
+            tb_hits: Some(0),
+            ..ThinkingInfo::default()
+        };
+        let lines: Vec<ThinkingInfo> = (ranked.iter().take(self.params.multi_pv).enumerate())
+            .map(|(rank, child)| self.line(common.clone(), rank, child))
+            .collect();
+        control.last_report = LastReport {
+            best: ranked.first().map(RankedChild::packed_move),
+            depth: common.depth.unwrap_or_default(),
+            seldepth: common.seldepth.unwrap_or_default(),
+            at: Some(now),
+        };
+        self.responder.thinking(&lines);
+    }
+
+    /// One line: the root move `child` and what is expected after it.
+    fn line(&self, common: ThinkingInfo, rank: usize, child: &RankedChild) -> ThinkingInfo {
+        let root = self.root().sample();
+        let draw_score = self.params.draw_score_for(self.history.last().side_to_move());
+        // An untried move shows the root's own value.
+        let (wl, d, m) = if child.visits > 0 {
+            (child.sample.wl, child.sample.d, child.sample.m)
+        } else {
+            (root.wl, root.d, root.m + 1.0)
+        };
+        let (shown_wl, shown_d, mu) = WdlView::plain(self.wdl_max_s).convert(wl, d);
+        let score = match child.proven {
+            Some((result, from_tablebase)) if result != 0 => {
+                Score::Mate(info::mate_in(f32::from(result), m, from_tablebase))
+            }
+            _ => Score::Cp(info::score(
+                self.score_type,
+                ScoreInputs {
+                    wl: shown_wl,
+                    d: shown_d,
+                    q: shown_wl + draw_score * shown_d,
+                    mu,
+                    has_wdl: self.params.has_wdl,
+                },
+            )),
+        };
+        ThinkingInfo {
+            nodes: if self.params.per_pv_counters {
+                Some(u64::from(child.visits))
+            } else {
+                common.nodes
+            },
+            score: Some(score),
+            wdl: Some(info::wdl_permille(shown_wl, shown_d)),
+            moves_left: self.params.has_moves_left.then_some(((1.0 + m) / 2.0) as u32),
+            multipv: (self.params.multi_pv > 1).then_some(rank as u32 + 1),
+            pv: self.principal_variation(child),
+            ..common
+        }
+    }
+
+    fn principal_variation(&self, child: &RankedChild) -> Vec<Move> {
+        let mut position = self.history.last().clone();
+        let mut moves = Vec::new();
+        let mut next = Some((child.packed_move(), child.node));
+        while let Some((packed, node)) = next
+            && moves.len() < LONGEST_PV
+        {
+            let m = packed.unpack(&position);
+            position = position.play(m);
+            moves.push(m);
+            next = node.and_then(|id| self.best_child(id, position.side_to_move()));
+        }
+        moves
+    }
+
+    fn best_child(&self, id: NodeId, side: Color) -> Option<(PackedMove, Option<NodeId>)> {
+        let node = self.tree.node(id);
+        if node.visits() == 0 {
+            return None;
+        }
+        self.ranked_children(node, side)
+            .first()
+            .map(|best| (best.packed_move(), best.node))
+    }
+
+    /// Ends the search for the outside: last info, statistics, best move. The workers may still be busy.
+    pub(super) fn respond(&self, control: &mut Control) {
+        let ranked = self.ranked_children(self.root(), self.history.last().side_to_move());
+        let best = if ranked.is_empty() {
+            // Nothing was evaluated in time: any legal move is better than none.
+            BestMove {
+                best: self.any_legal_move(),
+                ponder: None,
+            }
+        } else {
+            self.report(control, &ranked);
+            if self.params.verbose_move_stats {
+                self.report_move_statistics();
+            }
+            self.best_move()
+        };
+        let stats = self.iteration_stats(control);
+        control.stopper.on_search_done(&stats);
+        control.has_responded = true;
+        self.responder.best_move(&best);
+        self.notify_control();
+    }
+
+    fn best_move(&self) -> BestMove {
+        let (best, ponder) = self.best_moves();
+        let position = self.history.last();
+        let Some(best) = best.map(|packed| packed.unpack(position)) else {
+            return BestMove {
+                best: self.any_legal_move(),
+                ponder: None,
+            };
+        };
+        let next = position.play(best);
+        BestMove {
+            best: Some(best),
+            ponder: ponder.map(|packed| packed.unpack(&next)),
+        }
+    }
+
+    pub(super) fn any_legal_move(&self) -> Option<Move> {
+        let allowed =
+            |m: &Move| self.searchmoves.is_empty() || self.searchmoves.contains(&PackedMove::new(*m));
+        self.history.last().legal_moves().into_iter().find(allowed)
+    }
+
+    /// `VerboseMoveStats`: a line for each root move, the best last, then one for the root.
+    fn report_move_statistics(&self) {
+        let lines: Vec<ThinkingInfo> = (self.move_statistics().into_iter())
+            .map(|comment| ThinkingInfo {
+                comment,
+                ..ThinkingInfo::default()
+            })
+            .collect();
+        self.responder.thinking(&lines);
+    }
+
+    fn move_statistics(&self) -> Vec<String> {
+        let root = self.root();
+        let position = self.history.last();
+        let side = position.side_to_move();
+        let draw_score = self.params.draw_score_for(side);
+        let fpu = self.first_play_urgency_of(root, side);
+        let exploration = select::exploration(&self.params, root.visits(), true);
+        let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
+        let mut rows: Vec<(u32, f32, String)> = Vec::new();
+        let mut children = self.tree.children(root);
+        for edge in self.tree.edges(root) {
+            let child = children.next().flatten().map(|id| self.tree.node(id));
+            let (visits, in_flight) = child.map_or((0, 0), |child| (child.visits(), child.in_flight()));
+            let u = edge.prior() * exploration / (1.0 + (visits + in_flight) as f32);
+            let visited = child.filter(|_| visits > 0).map(|child| child.sample());
+            let (q, m_bonus) = match visited {
+                Some(sample) => {
+                    let q = draw_score.mul_add(sample.d, -sample.wl);
+                    (q, bonus.of(sample.m, q))
+                }
+                None => (fpu, 0.0),
+            };
+            let m = edge.packed_move();
+            let mut line = format!(
+                "{:<5} ({:<4}) ",
+                uci_move::text(m.unpack(position), false),
+                policy_index::index_of(m, side, 0)
+            );
+            write_counts(&mut line, visits, in_flight, edge.prior());
+            match visited {
+                Some(sample) => write_value(&mut line, -sample.wl, sample.d, sample.m, q),
+                None => {
+                    let _ = write!(line, "(WL:  -.-----) (D: -.---) (M:  -.-) (Q: {fpu:>8.5}) ");
+                }
+            }
+            let _ = write!(line, "(U: {u:>6.5}) (S: {:>8.5}) ", q + u + m_bonus);
+            let own_value = child
+                .and_then(|child| self.own_value(child, Some(m)))
+                .map(|value| -value);
+            write_own_value(&mut line, own_value);
+            if let Some(child) = child {
+                line.push_str(bounds_mark(child.bounds().flipped()));
+            }
+            rows.push((visits, q + u, line));
+        }
+        rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut lines: Vec<String> = rows.into_iter().map(|(_, _, line)| line).collect();
+        lines.push(self.root_statistics(draw_score));
+        lines
+    }
+
+    fn root_statistics(&self, draw_score: f32) -> String {
+        let root = self.root();
+        let (_, edge_count) = root.edge_range();
+        let mut line = format!("node  ({edge_count:>4}) ");
+        write_counts(
+            &mut line,
+            root.visits(),
+            root.in_flight(),
+            self.visited_policy(root),
+        );
+        let sample = root.sample();
+        write_value(
+            &mut line,
+            sample.wl,
+            sample.d,
+            sample.m,
+            draw_score.mul_add(sample.d, sample.wl),
+        );
+        write_own_value(&mut line, self.own_value(root, None));
+        line.push_str(bounds_mark(root.bounds()));
+        line
+    }
+
+    /// The backend's own value of the root, or of its child by `m`, in that node's view; from the cache only.
+    fn own_value(&self, node: &Node, m: Option<PackedMove>) -> Option<f32> {
+        if let Some(outcome) = node.outcome() {
+            return Some(f32::from(outcome.result));
+        }
+        let mut history: PositionHistory = self.history.clone();
+        if let Some(m) = m {
+            history.push(m.unpack(self.history.last()));
+        }
+        let moves: Vec<PackedMove> = legal_moves(history.last());
+        self.backend
+            .cached(EvalRequest {
+                history: &history,
+                moves: &moves,
+            })
+            .map(|found| found.value.q)
+    }
+}
+
+fn legal_moves(position: &Position) -> Vec<PackedMove> {
+    position
+        .legal_moves()
+        .iter()
+        .map(|&m| PackedMove::new(m))
+        .collect()
+}
+
+fn write_counts(line: &mut String, visits: u32, in_flight: u32, prior: f32) {
+    let decimals = if prior >= 0.999_95 { 1 } else { 2 };
+    let percent = prior * 100.0;
+    // Writing to a string cannot fail.
+    let _ = write!(
+        line,
+        "N: {visits:>7} (+{in_flight:>2}) (P: {percent:>5.decimals$}%) "
+    );
+}
+
+fn write_value(line: &mut String, wl: f32, d: f32, m: f32, q: f32) {
+    let _ = write!(line, "(WL: {wl:>8.5}) (D: {d:>5.3}) (M: {m:>4.1}) (Q: {q:>8.5}) ");
+}
+
+fn write_own_value(line: &mut String, value: Option<f32>) {
+    let _ = match value {
+        Some(value) => write!(line, "(V: {value:>7.4}) "),
+        None => write!(line, "(V:  -.----) "),
+    };
+}
+
+/// What is proven, from the root side's view: T exact, W cannot lose, L cannot win.
+fn bounds_mark(bounds: Bounds) -> &'static str {
+    match (bounds.lower, bounds.upper) {
+        (lower, upper) if lower == upper => "(T) ",
+        (0, 1) => "(W) ",
+        (-1, 0) => "(L) ",
+        _ => "",
+    }
+}

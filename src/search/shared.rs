@@ -1,0 +1,240 @@
+//! What the threads of one search share.
+
+use super::info::Responder;
+use super::{SearchParams, StopperHints};
+use crate::backend::{Backend, BackendError};
+use crate::chess::{PackedMove, PositionHistory};
+use crate::tree::{Node, Tree};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Everything that the workers and the controller of one search look at.
+pub(super) struct Shared {
+    pub(super) tree: Arc<Tree>,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) params: SearchParams,
+    pub(super) score_type: crate::options::ScoreType,
+    pub(super) wdl_max_s: f32,
+    /// The game up to the root.
+    pub(super) history: PositionHistory,
+    /// The root moves to search; empty: all.
+    pub(super) searchmoves: Vec<PackedMove>,
+    /// Visits that the root may have, reused ones included.
+    pub(super) visit_limit: u64,
+    /// Visits that the root had at the start.
+    pub(super) initial_visits: u64,
+    pub(super) responder: Arc<dyn Responder>,
+    pub(super) counters: Counters,
+    stop: AtomicBool,
+    control: Mutex<Control>,
+    control_changed: Condvar,
+    /// Finished iterations of all workers: one that found only collisions sleeps until it changes.
+    progress: Mutex<u64>,
+    progress_changed: Condvar,
+    failure: Mutex<Option<String>>,
+}
+
+/// What this search has done so far. All Relaxed: figures for stoppers and info lines, no thread waits on them.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) playouts: AtomicU64,
+    pub(super) depth_sum: AtomicU64,
+    pub(super) seldepth: AtomicU32,
+    pub(super) batches: AtomicU64,
+    pub(super) network_evaluations: AtomicU64,
+}
+
+impl Counters {
+    /// Counts finished visits that ended at `depth` plies below the root.
+    pub(super) fn count_visits(&self, depth: usize, visits: u32) {
+        self.depth_sum
+            .fetch_add(depth as u64 * u64::from(visits), Ordering::Relaxed);
+        self.seldepth.fetch_max(depth as u32, Ordering::Relaxed);
+        self.playouts.fetch_add(u64::from(visits), Ordering::Relaxed);
+    }
+
+    pub(super) fn average_depth(&self) -> u32 {
+        let playouts = self.playouts.load(Ordering::Relaxed).max(1);
+        (self.depth_sum.load(Ordering::Relaxed) / playouts) as u32
+    }
+}
+
+/// The search's clock, its stoppers and what it has said; behind one lock.
+pub(super) struct Control {
+    pub(super) stopper: Box<dyn super::Stopper>,
+    pub(super) hints: StopperHints,
+    /// When the move's clock started.
+    pub(super) start: Instant,
+    /// When the first batch was done.
+    pub(super) first_batch: Option<Instant>,
+    /// Whether the move may be told: not while the search is infinite or ponders.
+    pub(super) may_respond: bool,
+    /// Whether the move was told, or is not wanted any more.
+    pub(super) has_responded: bool,
+    /// When `stop` became known.
+    pub(super) stopped_at: Option<Instant>,
+    pub(super) last_report: super::report::LastReport,
+}
+
+impl Shared {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a constructor of named parts, called once"
+    )]
+    pub(super) fn new(setup: super::SearchSetup, responder: Arc<dyn Responder>) -> Shared {
+        let initial_visits = u64::from(setup.tree.node(setup.tree.root()).visits());
+        Shared {
+            initial_visits,
+            tree: setup.tree,
+            backend: setup.backend,
+            params: setup.params,
+            score_type: setup.score_type,
+            wdl_max_s: setup.wdl_max_s,
+            history: setup.history,
+            searchmoves: setup.searchmoves,
+            visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
+            responder,
+            counters: Counters::default(),
+            stop: AtomicBool::new(false),
+            control: Mutex::new(Control {
+                stopper: setup.stopper,
+                hints: StopperHints::default(),
+                start: setup.start,
+                first_batch: None,
+                may_respond: !setup.is_open_ended,
+                has_responded: false,
+                stopped_at: None,
+                last_report: super::report::LastReport::default(),
+            }),
+            control_changed: Condvar::new(),
+            progress: Mutex::new(0),
+            progress_changed: Condvar::new(),
+            failure: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn root(&self) -> &Node {
+        self.tree.node(self.tree.root())
+    }
+
+    /// Visits that may still be announced at the root.
+    pub(super) fn visits_left(&self) -> u32 {
+        let left = self.visit_limit.saturating_sub(u64::from(self.root().started()));
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    /// The root edge with the most visits among those that may be played, and its visits.
+    pub(super) fn most_visited_root_edge(&self) -> Option<(usize, u32)> {
+        let root = self.root();
+        let mut best: Option<(usize, u32)> = None;
+        for (index, (edge, child)) in self.tree.edges(root).zip(self.tree.children(root)).enumerate() {
+            let Some(child) = child else { continue };
+            let visits = self.tree.node(child).visits();
+            let allowed = self.searchmoves.is_empty() || self.searchmoves.contains(&edge.packed_move());
+            if allowed && best.is_none_or(|(_, most)| visits > most) {
+                best = Some((index, visits));
+            }
+        }
+        best
+    }
+
+    /// Whether the workers should end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Tells the workers to end and wakes everybody who sleeps.
+    pub(super) fn stop_workers(&self) {
+        self.stop.store(true, Ordering::Release);
+        let mut control = self.control();
+        control.stopped_at.get_or_insert_with(Instant::now);
+        drop(control);
+        self.control_changed.notify_all();
+        self.count_progress();
+    }
+
+    /// As [`Shared::stop_workers`], for who holds the control already.
+    pub(super) fn stop_workers_locked(&self, control: &mut Control) {
+        self.stop.store(true, Ordering::Release);
+        control.stopped_at.get_or_insert_with(Instant::now);
+        self.control_changed.notify_all();
+        self.count_progress();
+    }
+
+    /// Locks the control. A panic elsewhere does not make it unusable: it holds plain figures.
+    pub(super) fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until the control changes, at most for `limit`.
+    pub(super) fn wait_for_control<'a>(
+        &self,
+        control: MutexGuard<'a, Control>,
+        limit: Duration,
+    ) -> MutexGuard<'a, Control> {
+        self.control_changed
+            .wait_timeout(control, limit)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    pub(super) fn notify_control(&self) {
+        self.control_changed.notify_all();
+    }
+
+    /// How many iterations were finished.
+    pub(super) fn progress(&self) -> u64 {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a finished iteration and wakes who waits for one.
+    pub(super) fn count_progress(&self) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.progress_changed.notify_all();
+    }
+
+    /// Sleeps until another worker finishes an iteration after `seen`, a stop, or 10 ms.
+    pub(super) fn wait_for_progress(&self, seen: u64) {
+        let guard = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .progress_changed
+            .wait_timeout_while(guard, Duration::from_millis(10), |progress| {
+                *progress == seen && !self.is_stopping()
+            });
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends the search because evaluating failed. The move known so far is still told.
+    pub(super) fn fail(&self, error: &BackendError) {
+        self.end_with_message(format!("error: {error}"));
+    }
+
+    /// Ends the search because no node can be added.
+    pub(super) fn report_full_tree(&self) {
+        self.end_with_message("the tree is full: no more nodes can be added".to_owned());
+    }
+
+    fn end_with_message(&self, message: String) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
+            self.responder.message(&message);
+            *failure = Some(message);
+        }
+        drop(failure);
+        self.stop.store(true, Ordering::Release);
+        self.control_changed.notify_all();
+        self.count_progress();
+    }
+
+    /// Why the search ended early, where it did.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Visits are counted in 32 bits; this leaves room for those in flight.
+const MOST_VISITS: u64 = 4_000_000_000;

@@ -1,0 +1,161 @@
+//! A search thread: the same seven steps again and again until somebody says stop.
+
+use super::gather::Gatherer;
+use super::minibatch::{Gathered, Minibatch};
+use super::stoppers::pause_for_speed_limit;
+use super::{Shared, StopperHints};
+use crate::backend::{BackendError, Batch, Evaluations};
+use crate::tree::State;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a thread that keeps the speed limit sleeps before it looks at the stop flag again.
+const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
+
+/// See the module.
+pub(super) struct Worker<'a> {
+    shared: &'a Shared,
+    gatherer: Gatherer,
+    hints: StopperHints,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Worker<'a> {
+        Worker {
+            shared,
+            gatherer: Gatherer::new(shared),
+            hints: StopperHints::default(),
+        }
+    }
+
+    /// Searches until the search stops, or evaluating fails.
+    pub(super) fn run(mut self) {
+        // A stop that comes before anything is known does not take effect at once: somebody must evaluate the root.
+        while !self.shared.is_stopping() || self.shared.root().state() == State::Unevaluated {
+            if let Err(error) = self.iterate() {
+                self.shared.fail(&error);
+                return;
+            }
+        }
+    }
+
+    /// One iteration. The numbers of the steps are those of the functions that do them.
+    fn iterate(&mut self) -> Result<(), BackendError> {
+        // 1. Initialise.
+        let shared = self.shared;
+        let progress = shared.progress();
+        let mut minibatch = Minibatch::new(shared.backend.new_batch());
+
+        // 2. Gather leaves.
+        self.gatherer
+            .gather(shared, &mut minibatch, self.hints.remaining_playouts);
+
+        // 3. Collisions: where there is nothing else they go back at once, and this thread sleeps until another
+        // one has changed the tree.
+        if minibatch.gathered.leaf_count == 0 {
+            self.cancel_collisions(&minibatch.gathered);
+            if minibatch.gathered.out_of_order == 0 {
+                shared.wait_for_progress(progress);
+            }
+            self.update_counters(&minibatch.gathered);
+            return Ok(());
+        }
+
+        // 4. Prefetch into the cache. On the CPU a position costs as much in a larger batch: none are guessed.
+        if !shared.backend.attributes().runs_on_cpu {
+            self.gatherer.prefetch(shared, &mut minibatch);
+        }
+
+        // 5. Evaluate.
+        let Minibatch { request, gathered } = minibatch;
+        let evaluated = self.evaluate(request, gathered.waiting.len());
+
+        // 6. Fetch the results into the leaves and 7. back them up to the root.
+        match &evaluated {
+            Ok(evaluations) => self.finish_leaves(&gathered, evaluations),
+            Err(_) => self.cancel_leaves(&gathered),
+        }
+        self.cancel_collisions(&gathered);
+        self.update_counters(&gathered);
+        evaluated.map(|_| ())
+    }
+
+    /// 5. Evaluates the batch of `expected` positions.
+    fn evaluate(&self, request: Box<dyn Batch>, expected: usize) -> Result<Evaluations, BackendError> {
+        let evaluations = request.submit().wait()?;
+        if evaluations.len() != expected {
+            return Err(BackendError::Evaluate {
+                name: self.shared.backend.attributes().name.clone(),
+                reason: format!("{} results for {expected} positions", evaluations.len()),
+            });
+        }
+        Ok(evaluations)
+    }
+
+    /// 6 and 7, for each leaf.
+    fn finish_leaves(&mut self, gathered: &Gathered, evaluations: &Evaluations) {
+        for (index, leaf) in gathered.waiting.iter().enumerate() {
+            let Some(leaf) = leaf else { continue };
+            let (value, priors) = evaluations.get(index);
+            let path = &gathered.paths[leaf.path.clone()];
+            let moves = &gathered.moves[leaf.moves.clone()];
+            self.gatherer.finish_leaf(self.shared, path, moves, value, priors);
+            self.shared.counters.count_visits(path.len(), 1);
+        }
+        let evaluated = gathered.waiting.len() as u64;
+        self.shared
+            .counters
+            .network_evaluations
+            .fetch_add(evaluated, Ordering::Relaxed);
+    }
+
+    /// Gives claimed leaves back after a failed evaluation.
+    fn cancel_leaves(&self, gathered: &Gathered) {
+        for leaf in gathered.waiting.iter().flatten() {
+            let path = &gathered.paths[leaf.path.clone()];
+            if let Some(&id) = path.last() {
+                self.shared.tree.node(id).cancel_claim();
+            }
+            self.shared.cancel_visits(path, 1);
+        }
+    }
+
+    fn cancel_collisions(&self, gathered: &Gathered) {
+        for collision in &gathered.collisions {
+            self.shared
+                .cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
+        }
+    }
+
+    /// After the steps: counts, asks the stoppers, reports.
+    fn update_counters(&mut self, gathered: &Gathered) {
+        let shared = self.shared;
+        let has_worked = gathered.leaf_count > 0 || gathered.out_of_order > 0;
+        if has_worked {
+            shared.counters.batches.fetch_add(1, Ordering::Relaxed);
+            shared.count_progress();
+        }
+        let mut control = shared.control();
+        if has_worked {
+            control.first_batch.get_or_insert_with(Instant::now);
+        }
+        self.hints = shared.consult_stoppers(&mut control);
+        shared.report_if_changed(&mut control);
+        let since = control.first_batch.unwrap_or(control.start);
+        drop(control);
+        self.keep_speed_limit(since);
+    }
+
+    /// `NodesPerSecondLimit`: sleeps until the visits so far are due.
+    fn keep_speed_limit(&self, since: Instant) {
+        let limit = self.shared.params.nodes_per_second_limit;
+        while limit > 0.0 && !self.shared.is_stopping() {
+            let playouts = self.shared.counters.playouts.load(Ordering::Relaxed);
+            let pause = pause_for_speed_limit(limit, playouts, since.elapsed());
+            if pause.is_zero() {
+                return;
+            }
+            std::thread::sleep(pause.min(SPEED_LIMIT_NAP));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The one writer of stdout.
+
+use super::log::Log;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Writes whole lines, each flushed at once. Shared by all threads.
+pub struct Output {
+    sink: Mutex<Box<dyn Write + Send>>,
+    log: Arc<Log>,
+    when_closed: fn(),
+}
+
+impl Output {
+    /// Writes to stdout. When nobody reads it any more (the GUI is gone, or `| head` has seen enough) the
+    /// process ends, without a word.
+    pub fn stdout(log: Arc<Log>) -> Output {
+        Output::new(Box::new(io::stdout()), log, || std::process::exit(0))
+    }
+
+    /// Writes to `sink`; calls `when_closed` if that fails.
+    pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_closed: fn()) -> Output {
+        Output {
+            sink: Mutex::new(sink),
+            log,
+            when_closed,
+        }
+    }
+
+    /// Writes a line.
+    pub fn line(&self, line: &str) {
+        self.lines(&[line]);
+    }
+
+    /// Writes lines that belong together: no other thread's come between.
+    pub fn lines<S: AsRef<str>>(&self, lines: &[S]) {
+        // A sink that a panicking thread has left is good: lines are written whole.
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in lines {
+            let line = line.as_ref();
+            self.log.written(line);
+            if writeln!(sink, "{line}").and_then(|()| sink.flush()).is_err() {
+                (self.when_closed)();
+                return;
+            }
+        }
+    }
+
+    /// Writes text for the user as `info string`, whatever it holds: one line per line of it.
+    pub fn message(&self, text: &str) {
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| format!("info string {}", line.replace(|c: char| c.is_control(), " ")))
+            .collect();
+        self.lines(&lines);
+    }
+
+    /// Writes that something was wrong.
+    pub fn error(&self, error: &dyn std::fmt::Display) {
+        self.message(&format!("error: {error}").replace('\n', " "));
+    }
+}

@@ -1,0 +1,47 @@
+//! What a search says, written to stdout.
+
+use super::format::{Shown, best_move_line, info_line};
+use super::output::Output;
+use crate::search::info::{BestMove, Responder, ThinkingInfo};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Writes info lines and best moves. Called from search threads.
+pub struct UciResponder {
+    output: Arc<Output>,
+    shown: Mutex<Shown>,
+}
+
+impl UciResponder {
+    /// Writes to `output`.
+    pub fn new(output: Arc<Output>, shown: Shown) -> UciResponder {
+        UciResponder {
+            output,
+            shown: Mutex::new(shown),
+        }
+    }
+
+    /// Changes what is shown, from the next line on.
+    pub fn show(&self, shown: Shown) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    fn shown(&self) -> Shown {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Responder for UciResponder {
+    fn thinking(&self, infos: &[ThinkingInfo]) {
+        let shown = self.shown();
+        let lines: Vec<String> = infos.iter().map(|info| info_line(info, shown)).collect();
+        self.output.lines(&lines);
+    }
+
+    fn best_move(&self, best: &BestMove) {
+        self.output.line(&best_move_line(best, self.shown()));
+    }
+
+    fn message(&self, text: &str) {
+        self.output.message(text);
+    }
+}

@@ -1,0 +1,147 @@
+//! A session: commands in, calls of the engine out.
+
+use super::format::Shown;
+use super::lines::{Line, LineReader};
+use super::log::Log;
+use super::output::Output;
+use super::parse::{self, Command};
+use super::responder::UciResponder;
+use crate::engine::Engine;
+use crate::options::{Options, listing};
+use crate::search::limits::GoParams;
+use std::io::BufRead;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The engine and the GUI's view of it.
+pub struct Session {
+    engine: Engine,
+    responder: Arc<UciResponder>,
+    output: Arc<Output>,
+    log: Arc<Log>,
+    show_hidden: bool,
+    /// The running search ends only by `stop` or `ponderhit`.
+    open_ended: bool,
+}
+
+impl Session {
+    /// A session that has not begun. `show_hidden`: `uci` lists the hidden options too.
+    pub fn new(options: Options, output: Arc<Output>, log: Arc<Log>, show_hidden: bool) -> Session {
+        let responder = Arc::new(UciResponder::new(Arc::clone(&output), Shown::of(&options)));
+        if let Err(error) = log.set_path(&options.logfile) {
+            output.error(&format!("LogFile: {error}"));
+        }
+        let engine = Engine::new(options, Arc::clone(&responder) as Arc<_>);
+        Session {
+            engine,
+            responder,
+            output,
+            log,
+            show_hidden,
+            open_ended: false,
+        }
+    }
+
+    /// Reads commands until `quit` or the end of the stream; a search that still runs is then broken off.
+    pub fn run(mut self, input: impl BufRead) {
+        let mut lines = LineReader::new(input);
+        loop {
+            let line = match lines.next_line() {
+                Line::Text(line) => line,
+                Line::Refused(reason) => {
+                    self.output.error(&reason);
+                    continue;
+                }
+                Line::End => return,
+            };
+            self.log.read(&line);
+            if self.handle(&line).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Does what one line says; `Break` after `quit`.
+    pub fn handle(&mut self, line: &str) -> ControlFlow<()> {
+        match parse::parse(line) {
+            Ok(None) => {}
+            Ok(Some(Command::Quit)) => return ControlFlow::Break(()),
+            Ok(Some(command)) => {
+                if let Err(error) = self.execute(command) {
+                    self.output.error(&error);
+                }
+            }
+            Err(error) => self.output.error(&error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn execute(&mut self, command: Command) -> Result<(), String> {
+        match command {
+            Command::Uci => self.introduce(),
+            Command::Debug | Command::Quit => {}
+            Command::IsReady => {
+                // Whatever is wrong with the network is told now, and not when the clock runs.
+                let ready = self.engine.ensure_ready().map_err(text);
+                if let Err(error) = ready {
+                    self.output.error(&error);
+                }
+                self.output.line("readyok");
+            }
+            Command::SetOption { name, value } => self.set_option(&name, &value)?,
+            Command::UciNewGame => {
+                self.open_ended = false;
+                self.engine.new_game();
+            }
+            Command::Position(position) => {
+                self.engine.set_position(&position).map_err(text)?;
+                self.open_ended = false;
+            }
+            Command::Go(params) => self.go(params)?,
+            Command::Stop => {
+                self.open_ended = false;
+                self.engine.stop();
+            }
+            Command::PonderHit => {
+                self.engine.ponder_hit().map_err(text)?;
+                self.open_ended = false;
+            }
+            Command::Wait if self.open_ended && self.engine.is_searching() => {
+                return Err("wait would never end: this search goes on until `stop`".to_owned());
+            }
+            Command::Wait => self.engine.wait(),
+            Command::Xyzzy => self.output.line("Nothing happens."),
+        }
+        Ok(())
+    }
+
+    fn introduce(&self) {
+        let mut lines = vec![
+            format!("id name Rukh {}", env!("RUKH_VERSION")),
+            "id author the Rukh authors".to_owned(),
+        ];
+        lines.extend(listing::uci_lines(self.engine.options(), self.show_hidden));
+        lines.push("uciok".to_owned());
+        self.output.lines(&lines);
+    }
+
+    fn set_option(&mut self, name: &str, value: &str) -> Result<(), String> {
+        self.engine.set_option(name, value).map_err(text)?;
+        let options = self.engine.options();
+        self.responder.show(Shown::of(options));
+        self.log
+            .set_path(&options.logfile)
+            .map_err(|error| format!("LogFile: {error}"))
+    }
+
+    fn go(&mut self, params: GoParams) -> Result<(), String> {
+        let open_ended = params.is_open_ended();
+        self.engine.go(&params).map_err(text)?;
+        self.open_ended = open_ended;
+        Ok(())
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

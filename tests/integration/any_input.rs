@@ -1,0 +1,130 @@
+//! The fuzz targets' bodies on generated input: noise, and sentences of the right words in the wrong order.
+
+use proptest::prelude::*;
+use rukh::fuzzing;
+
+/// Words that UCI lines are made of.
+const UCI_WORDS: &[&str] = &[
+    "uci",
+    "isready",
+    "setoption",
+    "name",
+    "value",
+    "ucinewgame",
+    "position",
+    "startpos",
+    "fen",
+    "moves",
+    "go",
+    "infinite",
+    "ponder",
+    "wtime",
+    "btime",
+    "movestogo",
+    "depth",
+    "mate",
+    "nodes",
+    "movetime",
+    "searchmoves",
+    "stop",
+    "ponderhit",
+    "quit",
+    "wait",
+    "debug",
+    "on",
+    "Threads",
+    "MultiPV",
+    "CPuct",
+    "WeightsFile",
+    "ClearTree",
+    "true",
+    "e2e4",
+    "e7e8q",
+    "e1h1",
+    "0000",
+    "-1",
+    "0",
+    "1.5",
+    "18446744073709551616",
+    "\n",
+    "\t",
+    "  ",
+    "ä",
+    "\u{202e}",
+];
+
+/// Words that FENs are made of.
+const FEN_WORDS: &[&str] = &[
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR",
+    "r3k2r/8/8/8/8/8/8/R3K2R",
+    "4k3/8/8/3Pp3/8/8/8/4K3",
+    "8/8",
+    "k7/8/8/8/8/8/8/K7",
+    "rkr5/8/8/8/8/8/8/RKR5",
+    "w",
+    "b",
+    "-",
+    "KQkq",
+    "HAha",
+    "Kq",
+    "AC",
+    "e6",
+    "e3",
+    "d6",
+    "0",
+    "1",
+    "99",
+    "100",
+    "65535",
+    "70000",
+    "-1",
+    "4294967296",
+    "+3+3",
+    "moves",
+    "a1a2",
+    "e1g1",
+    "d5e6",
+];
+
+fn sentence(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+    proptest::collection::vec(proptest::sample::select(words), 0..12).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn uci_lines(bytes in proptest::collection::vec(any::<u8>(), 0..300), sentence in sentence(UCI_WORDS)) {
+        fuzzing::uci_lines(&bytes);
+        fuzzing::uci_lines(sentence.as_bytes());
+    }
+
+    #[test]
+    fn fen(text in ".{0,100}", sentence in sentence(FEN_WORDS)) {
+        fuzzing::fen(text.as_bytes());
+        fuzzing::fen(sentence.as_bytes());
+    }
+
+    #[test]
+    fn position_command(text in ".{0,100}", sentence in sentence(FEN_WORDS)) {
+        fuzzing::position_command(text.as_bytes());
+        fuzzing::position_command(format!("startpos moves {text}").as_bytes());
+        fuzzing::position_command(format!("fen {sentence}").as_bytes());
+    }
+
+    #[test]
+    fn config_file(text in ".{0,100}", sentence in sentence(UCI_WORDS)) {
+        fuzzing::config_file(text.as_bytes());
+        fuzzing::config_file(format!("threads=2\n--{text}\n").as_bytes());
+        fuzzing::config_file(sentence.as_bytes());
+    }
+
+    #[test]
+    fn weights_file(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fuzzing::weights_file(&bytes);
+        // With the right beginning: field 1, the magic number.
+        let mut file = vec![0x0d, 0xc0, 0x01, 0, 0];
+        file.extend(&bytes);
+        fuzzing::weights_file(&file);
+    }
+}

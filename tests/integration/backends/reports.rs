@@ -1,0 +1,109 @@
+//! `check`, and recordings.
+
+use super::*;
+use rukh::backend::check::{CheckBackend, CheckMode, CheckOptions};
+use rukh::backend::record::{RecordingBackend, ReplayingBackend};
+use rukh::backend::trivial::TrivialBackend;
+use std::sync::Mutex;
+
+#[test]
+fn check_catches_a_backend_that_is_a_little_wrong() {
+    let samples = samples(30);
+    for mode in [CheckMode::Check, CheckMode::Display, CheckMode::Histogram] {
+        for wrong in [false, true] {
+            let lines = Arc::new(Mutex::new(Vec::new()));
+            let sink = {
+                let lines = Arc::clone(&lines);
+                Box::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
+            };
+            let work = if wrong {
+                Faulty::with(Fault::WrongValue)
+            } else {
+                random()
+            };
+            let options = CheckOptions {
+                mode,
+                frequency: 0.5,
+                ..CheckOptions::default()
+            };
+            let check = CheckBackend::with_sink(work, random(), options, sink);
+            for _ in 0..10 {
+                let found = evaluate(&check, &samples).unwrap();
+                assert_eq!(
+                    found[0].value.q == evaluate(&*random(), &samples[..1]).unwrap()[0].value.q,
+                    !wrong
+                );
+            }
+            assert_eq!(check.totals(), (5, if wrong { 5 } else { 0 }));
+            drop(check);
+            let lines = lines.lock().unwrap();
+            // One line when made, one per batch compared, one at the end.
+            assert_eq!(lines.len(), 7, "{lines:?}");
+            let expected = match (mode, wrong) {
+                (CheckMode::Check, false) => "passed",
+                (CheckMode::Check, true) => "FAILED",
+                (CheckMode::Display, false) => "values 0.0e0 absolute",
+                (CheckMode::Display, true) => "values 1.0e-3 absolute",
+                (CheckMode::Histogram, false) => "< 1e-12",
+                (CheckMode::Histogram, true) => ">= 1e-",
+            };
+            assert!(lines[3].contains(expected), "{}", lines[3]);
+            assert!(lines[6].contains("5 batches compared"), "{}", lines[6]);
+        }
+    }
+}
+
+#[test]
+fn what_was_recorded_replays() {
+    let path = scratch_file("recording.bin");
+    let samples = samples(60);
+    let expected = evaluate(&TrivialBackend::new(), &samples[..50]).unwrap();
+    for part in [&samples[..20], &samples[10..50]] {
+        // The second time, it appends.
+        let recorder = create(
+            "recordreplay",
+            &format!("trivial,record_file='{}'", path.display()),
+        )
+        .unwrap();
+        evaluate(&*recorder, part).unwrap();
+    }
+    let replay = create("recordreplay", &format!("replay_file='{}'", path.display())).unwrap();
+    assert!(replay.attributes().has_wdl && replay.attributes().has_mlh);
+    assert_same(
+        "replay",
+        &evaluate(&*replay, &samples[..50]).unwrap(),
+        &expected,
+        0.0,
+    );
+
+    let error = evaluate(&*replay, &samples[45..55]).unwrap_err().to_string();
+    assert!(error.contains(&samples[50].history.last().to_fen()), "{error}");
+}
+
+#[test]
+fn damaged_recordings_are_refused() {
+    let path = scratch_file("damaged.bin");
+    let refusal = || match ReplayingBackend::new(&path) {
+        Ok(_) => panic!("a damaged recording was accepted"),
+        Err(error) => error.to_string(),
+    };
+    assert!(refusal().contains("damaged.bin"));
+    std::fs::write(&path, b"a text").unwrap();
+    assert!(refusal().contains("not a recording"));
+    let recorder_refusal = RecordingBackend::new(random(), &path).err().unwrap().to_string();
+    assert!(
+        recorder_refusal.contains("not a recording"),
+        "it must not append to other files"
+    );
+    std::fs::remove_file(&path).unwrap();
+
+    let recorder = RecordingBackend::new(random(), &path).unwrap();
+    evaluate(&recorder, &samples(5)).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    assert!(refusal().contains("cut short"));
+    let mut long = bytes.clone();
+    long[9 + 20..9 + 22].fill(0xff);
+    std::fs::write(&path, &long).unwrap();
+    assert!(refusal().contains("65535 moves"));
+}

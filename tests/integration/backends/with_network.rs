@@ -1,0 +1,86 @@
+//! Backends that evaluate a network, alone and inside others, as users ask for them.
+
+use super::*;
+use rukh::backend::factory::CreatedBackend;
+
+fn create_with(network: &str, backend: &str, options: &str) -> Result<CreatedBackend, BackendError> {
+    factory::create(&BackendConfig {
+        backend: backend.to_owned(),
+        options: options.to_owned(),
+        network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),
+        cache_entries: 0,
+        ..BackendConfig::default()
+    })
+}
+
+fn evaluate_with(network: &str, backend: &str, options: &str, samples: &[Sample]) -> Vec<Evaluation> {
+    let created = create_with(network, backend, options).unwrap_or_else(|error| panic!("{options}: {error}"));
+    evaluate(&*created.backend, samples).unwrap()
+}
+
+#[test]
+fn auto_takes_the_cpu_where_there_is_a_network() {
+    let created = create_with("micro-attn", "auto", "threads=2").unwrap();
+    assert!(created.notices.is_empty(), "{:?}", created.notices);
+    assert!(created.backend.attributes().name.starts_with("cpu ("));
+    assert!(created.backend.attributes().maximum_batch_size >= 1024);
+}
+
+#[test]
+fn decorators_around_the_cpu_change_nothing() {
+    // Histories of all lengths: what is copied for another thread must be enough for the encoder.
+    let samples = samples(40);
+    let expected = evaluate_with("micro-attn", "cpu", "", &samples);
+    for (backend, options) in [
+        ("cpu", "batch_size=7,threads=2"),
+        ("multiplexing", "cpu,second(backend=cpu,workers=2)"),
+        ("demux", "backend=cpu,(),()"),
+        ("roundrobin", "backend=cpu,(),()"),
+        ("check", "freq=1,cpu,b(backend=cpu)"),
+    ] {
+        let found = evaluate_with("micro-attn", backend, options, &samples);
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(
+                (found.value.q - expected.value.q).abs() < 1e-5,
+                "{backend} -o {options}"
+            );
+            for (found, expected) in found.priors.iter().zip(&expected.priors) {
+                assert!((found - expected).abs() < 1e-5, "{backend} -o {options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_child_may_have_its_own_heads() {
+    let samples = samples(3);
+    let heads = |policy: &str| {
+        evaluate_with(
+            "micro-multihead",
+            "roundrobin",
+            &format!("backend=cpu,(policy_head={policy})"),
+            &samples,
+        )
+    };
+    assert_ne!(heads("vanilla")[0].priors, heads("optimistic")[0].priors);
+    assert_eq!(heads("vanilla")[0].value, heads("optimistic")[0].value);
+}
+
+#[test]
+fn what_the_cpu_cannot_do_is_said() {
+    for (network, options, part) in [
+        ("micro-attn", "threads=0", "threads=0"),
+        ("micro-attn", "isa=mmx", "this processor has"),
+        ("micro-attn", "gpu=0", "gpu=0"),
+        ("micro-attn", "policy_head=nonsense", "nonsense"),
+        ("no-such", "", "no-such.pb.gz"),
+    ] {
+        let error = create_with(network, "cpu", options)
+            .err()
+            .map(|error| error.to_string());
+        assert!(
+            error.as_ref().is_some_and(|error| error.contains(part)),
+            "{network} -o {options}: {error:?}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Drives the real binary, line by line, as a GUI does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Long enough for a debug build on a busy machine; a hang is a failure all the same.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command for the binary that reads no configuration of the user's.
+pub(crate) fn rukh(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
+    command
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("HOME", "/nonexistent");
+    command
+}
+
+/// Runs a tool to its end. Panics if it does not succeed.
+pub(crate) fn run(arguments: &[&str]) -> String {
+    let output = run_any(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?} failed: {stderr}");
+    String::from_utf8(output.stdout).expect("stdout is UTF-8")
+}
+
+/// Runs a tool to its end, whatever that is.
+pub(crate) fn run_any(arguments: &[&str]) -> Output {
+    rukh(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
+
+/// A running engine.
+pub(crate) struct Driver {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Driver {
+    /// Starts the engine.
+    pub(crate) fn start(arguments: &[&str]) -> Driver {
+        let mut child = rukh(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Driver { child, stdin, lines }
+    }
+
+    /// Starts the engine on the backend that needs no network, with one thread.
+    pub(crate) fn trivial() -> Driver {
+        Driver::start(&["--backend=trivial", "--threads=1"])
+    }
+
+    /// Sends a line.
+    pub(crate) fn send(&mut self, line: &str) {
+        self.send_bytes(line.as_bytes());
+        self.send_bytes(b"\n");
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .expect("the engine reads");
+    }
+
+    /// The lines up to the first that begins with `prefix`, which is the last of them.
+    pub(crate) fn until(&self, prefix: &str) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut lines = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    let last = line.starts_with(prefix);
+                    lines.push(line);
+                    if last {
+                        return lines;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => panic!("no `{prefix}` in time, only {lines:#?}"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the engine ended without `{prefix}`: {lines:#?}")
+                }
+            }
+        }
+    }
+
+    /// Sends a line, and returns what was said until the engine is ready for the next.
+    pub(crate) fn ask(&mut self, line: &str) -> Vec<String> {
+        self.send(line);
+        self.send("isready");
+        let mut lines = self.until("readyok");
+        lines.pop();
+        lines
+    }
+
+    /// Sends a line that starts a search, and returns what was said up to and with the best move.
+    pub(crate) fn search(&mut self, line: &str) -> Vec<String> {
+        self.send(line);
+        self.until("bestmove")
+    }
+
+    /// Whether a line comes within `time`.
+    pub(crate) fn says_something_within(&self, time: Duration) -> Option<String> {
+        self.lines.recv_timeout(time).ok()
+    }
+
+    /// Closes stdin.
+    pub(crate) fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Waits for the end of the process. Panics if it does not come in `time`.
+    pub(crate) fn ends_within(mut self, time: Duration) -> ExitStatus {
+        let deadline = Instant::now() + time;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the engine did not end within {time:?}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The move of a `bestmove` line.
+pub(crate) fn best_move(lines: &[String]) -> &str {
+    let last = lines.last().expect("there is a line");
+    last.strip_prefix("bestmove ")
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap_or_else(|| panic!("{last}"))
+}

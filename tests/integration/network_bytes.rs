@@ -1,0 +1,127 @@
+//! Network files of any bytes at all: real ones cut, spliced and changed must end in a network or an error.
+//!
+//! The body ([`Network::load_bytes`]) is the one that the fuzz target drives.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use rukh::net::{HeadSelection, Network, NetworkFile, describe};
+
+use crate::goldens::{network_file, network_message};
+
+/// Where in a message its keys, lengths and short values are, nested messages included: everything but the
+/// inside of large tensors, so that changes there are not lost among weights.
+fn structure(bytes: &[u8]) -> Vec<usize> {
+    fn walk(bytes: &[u8], base: usize, found: &mut Vec<usize>) -> Option<()> {
+        let varint = |at: &mut usize| {
+            let mut value = 0u64;
+            for shift in (0..64).step_by(7) {
+                let byte = *bytes.get(*at)?;
+                *at += 1;
+                value |= u64::from(byte & 127) << shift;
+                if byte < 128 {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        let mut at = 0;
+        while at < bytes.len() {
+            let start = at;
+            let key = varint(&mut at)?;
+            let length = match key & 7 {
+                0 => varint(&mut at).map(|_| 0)?,
+                1 => 8,
+                5 => 4,
+                2 => usize::try_from(varint(&mut at)?).ok()?,
+                _ => return None,
+            };
+            let end = at
+                .checked_add(length)
+                .filter(|&end| end <= bytes.len() && key >> 3 != 0)?;
+            found.extend(base + start..base + at);
+            let known = found.len();
+            if key & 7 == 2 && walk(&bytes[at..end], base + at, found).is_none() {
+                found.truncate(known);
+            }
+            at = end;
+        }
+        Some(())
+    }
+    let mut found = Vec::new();
+    walk(bytes, 0, &mut found).expect("a committed network is a message");
+    found
+}
+
+/// Whatever became of the bytes, there is a network or one line of text, and a description of what decodes.
+fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let told = match Network::load_bytes(bytes, &HeadSelection::default()) {
+        Ok(network) => {
+            prop_assert!(network.flops().total() > 0);
+            String::new()
+        }
+        Err(error) => error.to_string(),
+    };
+    prop_assert!(told.lines().count() <= 1, "{told}");
+    prop_assert!(told.len() < 400, "{told}");
+    if let Ok(file) = NetworkFile::from_bytes(Path::new("mutated"), bytes.to_vec().into()) {
+        prop_assert!(describe(&file).contains("Format"));
+    }
+    Ok(())
+}
+
+const MUTATED: [&str; 4] = [
+    "micro-attn",
+    "micro-se-attnpol",
+    "micro-smolgen",
+    "micro-classical-wdl",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_change_of_structure_ends_the_process(
+        network in 0..MUTATED.len(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = network_message(MUTATED[network]);
+        let places = structure(&bytes);
+        for (place, value) in changes {
+            bytes[*place.get(&places)] = value;
+        }
+        survive(&bytes)?;
+    }
+
+    #[test]
+    fn no_cut_or_splice_ends_the_process(
+        networks in (0..MUTATED.len(), 0..MUTATED.len()),
+        cut in any::<prop::sample::Index>(),
+        resume in any::<prop::sample::Index>(),
+    ) {
+        let (head, tail) = (network_message(MUTATED[networks.0]), network_message(MUTATED[networks.1]));
+        let (cut, resume) = (cut.get(&structure(&head)).to_owned(), resume.get(&structure(&tail)).to_owned());
+        survive(&head[..cut])?;
+        survive(&[&head[..cut], &tail[resume..]].concat())?;
+    }
+
+    #[test]
+    fn no_change_of_compressed_bytes_ends_the_process(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        length in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = network_file("micro-bf16");
+        bytes.truncate(length.index(bytes.len()) + 1);
+        for (place, value) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        survive(&bytes)?;
+    }
+
+    #[test]
+    fn no_bytes_after_the_magic_end_the_process(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        survive(&[&b"\x0d\xc0\x01\x00\x00"[..], &bytes].concat())?;
+        survive(&bytes)?;
+    }
+}

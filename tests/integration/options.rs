@@ -1,0 +1,83 @@
+//! The option table: the README shows it, and setting options survives anything.
+
+use proptest::prelude::*;
+use rukh::options::{AUTODISCOVER, BACKENDS, Kind, Options, TABLE, listing};
+
+/// The README's table is generated; `UPDATE_README=1` writes it.
+#[test]
+fn readme_has_the_table() {
+    const BEGIN: &str = "<!-- options: begin, generated -->\n";
+    const END: &str = "<!-- options: end -->";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = std::fs::read_to_string(path).unwrap();
+    let begin = readme.find(BEGIN).expect("the README has the marker") + BEGIN.len();
+    let end = readme.find(END).expect("the README has the end marker");
+    let table = listing::markdown();
+    if std::env::var_os("UPDATE_README").is_some() {
+        std::fs::write(path, format!("{}{table}\n{}", &readme[..begin], &readme[end..])).unwrap();
+        return;
+    }
+    let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
+    let (found, expected) = (lines(&readme[begin..end]), lines(&table));
+    let different = found
+        .iter()
+        .zip(&expected)
+        .find(|(found, expected)| found != expected);
+    assert_eq!(different, None, "run this test with UPDATE_README=1");
+    assert_eq!(found.len(), expected.len(), "run this test with UPDATE_README=1");
+}
+
+/// A value that an option may have, or nearly.
+fn value(kind: Kind) -> BoxedStrategy<String> {
+    match kind {
+        Kind::Spin { min, max } => (min - 2..=max + 2).prop_map(|value| value.to_string()).boxed(),
+        Kind::Float { min, max } => (min - 1.0..=max + 1.0)
+            .prop_map(|value| value.to_string())
+            .boxed(),
+        Kind::Check => "(true|false|TRUE|yes|)".boxed(),
+        Kind::Choice(words) => {
+            prop_oneof![proptest::sample::select(words).prop_map(str::to_owned), ".{0,20}"].boxed()
+        }
+        Kind::Text | Kind::Button => ".{0,50}".boxed(),
+    }
+}
+
+/// Whatever the factory can make can be asked for.
+#[test]
+fn backends_are_those_of_the_factory() {
+    let mut known = rukh::backend::factory::names();
+    let mut offered = BACKENDS.to_vec();
+    known.sort_unstable();
+    offered.sort_unstable();
+    assert_eq!(offered, known);
+    assert_eq!(AUTODISCOVER, rukh::net::discover::AUTODISCOVER);
+}
+
+proptest! {
+    /// A value is refused and nothing changes, or it is taken and reads back as itself.
+    #[test]
+    fn set_values_read_back(
+        (index, text) in (0..TABLE.len()).prop_flat_map(|index| (Just(index), value(TABLE[index].kind))),
+    ) {
+        let spec = &TABLE[index];
+        let mut options = Options::default();
+        match options.assign(spec, &text) {
+            Err(error) => {
+                prop_assert_eq!(&options, &Options::default());
+                let error = error.to_string();
+                prop_assert!(error.contains(&spec.name()), "{}", error);
+            }
+            Ok(()) => {
+                let shown = spec.value(&options).to_string();
+                let mut again = Options::default();
+                again.assign(spec, &shown).unwrap();
+                prop_assert_eq!(spec.value(&again), spec.value(&options));
+                match spec.kind {
+                    Kind::Spin { min, max } => prop_assert!((min..=max).contains(&shown.parse::<i64>().unwrap())),
+                    Kind::Float { min, max } => prop_assert!((min..=max).contains(&shown.parse::<f32>().unwrap())),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

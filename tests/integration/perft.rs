@@ -1,0 +1,44 @@
+//! Perft: the move generator, and our bookkeeping around it, against published and peer counts.
+
+use rukh::chess::Position;
+use rukh::cli::perft::{divide, perft};
+
+/// The counts of `tests/data/perft.txt` deeper than this many leaves are left to the release build.
+const MOST_LEAVES: u64 = 5_000_000;
+
+#[test]
+fn counts_are_the_published_ones() {
+    let text = include_str!("../data/perft.txt");
+    let (mut positions, mut leaves) = (0, 0);
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
+        let mut fields = line.split(';');
+        let fen = fields.next().expect("a FEN").trim();
+        let position = Position::from_fen(fen).expect(fen);
+        for field in fields {
+            let (depth, nodes) = field.trim().split_once(' ').expect("D1 20");
+            let depth: u32 = depth.trim_start_matches('D').parse().expect(depth);
+            let nodes: u64 = nodes.parse().expect(nodes);
+            if nodes <= MOST_LEAVES {
+                assert_eq!(perft(&position, depth), nodes, "{fen} at depth {depth}");
+                leaves += nodes;
+            }
+        }
+        positions += 1;
+    }
+    assert!(positions >= 30, "{positions} positions, {leaves} leaves");
+}
+
+#[test]
+fn divide_names_castling_as_asked() {
+    let position = Position::from_fen("4k3/8/8/8/8/8/8/4K2R w K - 0 1").expect("a FEN");
+    let standard = divide(&position, 2, false);
+    assert!(
+        standard.contains("\ne1g1: ") && standard.ends_with("total: 66\n"),
+        "{standard}"
+    );
+    assert!(divide(&position, 2, true).contains("\ne1h1: "));
+    assert_eq!(divide(&position, 0, false), "total: 1\n");
+}

@@ -1,0 +1,264 @@
+//! Input planes, repetition counts and FENs against lc0's own, from `tests/data/planes.txt` (its grammar
+//! stands in its first lines; `scripts/make_plane_goldens.py` makes it).
+
+use crate::games;
+use proptest::prelude::*;
+use rukh::chess::{Position, PositionHistory, uci_move};
+use rukh::net::input::{HistoryFill, InputPlanes, encode};
+use rukh::net::{InputFormat, policy_index};
+
+/// One test position with everything lc0 said of it.
+pub(crate) struct Golden {
+    pub(crate) id: String,
+    pub(crate) history: PositionHistory,
+    final_fen: String,
+    repetitions: u8,
+    encodings: Vec<Encoding>,
+    /// Transform, and each legal move's text and index.
+    pub(crate) policies: Vec<(u8, Vec<(String, u16)>)>,
+}
+
+struct Encoding {
+    format: InputFormat,
+    fill: HistoryFill,
+    /// `None` where lc0 crashes.
+    expected: Option<(InputPlanes, u8)>,
+}
+
+const FORMATS: [InputFormat; 7] = [
+    InputFormat::Classical112,
+    InputFormat::CastlingPlane,
+    InputFormat::Canonical,
+    InputFormat::CanonicalHectoplies,
+    InputFormat::CanonicalHectopliesArmageddon,
+    InputFormat::CanonicalV2,
+    InputFormat::CanonicalV2Armageddon,
+];
+const FILLS: [HistoryFill; 3] = [HistoryFill::No, HistoryFill::FenOnly, HistoryFill::Always];
+
+/// Reads the golden file.
+pub(crate) fn goldens() -> Vec<Golden> {
+    let text = include_str!("../data/planes.txt");
+    let mut goldens: Vec<Golden> = Vec::new();
+    let mut planes = no_planes();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (keyword, rest) = line.split_once(' ').expect("a keyword");
+        if keyword == "position" {
+            goldens.push(read_position(rest));
+            planes = no_planes();
+            continue;
+        }
+        let golden = goldens.last_mut().expect("a position line first");
+        let mut words = rest.split(' ');
+        match keyword {
+            "planes" | "crash" => {
+                let (format, fill) = (format_named(words.next()), fill_named(words.next()));
+                let expected = (keyword == "planes").then(|| {
+                    let transform = number(words.next());
+                    words.for_each(|change| change_plane(&mut planes, change));
+                    (planes.clone(), transform)
+                });
+                golden.encodings.push(Encoding {
+                    format,
+                    fill,
+                    expected,
+                });
+            }
+            "policy" => {
+                let transform = number(words.next());
+                let moves = words.map(|word| {
+                    let (text, index) = word.split_once('=').expect("MOVE=INDEX");
+                    (text.to_owned(), number(Some(index)))
+                });
+                golden.policies.push((transform, moves.collect()));
+            }
+            other => panic!("unknown keyword {other}"),
+        }
+    }
+    goldens
+}
+
+fn read_position(text: &str) -> Golden {
+    let fields: Vec<&str> = text.split('|').collect();
+    let [id, fen, moves, final_fen, repetitions] = fields[..] else {
+        panic!("{text}")
+    };
+    let mut history = PositionHistory::new(Position::from_fen(fen).expect(fen));
+    for text in moves.split_whitespace() {
+        history.push(uci_move::parse(history.last(), text).expect(text));
+    }
+    Golden {
+        id: id.to_owned(),
+        history,
+        final_fen: final_fen.to_owned(),
+        repetitions: number(Some(repetitions)),
+        encodings: Vec::new(),
+        policies: Vec::new(),
+    }
+}
+
+fn no_planes() -> InputPlanes {
+    InputPlanes {
+        masks: [0; 112],
+        rule50_value: 1.0,
+    }
+}
+
+fn change_plane(planes: &mut InputPlanes, change: &str) {
+    let (plane, mask) = change.split_once('=').expect("PLANE=MASK");
+    let plane: usize = number(Some(plane));
+    let (mask, value) = mask.split_once('*').unwrap_or((mask, "1"));
+    planes.masks[plane] = u64::from_str_radix(mask, 16).expect(mask);
+    if plane == InputPlanes::RULE50_PLANE {
+        planes.rule50_value = value.parse().expect(value);
+    } else {
+        assert_eq!(value, "1", "only the rule-50 plane has another value");
+    }
+}
+
+fn number<N: std::str::FromStr>(text: Option<&str>) -> N {
+    let text = text.expect("a number");
+    text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
+}
+
+fn format_named(text: Option<&str>) -> InputFormat {
+    let format: u8 = number(text);
+    FORMATS
+        .into_iter()
+        .find(|&known| known as u8 == format)
+        .expect("a known format")
+}
+
+fn fill_named(text: Option<&str>) -> HistoryFill {
+    match text {
+        Some("no") => HistoryFill::No,
+        Some("fen_only") => HistoryFill::FenOnly,
+        Some("always") => HistoryFill::Always,
+        other => panic!("unknown fill {other:?}"),
+    }
+}
+
+/// Says in which planes two encodings differ, since 112 masks in a row tell a reader nothing.
+fn assert_same(actual: &(InputPlanes, u8), expected: &(InputPlanes, u8), what: &str) {
+    for plane in 0..112 {
+        let (ours, theirs) = (actual.0.masks[plane], expected.0.masks[plane]);
+        assert!(
+            ours == theirs,
+            "{what}: plane {plane} is {ours:#018x}, lc0's {theirs:#018x}"
+        );
+    }
+    assert_eq!(
+        actual.0.rule50_value.to_bits(),
+        expected.0.rule50_value.to_bits(),
+        "{what}: rule-50 value"
+    );
+    assert_eq!(actual.1, expected.1, "{what}: transform");
+}
+
+#[test]
+fn planes_are_lc0s_bit_for_bit() {
+    let mut compared = 0;
+    for golden in goldens() {
+        for Encoding {
+            format,
+            fill,
+            expected,
+        } in &golden.encodings
+        {
+            let Some(expected) = expected else { continue };
+            let what = format!("{} in format {} with fill {fill:?}", golden.id, *format as u8);
+            assert_same(&encode(&golden.history, *format, *fill), expected, &what);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 46 * 21 - 68);
+}
+
+#[test]
+fn where_lc0_crashes_the_history_ends_at_the_first_known_position() {
+    let mut crashes = 0;
+    for golden in goldens() {
+        for Encoding {
+            format,
+            fill,
+            expected,
+        } in &golden.encodings
+        {
+            if expected.is_some() {
+                continue;
+            }
+            // With nothing filled in, lc0 does not crash. Nor does anything differ: what it never stops
+            // looking for in the oldest board would not be shown.
+            let without_fill = golden
+                .encodings
+                .iter()
+                .find(|other| other.format == *format && other.fill == HistoryFill::No)
+                .and_then(|other| other.expected.as_ref())
+                .expect("no crash without fill");
+            let what = format!("{} in format {} with fill {fill:?}", golden.id, *format as u8);
+            assert_same(&encode(&golden.history, *format, *fill), without_fill, &what);
+            crashes += 1;
+        }
+    }
+    assert_eq!(crashes, 68);
+}
+
+#[test]
+fn fens_and_repetitions_are_lc0s() {
+    for golden in goldens() {
+        let last = golden.history.last();
+        assert_eq!(last.repetitions(), golden.repetitions, "{}", golden.id);
+        let reread = |fen: &str| Position::from_fen(fen).expect(fen);
+        // lc0 writes file letters where any rook is off its corner; compare what they mean.
+        let theirs = reread(&golden.final_fen);
+        let ours = reread(&last.to_fen());
+        assert_eq!(ours.key(), theirs.key(), "{}", golden.id);
+        assert_eq!(ours.rule50_ply(), theirs.rule50_ply(), "{}", golden.id);
+        assert_eq!(
+            ours.key(),
+            last.key(),
+            "{}: the key kept up along the moves",
+            golden.id
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn encoding_any_game_in_any_format_keeps_the_pieces(game in games::games()) {
+        let history = game.play();
+        for format in FORMATS {
+            for fill in FILLS {
+                let (planes, transform) = encode(&history, format, fill);
+                prop_assert!(transform < 8);
+                let newest: u64 = planes.masks[..12].iter().fold(0, |all, mask| {
+                    assert_eq!(all & mask, 0, "two pieces on one square");
+                    all | mask
+                });
+                let pieces = shakmaty::Position::board(history.last().board()).occupied().count();
+                prop_assert_eq!(newest.count_ones() as usize, pieces);
+                prop_assert_eq!(planes.masks[111], u64::MAX);
+                if transform & (policy_index::MIRROR_RANKS | policy_index::TRANSPOSE) != 0 {
+                    prop_assert_eq!(planes.masks[0] | planes.masks[6], 0, "pawns have a direction");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn encoding_agrees_with_a_square_by_square_one(game in games::games()) {
+        let history = game.play();
+        let (planes, transform) = encode(&history, InputFormat::Classical112, HistoryFill::No);
+        prop_assert_eq!(transform, 0);
+        for (age, position) in history.positions().iter().rev().take(8).enumerate() {
+            let us = history.last().side_to_move();
+            for (square, piece) in shakmaty::Position::board(position.board()).iter() {
+                let seen = if us.is_white() { square } else { square.flip_vertical() };
+                let plane = 13 * age + 6 * usize::from(piece.color != us) + piece.role as usize - 1;
+                prop_assert!(planes.masks[plane] >> seen as u32 & 1 == 1, "{} at {}", age, square);
+            }
+            let repeated = planes.masks[13 * age + 12];
+            prop_assert_eq!(repeated == u64::MAX, position.repetitions() > 0);
+        }
+    }
+}

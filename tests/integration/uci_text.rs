@@ -1,0 +1,282 @@
+//! The protocol's text through the real binary: what GUIs send, and what they never should.
+
+use crate::driver::{Driver, PATIENCE, best_move, rukh};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A GUI that is gone must not leave an engine behind for longer than this.
+const SOON: Duration = Duration::from_secs(5);
+
+#[test]
+fn introduces_itself() {
+    let mut engine = Driver::trivial();
+    engine.send("uci");
+    let lines = engine.until("uciok");
+    assert!(lines[0].starts_with("id name Rukh "), "{}", lines[0]);
+    assert!(lines[1].starts_with("id author "), "{}", lines[1]);
+    let options = &lines[2..lines.len() - 1];
+    assert!(
+        options.iter().all(|line| line.starts_with("option name ")),
+        "{options:#?}"
+    );
+    assert_eq!(options.len(), 68, "lc0 shows 68 of its 94 options");
+    // What the flags set is what the GUI sees.
+    assert!(options.contains(&"option name Threads type spin default 1 min 0 max 128".to_owned()));
+    let backend = options
+        .iter()
+        .find(|line| line.starts_with("option name Backend "))
+        .unwrap();
+    assert!(
+        backend.starts_with("option name Backend type combo default trivial var auto var cpu "),
+        "{backend}"
+    );
+}
+
+#[test]
+fn shows_hidden_options_on_request() {
+    let mut engine = Driver::start(&["--show-hidden"]);
+    engine.send("uci");
+    assert_eq!(
+        engine
+            .until("uciok")
+            .iter()
+            .filter(|line| line.starts_with("option "))
+            .count(),
+        94
+    );
+}
+
+#[test]
+fn nothing_is_said_unasked() {
+    let mut engine = Driver::trivial();
+    assert_eq!(engine.says_something_within(Duration::from_millis(200)), None);
+    assert_eq!(engine.ask(""), [""; 0]);
+    assert_eq!(engine.ask("debug on"), [""; 0]);
+    assert_eq!(engine.ask("ucinewgame"), [""; 0]);
+    assert_eq!(engine.ask("position startpos moves e2e4"), [""; 0]);
+    assert_eq!(engine.ask("setoption name MultiPV value 2"), [""; 0]);
+    assert_eq!(engine.ask("stop"), [""; 0]);
+    assert_eq!(engine.ask("wait"), [""; 0]);
+    assert_eq!(engine.ask("xyzzy"), ["Nothing happens."]);
+}
+
+/// One line each, with the offending text and what was expected; and the engine goes on.
+#[test]
+fn every_wrong_line_is_one_error() {
+    let mut engine = Driver::trivial();
+    for (line, shown) in [
+        ("foo", "unknown command `foo`"),
+        ("UCI", "unknown command `UCI`"),
+        ("GO nodes 1", "unknown command `GO nodes 1`"),
+        ("fen", "unknown command `fen`"),
+        ("uci extra", "unexpected `extra` after uci"),
+        ("isready now", "unexpected `now` after isready"),
+        ("setoption", "`name`"),
+        ("setoption value 3", "unexpected `value` after setoption"),
+        ("setoption name Nope value 3", "unknown option `Nope`"),
+        ("setoption name Thread value 3", "did you mean Threads?"),
+        (
+            "setoption name MultiPV value abc",
+            "`abc` is not a whole number from 1 to 500",
+        ),
+        (
+            "setoption name MultiPV value 100000",
+            "`100000` is not a whole number from 1 to 500",
+        ),
+        (
+            "setoption name CPuct value nan",
+            "`nan` is not a number from 0 to 100",
+        ),
+        ("setoption name Backend value nope", "`nope` is not one of auto, "),
+        (
+            "setoption name VerboseMoveStats value maybe",
+            "`maybe` is not `true` or `false`",
+        ),
+        ("setoption name TimeManager value nope", "nope"),
+        ("position", "`startpos`, or `fen` and a FEN"),
+        ("position startpos e2e4", "unexpected `e2e4` after startpos"),
+        ("position fen", "a FEN"),
+        ("position fen garbage", "garbage"),
+        (
+            "position fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1",
+            "x",
+        ),
+        ("position startpos moves e2e5", "e2e5"),
+        ("position startpos moves xyz", "xyz"),
+        ("position startpos moves e2e4 e2e4", "e2e4"),
+        ("go nodes", "nodes needs a whole number"),
+        ("go nodes -5", "`-5` is not a whole number"),
+        ("go depth abc", "`abc` is not a whole number"),
+        ("go movetime 12x", "`12x` is not a time in milliseconds"),
+        ("go foo", "unexpected `foo` after go"),
+        ("ponderhit", ""),
+    ] {
+        let lines = engine.ask(line);
+        assert_eq!(lines.len(), 1, "{line}: {lines:#?}");
+        assert!(
+            lines[0].starts_with("info string error: "),
+            "{line}: {}",
+            lines[0]
+        );
+        assert!(lines[0].contains(shown), "{line}: {}", lines[0]);
+    }
+}
+
+#[test]
+fn an_error_leaves_the_position_as_it_was() {
+    let mut engine = Driver::trivial();
+    // White's only legal move is to take the queen.
+    engine.ask("position fen 7k/8/8/8/8/8/1q6/K7 w - - 0 1");
+    for wrong in [
+        "position startpos moves e2e5",
+        "position fen 8/8 w - - 0 1",
+        "position startpos moves e2e4 nonsense",
+    ] {
+        assert_eq!(engine.ask(wrong).len(), 1);
+    }
+    assert_eq!(best_move(&engine.search("go nodes 5")), "a1b2");
+}
+
+#[test]
+fn survives_noise_and_lines_without_end() {
+    let mut engine = Driver::trivial();
+    engine.send_bytes(b"\xff\xfe\x00\x01\x1b[2J\n");
+    engine.send_bytes(&[0; 3000]);
+    engine.send("");
+    engine.send_bytes("go ".repeat(10_000_000 / 3).as_bytes());
+    engine.send("");
+    let lines = engine.ask("position startpos");
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    for line in &lines {
+        assert!(
+            line.starts_with("info string error: ") && line.len() < 1000,
+            "{line}"
+        );
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+    }
+    assert!(lines[2].contains("a line of 9999999 bytes"), "{}", lines[2]);
+}
+
+#[test]
+fn takes_a_game_of_thousands_of_moves() {
+    let shuffle = "g1f3 g8f6 f3g1 f6g8 ".repeat(2000);
+    let mut engine = Driver::trivial();
+    assert_eq!(engine.ask(&format!("position startpos moves {shuffle}")), [""; 0]);
+}
+
+#[test]
+fn castling_is_read_both_ways_and_written_as_asked() {
+    let mut engine = Driver::trivial();
+    // Castling is the only move searched.
+    for castling in ["e1g1", "e1h1"] {
+        engine.ask("position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1");
+        engine.ask("setoption name UCI_Chess960 value false");
+        assert_eq!(
+            best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))),
+            "e1g1"
+        );
+        engine.ask("setoption name UCI_Chess960 value true");
+        assert_eq!(
+            best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))),
+            "e1h1"
+        );
+    }
+}
+
+#[test]
+fn quits() {
+    let mut engine = Driver::trivial();
+    engine.send("quit");
+    assert!(engine.ends_within(SOON).success());
+}
+
+#[test]
+fn the_end_of_stdin_is_quit() {
+    let mut engine = Driver::trivial();
+    engine.hang_up();
+    assert!(engine.ends_within(SOON).success());
+}
+
+#[test]
+fn the_end_of_stdin_is_quit_while_searching() {
+    for go in [
+        "go infinite",
+        "go nodes 100000000",
+        "go ponder wtime 1000000 btime 1000000",
+    ] {
+        let mut engine = Driver::trivial();
+        engine.send("setoption name Ponder value true");
+        engine.send("position startpos moves e2e4");
+        engine.send(go);
+        engine.until("info");
+        engine.hang_up();
+        assert!(engine.ends_within(SOON).success());
+    }
+}
+
+#[test]
+fn a_closed_stdout_ends_it_without_a_word() {
+    let mut child = rukh(&["--backend=trivial"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdin.write_all(b"uci\n").unwrap();
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    drop(stdout);
+    // The pipe may take a few lines before it is known to be closed.
+    for _ in 0..1000 {
+        if stdin.write_all(b"uci\n").is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn waits_for_a_search_but_not_for_ever() {
+    let mut engine = Driver::trivial();
+    engine.send("go nodes 200");
+    engine.send("wait");
+    engine.send("xyzzy");
+    let lines = engine.until("Nothing");
+    assert!(
+        lines.iter().any(|line| line.starts_with("bestmove ")),
+        "{lines:#?}"
+    );
+
+    engine.send("go infinite");
+    engine.send("wait");
+    let lines = engine.until("info string error: wait would never end");
+    assert!(
+        !lines.iter().any(|line| line.starts_with("bestmove ")),
+        "{lines:#?}"
+    );
+    engine.send("stop");
+    engine.until("bestmove");
+}
+
+#[test]
+fn logs_both_directions() {
+    let path = std::env::temp_dir().join(format!("rukh-log-{}.txt", std::process::id()));
+    let mut engine = Driver::start(&["--backend=trivial"]);
+    engine.ask(&format!("setoption name LogFile value {}", path.display()));
+    engine.ask("xyzzy");
+    engine.send("quit");
+    engine.ends_within(PATIENCE);
+    let log = std::fs::read_to_string(&path).unwrap();
+    let _ = std::fs::remove_file(&path);
+    assert!(
+        log.contains(">> xyzzy\n") && log.contains("<< Nothing happens.\n"),
+        "{log}"
+    );
+    assert!(Driver::start(&[]).ask("setoption name LogFile value /nonexistent/log")[0].contains("LogFile: "));
+}

@@ -5,9 +5,10 @@
 //!                            [--instructions portable|AVX2|AVX-512] [--seconds 2]
 //! ```
 //!
-//! With two threads, each evaluates batches of its own, as search threads do; `--shared` splits one batch over
-//! the backend's own threads instead. The median of the batches counts. Beside it: the best batch, and what a
-//! second of CPU time evaluates, which other processes on the machine do not lower (Linux; not for `--shared`).
+//! With two threads, each evaluates batches of its own, as search threads do; `--shared` splits one batch
+//! over the backend's own threads instead. The median of the batches counts. Beside it: the best batch, and
+//! what a second of CPU time evaluates, which other processes on the machine do not lower (Linux; not for
+//! `--shared`).
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh::backend::{Backend, EvalRequest};

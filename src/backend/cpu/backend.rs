@@ -1,7 +1,7 @@
 //! The [`Backend`] of a CPU network: requests to planes, logits to priors.
 //!
-//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the pool's,
-//! with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
+//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the
+//! pool's, with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
 
 use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
@@ -59,7 +59,6 @@ struct Core {
 }
 
 /// All that a batch needs.
-#[derive(Default)]
 struct Memory {
     scratch: Scratch,
     /// One per thread; the batch fills the first, `wait` deals it out.
@@ -178,8 +177,14 @@ impl Core {
     /// Memory for a batch, used before if there is any.
     fn memory(&self) -> Memory {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut memory = memories.pop().unwrap_or_default();
+        let known = memories.pop();
         drop(memories);
+        let mut memory = known.unwrap_or_else(|| Memory {
+            scratch: Scratch::new(self.network.isa),
+            parts: Vec::new(),
+            indices: Vec::new(),
+            ends: Vec::new(),
+        });
         memory.parts.resize_with(self.threads, Part::default);
         for part in &mut memory.parts {
             part.inputs.clear();

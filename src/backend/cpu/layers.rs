@@ -1,9 +1,9 @@
 //! The network's layers, packed for the kernels.
 //!
-//! Made once from the checked [`crate::net::Network`]. What can be settled beforehand is: Q, K and V become one
-//! matrix, 1/sqrt(depth) is multiplied into the queries, smolgen's last matrix writes its logits transposed (as
-//! [`super::kernels::attention`] keeps them), positional tables and biases become one constant per square, and
-//! matrices that read a flattened board read it in our order, `[square][channel]`.
+//! Made once from the checked [`crate::net::Network`]. What can be settled beforehand is: Q, K and V become
+//! one matrix, 1/sqrt(depth) is multiplied into the queries, smolgen's last matrix writes its logits
+//! transposed (as [`super::kernels::attention`] keeps them), positional tables and biases become one constant
+//! per square, and matrices that read a flattened board read it in our order, `[square][channel]`.
 
 use super::kernels::SQUARES;
 use super::kernels::matrix::{Format, PackedMatrix};
@@ -21,8 +21,8 @@ pub(super) struct Packing {
     /// The instruction set that will run it.
     pub(super) isa: Isa,
     /// The format of the large products. Some stay in fp32: 3x3 convolutions (see
-    /// [`super::kernels::winograd`]), and squeeze-and-excitation and the scalar heads, which cost nothing and whose
-    /// rounding would go straight into the result.
+    /// [`super::kernels::winograd`]), and squeeze-and-excitation and the scalar heads, which cost nothing and
+    /// whose rounding would go straight into the result.
     pub(super) format: Format,
 }
 
@@ -109,7 +109,8 @@ pub(super) struct Block {
 
 /// What stands before the encoders.
 pub(super) struct Embedding {
-    /// PE_DENSE's positional values, `[64][width]` per position, and the part of the embedding that reads them.
+    /// PE_DENSE's positional values, `[64][width]` per position, and the part of the embedding that reads
+    /// them.
     pub(super) position: Option<(BoardEmbedding, PackedMatrix)>,
     pub(super) planes: PlaneEmbedding,
     pub(super) ln: Option<LayerNorm>,
@@ -164,8 +165,8 @@ pub(super) enum Policy {
         dense: PackedMatrix,
     },
     Convolution {
-        convolution: PackedConvolution,
-        output: PackedConvolution,
+        first: PackedConvolution,
+        last: PackedConvolution,
     },
     Attention(Box<AttentionPolicy>),
 }
@@ -344,8 +345,8 @@ impl Packing {
                 dense: self.dense_over_channels(dense, self.format),
             },
             file::PolicyHead::Convolution { convolution, output } => Policy::Convolution {
-                convolution: PackedConvolution::new(self.isa, convolution),
-                output: PackedConvolution::new(self.isa, output),
+                first: PackedConvolution::new(self.isa, convolution),
+                last: PackedConvolution::new(self.isa, output),
             },
             file::PolicyHead::Attention {
                 embedding,
@@ -419,8 +420,8 @@ pub(super) fn query_scale(depth: usize) -> f32 {
     (1.0 / (depth as f64).sqrt()) as f32
 }
 
-/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an empty
-/// board, else 0.
+/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an
+/// empty board, else 0.
 pub(super) fn positional_value(square: usize, other: usize) -> f32 {
     let ranks = (square / 8).abs_diff(other / 8);
     let files = (square % 8).abs_diff(other % 8);
@@ -437,7 +438,7 @@ impl Policy {
     pub(super) fn width(&self) -> usize {
         match self {
             Policy::Classical { dense, .. } => dense.outputs(),
-            Policy::Convolution { output, .. } => SQUARES * output.outputs(),
+            Policy::Convolution { last, .. } => SQUARES * last.outputs(),
             Policy::Attention(_) => ATTENTION_LOGITS,
         }
     }
@@ -452,13 +453,13 @@ impl Policy {
         };
         match self {
             Policy::Classical { .. } => {}
-            Policy::Convolution { output, .. } => {
+            Policy::Convolution { last, .. } => {
                 // The file's order is [plane][square].
-                for plane in 0..output.outputs() {
+                for plane in 0..last.outputs() {
                     for square in 0..SQUARES {
                         set(
                             convolution_index(plane * SQUARES + square),
-                            square * output.outputs() + plane,
+                            square * last.outputs() + plane,
                         );
                     }
                 }

@@ -15,11 +15,12 @@ pub enum Precision {
     /// fp32 throughout.
     #[default]
     Fp32,
-    /// Weights and inputs of the dense layers rounded to bf16 (nearest, ties to even), sums in fp32. LayerNorm,
-    /// softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a residual tower
-    /// gains nothing. Largest differences from lc0's fp32, over all golden networks and positions: raw policy logit
-    /// 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a margin). Nearly twice as fast where
-    /// the processor has AVX512-BF16; elsewhere it is emulated: the same figures, no faster than fp32.
+    /// Weights and inputs of the dense layers rounded to bf16 (nearest, ties to even), sums in fp32.
+    /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
+    /// residual tower gains nothing. Largest differences from lc0's fp32, over all golden networks and
+    /// positions: raw policy logit 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a
+    /// margin). Nearly twice as fast where the processor has AVX512-BF16; elsewhere it is emulated: the same
+    /// figures, no faster than fp32.
     Bf16,
 }
 
@@ -54,16 +55,13 @@ impl InstructionSet {
     }
 }
 
-/// Positions that go through a tower together: with 64 channels, Winograd's components then fit a second-level
-/// cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % than 32).
+/// Positions that go through a tower together: with 64 channels, Winograd's components then fit a
+/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 %
+/// than 32).
 const SLICE_OF_TOWER: usize = 8;
 /// Positions that go through encoders together: smolgen's dense layers read their weights once per slice, and
 /// gain nothing from more.
 const SLICE_OF_ENCODERS: usize = 16;
-/// Positions whose encoder is done in one go after smolgen's small layers: their queries, keys, values and logits
-/// then fit the second-level cache. 1 to 8 differ by 3 %.
-pub(super) const GROUP: usize = 2;
-
 /// A network packed for one instruction set. The weights are copied: the [`Network`] can go.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
@@ -128,7 +126,7 @@ impl CpuNetwork {
     /// backend evaluates requests.
     pub fn evaluate_raw(&self, inputs: &[InputPlanes]) -> Vec<RawEvaluation> {
         let mut outputs = Outputs::default();
-        self.forward(inputs, &mut Scratch::default(), &mut outputs);
+        self.forward(inputs, &mut Scratch::new(self.isa), &mut outputs);
         (0..inputs.len())
             .map(|i| {
                 let logits = self.logits(&outputs, i);

@@ -24,8 +24,8 @@ pub(super) struct Part {
 impl Part {
     /// Evaluates it; the error is a panic's message.
     pub(super) fn evaluate(&mut self, network: &CpuNetwork, scratch: &mut Scratch) -> Result<(), String> {
-        // After a panic the scratch memory may hold anything, but it is only memory: each step writes what the next
-        // one reads.
+        // After a panic the scratch memory may hold anything, but it is only memory: each step writes what
+        // the next one reads.
         let evaluate = AssertUnwindSafe(|| network.forward(&self.inputs, scratch, &mut self.outputs));
         catch_unwind(evaluate).map_err(|payload| {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -100,7 +100,7 @@ impl Drop for Pool {
 }
 
 fn work(network: &CpuNetwork, queue: &Receiver<Job>) {
-    let mut scratch = Scratch::default();
+    let mut scratch = Scratch::new(network.isa);
     for Job {
         index,
         mut part,

@@ -1,7 +1,7 @@
 //! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
 //!
-//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path, only
-//! the definition of the network. Activations are `[square][channel]`.
+//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path,
+//! only the definition of the network. Activations are `[square][channel]`.
 
 use super::layers::{EPSILON, positional_value, query_scale};
 use super::network::{RawEvaluation, win_draw};

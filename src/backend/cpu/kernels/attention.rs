@@ -1,8 +1,8 @@
 //! Attention over the 64 squares of one position, one head at a time, all of it in the first-level caches.
 //!
 //! The logits are kept **transposed**, `[key][query]`: then a vector holds 16 queries of one key, the softmax
-//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side by
-//! side. The softmax's division is done on the result, which is smaller than the logits.
+//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side
+//! by side. The softmax's division is done on the result, which is smaller than the logits.
 //!
 //! ```text
 //! per head:   Q^T   [depth][64]   transposed copy of the head's queries
@@ -109,7 +109,8 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
 
 /// All heads of one position: `output = softmax(K Q^T + logits) V`.
 pub(crate) struct Attention<'a> {
-    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the values.
+    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the
+    /// values.
     pub qkv: &'a [f32],
     /// From a row to the next.
     pub stride: usize,

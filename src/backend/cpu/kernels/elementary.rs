@@ -107,8 +107,8 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 
 /// A function of one number, applied to vectors.
 ///
-/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it each
-/// vector operation in it becomes a call.
+/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it
+/// each vector operation in it becomes a call.
 pub(crate) trait Function: Copy {
     /// `f(x)`, lane by lane.
     fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;

@@ -262,8 +262,8 @@ fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     }
 }
 
-/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results pass
-/// through the rest.
+/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results
+/// pass through the rest.
 const BLOCK_BYTES: usize = 256 << 10;
 
 struct Blocks<'a> {

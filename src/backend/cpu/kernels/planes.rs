@@ -1,9 +1,9 @@
 //! Layers whose input is the planes themselves.
 //!
-//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the others
-//! that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter, ones). So a
-//! first layer is not a matrix product: it is a sum of the weight rows of the bits that are set, where a full
-//! plane's row is added once for all squares.
+//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the
+//! others that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter,
+//! ones). So a first layer is not a matrix product: it is a sum of the weight rows of the bits that are set,
+//! where a full plane's row is added once for all squares.
 
 use super::SQUARES;
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
@@ -182,34 +182,6 @@ impl Kernel for EmbedPlanes<'_> {
     }
 }
 
-/// An embedding's gates: `data = data * multiply + add`, for as many boards as there are.
-pub(crate) struct Gate<'a> {
-    /// `[position][64][width]`
-    pub data: &'a mut [f32],
-    /// `[64][width]`
-    pub multiply: &'a [f32],
-    /// `[64][width]`
-    pub add: &'a [f32],
-}
-
-impl Kernel for Gate<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
-            // A board has 64 * width elements, which every vector length divides.
-            let gates = self
-                .multiply
-                .chunks_exact(S::LANES)
-                .zip(self.add.chunks_exact(S::LANES));
-            for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
-                simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
-            }
-        }
-    }
-}
-
 /// A dense layer over all the newest board's pieces at once: inputs `[64][12]`, any number of outputs.
 pub(crate) struct BoardEmbedding {
     isa: Isa,
@@ -363,7 +335,8 @@ impl Kernel for ConvolvePlanes<'_> {
             let value = plane_value(self.input, plane);
             for square in squares(mask) {
                 let (rank, file) = (square / 8, square % 8);
-                // The files that this bit adds to, and the first of the reversed taps that is not off the board.
+                // The files that this bit adds to, and the first of the reversed taps that is not off the
+                // board.
                 let first = file.saturating_sub(1);
                 let count = (file + 2).min(8) - first;
                 let skipped = usize::from(file == 0);

@@ -1,14 +1,15 @@
 //! 3x3 convolutions on the 8x8 board by Winograd's minimal filtering, F(4x4, 3x3).
 //!
-//! The board is four tiles of 4x4 results. A tile's 6x6 inputs are transformed to 36 components, each component
-//! is multiplied by its own matrix over channels (a quarter of the direct method's multiplications), and 36
-//! sums are transformed back to 4x4 results. Transforms after Lavin and Gray, *Fast algorithms for
-//! convolutional neural networks* (2015), but not with their points 0, ±1, ±2: the points 0, ±5/8, ±3/2, whose
-//! squares are exact too, have half the error and a fifth of the worst case (measured on random data).
+//! The board is four tiles of 4x4 results. A tile's 6x6 inputs are transformed to 36 components, each
+//! component is multiplied by its own matrix over channels (a quarter of the direct method's
+//! multiplications), and 36 sums are transformed back to 4x4 results. Transforms after Lavin and Gray, *Fast
+//! algorithms for convolutional neural networks* (2015), but not with their points 0, ±1, ±2: the points 0,
+//! ±5/8, ±3/2, whose squares are exact too, have half the error and a fifth of the worst case (measured on
+//! random data).
 //!
-//! Always in fp32. With components rounded to bf16 the error is four times that of a direct convolution in bf16 (q
-//! of maia-1900 is off by 0.07), and with the tamer F(2x2, 3x3) one and a half times, but then it is no faster
-//! than this.
+//! Always in fp32. With components rounded to bf16 the error is four times that of a direct convolution in
+//! bf16 (q of maia-1900 is off by 0.07), and with the tamer F(2x2, 3x3) one and a half times, but then it is
+//! no faster than this.
 //!
 //! ```text
 //! x [position][64][channels] -> V [36][tile][channels] -> M [36][tile][outputs] -> y [position][64][outputs]
@@ -139,8 +140,8 @@ const FAR: f32 = 1.5;
 const NEAR_SQUARED: f32 = NEAR * NEAR;
 const FAR_SQUARED: f32 = FAR * FAR;
 
-/// Component (`row`, `column`) of a 3x3 kernel: G g G^T, in f64. G's rows are 1, p, p^2 for each point p, over
-/// the product of its distances from the other points.
+/// Component (`row`, `column`) of a 3x3 kernel: G g G^T, in f64. G's rows are 1, p, p^2 for each point p,
+/// over the product of its distances from the other points.
 fn transformed_weight(kernel: &[f32], row: usize, column: usize) -> f32 {
     let g = |component: usize| -> [f64; 3] {
         let (near, far) = (f64::from(NEAR), f64::from(FAR));
@@ -267,8 +268,8 @@ impl Kernel for TransformInput<'_> {
 }
 
 impl TransformInput<'_> {
-    /// The tile in the `DOWN`th row and `ACROSS`th column of tiles: constants, so that what lies outside of the
-    /// board is known when this is compiled.
+    /// The tile in the `DOWN`th row and `ACROSS`th column of tiles: constants, so that what lies outside of
+    /// the board is known when this is compiled.
     #[inline(always)]
     fn tile<S: Simd, const DOWN: usize, const ACROSS: usize>(&mut self, simd: S, board: &[f32], tile: usize) {
         let whole = self.channels / S::LANES * S::LANES;
@@ -465,56 +466,6 @@ impl TransformOutput<'_> {
     }
 }
 
-/// Squeeze and excitation's last step: `y = act(sigmoid(scale) y + shift + residual)`, into the residual.
-pub(crate) struct ScaleAndAdd<'a> {
-    /// `[position][64][channels]`
-    pub y: &'a [f32],
-    /// `[position][2 * channels]`: scales (before the sigmoid), then shifts; overwritten.
-    pub excitation: &'a mut [f32],
-    /// In: the residual; out: the result.
-    pub residual: &'a mut [f32],
-    /// Channels.
-    pub channels: usize,
-    /// The block's activation.
-    pub activation: Activation,
-}
-
-impl Kernel for ScaleAndAdd<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let channels = self.channels.max(1);
-        let (lowest, after) = floor_and_rest(self.activation);
-        let floor = simd.splat(lowest);
-        for (position, y) in self.y.chunks_exact(SQUARES * channels).enumerate() {
-            let residual = &mut self.residual[position * SQUARES * channels..][..SQUARES * channels];
-            let excitation = &mut self.excitation[position * 2 * channels..][..2 * channels];
-            let (scales, shifts) = excitation.split_at_mut(channels);
-            activate_slice(simd, Activation::Sigmoid, scales);
-            let whole = channels / S::LANES * S::LANES;
-            for channel in (0..whole).step_by(S::LANES) {
-                let scale = simd.load(&scales[channel..]);
-                let shift = simd.load(&shifts[channel..]);
-                for square in 0..SQUARES {
-                    let at = square * channels + channel;
-                    let place = &mut residual[at..];
-                    let scaled = simd.mul_add(simd.load(&y[at..]), scale, shift);
-                    simd.store(simd.max(floor, simd.add(scaled, simd.load(place))), place);
-                }
-            }
-            for channel in whole..channels {
-                for square in 0..SQUARES {
-                    let at = square * channels + channel;
-                    let value = y[at] * scales[channel] + shifts[channel] + residual[at];
-                    residual[at] = if value < lowest { lowest } else { value };
-                }
-            }
-            activate_slice(simd, after, residual);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -582,32 +533,6 @@ mod tests {
                             assert!((got - mean).abs() < allowed, "{} mean {got} {mean}", isa.name());
                         }
                     }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn scale_and_add_matches_the_definition() {
-        for isa in Isa::available() {
-            for channels in [1, 15, 16, 33, 64] {
-                let y = noise(2 * 64 * channels, 1);
-                let residual = noise(2 * 64 * channels, 2);
-                let excitation = noise(2 * 2 * channels, 3);
-                let mut out = residual.clone();
-                isa.run(ScaleAndAdd {
-                    y: &y,
-                    excitation: &mut excitation.clone(),
-                    residual: &mut out,
-                    channels,
-                    activation: Activation::Relu,
-                });
-                for (i, got) in out.iter().enumerate() {
-                    let (position, channel) = (i / (64 * channels), i % channels);
-                    let scale = f64::from(excitation[position * 2 * channels + channel]);
-                    let shift = f64::from(excitation[position * 2 * channels + channels + channel]);
-                    let right = f64::from(y[i]) / (1.0 + (-scale).exp()) + shift + f64::from(residual[i]);
-                    assert!((f64::from(*got) - right.max(0.0)).abs() < 1e-6, "{}", isa.name());
                 }
             }
         }

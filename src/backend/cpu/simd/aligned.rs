@@ -76,8 +76,8 @@ impl<T: Plain> Deref for AlignedVec<T> {
             Memory::Lines(lines) => lines.as_ptr().cast(),
             Memory::Mapped(map) => map.as_ptr(),
         };
-        // SAFETY: the memory holds at least `len` elements (both allocations round up), was zeroed, is aligned
-        // to a cache line or a page, and any bytes are a `T`.
+        // SAFETY: the memory holds at least `len` elements (both allocations round up), was zeroed, is
+        // aligned to a cache line or a page, and any bytes are a `T`.
         unsafe { std::slice::from_raw_parts(start.cast(), self.len) }
     }
 }

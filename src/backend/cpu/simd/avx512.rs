@@ -97,8 +97,8 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     /// 12 x 2 sums, 2 of B and a splat of A: 27 of 32 registers, and 24 independent chains for the two FMA
     /// units, which need 8 to stay busy.
     const TILE_ROWS: usize = 12;
-    /// The pair product overwrites its sum, and with more rows than this the compiler begins to shuffle the sums
-    /// between registers (a third slower with 12).
+    /// The pair product overwrites its sum, and with more rows than this the compiler begins to shuffle the
+    /// sums between registers (a third slower with 12).
     const TILE_ROWS_BF16: usize = 8;
     type Vector = __m512;
     type Pairs = __m512i;

@@ -207,9 +207,9 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         let operands = self.operands(row);
         let c = &mut self.c[row * self.c_stride..];
-        // SAFETY: `run` has checked that A has all steps of rows up to `rows`, that the panel has all steps, and
-        // that C has `rows` rows of `width` = `2 * LANES` columns; `row + height <= rows`. A bias that is not null
-        // has `2 * LANES` numbers.
+        // SAFETY: `run` has checked that A has all steps of rows up to `rows`, that the panel has all steps,
+        // and that C has `rows` rows of `width` = `2 * LANES` columns; `row + height <= rows`. A bias that is
+        // not null has `2 * LANES` numbers.
         unsafe { any_height::<S, P>(simd, operands, height, bias, c.as_mut_ptr(), self.c_stride) }
     }
 
@@ -233,8 +233,8 @@ impl<P: Product> PanelProduct<'_, P> {
                 std::ptr::null()
             }
         };
-        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns, and
-        // `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
+        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns,
+        // and `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];
@@ -268,8 +268,8 @@ impl<P: Product> PanelProduct<'_, P> {
 ///
 /// # Safety
 /// `operands.a` must have all steps of `height` rows, the panel all steps, and `c` be valid for writing (and,
-/// with no bias, reading) `2 * LANES` numbers at each of `height` multiples of `c_stride`; `bias` is null or has
-/// as many.
+/// with no bias, reading) `2 * LANES` numbers at each of `height` multiples of `c_stride`; `bias` is null or
+/// has as many.
 #[inline(always)]
 unsafe fn any_height<S: Simd, P: Product>(
     simd: S,
@@ -302,8 +302,8 @@ unsafe fn any_height<S: Simd, P: Product>(
 /// `ROWS` x `2 * LANES` sums in registers.
 ///
 /// # Safety
-/// As [`any_height`]'s, for `ROWS` rows: row `i`, step `k` of A is at `i * a_stride + k` if `ROW_MAJOR`, else at
-/// `k * a_stride + i`.
+/// As [`any_height`]'s, for `ROWS` rows: row `i`, step `k` of A is at `i * a_stride + k` if `ROW_MAJOR`, else
+/// at `k * a_stride + i`.
 #[inline(always)]
 unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     simd: S,

@@ -1,7 +1,12 @@
 //! The CPU evaluator against lc0's own figures, for every kind of network and every instruction set here.
 
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation, reference};
-use rukh::chess::{Position, PositionHistory, uci_move};
+use std::sync::Arc;
+
+use rukh::backend::cpu::{
+    CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, RawEvaluation, reference,
+};
+use rukh::backend::{Added, Backend, EvalRequest, Evaluations};
+use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::{HistoryFill, InputPlanes, encode};
 use rukh::net::{InputFormat, Network};
 
@@ -130,9 +135,248 @@ fn the_plain_reference_says_what_lc0_says() {
     }
 }
 
+/// How far bf16 may be from lc0's fp32. Seen: 0.130, 0.0140, 0.0108, 0.215 (t1-like and micro-smolgen).
+const BF16_TOLERANCE: Difference = Difference {
+    policy: 0.2,
+    q: 0.025,
+    d: 0.02,
+    m: 0.35,
+};
+
+#[test]
+fn bf16_stays_near_lc0() {
+    // Emulated on the best of the others, and in hardware where there is any.
+    let all = InstructionSet::available();
+    let emulated = all.iter().rev().find(|instructions| !instructions.has_bf16());
+    let chosen: Vec<InstructionSet> = all
+        .iter()
+        .filter(|instructions| instructions.has_bf16())
+        .chain(emulated)
+        .copied()
+        .collect();
+    for set in goldens::committed().into_iter().chain(goldens::shared()) {
+        let network = load(&set);
+        let inputs = inputs(&set, network.architecture.input_format);
+        for &instructions in &chosen {
+            let packed = CpuNetwork::new(&network, Precision::Bf16, instructions);
+            let got = difference(&set, &packed.evaluate_raw(&inputs));
+            println!("{} in bf16 on {}: {got:?}", set.name, instructions.name());
+            let most = BF16_TOLERANCE;
+            assert!(
+                got.policy <= most.policy && got.q <= most.q && got.d <= most.d && got.m <= most.m,
+                "{} in bf16 on {}: {got:?}",
+                set.name,
+                instructions.name()
+            );
+        }
+    }
+}
+
 #[test]
 fn an_empty_batch_is_no_evaluation() {
     let set = &goldens::committed()[0];
     let packed = CpuNetwork::new(&load(set), Precision::Fp32, InstructionSet::best());
     assert!(packed.evaluate_raw(&[]).is_empty());
+}
+
+fn set_named(name: &str) -> GoldenSet {
+    let mut sets = goldens::committed().into_iter();
+    sets.find(|set| set.name == name)
+        .unwrap_or_else(|| panic!("no golden set {name}"))
+}
+
+fn backend(set: &GoldenSet, options: &CpuOptions, temperature: f32) -> CpuBackend {
+    let network = Arc::new(load(set));
+    CpuBackend::new(
+        network,
+        Precision::Fp32,
+        options,
+        temperature,
+        HistoryFill::FenOnly,
+    )
+    .unwrap_or_else(|error| panic!("{}: {error}", set.name))
+}
+
+/// The requests of a set's positions: histories, and the moves in the golden file's order.
+fn requests(set: &GoldenSet) -> Vec<(PositionHistory, Vec<PackedMove>)> {
+    let request = |golden: &GoldenPosition| {
+        let history = history(golden);
+        let moves = golden.policy_raw.iter().map(|(text, _, _)| {
+            let parsed = uci_move::parse(history.last(), text);
+            PackedMove::new(parsed.unwrap_or_else(|error| panic!("{}: {error}", golden.id)))
+        });
+        let moves = moves.collect();
+        (history, moves)
+    };
+    set.positions.iter().map(request).collect()
+}
+
+fn evaluate(backend: &CpuBackend, requests: &[(PositionHistory, Vec<PackedMove>)]) -> Evaluations {
+    let mut batch = backend.new_batch();
+    for (history, moves) in requests {
+        assert!(matches!(batch.add(EvalRequest { history, moves }), Added::Queued));
+    }
+    assert_eq!(batch.len(), requests.len());
+    batch.submit().wait().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn priors_are_the_softmax_of_lc0s_logits_over_legal_moves() {
+    // Plain, and with board transforms (canonical input).
+    for name in ["micro-attn", "micro-in3", "micro-se-conv", "micro-se-old"] {
+        let set = set_named(name);
+        for temperature in [1.0_f32, 1.359] {
+            let evaluations = evaluate(
+                &backend(&set, &CpuOptions::default(), temperature),
+                &requests(&set),
+            );
+            assert_eq!(evaluations.len(), set.positions.len());
+            for (index, golden) in set.positions.iter().enumerate() {
+                let (value, priors) = evaluations.get(index);
+                assert_eq!(priors.len(), golden.policy_raw.len(), "{name} {}", golden.id);
+                assert!((value.q - golden.q).abs() <= TOLERANCE, "{name} {}", golden.id);
+                let powers: Vec<f32> = golden
+                    .policy_raw
+                    .iter()
+                    .map(|(_, _, logit)| (logit / temperature).exp())
+                    .collect();
+                let total: f32 = powers.iter().sum();
+                for ((prior, power), (text, _, _)) in priors.iter().zip(&powers).zip(&golden.policy_raw) {
+                    let right = power / total;
+                    assert!(
+                        (prior - right).abs() <= 1e-4,
+                        "{name} {} {text}: {prior}, {right}",
+                        golden.id
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_and_reused_memory_change_nothing() {
+    for name in ["micro-smolgen", "micro-se-conv"] {
+        let set = set_named(name);
+        let requests = requests(&set);
+        let alone = backend(&set, &CpuOptions::default(), 1.0);
+        let shared = backend(
+            &set,
+            &CpuOptions {
+                threads: 3,
+                ..CpuOptions::default()
+            },
+            1.0,
+        );
+        let all = evaluate(&alone, &requests);
+        for count in [requests.len(), 1, 2, 3, 7, requests.len()] {
+            for backend in [&alone, &shared] {
+                let some = evaluate(backend, &requests[..count]);
+                for index in 0..count {
+                    assert_eq!(some.get(index), all.get(index), "{name}: {index} of {count}");
+                }
+            }
+        }
+        // Several batches at once, from several threads.
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let some = evaluate(&shared, &requests[..5]);
+                    (0..5).for_each(|index| assert_eq!(some.get(index), all.get(index)));
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn batches_may_be_empty_dropped_or_too_large() {
+    let set = set_named("micro-attn");
+    let requests = requests(&set);
+    let backend = backend(
+        &set,
+        &CpuOptions {
+            maximum_batch_size: 2,
+            ..CpuOptions::default()
+        },
+        1.0,
+    );
+    assert_eq!(backend.attributes().maximum_batch_size, 2);
+    assert!(evaluate(&backend, &[]).is_empty());
+
+    let mut dropped = backend.new_batch();
+    dropped.add(EvalRequest {
+        history: &requests[0].0,
+        moves: &requests[0].1,
+    });
+    drop(dropped);
+    assert_eq!(evaluate(&backend, &requests[..2]).len(), 2);
+
+    let mut large = backend.new_batch();
+    for (history, moves) in &requests[..3] {
+        large.add(EvalRequest { history, moves });
+    }
+    let error = large.submit().wait().expect_err("three do not fit").to_string();
+    assert!(error.contains("3 positions, at most 2"), "{error}");
+}
+
+#[test]
+fn a_network_that_says_nonsense_is_an_error() {
+    let set = set_named("micro-attn");
+    let mut network = load(&set);
+    network.value.output.biases[0] = f32::NAN;
+    let backend = CpuBackend::new(
+        Arc::new(network),
+        Precision::Fp32,
+        &CpuOptions::default(),
+        1.0,
+        HistoryFill::FenOnly,
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    let (history, moves) = &requests(&set)[0];
+    let mut batch = backend.new_batch();
+    batch.add(EvalRequest { history, moves });
+    let error = batch.submit().wait().expect_err("NaN is no value").to_string();
+    assert!(error.contains("not a number"), "{error}");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let set = set_named("micro-attn");
+    let network = Arc::new(load(&set));
+    let make = |threads, maximum_batch_size, temperature| {
+        let options = CpuOptions {
+            threads,
+            maximum_batch_size,
+            instructions: None,
+        };
+        CpuBackend::new(
+            Arc::clone(&network),
+            Precision::Fp32,
+            &options,
+            temperature,
+            HistoryFill::No,
+        )
+    };
+    for (threads, batch, temperature, named) in [
+        (0, 8, 1.0, "threads=0"),
+        (1_000_000, 8, 1.0, "threads"),
+        (1, 0, 1.0, "batch=0"),
+        (1, 8, 0.0, "temperature"),
+    ] {
+        let error = make(threads, batch, temperature)
+            .err()
+            .expect("a refusal")
+            .to_string();
+        assert!(error.contains(named), "{error}");
+    }
+    let backend = make(2, 8, 1.0).unwrap_or_else(|error| panic!("{error}"));
+    let attributes = backend.attributes();
+    assert!(attributes.runs_on_cpu && attributes.has_wdl && attributes.has_mlh);
+    assert!(
+        attributes.name.starts_with("cpu (") && attributes.name.ends_with("fp32)"),
+        "{}",
+        attributes.name
+    );
+    assert!(attributes.recommended_batch_size <= 8 && attributes.suggested_threads >= 1);
 }

@@ -1,7 +1,7 @@
 //! The [`Backend`] of a CPU network: requests to planes, logits to priors.
 //!
-//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the pool's,
-//! with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
+//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the
+//! pool's, with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
 
 use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
@@ -9,10 +9,10 @@ use super::pool::{Part, Pool};
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
 };
+use crate::net::Network;
 use crate::net::architecture::{BodyKind, InputFormat};
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
-use crate::net::Network;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a user may set.
@@ -28,7 +28,11 @@ pub struct CpuOptions {
 
 impl Default for CpuOptions {
     fn default() -> CpuOptions {
-        CpuOptions { threads: 1, maximum_batch_size: 1024, instructions: None }
+        CpuOptions {
+            threads: 1,
+            maximum_batch_size: 1024,
+            instructions: None,
+        }
     }
 }
 
@@ -55,7 +59,6 @@ struct Core {
 }
 
 /// All that a batch needs.
-#[derive(Default)]
 struct Memory {
     scratch: Scratch,
     /// One per thread; the batch fills the first, `wait` deals it out.
@@ -80,11 +83,30 @@ impl CpuBackend {
         policy_softmax_temperature: f32,
         history_fill: HistoryFill,
     ) -> Result<CpuBackend, BackendError> {
-        let CpuOptions { threads, maximum_batch_size, .. } = *options;
-        check("threads", threads as f32, (1..=MAXIMUM_THREADS).contains(&threads), "1 to 512")?;
-        check("batch", maximum_batch_size as f32, maximum_batch_size > 0, "at least 1")?;
+        let CpuOptions {
+            threads,
+            maximum_batch_size,
+            ..
+        } = *options;
+        check(
+            "threads",
+            threads as f32,
+            (1..=MAXIMUM_THREADS).contains(&threads),
+            "1 to 512",
+        )?;
+        check(
+            "batch",
+            maximum_batch_size as f32,
+            maximum_batch_size > 0,
+            "at least 1",
+        )?;
         let positive = policy_softmax_temperature > 0.0 && policy_softmax_temperature.is_finite();
-        check("policy softmax temperature", policy_softmax_temperature, positive, "more than 0")?;
+        check(
+            "policy softmax temperature",
+            policy_softmax_temperature,
+            positive,
+            "more than 0",
+        )?;
 
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let packed = Arc::new(CpuNetwork::new(&network, precision, instructions));
@@ -112,7 +134,10 @@ fn check(option: &str, value: f32, is_valid: bool, expected: &str) -> Result<(),
     if is_valid {
         return Ok(());
     }
-    Err(BackendError::Option { option: format!("{option}={value}"), reason: format!("expected {expected}") })
+    Err(BackendError::Option {
+        option: format!("{option}={value}"),
+        reason: format!("expected {expected}"),
+    })
 }
 
 fn attributes(
@@ -124,7 +149,7 @@ fn attributes(
     let name = match precision {
         Precision::Fp32 => format!("cpu ({}, fp32)", InstructionSet::name_for_fp32(instructions)),
         Precision::Bf16 if instructions.has_bf16() => "cpu-bf16 (AVX-512 BF16)".to_owned(),
-        Precision::Bf16 => format!("cpu-bf16 ({}, bf16 emulated: no faster than fp32)", instructions.name()),
+        Precision::Bf16 => format!("cpu-bf16 ({}, emulated)", instructions.name()),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let recommended = match network.architecture.body {
@@ -152,8 +177,14 @@ impl Core {
     /// Memory for a batch, used before if there is any.
     fn memory(&self) -> Memory {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut memory = memories.pop().unwrap_or_default();
+        let known = memories.pop();
         drop(memories);
+        let mut memory = known.unwrap_or_else(|| Memory {
+            scratch: Scratch::new(self.network.isa),
+            parts: Vec::new(),
+            indices: Vec::new(),
+            ends: Vec::new(),
+        });
         memory.parts.resize_with(self.threads, Part::default);
         for part in &mut memory.parts {
             part.inputs.clear();
@@ -164,11 +195,17 @@ impl Core {
     }
 
     fn keep(&self, memory: Memory) {
-        self.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        self.memories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(memory);
     }
 
     fn failed(&self, reason: String) -> BackendError {
-        BackendError::Evaluate { name: self.attributes.name.clone(), reason }
+        BackendError::Evaluate {
+            name: self.attributes.name.clone(),
+            reason,
+        }
     }
 
     /// Evaluates a filled batch.
@@ -190,7 +227,9 @@ impl Core {
                 let logits = self.network.logits(&part.outputs, i);
                 let total = self.push(&mut evaluations, Value { q, d, m }, logits, moves);
                 if !(total + q + d + m).is_finite() {
-                    return Err(self.failed(format!("the network's answer to position {index} is not a number")));
+                    return Err(self.failed(format!(
+                        "the network's answer to position {index} is not a number"
+                    )));
                 }
                 start = end;
                 index += 1;
@@ -208,10 +247,16 @@ impl Core {
             let (first, others) = memory.parts.split_at_mut(1);
             others[index - 1].inputs.extend(first[0].inputs.drain(start..));
         }
-        let answers = self.pool.send(memory.parts[1..used].iter_mut().map(std::mem::take));
-        memory.parts[0].evaluate(&self.network, &mut memory.scratch).map_err(|reason| self.failed(reason))?;
+        let answers = self
+            .pool
+            .send(memory.parts[1..used].iter_mut().map(std::mem::take));
+        memory.parts[0]
+            .evaluate(&self.network, &mut memory.scratch)
+            .map_err(|reason| self.failed(reason))?;
         for _ in 1..used {
-            let (index, answer) = answers.recv().map_err(|_| self.failed("a worker is gone".to_owned()))?;
+            let (index, answer) = answers
+                .recv()
+                .map_err(|_| self.failed("a worker is gone".to_owned()))?;
             memory.parts[1 + index] = answer.map_err(|reason| self.failed(reason))?;
         }
         Ok(())
@@ -235,7 +280,10 @@ impl Backend for CpuBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(CpuBatch { memory: Some(self.core.memory()), core: Arc::clone(&self.core) })
+        Box::new(CpuBatch {
+            memory: Some(self.core.memory()),
+            core: Arc::clone(&self.core),
+        })
     }
 }
 
@@ -256,7 +304,9 @@ impl Batch for CpuBatch {
             let (planes, transform) = encode(request.history, self.core.format, self.core.history_fill);
             let side = request.history.last().side_to_move();
             memory.parts[0].inputs.push(planes);
-            memory.indices.extend(request.moves.iter().map(|&m| index_of(m, side, transform)));
+            memory
+                .indices
+                .extend(request.moves.iter().map(|&m| index_of(m, side, transform)));
             memory.ends.push(memory.indices.len());
         }
         Added::Queued

@@ -1,9 +1,9 @@
 //! The network's layers, packed for the kernels.
 //!
-//! Made once from the checked [`crate::net::Network`]. What can be settled beforehand is: Q, K and V become one
-//! matrix, 1/sqrt(depth) is multiplied into the queries, smolgen's last matrix writes its logits transposed (as
-//! [`super::kernels::attention`] keeps them), positional tables and biases become one constant per square, and
-//! matrices that read a flattened board read it in our order, `[square][channel]`.
+//! Made once from the checked [`crate::net::Network`]. What can be settled beforehand is: Q, K and V become
+//! one matrix, 1/sqrt(depth) is multiplied into the queries, smolgen's last matrix writes its logits
+//! transposed (as [`super::kernels::attention`] keeps them), positional tables and biases become one constant
+//! per square, and matrices that read a flattened board read it in our order, `[square][channel]`.
 
 use super::kernels::SQUARES;
 use super::kernels::matrix::{Format, PackedMatrix};
@@ -20,8 +20,9 @@ use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, LayerNorm, POLICY_LAYER_
 pub(super) struct Packing {
     /// The instruction set that will run it.
     pub(super) isa: Isa,
-    /// The format of the large products. Heads' last layers and squeeze-and-excitation stay in fp32: they cost
-    /// nothing, and their rounding would go straight into the result.
+    /// The format of the large products. Some stay in fp32: 3x3 convolutions (see
+    /// [`super::kernels::winograd`]), and squeeze-and-excitation and the scalar heads, which cost nothing and
+    /// whose rounding would go straight into the result.
     pub(super) format: Format,
 }
 
@@ -31,7 +32,13 @@ impl Packing {
     }
 
     fn dense_fp32(self, layer: &file::Dense) -> PackedMatrix {
-        PackedMatrix::new(self.isa, Format::Fp32, &layer.weights, &layer.biases, layer.inputs)
+        PackedMatrix::new(
+            self.isa,
+            Format::Fp32,
+            &layer.weights,
+            &layer.biases,
+            layer.inputs,
+        )
     }
 
     /// A 1x1 convolution is a dense layer per square.
@@ -42,10 +49,17 @@ impl Packing {
     /// A dense layer whose inputs the file flattens as `[channel][square]`.
     fn dense_over_channels(self, layer: &file::Dense, format: Format) -> PackedMatrix {
         let channels = layer.inputs / SQUARES;
-        PackedMatrix::from_fn(self.isa, format, layer.outputs, layer.inputs, &layer.biases, |output, input| {
-            let (square, channel) = (input / channels, input % channels);
-            layer.weights[output * layer.inputs + channel * SQUARES + square]
-        })
+        PackedMatrix::from_fn(
+            self.isa,
+            format,
+            layer.outputs,
+            layer.inputs,
+            &layer.biases,
+            |output, input| {
+                let (square, channel) = (input / channels, input % channels);
+                layer.weights[output * layer.inputs + channel * SQUARES + square]
+            },
+        )
     }
 
     /// Several layers of the same input as one, outputs side by side; each layer's outputs times its factor.
@@ -55,18 +69,34 @@ impl Packing {
             .iter()
             .flat_map(|&(layer, factor)| (0..layer.outputs).map(move |output| (layer, output, factor)))
             .collect();
-        let biases: Vec<f32> = rows.iter().map(|&(layer, output, factor)| layer.biases[output] * factor).collect();
-        PackedMatrix::from_fn(self.isa, self.format, rows.len(), inputs, &biases, |output, input| {
-            let (layer, row, factor) = rows[output];
-            layer.weights[row * inputs + input] * factor
-        })
+        let biases: Vec<f32> = rows
+            .iter()
+            .map(|&(layer, output, factor)| layer.biases[output] * factor)
+            .collect();
+        PackedMatrix::from_fn(
+            self.isa,
+            self.format,
+            rows.len(),
+            inputs,
+            &biases,
+            |output, input| {
+                let (layer, row, factor) = rows[output];
+                layer.weights[row * inputs + input] * factor
+            },
+        )
     }
 }
 
 /// The body.
 pub(super) enum Body {
-    Tower { input: PlaneConvolution, blocks: Vec<Block> },
-    Attention { embedding: Box<Embedding>, encoders: EncoderStack },
+    Tower {
+        input: PlaneConvolution,
+        blocks: Vec<Block>,
+    },
+    Attention {
+        embedding: Box<Embedding>,
+        encoders: EncoderStack,
+    },
 }
 
 /// A residual block.
@@ -79,7 +109,8 @@ pub(super) struct Block {
 
 /// What stands before the encoders.
 pub(super) struct Embedding {
-    /// PE_DENSE's positional values, `[64][width]` per position, and the part of the embedding that reads them.
+    /// PE_DENSE's positional values, `[64][width]` per position, and the part of the embedding that reads
+    /// them.
     pub(super) position: Option<(BoardEmbedding, PackedMatrix)>,
     pub(super) planes: PlaneEmbedding,
     pub(super) ln: Option<LayerNorm>,
@@ -129,8 +160,14 @@ pub(super) struct Smolgen {
 
 /// The policy head.
 pub(super) enum Policy {
-    Classical { input: PackedMatrix, dense: PackedMatrix },
-    Convolution { convolution: PackedConvolution, output: PackedConvolution },
+    Classical {
+        input: PackedMatrix,
+        dense: PackedMatrix,
+    },
+    Convolution {
+        first: PackedConvolution,
+        last: PackedConvolution,
+    },
     Attention(Box<AttentionPolicy>),
 }
 
@@ -161,28 +198,43 @@ impl Packing {
                 input: PlaneConvolution::new(self.isa, input),
                 blocks: blocks.iter().map(|block| self.block(block)).collect(),
             },
-            file::Body::Attention { embedding, encoders, heads, ffn_activation, smolgen_activation, .. } => {
-                Body::Attention {
-                    embedding: Box::new(self.embedding(embedding, &network.architecture)),
-                    encoders: EncoderStack {
-                        encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
-                        heads: *heads,
-                        alpha: network.residual_alpha(),
-                        epsilon: network.layer_norm_epsilon,
-                        ffn_activation: *ffn_activation,
-                        smolgen_activation: *smolgen_activation,
-                    },
-                }
-            }
+            file::Body::Attention {
+                embedding,
+                encoders,
+                heads,
+                ffn_activation,
+                smolgen_activation,
+                ..
+            } => Body::Attention {
+                embedding: Box::new(self.embedding(embedding, &network.architecture)),
+                encoders: EncoderStack {
+                    encoders: encoders
+                        .iter()
+                        .map(|encoder| self.encoder(encoder, *heads))
+                        .collect(),
+                    heads: *heads,
+                    alpha: network.residual_alpha(),
+                    epsilon: network.layer_norm_epsilon,
+                    ffn_activation: *ffn_activation,
+                    smolgen_activation: *smolgen_activation,
+                },
+            },
         }
     }
 
     /// Smolgen's last matrix, with its outputs `[key][query]` where the file has `[query][key]`.
     pub(super) fn smolgen_global(self, body: &file::Body) -> Option<PackedMatrix> {
-        let file::Body::Attention { smolgen_global: Some(global), .. } = body else { return None };
+        let file::Body::Attention {
+            smolgen_global: Some(global),
+            ..
+        } = body
+        else {
+            return None;
+        };
         let from_file = |output: usize| output % SQUARES * SQUARES + output / SQUARES;
-        let biases: Vec<f32> =
-            (0..global.biases.len()).map(|output| global.biases[from_file(output)]).collect();
+        let biases: Vec<f32> = (0..global.biases.len())
+            .map(|output| global.biases[from_file(output)])
+            .collect();
         Some(PackedMatrix::from_fn(
             self.isa,
             self.format,
@@ -195,18 +247,29 @@ impl Packing {
 
     fn block(self, block: &file::ResidualBlock) -> Block {
         Block {
-            conv1: PackedConvolution::new(self.isa, self.format, &block.conv1),
-            conv2: PackedConvolution::new(self.isa, self.format, &block.conv2),
-            se: block.se.as_ref().map(|se| (self.dense_fp32(&se.squeeze), self.dense_fp32(&se.excite))),
+            conv1: PackedConvolution::new(self.isa, &block.conv1),
+            conv2: PackedConvolution::new(self.isa, &block.conv2),
+            se: block
+                .se
+                .as_ref()
+                .map(|se| (self.dense_fp32(&se.squeeze), self.dense_fp32(&se.excite))),
         }
     }
 
     fn embedding(self, layers: &file::Embedding, architecture: &Architecture) -> Embedding {
-        let file::Dense { weights, biases, inputs, outputs } = &layers.dense;
+        let file::Dense {
+            weights,
+            biases,
+            inputs,
+            outputs,
+        } = &layers.dense;
         let weight = |output: usize, input: usize| weights[output * inputs + input];
         let has_map = matches!(
             architecture.body,
-            BodyKind::Attention { input_embedding: InputEmbedding::PeMap, .. }
+            BodyKind::Attention {
+                input_embedding: InputEmbedding::PeMap,
+                ..
+            }
         );
         let constant = |square: usize, output: usize| {
             let table: f32 = (0..SQUARES)
@@ -216,14 +279,20 @@ impl Packing {
             biases[output] + table
         };
         let transposed = |gate: &[f32]| -> Vec<f32> {
-            (0..SQUARES * outputs).map(|i| gate[i % outputs * SQUARES + i / outputs]).collect()
+            (0..SQUARES * outputs)
+                .map(|i| gate[i % outputs * SQUARES + i / outputs])
+                .collect()
         };
         Embedding {
             position: layers.preprocess.as_ref().map(|preprocess| {
-                let reader =
-                    PackedMatrix::from_fn(self.isa, self.format, *outputs, inputs - PLANES, &[], |output, input| {
-                        weight(output, PLANES + input)
-                    });
+                let reader = PackedMatrix::from_fn(
+                    self.isa,
+                    self.format,
+                    *outputs,
+                    inputs - PLANES,
+                    &[],
+                    |output, input| weight(output, PLANES + input),
+                );
                 (BoardEmbedding::new(self.isa, preprocess), reader)
             }),
             planes: PlaneEmbedding::new(self.isa, *outputs, weight, constant),
@@ -232,19 +301,29 @@ impl Packing {
                 (Some(multiply), Some(add)) => Some((transposed(multiply), transposed(add))),
                 _ => None,
             },
-            ffn: layers.ffn.as_ref().map(|(ffn, ln)| (self.feed_forward(ffn), ln.clone())),
+            ffn: layers
+                .ffn
+                .as_ref()
+                .map(|(ffn, ln)| (self.feed_forward(ffn), ln.clone())),
             width: *outputs,
         }
     }
 
     fn feed_forward(self, ffn: &file::FeedForward) -> FeedForward {
-        FeedForward { dense1: self.dense(&ffn.dense1), dense2: self.dense(&ffn.dense2) }
+        FeedForward {
+            dense1: self.dense(&ffn.dense1),
+            dense2: self.dense(&ffn.dense2),
+        }
     }
 
     fn encoder(self, encoder: &file::Encoder, heads: usize) -> Encoder {
         let depth = encoder.q.outputs / heads;
         Encoder {
-            qkv: self.side_by_side(&[(&encoder.q, query_scale(depth)), (&encoder.k, 1.0), (&encoder.v, 1.0)]),
+            qkv: self.side_by_side(&[
+                (&encoder.q, query_scale(depth)),
+                (&encoder.k, 1.0),
+                (&encoder.v, 1.0),
+            ]),
             output: self.dense(&encoder.output),
             smolgen: encoder.smolgen.as_ref().map(|smolgen| Smolgen {
                 compress: self.dense(&smolgen.compress),
@@ -266,8 +345,8 @@ impl Packing {
                 dense: self.dense_over_channels(dense, self.format),
             },
             file::PolicyHead::Convolution { convolution, output } => Policy::Convolution {
-                convolution: PackedConvolution::new(self.isa, self.format, convolution),
-                output: PackedConvolution::new(self.isa, self.format, output),
+                first: PackedConvolution::new(self.isa, convolution),
+                last: PackedConvolution::new(self.isa, output),
             },
             file::PolicyHead::Attention {
                 embedding,
@@ -282,14 +361,19 @@ impl Packing {
                 let depth = query.outputs;
                 let row = |row: usize, input: usize| promotion.weights[row * depth + input];
                 let smolgen_activation = match &network.body {
-                    file::Body::Attention { smolgen_activation, .. } => *smolgen_activation,
+                    file::Body::Attention {
+                        smolgen_activation, ..
+                    } => *smolgen_activation,
                     file::Body::Convolution { .. } => Activation::None,
                 };
                 Policy::Attention(Box::new(AttentionPolicy {
                     embedding: self.dense(embedding),
                     embedding_activation: *embedding_activation,
                     stack: EncoderStack {
-                        encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
+                        encoders: encoders
+                            .iter()
+                            .map(|encoder| self.encoder(encoder, *heads))
+                            .collect(),
                         heads: *heads,
                         alpha: 1.0,
                         epsilon: POLICY_LAYER_NORM_EPSILON,
@@ -298,16 +382,24 @@ impl Packing {
                     },
                     query_key: self.side_by_side(&[(query, query_scale(depth)), (key, 1.0)]),
                     depth,
-                    promotion: PackedMatrix::from_fn(self.isa, Format::Fp32, 3, depth, &[], |piece, input| {
-                        row(piece, input) + row(3, input)
-                    }),
+                    promotion: PackedMatrix::from_fn(
+                        self.isa,
+                        Format::Fp32,
+                        3,
+                        depth,
+                        &[],
+                        |piece, input| row(piece, input) + row(3, input),
+                    ),
                 }))
             }
         }
     }
 
     pub(super) fn scalar_head(self, head: &file::ScalarHead) -> ScalarHead {
-        let fp32 = Packing { format: Format::Fp32, ..self };
+        let fp32 = Packing {
+            format: Format::Fp32,
+            ..self
+        };
         match &head.input {
             file::HeadInput::Convolution(convolution) => ScalarHead {
                 input: fp32.pointwise(convolution),
@@ -328,8 +420,8 @@ pub(super) fn query_scale(depth: usize) -> f32 {
     (1.0 / (depth as f64).sqrt()) as f32
 }
 
-/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an empty
-/// board, else 0.
+/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an
+/// empty board, else 0.
 pub(super) fn positional_value(square: usize, other: usize) -> f32 {
     let ranks = (square / 8).abs_diff(other / 8);
     let files = (square % 8).abs_diff(other % 8);
@@ -346,7 +438,7 @@ impl Policy {
     pub(super) fn width(&self) -> usize {
         match self {
             Policy::Classical { dense, .. } => dense.outputs(),
-            Policy::Convolution { output, .. } => SQUARES * output.outputs(),
+            Policy::Convolution { last, .. } => SQUARES * last.outputs(),
             Policy::Attention(_) => ATTENTION_LOGITS,
         }
     }
@@ -361,11 +453,14 @@ impl Policy {
         };
         match self {
             Policy::Classical { .. } => {}
-            Policy::Convolution { output, .. } => {
+            Policy::Convolution { last, .. } => {
                 // The file's order is [plane][square].
-                for plane in 0..output.outputs() {
+                for plane in 0..last.outputs() {
                     for square in 0..SQUARES {
-                        set(convolution_index(plane * SQUARES + square), square * output.outputs() + plane);
+                        set(
+                            convolution_index(plane * SQUARES + square),
+                            square * last.outputs() + plane,
+                        );
                     }
                 }
             }
@@ -374,7 +469,10 @@ impl Policy {
                     let (from, to) = (logit / SQUARES, logit % SQUARES);
                     let is_promotion = logit >= SQUARES * SQUARES;
                     // Scores are kept [to][from], promotions follow in the file's order.
-                    set(attention_index(logit), if is_promotion { logit } else { to * SQUARES + from });
+                    set(
+                        attention_index(logit),
+                        if is_promotion { logit } else { to * SQUARES + from },
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
 //!
-//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path, only
-//! the definition of the network. Activations are `[square][channel]`.
+//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path,
+//! only the definition of the network. Activations are `[square][channel]`.
 
 use super::layers::{EPSILON, positional_value, query_scale};
 use super::network::{RawEvaluation, win_draw};
@@ -10,8 +10,8 @@ use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
 use crate::net::input::InputPlanes;
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights::{
-    Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, LayerNorm, POLICY_LAYER_NORM_EPSILON,
-    PolicyHead, ScalarHead, Smolgen, SqueezeExcitation,
+    Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, LayerNorm,
+    POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation,
 };
 
 /// 64 squares or any other number of rows.
@@ -20,7 +20,9 @@ type Rows = Vec<Vec<f32>>;
 /// Evaluates one position.
 pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
     let activation = network.architecture.default_activation;
-    let planes: Rows = (0..64).map(|square| (0..112).map(|plane| value(input, plane, square)).collect()).collect();
+    let planes: Rows = (0..64)
+        .map(|square| (0..112).map(|plane| value(input, plane, square)).collect())
+        .collect();
     let body = match &network.body {
         Body::Convolution { input, blocks } => {
             let mut x = convolve(input, &planes, activation);
@@ -34,7 +36,14 @@ pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
             }
             x
         }
-        Body::Attention { embedding, encoders, heads, smolgen_global, ffn_activation, smolgen_activation } => {
+        Body::Attention {
+            embedding,
+            encoders,
+            heads,
+            smolgen_global,
+            ffn_activation,
+            smolgen_activation,
+        } => {
             let stack = Stack {
                 heads: *heads,
                 alpha: network.residual_alpha(),
@@ -51,14 +60,34 @@ pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
         }
     };
     let value = scalar_head(&network.value, &body, activation);
-    let (q, d) = if network.architecture.wdl { win_draw(&value) } else { (value[0].tanh(), 0.0) };
-    let m = network.moves_left.as_ref().map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
-    RawEvaluation { policy: policy(network, &body), q, d, m }
+    let (q, d) = if network.architecture.wdl {
+        win_draw(&value)
+    } else {
+        (value[0].tanh(), 0.0)
+    };
+    let m = network
+        .moves_left
+        .as_ref()
+        .map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
+    RawEvaluation {
+        policy: policy(network, &body),
+        q,
+        d,
+        m,
+    }
 }
 
 fn value(input: &InputPlanes, plane: usize, square: usize) -> f32 {
-    let value = if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 };
-    if input.masks[plane] >> square & 1 == 1 { value } else { 0.0 }
+    let value = if plane == InputPlanes::RULE50_PLANE {
+        input.rule50_value
+    } else {
+        1.0
+    };
+    if input.masks[plane] >> square & 1 == 1 {
+        value
+    } else {
+        0.0
+    }
 }
 
 fn activate(activation: Activation, x: f32) -> f32 {
@@ -130,7 +159,9 @@ fn convolve(layer: &Convolution, x: &Rows, activation: Activation) -> Rows {
         }
         activate(activation, sum as f32)
     };
-    (0..64).map(|square| (0..layer.outputs).map(|output| at(square, output)).collect()).collect()
+    (0..64)
+        .map(|square| (0..layer.outputs).map(|output| at(square, output)).collect())
+        .collect()
 }
 
 fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) {
@@ -138,7 +169,11 @@ fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) 
     let means: Vec<f32> = (0..channels)
         .map(|channel| (y.iter().map(|row| f64::from(row[channel])).sum::<f64>() / 64.0) as f32)
         .collect();
-    let excitation = dense(&se.excite, &dense(&se.squeeze, &means, activation), Activation::None);
+    let excitation = dense(
+        &se.excite,
+        &dense(&se.squeeze, &means, activation),
+        Activation::None,
+    );
     let (scales, shifts) = excitation.split_at(channels);
     for row in y {
         for (channel, x) in row.iter_mut().enumerate() {
@@ -175,13 +210,22 @@ fn join(ln: &LayerNorm, epsilon: f32, alpha: f32, branch: &Rows, x: &Rows) -> Ro
 }
 
 fn feed_forward(ffn: &FeedForward, x: &Rows, activation: Activation) -> Rows {
-    dense_rows(&ffn.dense2, &dense_rows(&ffn.dense1, x, activation), Activation::None)
+    dense_rows(
+        &ffn.dense2,
+        &dense_rows(&ffn.dense1, x, activation),
+        Activation::None,
+    )
 }
 
 fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Stack<'_>) -> Rows {
     let activation = network.architecture.default_activation;
-    let has_map =
-        matches!(network.architecture.body, BodyKind::Attention { input_embedding: InputEmbedding::PeMap, .. });
+    let has_map = matches!(
+        network.architecture.body,
+        BodyKind::Attention {
+            input_embedding: InputEmbedding::PeMap,
+            ..
+        }
+    );
     if let Some(preprocess) = &embedding.preprocess {
         let pieces: Vec<f32> = planes.iter().flat_map(|row| row[..12].to_vec()).collect();
         let position = dense(preprocess, &pieces, Activation::None);
@@ -213,9 +257,11 @@ fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Sta
 
 fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
     let [q, k, v] = [&encoder.q, &encoder.k, &encoder.v].map(|layer| dense_rows(layer, &x, Activation::None));
-    let logits = encoder.smolgen.as_ref().zip(stack.global).map(|(layers, global)| {
-        generate(layers, global, &x, stack)
-    });
+    let logits = encoder
+        .smolgen
+        .as_ref()
+        .zip(stack.global)
+        .map(|(layers, global)| generate(layers, global, &x, stack));
     let depth = encoder.q.outputs / stack.heads;
     let mut mixed = vec![vec![0.0; encoder.q.outputs]; 64];
     for head in 0..stack.heads {
@@ -224,7 +270,9 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
             let scores: Vec<f32> = (0..64)
                 .map(|key| {
                     let product = dot(&q[query][columns.clone()], &k[key][columns.clone()]) as f32;
-                    let generated = logits.as_ref().map_or(0.0, |logits| logits[head][query * 64 + key]);
+                    let generated = logits
+                        .as_ref()
+                        .map_or(0.0, |logits| logits[head][query * 64 + key]);
                     product * query_scale(depth) + generated
                 })
                 .collect();
@@ -245,28 +293,45 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
 fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &Stack<'_>) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
     let hidden = normalise(&layers.ln1, EPSILON, &dense(&layers.dense1, &flat, stack.smolgen));
-    let generated = normalise(&layers.ln2, EPSILON, &dense(&layers.dense2, &hidden, stack.smolgen));
-    generated.chunks_exact(global.inputs).map(|head| dense(global, head, Activation::None)).collect()
+    let generated = normalise(
+        &layers.ln2,
+        EPSILON,
+        &dense(&layers.dense2, &hidden, stack.smolgen),
+    );
+    generated
+        .chunks_exact(global.inputs)
+        .map(|head| dense(global, head, Activation::None))
+        .collect()
 }
 
 fn scalar_head(head: &ScalarHead, body: &Rows, activation: Activation) -> Vec<f32> {
     let flat: Vec<f32> = match &head.input {
         HeadInput::Convolution(convolution) => {
             let channels = convolve(convolution, body, activation);
-            (0..channels[0].len()).flat_map(|channel| channels.iter().map(move |row| row[channel])).collect()
+            (0..channels[0].len())
+                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
+                .collect()
         }
         HeadInput::Dense(layer) => dense_rows(layer, body, activation).concat(),
     };
-    dense(&head.output, &dense(&head.hidden, &flat, activation), Activation::None)
+    dense(
+        &head.output,
+        &dense(&head.hidden, &flat, activation),
+        Activation::None,
+    )
 }
 
 fn policy(network: &Network, body: &Rows) -> Vec<f32> {
     let activation = network.architecture.default_activation;
     match &network.policy {
-        PolicyHead::Classical { convolution, dense: last } => {
+        PolicyHead::Classical {
+            convolution,
+            dense: last,
+        } => {
             let channels = convolve(convolution, body, activation);
-            let flat: Vec<f32> =
-                (0..channels[0].len()).flat_map(|channel| channels.iter().map(move |row| row[channel])).collect();
+            let flat: Vec<f32> = (0..channels[0].len())
+                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
+                .collect();
             dense(last, &flat, Activation::None)
         }
         PolicyHead::Convolution { convolution, output } => {
@@ -290,9 +355,11 @@ fn policy(network: &Network, body: &Rows) -> Vec<f32> {
             promotion,
         } => {
             let (smolgen, global) = match &network.body {
-                Body::Attention { smolgen_activation, smolgen_global, .. } => {
-                    (*smolgen_activation, smolgen_global.as_ref())
-                }
+                Body::Attention {
+                    smolgen_activation,
+                    smolgen_global,
+                    ..
+                } => (*smolgen_activation, smolgen_global.as_ref()),
                 Body::Convolution { .. } => (Activation::None, None),
             };
             let stack = Stack {
@@ -309,15 +376,19 @@ fn policy(network: &Network, body: &Rows) -> Vec<f32> {
             }
             let queries = dense_rows(query, &x, Activation::None);
             let keys = dense_rows(key, &x, Activation::None);
-            let score = |from: usize, to: usize| {
-                dot(&queries[from], &keys[to]) as f32 * query_scale(query.outputs)
-            };
+            let score =
+                |from: usize, to: usize| dot(&queries[from], &keys[to]) as f32 * query_scale(query.outputs);
             let offset = |row: usize, to: usize| {
-                dot(&promotion.weights[row * query.outputs..][..query.outputs], &keys[to]) as f32
+                dot(
+                    &promotion.weights[row * query.outputs..][..query.outputs],
+                    &keys[to],
+                ) as f32
             };
             let mut policy = vec![0.0; POLICY_SIZE];
             for logit in 0..ATTENTION_LOGITS {
-                let Some(index) = attention_index(logit) else { continue };
+                let Some(index) = attention_index(logit) else {
+                    continue;
+                };
                 policy[usize::from(index)] = match logit.checked_sub(64 * 64) {
                     None => score(logit / 64, logit % 64),
                     Some(i) => {

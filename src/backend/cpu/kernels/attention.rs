@@ -1,8 +1,8 @@
 //! Attention over the 64 squares of one position, one head at a time, all of it in the first-level caches.
 //!
 //! The logits are kept **transposed**, `[key][query]`: then a vector holds 16 queries of one key, the softmax
-//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side by
-//! side. The softmax's division is done on the result, which is smaller than the logits.
+//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side
+//! by side. The softmax's division is done on the result, which is smaller than the logits.
 //!
 //! ```text
 //! per head:   Q^T   [depth][64]   transposed copy of the head's queries
@@ -55,7 +55,13 @@ impl Kernel for QueryKey<'_> {
     fn run<S: Simd>(self, simd: S) {
         let panel_width = 2 * S::LANES;
         self.scratch.queries.grow_to(self.depth * SQUARES);
-        transpose_queries(simd, self.queries, self.stride, self.depth, &mut self.scratch.queries);
+        transpose_queries(
+            simd,
+            self.queries,
+            self.stride,
+            self.depth,
+            &mut self.scratch.queries,
+        );
         for panel in 0..SQUARES / panel_width {
             PanelProduct::<Fp32> {
                 a: self.keys,
@@ -66,7 +72,11 @@ impl Kernel for QueryKey<'_> {
                 c_stride: SQUARES,
                 rows: SQUARES,
                 width: panel_width,
-                start: if self.accumulate { Start::Output } else { Start::Bias(&NO_BIAS) },
+                start: if self.accumulate {
+                    Start::Output
+                } else {
+                    Start::Bias(&NO_BIAS)
+                },
                 floor: f32::NEG_INFINITY,
             }
             .run(simd);
@@ -82,7 +92,12 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
     for query in (0..SQUARES).step_by(S::LANES) {
         let base = query / width * depth * width + query % width;
         for d in (0..whole).step_by(S::LANES) {
-            simd.transpose(&queries[query * stride + d..], stride, &mut to[base + d * width..], width);
+            simd.transpose(
+                &queries[query * stride + d..],
+                stride,
+                &mut to[base + d * width..],
+                width,
+            );
         }
         for d in whole..depth {
             for lane in 0..S::LANES {
@@ -94,7 +109,8 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
 
 /// All heads of one position: `output = softmax(K Q^T + logits) V`.
 pub(crate) struct Attention<'a> {
-    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the values.
+    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the
+    /// values.
     pub qkv: &'a [f32],
     /// From a row to the next.
     pub stride: usize,

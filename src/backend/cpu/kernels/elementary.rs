@@ -18,9 +18,15 @@ fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
     // ln 2 in two parts; the first has few bits, so that its product with n is exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    const COEFFICIENTS: [f32; 6] =
-        [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1];
-    let x = simd.max(simd.min(x, simd.splat(EXP_HIGHEST)), simd.splat(EXP_LOWEST));
+    const COEFFICIENTS: [f32; 6] = [
+        1.987_569_1e-4,
+        1.398_2e-3,
+        8.333_452e-3,
+        4.166_579_6e-2,
+        1.666_666_5e-1,
+        0.5,
+    ];
+    let x = simd.max(simd.splat(EXP_LOWEST), simd.min(simd.splat(EXP_HIGHEST), x));
     let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
     let r = simd.mul_add(n, simd.splat(-LN2_HIGH), x);
     let r = simd.mul_add(n, simd.splat(-LN2_LOW), r);
@@ -58,8 +64,13 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 /// `tanh x`: a polynomial near 0, `1 - 2 / (e^2x + 1)` farther out.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    const COEFFICIENTS: [f32; 5] =
-        [-5.704_988_5e-3, 2.063_908_8e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328_2e-1];
+    const COEFFICIENTS: [f32; 5] = [
+        -5.704_988_5e-3,
+        2.063_908_8e-2,
+        -5.373_971_6e-2,
+        1.333_144_2e-1,
+        -3.333_328e-1,
+    ];
     /// Where the polynomial is used: |x| below this.
     const NEAR: f32 = 0.625;
     let one = simd.splat(1.0);
@@ -80,7 +91,7 @@ fn mish<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     /// From here on n / (n + 2) is 1 in fp32, and farther on e^2x would overflow.
     const LINEAR: f32 = 20.0;
     let two = simd.splat(2.0);
-    let e = exp(simd, simd.min(x, simd.splat(LINEAR)));
+    let e = exp(simd, simd.min(simd.splat(LINEAR), x));
     let n = simd.mul(e, simd.add(e, two));
     simd.div(simd.mul(x, n), simd.add(n, two))
 }
@@ -96,8 +107,8 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 
 /// A function of one number, applied to vectors.
 ///
-/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it each
-/// vector operation in it becomes a call.
+/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it
+/// each vector operation in it becomes a call.
 pub(crate) trait Function: Copy {
     /// `f(x)`, lane by lane.
     fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
@@ -122,9 +133,9 @@ macro_rules! functions {
 
 functions! {
     /// `max(x, 0)`
-    Relu(simd, x) simd.max(x, simd.splat(0.0));
+    Relu(simd, x) simd.max(simd.splat(0.0), x);
     /// `max(x, 0)^2`
-    Relu2(simd, x) simd.mul(simd.max(x, simd.splat(0.0)), simd.max(x, simd.splat(0.0)));
+    Relu2(simd, x) simd.mul(simd.max(simd.splat(0.0), x), simd.max(simd.splat(0.0), x));
     /// See [`tanh`].
     Tanh(simd, x) tanh(simd, x);
     /// See [`sigmoid`].
@@ -273,7 +284,12 @@ mod tests {
             for activation in ALL {
                 let mut data = inputs.clone();
                 let width = data.len();
-                isa.run(ActivateRows { data: &mut data, width, stride: width, activation });
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width,
+                    stride: width,
+                    activation,
+                });
                 for (&x, &y) in inputs.iter().zip(&data) {
                     let right = exact(activation, f64::from(x));
                     let error = (f64::from(y) - right).abs();
@@ -288,6 +304,26 @@ mod tests {
     }
 
     #[test]
+    fn nan_is_not_hidden() {
+        for isa in Isa::available() {
+            for activation in ALL.into_iter().chain([Activation::Softmax]) {
+                let mut data = vec![f32::NAN; 17];
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width: 17,
+                    stride: 17,
+                    activation,
+                });
+                assert!(
+                    data.iter().all(|x| x.is_nan()),
+                    "{} {activation:?}: {data:?}",
+                    isa.name()
+                );
+            }
+        }
+    }
+
+    #[test]
     fn ragged_rows_are_activated_and_nothing_else_is_touched() {
         for isa in Isa::available() {
             for width in [0, 1, 3, 15, 16, 17, 63, 64, 65] {
@@ -296,7 +332,12 @@ mod tests {
                 for row in 0..3 {
                     data[row * stride..][..width].fill(-1.0);
                 }
-                isa.run(ActivateRows { data: &mut data, width, stride, activation: Activation::Relu });
+                isa.run(ActivateRows {
+                    data: &mut data,
+                    width,
+                    stride,
+                    activation: Activation::Relu,
+                });
                 for (i, x) in data.iter().enumerate() {
                     if i % stride < width {
                         assert_eq!(*x, 0.0);
@@ -323,7 +364,11 @@ mod tests {
                 let weights: Vec<f64> = logits.iter().map(|&x| f64::from(x - 300.0).exp()).collect();
                 let total: f64 = weights.iter().sum();
                 for (y, w) in data.iter().zip(&weights) {
-                    assert!((f64::from(*y) - w / total).abs() < 1e-6, "{} width {width}", isa.name());
+                    assert!(
+                        (f64::from(*y) - w / total).abs() < 1e-6,
+                        "{} width {width}",
+                        isa.name()
+                    );
                 }
             }
         }

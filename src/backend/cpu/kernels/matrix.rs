@@ -47,7 +47,9 @@ impl PackedMatrix {
     pub(crate) fn new(isa: Isa, format: Format, weights: &[f32], biases: &[f32], inputs: usize) -> Self {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         assert_eq!(weights.len(), inputs * outputs, "weights are [outputs][inputs]");
-        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
+        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| {
+            weights[output * inputs + input]
+        })
     }
 
     /// Packs the matrix whose element for an output and an input is `weight(output, input)`.
@@ -59,9 +61,13 @@ impl PackedMatrix {
         biases: &[f32],
         weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        assert!(biases.is_empty() || biases.len() == outputs, "a bias per output, or none");
-        let mut packed =
-            Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| weight(output, input));
+        assert!(
+            biases.is_empty() || biases.len() == outputs,
+            "a bias per output, or none"
+        );
+        let mut packed = Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| {
+            weight(output, input)
+        });
         packed.biases[..biases.len()].copy_from_slice(biases);
         packed
     }
@@ -101,7 +107,11 @@ impl PackedMatrix {
                     for step in 0..steps {
                         let low = u32::from(bf16_bits(weight(which, output, 2 * step)));
                         let odd = 2 * step + 1;
-                        let high = if odd < inputs { bf16_bits(weight(which, output, odd)) } else { 0 };
+                        let high = if odd < inputs {
+                            bf16_bits(weight(which, output, odd))
+                        } else {
+                            0
+                        };
                         words[place(which, output, step)] = low | u32::from(high) << 16;
                     }
                 }
@@ -109,7 +119,14 @@ impl PackedMatrix {
             }
         };
         let biases = AlignedVec::zeroed(panel_count * panel_width);
-        PackedMatrix { panels, biases, inputs, outputs, panel_width, matrix_words }
+        PackedMatrix {
+            panels,
+            biases,
+            inputs,
+            outputs,
+            panel_width,
+            matrix_words,
+        }
     }
 
     /// Columns of x.
@@ -175,7 +192,9 @@ impl Kernel for InFp32<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let product = self.0;
-        let Panels::Fp32(panels) = &product.weights.panels else { return };
+        let Panels::Fp32(panels) = &product.weights.panels else {
+            return;
+        };
         let blocks = Blocks {
             weights: product.weights,
             y: product.y,
@@ -199,7 +218,9 @@ impl Kernel for InBf16<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let product = self.0;
-        let Panels::Bf16(panels) = &product.weights.panels else { return };
+        let Panels::Bf16(panels) = &product.weights.panels else {
+            return;
+        };
         let steps = Format::Bf16.steps(product.weights.inputs);
         // Whole vectors are stored, so rows have room for them.
         let stride = steps.next_multiple_of(S::LANES);
@@ -241,8 +262,8 @@ fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     }
 }
 
-/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results pass
-/// through the rest.
+/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results
+/// pass through the rest.
 const BLOCK_BYTES: usize = 256 << 10;
 
 struct Blocks<'a> {
@@ -257,7 +278,9 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     #[inline(always)]
     fn run<S: Simd, P: Product>(self, simd: S, x: &[P::Word], x_stride: usize, panels: &[P::Word]) {
-        let PackedMatrix { outputs, panel_width, .. } = *self.weights;
+        let PackedMatrix {
+            outputs, panel_width, ..
+        } = *self.weights;
         if self.rows == 0 || outputs == 0 {
             return;
         }
@@ -303,7 +326,11 @@ impl Blocks<'_> {
             }
             if after == Activation::Softmax {
                 for row in 0..rows {
-                    activate_slice(simd, after, &mut self.y[(first + row) * self.y_stride..][..outputs]);
+                    activate_slice(
+                        simd,
+                        after,
+                        &mut self.y[(first + row) * self.y_stride..][..outputs],
+                    );
                 }
             }
         }
@@ -338,14 +365,21 @@ pub(crate) mod tests {
     }
 
     fn check(isa: Isa, format: Format, rows: usize, inputs: usize, outputs: usize, accumulate: bool) {
-        let what = format!("{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}", isa.name());
+        let what = format!(
+            "{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}",
+            isa.name()
+        );
         let weights = noise(outputs * inputs, 1);
         let biases = noise(outputs, 2);
         let x_stride = inputs + 5;
         let y_stride = outputs + 3;
         let x = noise(rows * x_stride, 3);
         let before = noise(rows * y_stride, 4);
-        let mut y: Vec<f32> = if accumulate { before.clone() } else { vec![f32::NAN; rows * y_stride] };
+        let mut y: Vec<f32> = if accumulate {
+            before.clone()
+        } else {
+            vec![f32::NAN; rows * y_stride]
+        };
         let packed = PackedMatrix::new(isa, format, &weights, &biases, inputs);
         MatrixProduct {
             weights: &packed,
@@ -362,7 +396,11 @@ pub(crate) mod tests {
         .run(isa);
         for row in 0..rows {
             for output in 0..outputs {
-                let start = if accumulate { before[row * y_stride + output] } else { biases[output] };
+                let start = if accumulate {
+                    before[row * y_stride + output]
+                } else {
+                    biases[output]
+                };
                 let mut right = f64::from(start);
                 for input in 0..inputs {
                     right += rounded(format, x[row * x_stride + input])
@@ -371,11 +409,18 @@ pub(crate) mod tests {
                 let right = right.max(0.0);
                 let got = f64::from(y[row * y_stride + output]);
                 let allowed = 2e-7 * (4.0 + inputs as f64);
-                assert!((got - right).abs() <= allowed, "{what}: [{row}][{output}] {got}, exactly {right}");
+                assert!(
+                    (got - right).abs() <= allowed,
+                    "{what}: [{row}][{output}] {got}, exactly {right}"
+                );
             }
             for gap in outputs..y_stride {
                 let got = y[row * y_stride + gap];
-                let untouched = if accumulate { got == before[row * y_stride + gap] } else { got.is_nan() };
+                let untouched = if accumulate {
+                    got == before[row * y_stride + gap]
+                } else {
+                    got.is_nan()
+                };
                 assert!(untouched, "{what}: wrote beyond row {row}");
             }
         }
@@ -408,7 +453,7 @@ pub(crate) mod tests {
                 let mut y = [f32::NAN; 6];
                 MatrixProduct {
                     weights: &packed,
-            which: 0,
+                    which: 0,
                     x: &[],
                     x_stride: 0,
                     y: &mut y,
@@ -428,38 +473,6 @@ pub(crate) mod tests {
     fn more_rows_than_a_block_come_out_the_same() {
         for isa in Isa::available() {
             check(isa, Format::Fp32, 700, 300, 35, false);
-        }
-    }
-}
-#[cfg(test)]
-mod speed {
-    use super::*;
-    #[test]
-    #[ignore]
-    fn speed() {
-        let isa = Isa::best();
-        for format in [Format::Fp32, Format::Bf16] {
-            for (m, k, n) in [(64,256,768),(512,256,768),(512,256,256),(512,256,512),(512,512,256),(512,256,32),(8,2048,256),(8,256,2048),(64,256,4096),(64,64,64),(16,64,64),(12,64,64)] {
-                let copies = 40_000_000 / (k*n) ;
-                let copies = copies.clamp(1, 10);
-                let w: Vec<PackedMatrix> = (0..copies).map(|i| PackedMatrix::new(isa, format, &tests::noise(k*n, i as u32), &[], k)).collect();
-                let mut x = AlignedVec::zeroed(m*k);
-                x.copy_from_slice(&tests::noise(m*k, 99));
-                let mut y = AlignedVec::zeroed(m*n);
-                let mut rounded = AlignedVec::default();
-                for hot in [true, false] {
-                let mut best = f64::MAX;
-                for _ in 0..30 {
-                    let reps = (100_000_000 / (m*k*n)).max(copies);
-                    let t = std::time::Instant::now();
-                    for r in 0..reps {
-                        MatrixProduct { weights: &w[if hot {0} else {r % copies}], which: 0, x: &x, x_stride: k, y: &mut y, y_stride: n, rows: m, activation: Activation::None, accumulate: false, rounded: &mut rounded }.run(isa);
-                    }
-                    best = best.min(t.elapsed().as_secs_f64() / reps as f64);
-                }
-                println!("{format:?} {m}x{k}x{n} hot {hot}: {:.1} GF/s", 2.0 * (m*k*n) as f64 / best / 1e9);
-                }
-            }
         }
     }
 }

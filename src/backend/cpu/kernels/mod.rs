@@ -6,6 +6,7 @@
 //! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //! | [`norm`] | LayerNorm with the residual added |
 //! | [`attention`] | one head: softmax(Q K^T + logits) V |
+//! | [`scale`] | squeeze-and-excitation's last step, gates |
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`planes`] | layers whose input is the planes' bits |
 //!
@@ -17,6 +18,7 @@ pub(crate) mod elementary;
 pub(crate) mod matrix;
 pub(crate) mod norm;
 pub(crate) mod planes;
+pub(crate) mod scale;
 pub(crate) mod winograd;
 
 /// Squares of the board.

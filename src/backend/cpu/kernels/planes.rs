@@ -1,9 +1,9 @@
 //! Layers whose input is the planes themselves.
 //!
-//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the others
-//! that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter, ones). So a
-//! first layer is not a matrix product: it is a sum of the weight rows of the bits that are set, where a full
-//! plane's row is added once for all squares.
+//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the
+//! others that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter,
+//! ones). So a first layer is not a matrix product: it is a sum of the weight rows of the bits that are set,
+//! where a full plane's row is added once for all squares.
 
 use super::SQUARES;
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
@@ -17,7 +17,11 @@ const PIECE_PLANES: usize = 12;
 
 /// What plane `plane` holds on the squares of its mask.
 fn plane_value(input: &InputPlanes, plane: usize) -> f32 {
-    if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 }
+    if plane == InputPlanes::RULE50_PLANE {
+        input.rule50_value
+    } else {
+        1.0
+    }
 }
 
 /// The squares of a mask.
@@ -37,7 +41,10 @@ fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32]) {
     let whole = count / S::LANES * S::LANES;
     for i in (0..whole).step_by(S::LANES) {
         let place = &mut to[i..i + S::LANES];
-        simd.store(simd.add(simd.load(&row[i..i + S::LANES]), simd.load(place)), place);
+        simd.store(
+            simd.add(simd.load(&row[i..i + S::LANES]), simd.load(place)),
+            place,
+        );
     }
     for i in whole..count {
         to[i] += row[i];
@@ -53,7 +60,10 @@ fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
     let factor = simd.splat(scale);
     for i in (0..whole).step_by(S::LANES) {
         let place = &mut to[i..i + S::LANES];
-        simd.store(simd.mul_add(simd.load(&row[i..i + S::LANES]), factor, simd.load(place)), place);
+        simd.store(
+            simd.mul_add(simd.load(&row[i..i + S::LANES]), factor, simd.load(place)),
+            place,
+        );
     }
     for i in whole..count {
         to[i] += scale * row[i];
@@ -62,13 +72,22 @@ fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
 
 /// The planes that fill the board, with their values.
 fn full_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, f32)> {
-    let full = input.masks.iter().enumerate().filter(|(_, mask)| **mask == u64::MAX);
+    let full = input
+        .masks
+        .iter()
+        .enumerate()
+        .filter(|(_, mask)| **mask == u64::MAX);
     full.map(|(plane, _)| (plane, plane_value(input, plane)))
 }
 
 /// The other planes that are not empty.
 fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
-    input.masks.iter().copied().enumerate().filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
+    input
+        .masks
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
 }
 
 /// A dense layer over each square's 112 planes, to `[64][outputs]`.
@@ -99,7 +118,11 @@ impl PlaneEmbedding {
 
     /// Writes `[64][outputs]`, before any activation.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedPlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs] });
+        self.isa.run(EmbedPlanes {
+            layer: self,
+            input,
+            to: &mut to[..SQUARES * self.outputs],
+        });
     }
 }
 
@@ -125,7 +148,12 @@ impl Kernel for EmbedPlanes<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let PlaneEmbedding { rows, constant, outputs, .. } = self.layer;
+        let PlaneEmbedding {
+            rows,
+            constant,
+            outputs,
+            ..
+        } = self.layer;
         let outputs = *outputs;
         if outputs == 0 {
             return;
@@ -136,7 +164,10 @@ impl Kernel for EmbedPlanes<'_> {
         for (plane, value) in full_planes(self.input) {
             add_scaled_row(simd, first, &rows[plane * outputs..], value);
         }
-        for (other, constant) in others.chunks_exact_mut(outputs).zip(constant[outputs..].chunks_exact(outputs)) {
+        for (other, constant) in others
+            .chunks_exact_mut(outputs)
+            .zip(constant[outputs..].chunks_exact(outputs))
+        {
             other.copy_from_slice(first);
             add_row(simd, other, constant);
         }
@@ -146,31 +177,6 @@ impl Kernel for EmbedPlanes<'_> {
             let value = plane_value(self.input, plane);
             for square in squares(mask) {
                 add_scaled_row(simd, &mut self.to[square * outputs..][..outputs], row, value);
-            }
-        }
-    }
-}
-
-/// An embedding's gates: `data = data * multiply + add`, for as many boards as there are.
-pub(crate) struct Gate<'a> {
-    /// `[position][64][width]`
-    pub data: &'a mut [f32],
-    /// `[64][width]`
-    pub multiply: &'a [f32],
-    /// `[64][width]`
-    pub add: &'a [f32],
-}
-
-impl Kernel for Gate<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
-            // A board has 64 * width elements, which every vector length divides.
-            let gates = self.multiply.chunks_exact(S::LANES).zip(self.add.chunks_exact(S::LANES));
-            for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
-                simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
             }
         }
     }
@@ -203,7 +209,11 @@ impl BoardEmbedding {
 
     /// Writes all outputs of one position.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedBoard { layer: self, input, to });
+        self.isa.run(EmbedBoard {
+            layer: self,
+            input,
+            to,
+        });
     }
 }
 
@@ -284,7 +294,12 @@ impl PlaneConvolution {
     /// Writes `[64][outputs]`, before any activation. `places` is memory, of any size.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], places: &mut AlignedVec<f32>) {
         places.grow_to(9 * self.outputs());
-        self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], places });
+        self.isa.run(ConvolvePlanes {
+            layer: self,
+            input,
+            to: &mut to[..SQUARES * self.outputs()],
+            places,
+        });
     }
 }
 
@@ -320,7 +335,8 @@ impl Kernel for ConvolvePlanes<'_> {
             let value = plane_value(self.input, plane);
             for square in squares(mask) {
                 let (rank, file) = (square / 8, square % 8);
-                // The files that this bit adds to, and the first of the reversed taps that is not off the board.
+                // The files that this bit adds to, and the first of the reversed taps that is not off the
+                // board.
                 let first = file.saturating_sub(1);
                 let count = (file + 2).min(8) - first;
                 let skipped = usize::from(file == 0);
@@ -351,12 +367,19 @@ mod tests {
         masks[105] = u64::MAX;
         masks[109] = u64::MAX;
         masks[111] = u64::MAX;
-        InputPlanes { masks, rule50_value: 17.0 }
+        InputPlanes {
+            masks,
+            rule50_value: 17.0,
+        }
     }
 
     fn dense_input(input: &InputPlanes, plane: usize, square: usize) -> f64 {
         let set = input.masks[plane] >> square & 1 == 1;
-        if set { f64::from(plane_value(input, plane)) } else { 0.0 }
+        if set {
+            f64::from(plane_value(input, plane))
+        } else {
+            0.0
+        }
     }
 
     fn close(got: f32, right: f64) -> bool {
@@ -381,9 +404,14 @@ mod tests {
                     for output in 0..outputs {
                         let mut right = f64::from(constants[square * outputs + output]);
                         for plane in 0..112 {
-                            right += f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
+                            right +=
+                                f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
                         }
-                        assert!(close(to[square * outputs + output], right), "{} {outputs}", isa.name());
+                        assert!(
+                            close(to[square * outputs + output], right),
+                            "{} {outputs}",
+                            isa.name()
+                        );
                     }
                 }
             }
@@ -403,7 +431,7 @@ mod tests {
             };
             let mut to = vec![f32::NAN; outputs];
             BoardEmbedding::new(isa, &dense).run(&input, &mut to);
-            for output in 0..outputs {
+            for (output, &got) in to.iter().enumerate() {
                 let mut right = f64::from(dense.biases[output]);
                 for square in 0..64 {
                     for plane in 0..12 {
@@ -411,7 +439,7 @@ mod tests {
                         right += weight * dense_input(&input, plane, square);
                     }
                 }
-                assert!(close(to[output], right), "{}", isa.name());
+                assert!(close(got, right), "{}", isa.name());
             }
         }
     }
@@ -444,7 +472,11 @@ mod tests {
                                 }
                             }
                         }
-                        assert!(close(to[square * outputs + output], right), "{} {square}", isa.name());
+                        assert!(
+                            close(to[square * outputs + output], right),
+                            "{} {square}",
+                            isa.name()
+                        );
                     }
                 }
             }

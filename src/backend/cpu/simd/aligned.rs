@@ -32,7 +32,11 @@ impl<T: Plain> AlignedVec<T> {
     /// `len` zeros.
     pub(crate) fn zeroed(len: usize) -> AlignedVec<T> {
         let bytes = len * size_of::<T>();
-        let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
+        let mapped = if bytes >= MAPPED_BYTES {
+            MmapMut::map_anon(bytes).ok()
+        } else {
+            None
+        };
         let memory = match mapped {
             Some(map) => {
                 #[cfg(target_os = "linux")]
@@ -42,7 +46,11 @@ impl<T: Plain> AlignedVec<T> {
             }
             None => Memory::Lines(vec![CacheLine([0; 16]); bytes.div_ceil(size_of::<CacheLine>())]),
         };
-        AlignedVec { memory, len, element: std::marker::PhantomData }
+        AlignedVec {
+            memory,
+            len,
+            element: std::marker::PhantomData,
+        }
     }
 
     /// Makes it at least `len` long; what it held is lost when it grows.
@@ -68,8 +76,8 @@ impl<T: Plain> Deref for AlignedVec<T> {
             Memory::Lines(lines) => lines.as_ptr().cast(),
             Memory::Mapped(map) => map.as_ptr(),
         };
-        // SAFETY: the memory holds at least `len` elements (both allocations round up), was zeroed, is aligned
-        // to a cache line or a page, and any bytes are a `T`.
+        // SAFETY: the memory holds at least `len` elements (both allocations round up), was zeroed, is
+        // aligned to a cache line or a page, and any bytes are a `T`.
         unsafe { std::slice::from_raw_parts(start.cast(), self.len) }
     }
 }

@@ -97,8 +97,8 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     /// 12 x 2 sums, 2 of B and a splat of A: 27 of 32 registers, and 24 independent chains for the two FMA
     /// units, which need 8 to stay busy.
     const TILE_ROWS: usize = 12;
-    /// The pair product overwrites its sum, and with more rows than this the compiler begins to shuffle the sums
-    /// between registers (a third slower with 12).
+    /// The pair product overwrites its sum, and with more rows than this the compiler begins to shuffle the
+    /// sums between registers (a third slower with 12).
     const TILE_ROWS_BF16: usize = 8;
     type Vector = __m512;
     type Pairs = __m512i;
@@ -213,8 +213,9 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bf16")]
         fn extension(first: __m512, second: __m512) -> __m512i {
+            let pairs = _mm512_cvtne2ps_pbh(second, first);
             // SAFETY: both types are 512 plain bits.
-            unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(second, first)) }
+            unsafe { transmute::<__m512bh, __m512i>(pairs) }
         }
         #[inline]
         #[target_feature(enable = "avx512f")]
@@ -222,8 +223,13 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
             let low = _mm512_castsi256_si512(bf16_halves(first));
             _mm512_inserti64x4::<1>(low, bf16_halves(second))
         }
-        // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
-        unsafe { if BF16 { extension(first, second) } else { base(first, second) } }
+        if BF16 {
+            // SAFETY: `self` proves AVX-512 and BF16.
+            unsafe { extension(first, second) }
+        } else {
+            // SAFETY: `self` proves AVX-512.
+            unsafe { base(first, second) }
+        }
     }
 
     #[inline(always)]
@@ -256,8 +262,13 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
             let second = |pairs| _mm512_castsi512_ps(_mm512_and_si512(pairs, upper));
             _mm512_fmadd_ps(second(a), second(b), _mm512_fmadd_ps(first(a), first(b), sum))
         }
-        // SAFETY: `self` proves AVX-512, and BF16 if `BF16`.
-        unsafe { if BF16 { extension(sum, a, b) } else { base(sum, a, b) } }
+        if BF16 {
+            // SAFETY: `self` proves AVX-512 and BF16.
+            unsafe { extension(sum, a, b) }
+        } else {
+            // SAFETY: `self` proves AVX-512.
+            unsafe { base(sum, a, b) }
+        }
     }
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! The vector instructions of this machine, behind one small trait.
 //!
 //! Every kernel is written once, generic over [`Simd`], and compiled for each instruction set; [`Isa::run`]
-//! picks the version at run time. A value of a type that implements [`Simd`] is a proof that the processor has
-//! the instructions: only [`Isa::available`] makes one, after asking. That is what makes the trait's methods
-//! safe to call, and why the kernels above this module need no `unsafe`.
+//! picks the version at run time. A value of a type that implements [`Simd`] is a proof that the processor
+//! has the instructions: only [`Isa::available`] makes one, after asking. That is what makes the trait's
+//! methods safe to call, and why the kernels above this module need no `unsafe`.
 //!
 //! How the pieces fit: a kernel is a struct with its arguments that implements [`Kernel`];
 //! `isa.run(kernel)` enters a function compiled with the instruction set enabled, into which the kernel's
@@ -12,7 +12,7 @@
 //! Not here: anything that knows about layers or chess. The hot path starts in [`tile`].
 #![allow(
     unsafe_code,
-    reason = "vector intrinsics and the pointer arithmetic of the innermost loop; the safe interface checks the bounds"
+    reason = "vector intrinsics and the innermost loop's pointers; the safe interface checks the bounds"
 )]
 
 mod aligned;
@@ -66,9 +66,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a * b + c`; rounded once where the machine can, twice on [`Portable`].
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// The larger; if one is NaN, which of the two is not defined.
+    /// The larger; `b` if either is NaN.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The smaller; if one is NaN, which of the two is not defined.
+    /// The smaller; `b` if either is NaN.
     fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// To the nearest whole number, ties to even.
     fn round(self, a: Self::Vector) -> Self::Vector;

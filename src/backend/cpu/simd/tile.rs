@@ -170,7 +170,10 @@ impl<P: Product> PanelProduct<'_, P> {
         }
         assert!(self.width <= panel_width, "a panel has {panel_width} columns");
         assert!(self.panel.len() >= self.steps * panel_width, "the panel is short");
-        assert!(self.c.len() >= (self.rows - 1) * self.c_stride + self.width, "C is short");
+        assert!(
+            self.c.len() >= (self.rows - 1) * self.c_stride + self.width,
+            "C is short"
+        );
         if self.steps > 0 {
             let last = match self.layout {
                 Layout::RowMajor { stride } => (self.rows - 1) * stride + self.steps - 1,
@@ -204,9 +207,9 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         let operands = self.operands(row);
         let c = &mut self.c[row * self.c_stride..];
-        // SAFETY: `run` has checked that A has all steps of rows up to `rows`, that the panel has all steps, and
-        // that C has `rows` rows of `width` = `2 * LANES` columns; `row + height <= rows`. A bias that is not null
-        // has `2 * LANES` numbers.
+        // SAFETY: `run` has checked that A has all steps of rows up to `rows`, that the panel has all steps,
+        // and that C has `rows` rows of `width` = `2 * LANES` columns; `row + height <= rows`. A bias that is
+        // not null has `2 * LANES` numbers.
         unsafe { any_height::<S, P>(simd, operands, height, bias, c.as_mut_ptr(), self.c_stride) }
     }
 
@@ -230,8 +233,8 @@ impl<P: Product> PanelProduct<'_, P> {
                 std::ptr::null()
             }
         };
-        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns, and
-        // `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
+        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns,
+        // and `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];
@@ -248,8 +251,16 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         // `wrapping_add`: with no steps A may be empty, and then the pointer is never read.
         let a = self.a.as_ptr().wrapping_add(first);
-        let PanelProduct { layout, steps, floor, .. } = *self;
-        Operands { a, layout, panel: self.panel.as_ptr(), steps, floor }
+        let PanelProduct {
+            layout, steps, floor, ..
+        } = *self;
+        Operands {
+            a,
+            layout,
+            panel: self.panel.as_ptr(),
+            steps,
+            floor,
+        }
     }
 }
 
@@ -257,8 +268,8 @@ impl<P: Product> PanelProduct<'_, P> {
 ///
 /// # Safety
 /// `operands.a` must have all steps of `height` rows, the panel all steps, and `c` be valid for writing (and,
-/// with no bias, reading) `2 * LANES` numbers at each of `height` multiples of `c_stride`; `bias` is null or has
-/// as many.
+/// with no bias, reading) `2 * LANES` numbers at each of `height` multiples of `c_stride`; `bias` is null or
+/// has as many.
 #[inline(always)]
 unsafe fn any_height<S: Simd, P: Product>(
     simd: S,
@@ -291,8 +302,8 @@ unsafe fn any_height<S: Simd, P: Product>(
 /// `ROWS` x `2 * LANES` sums in registers.
 ///
 /// # Safety
-/// As [`any_height`]'s, for `ROWS` rows: row `i`, step `k` of A is at `i * a_stride + k` if `ROW_MAJOR`, else at
-/// `k * a_stride + i`.
+/// As [`any_height`]'s, for `ROWS` rows: row `i`, step `k` of A is at `i * a_stride + k` if `ROW_MAJOR`, else
+/// at `k * a_stride + i`.
 #[inline(always)]
 unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     simd: S,
@@ -302,11 +313,21 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     c: *mut f32,
     c_stride: usize,
 ) {
-    let Operands { a, panel, steps, floor, .. } = operands;
+    let Operands {
+        a,
+        panel,
+        steps,
+        floor,
+        ..
+    } = operands;
     let mut sums = [[simd.splat(0.0); 2]; ROWS];
     for (i, row) in sums.iter_mut().enumerate() {
         for (half, sum) in row.iter_mut().enumerate() {
-            let from = if bias.is_null() { c.wrapping_add(i * c_stride).cast_const() } else { bias };
+            let from = if bias.is_null() {
+                c.wrapping_add(i * c_stride).cast_const()
+            } else {
+                bias
+            };
             // SAFETY: both the bias and C's row have `2 * LANES` numbers.
             *sum = unsafe { simd.load_unchecked(from.wrapping_add(half * S::LANES)) };
         }
@@ -318,19 +339,24 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
         // SAFETY: as above.
         let second = unsafe { P::load(simd, b.wrapping_add(S::LANES)) };
         for (i, row) in sums.iter_mut().enumerate() {
-            let at = if ROW_MAJOR { i * a_stride + k } else { k * a_stride + i };
+            let at = if ROW_MAJOR {
+                i * a_stride + k
+            } else {
+                k * a_stride + i
+            };
             // SAFETY: row `i` has a step `k`.
             let word = P::splat(simd, unsafe { *a.wrapping_add(at) });
             row[0] = P::multiply(simd, row[0], word, first);
             row[1] = P::multiply(simd, row[1], word, second);
         }
     }
+    // The sum second, so that NaN is not hidden.
     let floor = simd.splat(floor);
     for (i, row) in sums.iter().enumerate() {
         for (half, &sum) in row.iter().enumerate() {
             let to = c.wrapping_add(i * c_stride + half * S::LANES);
             // SAFETY: C's row has `2 * LANES` numbers.
-            unsafe { simd.store_unchecked(simd.max(sum, floor), to) };
+            unsafe { simd.store_unchecked(simd.max(floor, sum), to) };
         }
     }
 }

@@ -1,0 +1,176 @@
+//! The forward pass of an attention body: embedding and encoders. Shapes as in [`super::forward`].
+//!
+//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x
+//! 64 logits for each head, which are added to Q K^T.
+
+use super::forward::Scratch;
+use super::kernels::SQUARES;
+use super::kernels::attention::Attention;
+use super::kernels::scale::Gate;
+use super::layers::{EPSILON, Embedding, Encoder, EncoderStack, FeedForward, Smolgen};
+use super::network::CpuNetwork;
+use crate::net::architecture::Activation;
+use crate::net::input::InputPlanes;
+
+/// Positions whose encoder is done in one go after smolgen's small layers: their queries, keys, values and
+/// logits then fit the second-level cache. (1 to 8 differ by 3 %.)
+const GROUP: usize = 2;
+
+impl CpuNetwork {
+    /// Planes -> `stream [T][embedding]`.
+    pub(super) fn embedding(
+        &self,
+        embedding: &Embedding,
+        stack: &EncoderStack,
+        inputs: &[InputPlanes],
+        scratch: &mut Scratch,
+    ) {
+        let width = embedding.width;
+        let rows = inputs.len() * SQUARES;
+        // Taken out, as the feed-forward borrows the rest of the scratch memory beside it.
+        let mut stream = std::mem::take(&mut scratch.stream);
+        stream.grow_to(rows * width);
+        let x = &mut stream[..rows * width];
+        // planes [B][112][64] -> dense over each square's planes -> [T][embedding]
+        for (planes, to) in inputs.iter().zip(x.chunks_exact_mut((SQUARES * width).max(1))) {
+            embedding.planes.run(planes, to);
+        }
+        let Scratch { steps, wide, .. } = &mut *scratch;
+        if let Some((position, reader)) = &embedding.position {
+            // newest pieces [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
+            let outputs = position.outputs();
+            wide.grow_to(inputs.len() * outputs);
+            for (planes, to) in inputs.iter().zip(wide.chunks_exact_mut(outputs.max(1))) {
+                position.run(planes, to);
+            }
+            steps.dense_added(reader, rows, wide, x);
+        }
+        steps.activate(self.activation, x);
+        if let Some(ln) = &embedding.ln {
+            steps.normalise(ln, EPSILON, x);
+        }
+        if let Some((multiply, add)) = &embedding.gates {
+            let data = &mut *x;
+            steps.isa.run(Gate { data, multiply, add });
+        }
+        if let Some((ffn, ln)) = &embedding.ffn {
+            feed_forward(ffn, stack.ffn_activation, rows, x, scratch);
+            scratch.steps.join(ln, EPSILON, x, &scratch.branch, stack.alpha);
+        }
+        scratch.stream = stream;
+    }
+
+    /// All encoders of a stack, in place: x `[T][width]`.
+    pub(super) fn encoders(
+        &self,
+        stack: &EncoderStack,
+        positions: usize,
+        x: &mut [f32],
+        scratch: &mut Scratch,
+    ) {
+        let group = (GROUP * x.len()).checked_div(positions).unwrap_or(0).max(1);
+        for encoder in &stack.encoders {
+            if let Some(smolgen) = &encoder.smolgen {
+                generate(smolgen, stack, positions, x, scratch);
+            }
+            // The rest is done for a few positions at a time, from their queries to their last LayerNorm, so
+            // that what passes from step to step stays in the second-level cache.
+            for (i, x) in x.chunks_mut(group).enumerate() {
+                self.attention(encoder, stack, i * GROUP, x, scratch);
+                let rows = x.len() / encoder.output.outputs().max(1);
+                // x = LN(alpha * ffn(x) + x)
+                feed_forward(&encoder.ffn, stack.ffn_activation, rows, x, scratch);
+                let Scratch { steps, branch, .. } = &mut *scratch;
+                steps.join(&encoder.ln2, stack.epsilon, x, branch, stack.alpha);
+            }
+        }
+    }
+
+    /// `x = LN(alpha * attention(x) + x)` for the positions of x, the first of which is the slice's `first`.
+    /// B and T here: these positions and their squares.
+    fn attention(
+        &self,
+        encoder: &Encoder,
+        stack: &EncoderStack,
+        first: usize,
+        x: &mut [f32],
+        scratch: &mut Scratch,
+    ) {
+        let Scratch {
+            steps,
+            wide,
+            narrow,
+            branch,
+            logits,
+            generated,
+            attention,
+            ..
+        } = scratch;
+        let rows = x.len() / encoder.output.outputs().max(1);
+        let positions = rows / SQUARES;
+        let d_model = encoder.qkv.outputs() / 3;
+        let head_logits = stack.heads * SQUARES * SQUARES;
+        // A network with smolgen has the global matrix: it was checked on loading.
+        let has_logits = match (&encoder.smolgen, &self.smolgen_global) {
+            (Some(_), Some(global)) => {
+                // [B * heads][generated] -> dense -> [B * heads][64 * 64]
+                let from = &generated[first * stack.heads * global.inputs()..];
+                steps.dense(global, positions * stack.heads, from, logits, Activation::None);
+                true
+            }
+            _ => false,
+        };
+        // [T][width] -> dense -> Q, K, V [T][3 d_model]
+        steps.dense(&encoder.qkv, rows, x, wide, Activation::None);
+        // per position and head: softmax(Q K^T + logits) V -> [T][d_model]
+        narrow.grow_to(rows * d_model);
+        for position in 0..positions {
+            let logits = &mut logits[..];
+            steps.isa.run(Attention {
+                qkv: &wide[position * SQUARES * 3 * d_model..],
+                stride: 3 * d_model,
+                keys_at: d_model,
+                values_at: 2 * d_model,
+                heads: stack.heads,
+                depth: d_model / stack.heads,
+                logits: has_logits.then(|| &mut logits[position * head_logits..][..head_logits]),
+                output: &mut narrow[position * SQUARES * d_model..],
+                scratch: attention,
+            });
+        }
+        // [T][d_model] -> dense -> [T][width], added, LayerNorm
+        steps.dense(&encoder.output, rows, narrow, branch, Activation::None);
+        steps.join(&encoder.ln1, stack.epsilon, x, branch, stack.alpha);
+    }
+}
+
+/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`.
+fn feed_forward(ffn: &FeedForward, activation: Activation, rows: usize, x: &[f32], scratch: &mut Scratch) {
+    let Scratch {
+        steps, wide, branch, ..
+    } = scratch;
+    steps.dense(&ffn.dense1, rows, x, wide, activation);
+    steps.dense(&ffn.dense2, rows, wide, branch, Activation::None);
+}
+
+/// Smolgen's small layers, for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
+fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32], scratch: &mut Scratch) {
+    let Scratch {
+        steps,
+        wide,
+        hidden,
+        generated,
+        ..
+    } = scratch;
+    let activation = stack.smolgen_activation;
+    // [T][width] -> dense -> [T][channels] = [B][64 channels]
+    steps.dense(&smolgen.compress, positions * SQUARES, x, wide, Activation::None);
+    // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
+    steps.dense(&smolgen.dense1, positions, wide, hidden, activation);
+    let size = positions * smolgen.dense1.outputs();
+    steps.normalise(&smolgen.ln1, EPSILON, &mut hidden[..size]);
+    // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
+    steps.dense(&smolgen.dense2, positions, hidden, generated, activation);
+    let size = positions * smolgen.dense2.outputs();
+    steps.normalise(&smolgen.ln2, EPSILON, &mut generated[..size]);
+}

@@ -1,0 +1,137 @@
+//! The forward pass of the heads. Shapes as in [`super::forward`].
+
+use super::forward::Scratch;
+use super::kernels::SQUARES;
+use super::kernels::attention::QueryKey;
+use super::kernels::winograd::Finish;
+use super::layers::{AttentionPolicy, Policy, ScalarHead};
+use super::network::CpuNetwork;
+use crate::net::architecture::Activation;
+use crate::net::policy_index::ATTENTION_LOGITS;
+
+impl CpuNetwork {
+    /// `stream [T][channels]` -> one row of `output` per position.
+    pub(super) fn scalar_head(
+        &self,
+        head: &ScalarHead,
+        last: Activation,
+        positions: usize,
+        channels: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        let Scratch {
+            steps,
+            stream,
+            narrow,
+            hidden,
+            ..
+        } = scratch;
+        let rows = positions * SQUARES;
+        // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
+        steps.dense(
+            &head.input,
+            rows,
+            &stream[..rows * channels],
+            narrow,
+            self.activation,
+        );
+        // -> dense -> act -> [B][hidden] -> dense -> [B][outputs]
+        steps.dense(&head.hidden, positions, narrow, hidden, self.activation);
+        steps.dense_into(&head.output, positions, hidden, output, last);
+    }
+
+    /// `stream [T][channels]` -> `output [B][Policy::width]`.
+    pub(super) fn policy_head(
+        &self,
+        positions: usize,
+        channels: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        let rows = positions * SQUARES;
+        let Scratch {
+            steps,
+            stream,
+            narrow,
+            winograd,
+            ..
+        } = &mut *scratch;
+        match &self.policy {
+            Policy::Classical { input, dense } => {
+                // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
+                steps.dense(input, rows, stream, narrow, self.activation);
+                steps.dense_into(dense, positions, narrow, output, Activation::None);
+            }
+            Policy::Convolution { first, last } => {
+                // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
+                narrow.grow_to(rows * channels);
+                let finish = Finish::Activate(self.activation);
+                first.run(steps.isa, positions, stream, narrow, finish, winograd);
+                let finish = Finish::Activate(Activation::None);
+                last.run(steps.isa, positions, narrow, output, finish, winograd);
+            }
+            Policy::Attention(head) => self.attention_policy(head, positions, scratch, output),
+        }
+    }
+
+    /// `stream [T][channels]` -> `output [B][to][from]` and 192 promotions.
+    fn attention_policy(
+        &self,
+        head: &AttentionPolicy,
+        positions: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        let rows = positions * SQUARES;
+        // Taken out, as the encoders borrow the rest of the scratch memory beside it.
+        let mut stream = std::mem::take(&mut scratch.policy_stream);
+        // [T][channels] -> dense -> act -> [T][width], encoders
+        let Scratch {
+            steps, stream: body, ..
+        } = &mut *scratch;
+        steps.dense(
+            &head.embedding,
+            rows,
+            body,
+            &mut stream,
+            head.embedding_activation,
+        );
+        let x = &mut stream[..rows * head.embedding.outputs()];
+        self.encoders(&head.stack, positions, x, scratch);
+        // [T][width] -> dense -> queries, keys [T][2 depth]
+        let Scratch {
+            steps,
+            wide,
+            attention,
+            ..
+        } = &mut *scratch;
+        let stride = 2 * head.depth;
+        steps.dense(&head.query_key, rows, x, wide, Activation::None);
+        for (position, logits) in output.chunks_exact_mut(ATTENTION_LOGITS).enumerate() {
+            let board = &wide[position * SQUARES * stride..][..SQUARES * stride];
+            let (scores, promotions) = logits.split_at_mut(SQUARES * SQUARES);
+            // queries [64][depth] x keys [64][depth] -> [to][from]
+            steps.isa.run(QueryKey {
+                queries: board,
+                keys: &board[head.depth..],
+                stride,
+                depth: head.depth,
+                scores: &mut *scores,
+                accumulate: false,
+                scratch: attention,
+            });
+            // keys of the last rank [8][depth] -> dense -> [to file][queen, rook, bishop]
+            let mut offsets = [0.0; 8 * 3];
+            let keys = (&board[56 * stride + head.depth..], stride);
+            steps.dense_strided(&head.promotion, 8, keys, &mut offsets);
+            // promotion [from file][to file][piece] = score of the plain move + its piece's offset
+            for (i, promotion) in promotions.iter_mut().enumerate() {
+                let (from_file, to_file, piece) = (i / 24, i / 3 % 8, i % 3);
+                let plain = scores[(56 + to_file) * SQUARES + 48 + from_file];
+                *promotion = plain + offsets[to_file * 3 + piece];
+            }
+        }
+        scratch.policy_stream = stream;
+    }
+}

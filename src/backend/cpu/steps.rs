@@ -1,0 +1,134 @@
+//! The dense steps of the forward pass, in the words that the pass uses.
+
+use super::kernels::elementary::ActivateRows;
+use super::kernels::matrix::{MatrixProduct, PackedMatrix};
+use super::kernels::norm::LayerNorm;
+use super::simd::{AlignedVec, Bf16Pair, Isa};
+use crate::net::architecture::Activation;
+use crate::net::weights;
+
+/// Runs steps on one instruction set. Matrices have no gaps between their rows.
+pub(super) struct Steps {
+    pub(super) isa: Isa,
+    /// Inputs in bf16, where a layer wants them so.
+    rounded: AlignedVec<Bf16Pair>,
+}
+
+impl Steps {
+    pub(super) fn new(isa: Isa) -> Steps {
+        let rounded = AlignedVec::default();
+        Steps { isa, rounded }
+    }
+
+    /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows as needed.
+    pub(super) fn dense(
+        &mut self,
+        layer: &PackedMatrix,
+        rows: usize,
+        x: &[f32],
+        y: &mut AlignedVec<f32>,
+        activation: Activation,
+    ) {
+        y.grow_to(rows * layer.outputs());
+        self.dense_into(layer, rows, x, y, activation);
+    }
+
+    /// As [`Steps::dense`], into memory that is long enough.
+    pub(super) fn dense_into(
+        &mut self,
+        layer: &PackedMatrix,
+        rows: usize,
+        x: &[f32],
+        y: &mut [f32],
+        activation: Activation,
+    ) {
+        self.product(layer, rows, (x, layer.inputs()), y, activation, false);
+    }
+
+    /// As [`Steps::dense_into`], with rows of x that start `stride` apart.
+    pub(super) fn dense_strided(
+        &mut self,
+        layer: &PackedMatrix,
+        rows: usize,
+        (x, stride): (&[f32], usize),
+        y: &mut [f32],
+    ) {
+        self.product(layer, rows, (x, stride), y, Activation::None, false);
+    }
+
+    /// `y += x W^T`
+    pub(super) fn dense_added(&mut self, layer: &PackedMatrix, rows: usize, x: &[f32], y: &mut [f32]) {
+        self.product(layer, rows, (x, layer.inputs()), y, Activation::None, true);
+    }
+
+    fn product(
+        &mut self,
+        weights: &PackedMatrix,
+        rows: usize,
+        (x, x_stride): (&[f32], usize),
+        y: &mut [f32],
+        activation: Activation,
+        accumulate: bool,
+    ) {
+        let product = MatrixProduct {
+            weights,
+            which: 0,
+            x,
+            x_stride,
+            y,
+            y_stride: weights.outputs(),
+            rows,
+            activation,
+            accumulate,
+            rounded: &mut self.rounded,
+        };
+        product.run(self.isa);
+    }
+
+    /// `x = LN(x)`
+    pub(super) fn normalise(&self, ln: &weights::LayerNorm, epsilon: f32, x: &mut [f32]) {
+        self.layer_norm(ln, epsilon, x, None, 1.0);
+    }
+
+    /// `x = LN(alpha * branch + x)`; the branch may be longer than x.
+    pub(super) fn join(
+        &self,
+        ln: &weights::LayerNorm,
+        epsilon: f32,
+        x: &mut [f32],
+        branch: &[f32],
+        alpha: f32,
+    ) {
+        let branch = &branch[..x.len()];
+        self.layer_norm(ln, epsilon, x, Some(branch), alpha);
+    }
+
+    fn layer_norm(
+        &self,
+        ln: &weights::LayerNorm,
+        epsilon: f32,
+        data: &mut [f32],
+        branch: Option<&[f32]>,
+        alpha: f32,
+    ) {
+        self.isa.run(LayerNorm {
+            data,
+            branch,
+            alpha,
+            gammas: &ln.gammas,
+            betas: &ln.betas,
+            epsilon,
+        });
+    }
+
+    /// `x = act(x)`, elementwise.
+    pub(super) fn activate(&self, activation: Activation, x: &mut [f32]) {
+        let (width, stride) = (x.len(), x.len());
+        self.isa.run(ActivateRows {
+            data: x,
+            width,
+            stride,
+            activation,
+        });
+    }
+}

@@ -48,7 +48,12 @@ impl Gatherer {
 }
 
 /// The result of a position by the rules of the game, from the side to move's view.
-pub(super) fn outcome_by_rule(shared: &Shared, position: &Position, no_moves: bool, depth: usize) -> Option<Outcome> {
+pub(super) fn outcome_by_rule(
+    shared: &Shared,
+    position: &Position,
+    no_moves: bool,
+    depth: usize,
+) -> Option<Outcome> {
     let draw = |plies, kind| {
         Some(Outcome {
             result: 0,

@@ -38,7 +38,7 @@ pub const LONG: Defaults = Defaults {
 };
 
 /// Nodes for each position of the signature, unless `--nodes` says otherwise.
-const SIGNATURE_NODES: u64 = 1000;
+const SIGNATURE_NODES: u64 = 10_000;
 
 /// What to search.
 #[derive(Clone, Debug)]

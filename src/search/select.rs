@@ -98,8 +98,9 @@ pub fn visits_until_overtaken(
         return u32::MAX;
     }
     let crossing = prior * exploration / (rival_score - utility);
-    // Saturates at the ends of u32, NaN (no policy at all) becomes 0.
-    ((crossing - started as f32) as u32).max(1)
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. The conversion saturates
+    // at the ends of u32, and NaN (no policy at all) becomes 0.
+    ((crossing - 1.0 - started as f32).ceil() as u32).max(1)
 }
 
 #[cfg(test)]

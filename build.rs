@@ -18,10 +18,7 @@ fn commit() -> Option<String> {
     if !std::path::Path::new(".git").exists() {
         return None;
     }
-    let output = Command::new("git")
-        .args(["rev-parse", "--short=8", "HEAD"])
-        .output()
-        .ok()?;
+    let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).output().ok()?;
     let hash = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
 }

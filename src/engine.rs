@@ -78,11 +78,7 @@ impl Game {
             history.push(m);
             moves.push(PackedMove::new(m));
         }
-        Ok(Game {
-            start: command.start.clone(),
-            moves,
-            history,
-        })
+        Ok(Game { start: command.start.clone(), moves, history })
     }
 }
 
@@ -96,11 +92,7 @@ impl Engine {
             responder,
             backend: None,
             time_manager: None,
-            game: Game {
-                start,
-                moves: Vec::new(),
-                history,
-            },
+            game: Game { start, moves: Vec::new(), history },
             tree: Arc::new(Tree::new()),
             search: None,
             tree_cleared_at: Presses::default(),
@@ -181,10 +173,7 @@ impl Engine {
         let started = self.start_search(go, searchmoves, start);
         if started.is_err() {
             let any = self.game.history.last().legal_moves().first().copied();
-            self.responder.best_move(&BestMove {
-                best: any,
-                ponder: None,
-            });
+            self.responder.best_move(&BestMove { best: any, ponder: None });
         }
         started
     }
@@ -316,10 +305,7 @@ impl Engine {
             score: Some(score),
             ..ThinkingInfo::default()
         }]);
-        self.responder.best_move(&BestMove {
-            best: None,
-            ponder: None,
-        });
+        self.responder.best_move(&BestMove { best: None, ponder: None });
     }
 
     fn start_search(
@@ -364,21 +350,10 @@ impl Engine {
         let cache_bytes = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
         let start = SearchStart::new(self.game.history.last(), reused_nodes, cache_bytes);
         let description = &self.options.time_manager;
-        if self
-            .time_manager
-            .as_ref()
-            .is_none_or(|(made_from, _)| made_from != description)
-        {
+        if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));
         }
-        let Some((_, time_manager)) = &mut self.time_manager else {
-            unreachable!("it was just made")
-        };
-        Ok(Box::new(build_stoppers(
-            &self.options,
-            go,
-            &start,
-            time_manager.as_mut(),
-        )))
+        let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
+        Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
     }
 }

@@ -95,9 +95,7 @@ fn set_option(options: &mut Options, name: &str, value: &str) {
         }
         Ok(()) => {
             // What was set can be set again from what is shown.
-            let Some(spec) = find_uci(name) else {
-                panic!("{name} was set and is not there")
-            };
+            let Some(spec) = find_uci(name) else { panic!("{name} was set and is not there") };
             let shown = spec.value(options).to_string();
             assert_eq!(options.set(name, &shown), Ok(()), "{name} = {shown}");
         }
@@ -126,10 +124,6 @@ fn set_position(command: &PositionCommand) {
 /// A message is one line that a terminal can show, and short.
 fn check_message(message: &dyn Display) {
     let message = message.to_string();
-    assert!(
-        !message.is_empty() && message.len() <= LONGEST_MESSAGE,
-        "{} bytes: {message}",
-        message.len()
-    );
+    assert!(!message.is_empty() && message.len() <= LONGEST_MESSAGE, "{} bytes: {message}", message.len());
     assert!(!message.chars().any(char::is_control), "{message:?}");
 }

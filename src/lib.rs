@@ -16,10 +16,7 @@
 //! | [`uci`] | the protocol on stdin and stdout |
 //! | [`cli`] | the command line and its tools |
 
-#![allow(
-    rustdoc::private_intra_doc_links,
-    reason = "the essays are for those who work on the modules"
-)]
+#![allow(rustdoc::private_intra_doc_links, reason = "the essays are for those who work on the modules")]
 
 pub mod quote;
 

@@ -22,15 +22,8 @@ impl BatchSplittingBackend {
     /// Takes batches of up to `maximum_batch_size`, whatever `inner` takes.
     pub fn new(inner: Arc<dyn Backend>, maximum_batch_size: usize) -> BatchSplittingBackend {
         let part_size = inner.attributes().maximum_batch_size.max(1);
-        let attributes = Arc::new(Attributes {
-            maximum_batch_size,
-            ..inner.attributes().clone()
-        });
-        BatchSplittingBackend {
-            inner,
-            attributes,
-            part_size,
-        }
+        let attributes = Arc::new(Attributes { maximum_batch_size, ..inner.attributes().clone() });
+        BatchSplittingBackend { inner, attributes, part_size }
     }
 }
 
@@ -82,8 +75,7 @@ impl Batch for SplitBatch {
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         if self.open.len() == self.part_size {
             let next = OrderedBatch::new(&self.attributes.name, self.inner.new_batch());
-            self.submitted
-                .push(std::mem::replace(&mut self.open, next).submit());
+            self.submitted.push(std::mem::replace(&mut self.open, next).submit());
         }
         self.open.add(request);
         self.length += 1;

@@ -35,11 +35,7 @@ impl CachingBackend {
             option: format!("NNCacheSize={entries}"),
             reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
         })?;
-        Ok(CachingBackend {
-            inner,
-            store: Arc::new(store),
-            history_length,
-        })
+        Ok(CachingBackend { inner, store: Arc::new(store), history_length })
     }
 }
 
@@ -59,10 +55,7 @@ impl Backend for CachingBackend {
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
-        self.store.get(
-            cache_key(request.history, self.history_length),
-            request.moves.len(),
-        )
+        self.store.get(cache_key(request.history, self.history_length), request.moves.len())
     }
 
     fn clear_cache(&self) {
@@ -110,20 +103,9 @@ impl Batch for CachingBatch {
         if self.keys.is_empty() {
             return Done::boxed(Ok(Evaluations::default()));
         }
-        let CachingBatch {
-            name,
-            inner,
-            store,
-            keys,
-            ..
-        } = *self;
+        let CachingBatch { name, inner, store, keys, .. } = *self;
         match catch_panic(&name, || Ok(inner.submit())) {
-            Ok(inner) => Box::new(CachingTicket {
-                name,
-                inner,
-                store,
-                keys,
-            }),
+            Ok(inner) => Box::new(CachingTicket { name, inner, store, keys }),
             Err(error) => Done::boxed(Err(error)),
         }
     }
@@ -138,12 +120,7 @@ struct CachingTicket {
 
 impl Ticket for CachingTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
-        let CachingTicket {
-            name,
-            inner,
-            store,
-            keys,
-        } = *self;
+        let CachingTicket { name, inner, store, keys } = *self;
         let evaluations = catch_panic(&name, || inner.wait())?;
         check_outcome_length(&name, keys.len(), evaluations.len())?;
         for (&key, (value, priors)) in keys.iter().zip(evaluations.iter()) {

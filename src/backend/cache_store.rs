@@ -37,13 +37,10 @@ impl Store {
     pub(super) fn new(entries: usize) -> Option<Store> {
         let shards = match entries {
             0 => 0,
-            _ => (entries / MINIMUM_SHARD_ENTRIES + 1)
-                .next_power_of_two()
-                .min(MAXIMUM_SHARDS),
+            _ => (entries / MINIMUM_SHARD_ENTRIES + 1).next_power_of_two().min(MAXIMUM_SHARDS),
         };
-        let shards: Option<Box<[Mutex<Shard>]>> = (0..shards)
-            .map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new))
-            .collect();
+        let shards: Option<Box<[Mutex<Shard>]>> =
+            (0..shards).map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new)).collect();
         Some(Store { shards: shards? })
     }
 
@@ -70,16 +67,9 @@ impl Store {
     }
 
     pub(super) fn fullness_permille(&self) -> u32 {
-        let (filled, capacity) = self
-            .shards
-            .iter()
-            .map(|shard| lock(shard).fill())
-            .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        if capacity == 0 {
-            0
-        } else {
-            (filled as u64 * 1000 / capacity as u64) as u32
-        }
+        let (filled, capacity) =
+            self.shards.iter().map(|shard| lock(shard).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if capacity == 0 { 0 } else { (filled as u64 * 1000 / capacity as u64) as u32 }
     }
 }
 
@@ -138,22 +128,12 @@ impl Shard {
         ring.try_reserve_exact(capacity).ok()?;
         // `vec!` cannot be made to fail gently; so ask first.
         Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
-        Some(Shard {
-            ring,
-            capacity,
-            head: 0,
-            lap: 0,
-            has_wrapped: false,
-            index: vec![0; index_length],
-        })
+        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index: vec![0; index_length] })
     }
 
     /// Where `key`'s record is. One of another number of moves is another position that has the same key.
     fn locate(&self, key: u64, moves: usize) -> Option<usize> {
-        let at = self
-            .bucket(key)
-            .iter()
-            .find_map(|&entry| self.find(IndexEntry(entry), key))?;
+        let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
         let stored_moves = self.ring.get(at + 2)? >> 32;
         (stored_moves as usize == moves).then_some(at)
     }
@@ -193,9 +173,10 @@ impl Shard {
         self.write(at + 1, both(value.q.to_bits(), value.d.to_bits()));
         self.write(at + 2, both(value.m.to_bits(), priors.len() as u32));
         for (offset, chunk) in priors.chunks(PRIORS_PER_WORD).enumerate() {
-            let word = chunk.iter().rev().fold(0, |word, &prior| {
-                word << 16 | u64::from(CompactPrior::new(prior).bits())
-            });
+            let word = chunk
+                .iter()
+                .rev()
+                .fold(0, |word, &prior| word << 16 | u64::from(CompactPrior::new(prior).bits()));
             self.write(at + RECORD_HEADER + offset, word);
         }
         let slot = self.slot_to_replace(key);
@@ -279,14 +260,7 @@ impl Shard {
 
     /// Words in use and words given.
     fn fill(&self) -> (usize, usize) {
-        (
-            if self.has_wrapped {
-                self.capacity
-            } else {
-                self.head
-            },
-            self.capacity,
-        )
+        (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
     }
 }
 
@@ -305,11 +279,7 @@ mod tests {
     }
 
     fn value(key: u64) -> Value {
-        Value {
-            q: (key % 1000) as f32 / 1000.0,
-            d: 0.25,
-            m: key as f32,
-        }
+        Value { q: (key % 1000) as f32 / 1000.0, d: 0.25, m: key as f32 }
     }
 
     /// Whatever a lookup returns must be what was stored under that key.
@@ -332,17 +302,9 @@ mod tests {
             store.insert(mix(key), value(key), &priors(key));
             assert!(check(&store, key), "an entry is there right after insertion");
         }
-        let newest = (19 * ENTRIES..20 * ENTRIES)
-            .filter(|&key| check(&store, key))
-            .count() as u64;
-        assert!(
-            newest > ENTRIES * 9 / 10,
-            "only {newest} of the newest {ENTRIES} are left"
-        );
-        assert!(
-            (0..18 * ENTRIES).filter(|&key| check(&store, key)).count() == 0,
-            "the oldest are gone"
-        );
+        let newest = (19 * ENTRIES..20 * ENTRIES).filter(|&key| check(&store, key)).count() as u64;
+        assert!(newest > ENTRIES * 9 / 10, "only {newest} of the newest {ENTRIES} are left");
+        assert!((0..18 * ENTRIES).filter(|&key| check(&store, key)).count() == 0, "the oldest are gone");
         assert_eq!(store.fullness_permille(), 1000);
         store.clear();
         assert!(!(0..20 * ENTRIES).any(|key| check(&store, key)));

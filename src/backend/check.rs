@@ -109,27 +109,13 @@ impl CheckBackend {
             options.absolute_tolerance,
             options.relative_tolerance
         ));
-        let comparison = Arc::new(Comparison {
-            options,
-            sink,
-            totals: Mutex::default(),
-        });
-        CheckBackend {
-            attributes,
-            work,
-            reference,
-            comparison,
-            batches: AtomicU64::new(0),
-        }
+        let comparison = Arc::new(Comparison { options, sink, totals: Mutex::default() });
+        CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
     }
 
     /// How many batches were compared, and how many of them were out of tolerance.
     pub fn totals(&self) -> (u64, u64) {
-        let totals = self
-            .comparison
-            .totals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
         (totals.batches, totals.failed)
     }
 }
@@ -167,11 +153,7 @@ impl Backend for CheckBackend {
 
 impl Drop for CheckBackend {
     fn drop(&mut self) {
-        let totals = self
-            .comparison
-            .totals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
         (self.comparison.sink)(&format!(
             "check: {} batches compared, {} failed; values {}; priors {}",
             totals.batches, totals.failed, totals.values, totals.priors
@@ -259,10 +241,7 @@ impl Comparison {
             CheckMode::Histogram => {
                 let mut both = values.clone();
                 both.merge(priors);
-                format!(
-                    "check: absolute errors in a batch of {length}:{}",
-                    both.histogram_text()
-                )
+                format!("check: absolute errors in a batch of {length}:{}", both.histogram_text())
             }
         };
         (self.sink)(&report);
@@ -293,11 +272,7 @@ impl Errors {
         // Written so that a NaN fails.
         let passes = absolute <= (options.relative_tolerance * scale).max(options.absolute_tolerance);
         self.failed += u64::from(!passes);
-        let absolute = if absolute.is_nan() {
-            f64::INFINITY
-        } else {
-            absolute
-        };
+        let absolute = if absolute.is_nan() { f64::INFINITY } else { absolute };
         self.largest_absolute = self.largest_absolute.max(absolute);
         if scale > 0.0 {
             self.largest_relative = self.largest_relative.max(absolute / scale);
@@ -333,10 +308,6 @@ impl Errors {
 
 impl std::fmt::Display for Errors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{:.1e} absolute, {:.1e} relative",
-            self.largest_absolute, self.largest_relative
-        )
+        write!(f, "{:.1e} absolute, {:.1e} relative", self.largest_absolute, self.largest_relative)
     }
 }

@@ -18,15 +18,9 @@ impl Child {
     /// With as many threads as the backend suggests, and batches as large as it takes.
     pub fn new(backend: Arc<dyn Backend>) -> Child {
         let attributes = backend.attributes();
-        let (threads, maximum_batch) = (
-            attributes.suggested_threads.max(1),
-            attributes.maximum_batch_size.max(1),
-        );
-        Child {
-            backend,
-            threads,
-            maximum_batch,
-        }
+        let (threads, maximum_batch) =
+            (attributes.suggested_threads.max(1), attributes.maximum_batch_size.max(1));
+        Child { backend, threads, maximum_batch }
     }
 }
 
@@ -40,14 +34,8 @@ pub fn common_attributes(name: &str, children: &[Child]) -> Attributes {
         has_mlh: each().all(|attributes| attributes.has_mlh),
         runs_on_cpu: each().any(|attributes| attributes.runs_on_cpu),
         suggested_threads: children.iter().map(|child| child.threads).sum::<usize>().max(1),
-        recommended_batch_size: each()
-            .map(|attributes| attributes.recommended_batch_size)
-            .min()
-            .unwrap_or(1),
-        maximum_batch_size: each()
-            .map(|attributes| attributes.maximum_batch_size)
-            .min()
-            .unwrap_or(1),
+        recommended_batch_size: each().map(|attributes| attributes.recommended_batch_size).min().unwrap_or(1),
+        maximum_batch_size: each().map(|attributes| attributes.maximum_batch_size).min().unwrap_or(1),
     }
 }
 

@@ -135,25 +135,17 @@ impl Batch for DealtBatch {
         if let Err(error) = check_batch_size(&self.attributes, self.length) {
             return Done::boxed(Err(error));
         }
-        let tickets = self
-            .parts
-            .into_iter()
-            .zip(self.queues.iter())
-            .map(|(batch, queue)| {
-                if batch.is_empty() {
-                    return None;
-                }
-                let (reply, ticket) = reply_channel(&self.attributes.name);
-                // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees
-                // that.
-                let _ = queue.push(Part { batch, reply });
-                Some(ticket)
-            });
-        Box::new(DealtTicket {
-            deal: self.deal,
-            length: self.length,
-            tickets: tickets.collect(),
-        })
+        let tickets = self.parts.into_iter().zip(self.queues.iter()).map(|(batch, queue)| {
+            if batch.is_empty() {
+                return None;
+            }
+            let (reply, ticket) = reply_channel(&self.attributes.name);
+            // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees
+            // that.
+            let _ = queue.push(Part { batch, reply });
+            Some(ticket)
+        });
+        Box::new(DealtTicket { deal: self.deal, length: self.length, tickets: tickets.collect() })
     }
 }
 

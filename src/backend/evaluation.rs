@@ -77,11 +77,7 @@ impl Evaluations {
     /// If `index` is not below [`Evaluations::len`].
     #[inline]
     pub fn get(&self, index: usize) -> (Value, &[f32]) {
-        let start = if index == 0 {
-            0
-        } else {
-            self.ends[index - 1] as usize
-        };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         (self.values[index], &self.priors[start..self.ends[index] as usize])
     }
 }
@@ -110,11 +106,7 @@ impl CompactPrior {
     /// The prior.
     #[inline]
     pub fn get(self) -> f32 {
-        if self.0 == 0 {
-            0.0
-        } else {
-            f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS)
-        }
+        if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS) }
     }
 
     /// The raw bits.
@@ -144,23 +136,16 @@ mod tests {
         more.push(value(0.2), []);
         more.push(value(0.3), [1.0]);
         all.append(&more);
-        let seen: Vec<(f32, Vec<f32>)> = all
-            .iter()
-            .map(|(value, priors)| (value.q, priors.to_vec()))
-            .collect();
+        let seen: Vec<(f32, Vec<f32>)> =
+            all.iter().map(|(value, priors)| (value.q, priors.to_vec())).collect();
         assert_eq!(seen, [(0.1, vec![0.5, 0.5]), (0.2, vec![]), (0.3, vec![1.0])]);
     }
 
     #[test]
     fn compact_priors_are_exact_at_the_ends() {
-        for (prior, expected) in [
-            (0.0, 0.0),
-            (1.0, 1.0),
-            (-1.0, 0.0),
-            (2.0, 1.0),
-            (f32::NAN, 0.0),
-            (1e-20, 0.0),
-        ] {
+        for (prior, expected) in
+            [(0.0, 0.0), (1.0, 1.0), (-1.0, 0.0), (2.0, 1.0), (f32::NAN, 0.0), (1e-20, 0.0)]
+        {
             assert_eq!(CompactPrior::new(prior).get(), expected);
         }
     }

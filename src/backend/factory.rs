@@ -171,9 +171,7 @@ pub const BACKENDS: &[BackendKind] = &[
 
 /// All names that `Backend` may have, [`AUTO`] first.
 pub fn names() -> Vec<&'static str> {
-    std::iter::once(AUTO)
-        .chain(BACKENDS.iter().map(|kind| kind.name))
-        .collect()
+    std::iter::once(AUTO).chain(BACKENDS.iter().map(|kind| kind.name)).collect()
 }
 
 fn kind_of(name: &str) -> Option<&'static BackendKind> {
@@ -200,10 +198,7 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
         backend
     };
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
-    Ok(CreatedBackend {
-        backend: Arc::new(backend),
-        notices: maker.notices.into_inner(),
-    })
+    Ok(CreatedBackend { backend: Arc::new(backend), notices: maker.notices.into_inner() })
 }
 
 /// What the functions that make backends share.
@@ -232,16 +227,11 @@ impl Maker<'_> {
         if name == AUTO {
             return self.make_auto(options);
         }
-        let kind = kind_of(name).ok_or_else(|| BackendError::Unknown {
-            name: name.to_owned(),
-            known: names().join(", "),
-        })?;
+        let kind = kind_of(name)
+            .ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known: names().join(", ") })?;
         if *self.depth.borrow() == MAXIMUM_DEPTH {
             let reason = format!("backends inside backends, more than {MAXIMUM_DEPTH} deep");
-            return Err(BackendError::Create {
-                name: name.to_owned(),
-                reason,
-            });
+            return Err(BackendError::Create { name: name.to_owned(), reason });
         }
         *self.depth.borrow_mut() += 1;
         let made = (kind.make)(self, options);
@@ -254,10 +244,9 @@ impl Maker<'_> {
         match self.network_file() {
             Ok(_) => {}
             Err(error) if is_absence(&error) => {
-                self.notices.borrow_mut().push(format!(
-                    "playing without a network, badly: {}",
-                    absence_text(&error)
-                ));
+                self.notices
+                    .borrow_mut()
+                    .push(format!("playing without a network, badly: {}", absence_text(&error)));
                 return self.make("trivial", options);
             }
             Err(error) => return Err(BackendError::Network(error.to_string())),
@@ -288,12 +277,7 @@ impl Maker<'_> {
         }
         nodes
             .into_iter()
-            .map(|node| {
-                self.child(
-                    node.backend_name(|name| name == AUTO || kind_of(name).is_some()),
-                    node,
-                )
-            })
+            .map(|node| self.child(node.backend_name(|name| name == AUTO || kind_of(name).is_some()), node))
             .collect()
     }
 
@@ -301,21 +285,14 @@ impl Maker<'_> {
         if name.is_empty() {
             let reason =
                 "a child without a name needs a backend=, its own or outside the parentheses".to_owned();
-            return Err(BackendError::Option {
-                option: "( … )".to_owned(),
-                reason,
-            });
+            return Err(BackendError::Option { option: "( … )".to_owned(), reason });
         }
         let child = Child::new(self.make(name, options)?);
         let maximum_batch = child.maximum_batch;
         Ok(Child {
             threads: options.number("workers", child.threads, 1..=128)?,
             maximum_batch: options
-                .number(
-                    "max_batch",
-                    MULTIPLEXING_BATCH.min(maximum_batch),
-                    1..=LARGEST_BATCH,
-                )?
+                .number("max_batch", MULTIPLEXING_BATCH.min(maximum_batch), 1..=LARGEST_BATCH)?
                 .min(maximum_batch),
             ..child
         })
@@ -340,15 +317,9 @@ impl Maker<'_> {
             return Ok(network);
         }
         let file = self.network_file().map_err(|error| {
-            BackendError::Network(if is_absence(&error) {
-                absence_text(&error)
-            } else {
-                error.to_string()
-            })
+            BackendError::Network(if is_absence(&error) { absence_text(&error) } else { error.to_string() })
         })?;
-        let network = file
-            .network(&heads)
-            .map_err(|error| BackendError::Network(error.to_string()))?;
+        let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
         let network = Arc::new(network);
         self.networks.borrow_mut().push((heads, Arc::clone(&network)));
         Ok(network)
@@ -361,18 +332,12 @@ impl Maker<'_> {
         let instructions = options
             .text("isa")
             .map(|name| {
-                let found = available
-                    .iter()
-                    .find(|known| known.name().eq_ignore_ascii_case(name));
+                let found = available.iter().find(|known| known.name().eq_ignore_ascii_case(name));
                 found.copied().ok_or_else(|| BackendError::Option {
                     option: format!("isa={name}"),
                     reason: format!(
                         "this processor has {}",
-                        available
-                            .iter()
-                            .map(|known| known.name())
-                            .collect::<Vec<_>>()
-                            .join(", ")
+                        available.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ")
                     ),
                 })
             })
@@ -400,10 +365,9 @@ impl Maker<'_> {
             return Ok(file);
         }
         let file = match find_network(&self.config.network) {
-            Err(NetworkError {
-                reason: Reason::NotFound { .. },
-                ..
-            }) if embedded().is_some() => find_network(EMBEDDED),
+            Err(NetworkError { reason: Reason::NotFound { .. }, .. }) if embedded().is_some() => {
+                find_network(EMBEDDED)
+            }
             found => found,
         }?;
         Ok(self.file.get_or_init(|| file))
@@ -427,9 +391,7 @@ fn absence_text(error: &NetworkError) -> String {
 fn make_random(_: &Maker<'_>, options: Options<'_>) -> Made {
     let defaults = RandomOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
-        Ok(Duration::from_secs_f64(
-            options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0,
-        ))
+        Ok(Duration::from_secs_f64(options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0))
     };
     Ok(Arc::new(RandomBackend::new(RandomOptions {
         seed: options.number("seed", defaults.seed, 0..=u64::MAX)?,
@@ -446,21 +408,14 @@ fn make_check(maker: &Maker<'_>, options: Options<'_>) -> Made {
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
             name: "check".to_owned(),
-            reason: format!(
-                "it compares two backends, as in `-o cpu-bf16,cpu`; {} given",
-                children.len()
-            ),
+            reason: format!("it compares two backends, as in `-o cpu-bf16,cpu`; {} given", children.len()),
         });
     };
     let defaults = CheckOptions::default();
     let check_options = CheckOptions {
         mode: options.choice(
             "mode",
-            &[
-                ("check", CheckMode::Check),
-                ("display", CheckMode::Display),
-                ("histo", CheckMode::Histogram),
-            ],
+            &[("check", CheckMode::Check), ("display", CheckMode::Display), ("histo", CheckMode::Histogram)],
         )?,
         absolute_tolerance: options.number("atol", defaults.absolute_tolerance, 0.0..=1.0)?,
         relative_tolerance: options.number("rtol", defaults.relative_tolerance, 0.0..=1.0)?,
@@ -477,10 +432,7 @@ fn make_record_replay(maker: &Maker<'_>, options: Options<'_>) -> Made {
             let inner = children.remove(0).backend;
             if !children.is_empty() {
                 let reason = "it records one backend; for several, put a roundrobin inside".to_owned();
-                return Err(BackendError::Create {
-                    name: "recordreplay".to_owned(),
-                    reason,
-                });
+                return Err(BackendError::Create { name: "recordreplay".to_owned(), reason });
             }
             Ok(Arc::new(RecordingBackend::new(inner, Path::new(record))?))
         }

@@ -44,12 +44,7 @@ impl MultiplexingBackend {
                 workers.start(&attributes.name, &queue, move |queue| work(&child, queue))?;
             }
         }
-        Ok(MultiplexingBackend {
-            attributes,
-            children,
-            queue,
-            _workers: workers,
-        })
+        Ok(MultiplexingBackend { attributes, children, queue, _workers: workers })
     }
 }
 
@@ -97,10 +92,7 @@ impl Batch for QueuedBatch {
         }
         let (reply, ticket) = reply_channel(&self.attributes.name);
         // If the queue is closed, the job comes back and is dropped with its reply: the ticket sees that.
-        let _ = self.queue.push(Job {
-            requests: self.requests,
-            reply,
-        });
+        let _ = self.queue.push(Job { requests: self.requests, reply });
         Box::new(ticket)
     }
 }
@@ -131,9 +123,7 @@ fn share_out(outcome: Outcome, mut jobs: Vec<Job>) {
     let evaluations = match outcome {
         Ok(evaluations) => evaluations,
         Err(error) => {
-            return jobs
-                .into_iter()
-                .for_each(|job| job.reply.send(Err(error.clone())));
+            return jobs.into_iter().for_each(|job| job.reply.send(Err(error.clone())));
         }
     };
     if jobs.len() == 1 {

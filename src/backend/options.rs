@@ -100,10 +100,7 @@ impl<'a> Options<'a> {
             .iter()
             .map(|&node| {
                 nodes[node].used.set(true);
-                Options {
-                    tree: self.tree,
-                    node,
-                }
+                Options { tree: self.tree, node }
             })
             .collect()
     }
@@ -113,9 +110,7 @@ impl<'a> Options<'a> {
     pub fn backend_name(&self, is_known: impl Fn(&str) -> bool) -> &'a str {
         let own = self.find_in(self.node, "backend");
         let named = Some(self.name()).filter(|name| is_known(name));
-        own.or(named)
-            .or_else(|| self.inherited_backend())
-            .unwrap_or(self.name())
+        own.or(named).or_else(|| self.inherited_backend()).unwrap_or(self.name())
     }
 
     /// `backend=` of an enclosing node. Only the root's `backend=` speaks of its children (the root itself is
@@ -160,27 +155,17 @@ impl<'a> Options<'a> {
             None => Ok(self.take_bare_word(key) || default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
-            Some(other) => Err(option_error(
-                &format!("{key}={other}"),
-                "expected true or false".to_owned(),
-            )),
+            Some(other) => Err(option_error(&format!("{key}={other}"), "expected true or false".to_owned())),
         }
     }
 
     /// One of `choices` (word, meaning); the first is the default.
     pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, BackendError> {
         let text = self.text(key).unwrap_or(choices[0].0);
-        choices
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|&(_, meaning)| meaning)
-            .ok_or_else(|| {
-                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                option_error(
-                    &format!("{key}={text}"),
-                    format!("expected one of {}", words.join(", ")),
-                )
-            })
+        choices.iter().find(|(word, _)| *word == text).map(|&(_, meaning)| meaning).ok_or_else(|| {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            option_error(&format!("{key}={text}"), format!("expected one of {}", words.join(", ")))
+        })
     }
 
     /// Whether a bare word `key` stands among the children; it then counts as used.
@@ -198,20 +183,14 @@ impl<'a> Options<'a> {
     }
 
     fn find_in(&self, node: usize, key: &str) -> Option<&'a str> {
-        let entry = self.tree.nodes[node]
-            .entries
-            .iter()
-            .find(|entry| entry.key == key)?;
+        let entry = self.tree.nodes[node].entries.iter().find(|entry| entry.key == key)?;
         entry.used.set(true);
         Some(&entry.value)
     }
 }
 
 fn option_error(option: &str, reason: String) -> BackendError {
-    BackendError::Option {
-        option: option.to_owned(),
-        reason,
-    }
+    BackendError::Option { option: option.to_owned(), reason }
 }
 
 /// One token: its kind and the byte range that it came from.
@@ -243,13 +222,7 @@ impl<'a> Parser<'a> {
             children: Vec::new(),
             used: Cell::new(true),
         };
-        Parser {
-            text,
-            at: 0,
-            nodes: vec![root],
-            open: 0,
-            depth: 0,
-        }
+        Parser { text, at: 0, nodes: vec![root], open: 0, depth: 0 }
     }
 
     fn parse(mut self) -> Result<OptionTree, BackendError> {
@@ -319,9 +292,9 @@ impl<'a> Parser<'a> {
         }
         let siblings = &self.nodes[self.open].children;
         if !name.is_empty() && siblings.iter().any(|&sibling| self.nodes[sibling].name == name) {
-            return Err(self.error(&format!(
-                "{name} is given twice; name the children a(backend=…),b(backend=…)"
-            )));
+            return Err(
+                self.error(&format!("{name} is given twice; name the children a(backend=…),b(backend=…)"))
+            );
         }
         let child = self.nodes.len();
         self.nodes[self.open].children.push(child);
@@ -347,11 +320,7 @@ impl<'a> Parser<'a> {
         if self.nodes[self.open].entries.iter().any(|entry| entry.key == key) {
             return Err(self.error(&format!("{key} is given twice")));
         }
-        let entry = Entry {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            used: Cell::new(false),
-        };
+        let entry = Entry { key: key.to_owned(), value: value.to_owned(), used: Cell::new(false) };
         self.nodes[self.open].entries.push(entry);
         Ok(())
     }
@@ -369,9 +338,7 @@ impl<'a> Parser<'a> {
             '=' => (Token::Equals, 1),
             '\'' | '"' => {
                 let inner = &rest[1..];
-                let end = inner
-                    .find(first)
-                    .ok_or_else(|| self.error("a quote is not closed"))?;
+                let end = inner.find(first).ok_or_else(|| self.error("a quote is not closed"))?;
                 (Token::Text(&inner[..end]), end + 2)
             }
             _ => {
@@ -385,10 +352,7 @@ impl<'a> Parser<'a> {
 
     /// An error that shows the text up to where parsing stopped.
     fn error(&self, reason: &str) -> BackendError {
-        option_error(
-            &format!("\"{}\"", self.text),
-            format!("{reason}, after \"{}\"", &self.text[..self.at]),
-        )
+        option_error(&format!("\"{}\"", self.text), format!("{reason}, after \"{}\"", &self.text[..self.at]))
     }
 }
 
@@ -416,10 +380,7 @@ mod tests {
         assert_eq!(children[2].number("threads", 1, 1..=64).unwrap(), 3);
         assert_eq!(children[2].number("gpu", 7, 0..=9).unwrap(), 7);
         let is_known = |name: &str| name == "cpu" || name == "trivial";
-        let backends: Vec<&str> = children
-            .iter()
-            .map(|child| child.backend_name(is_known))
-            .collect();
+        let backends: Vec<&str> = children.iter().map(|child| child.backend_name(is_known)).collect();
         assert_eq!(backends, ["cpu", "cpu", "trivial"]);
         tree.check_all_used("test").unwrap();
     }
@@ -444,11 +405,7 @@ mod tests {
         assert!(error.contains("treads=4") && error.contains("cpu"), "{error}");
 
         for (text, part) in [("child(x=1)", "x=1"), ("fast", "fast")] {
-            let error = OptionTree::parse(text)
-                .unwrap()
-                .check_all_used("cpu")
-                .unwrap_err()
-                .to_string();
+            let error = OptionTree::parse(text).unwrap().check_all_used("cpu").unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }
@@ -462,17 +419,9 @@ mod tests {
             root.number("batch", 1, 1..=1024).unwrap_err().to_string(),
             root.number("rtol", 0.1, 0.0..=1.0).unwrap_err().to_string(),
             root.flag("uniform", false).unwrap_err().to_string(),
-            root.choice("mode", &[("check", 0), ("histo", 1)])
-                .unwrap_err()
-                .to_string(),
+            root.choice("mode", &[("check", 0), ("histo", 1)]).unwrap_err().to_string(),
         ];
-        let expected = [
-            "threads=many",
-            "1 to 1024",
-            "rtol=nan",
-            "true or false",
-            "check, histo",
-        ];
+        let expected = ["threads=many", "1 to 1024", "rtol=nan", "true or false", "check, histo"];
         for (error, part) in errors.iter().zip(expected) {
             assert!(error.contains(part), "{error} lacks {part}");
         }

@@ -19,24 +19,13 @@ impl OwnedRequest {
     /// Copies what matters of a request.
     pub(super) fn new(request: EvalRequest<'_>) -> OwnedRequest {
         let positions = request.history.positions();
-        let since_zeroing = positions
-            .iter()
-            .rev()
-            .position(|position| position.rule50_ply() == 0);
-        let count = since_zeroing
-            .map_or(positions.len(), |plies| plies + 1)
-            .max(POSITIONS_SHOWN);
-        OwnedRequest {
-            history: request.history.recent(count),
-            moves: request.moves.into(),
-        }
+        let since_zeroing = positions.iter().rev().position(|position| position.rule50_ply() == 0);
+        let count = since_zeroing.map_or(positions.len(), |plies| plies + 1).max(POSITIONS_SHOWN);
+        OwnedRequest { history: request.history.recent(count), moves: request.moves.into() }
     }
 
     /// The request, to evaluate.
     pub(super) fn as_request(&self) -> EvalRequest<'_> {
-        EvalRequest {
-            history: &self.history,
-            moves: &self.moves,
-        }
+        EvalRequest { history: &self.history, moves: &self.moves }
     }
 }

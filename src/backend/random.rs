@@ -73,13 +73,7 @@ impl RandomBackend {
             maximum_batch_size: batch.max(1024),
         };
         let free_at = Mutex::new(vec![Instant::now(); slots]);
-        RandomBackend {
-            shared: Arc::new(Shared {
-                attributes,
-                options,
-                free_at,
-            }),
-        }
+        RandomBackend { shared: Arc::new(Shared { attributes, options, free_at }) }
     }
 }
 
@@ -132,24 +126,17 @@ impl Batch for RandomBatch {
         let moves = request.moves;
         if uniform {
             let prior = 1.0 / moves.len() as f32;
-            self.evaluations
-                .push(Value::default(), moves.iter().map(|_| prior));
+            self.evaluations.push(Value::default(), moves.iter().map(|_| prior));
             return Added::Queued;
         }
         let position = request.history.last();
         let hash = mix(mix(seed) ^ position.key() ^ u64::from(position.repetitions()));
         let q = 2.0 * fraction(hash) - 1.0;
-        let value = Value {
-            q,
-            d: fraction(mix(hash)) * (1.0 - q.abs()),
-            m: 0.0,
-        };
+        let value = Value { q, d: fraction(mix(hash)) * (1.0 - q.abs()), m: 0.0 };
         self.weights.clear();
-        self.weights
-            .extend(moves.iter().map(|chess_move| weight(hash, chess_move.bits())));
+        self.weights.extend(moves.iter().map(|chess_move| weight(hash, chess_move.bits())));
         let scale = 1.0 / self.weights.iter().sum::<f32>();
-        self.evaluations
-            .push(value, self.weights.iter().map(|&weight| weight * scale));
+        self.evaluations.push(value, self.weights.iter().map(|&weight| weight * scale));
         Added::Queued
     }
 
@@ -159,10 +146,7 @@ impl Batch for RandomBatch {
         }
         match self.shared.completion(self.evaluations.len()) {
             None => Done::boxed(Ok(self.evaluations)),
-            Some(ready_at) => Box::new(RandomTicket {
-                ready_at,
-                evaluations: self.evaluations,
-            }),
+            Some(ready_at) => Box::new(RandomTicket { ready_at, evaluations: self.evaluations }),
         }
     }
 }

@@ -51,31 +51,18 @@ struct RecordFile {
 impl RecordingBackend {
     /// Records what `inner` answers in `path`.
     pub fn new(inner: Arc<dyn Backend>, path: &Path) -> Result<RecordingBackend, BackendError> {
-        let attributes = Attributes {
-            name: format!("record({})", inner.attributes().name),
-            ..inner.attributes().clone()
-        };
+        let attributes =
+            Attributes { name: format!("record({})", inner.attributes().name), ..inner.attributes().clone() };
         let writer =
             open_for_recording(path, &attributes).map_err(|error| file_error("record to", path, &error))?;
-        let file = Arc::new(RecordFile {
-            path: path.to_owned(),
-            writer: Mutex::new(writer),
-        });
-        Ok(RecordingBackend {
-            inner,
-            attributes,
-            file,
-        })
+        let file = Arc::new(RecordFile { path: path.to_owned(), writer: Mutex::new(writer) });
+        Ok(RecordingBackend { inner, attributes, file })
     }
 }
 
 /// Opens a file at its end; writes the header of a new one and checks that of an old one.
 fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWriter<File>> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)?;
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let length = file.metadata()?.len();
     if length == 0 {
         let flags =
@@ -157,11 +144,7 @@ impl Batch for RecordingBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        Box::new(RecordingTicket {
-            inner: self.inner.submit(),
-            file: self.file,
-            keys: self.keys,
-        })
+        Box::new(RecordingTicket { inner: self.inner.submit(), file: self.file, keys: self.keys })
     }
 }
 
@@ -174,12 +157,10 @@ struct RecordingTicket {
 impl Ticket for RecordingTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let evaluations = self.inner.finish()?;
-        self.file
-            .write(&self.keys, &evaluations)
-            .map_err(|error| BackendError::Evaluate {
-                name: "recordreplay".to_owned(),
-                reason: format!("cannot write to {}: {error}", self.file.path.display()),
-            })?;
+        self.file.write(&self.keys, &evaluations).map_err(|error| BackendError::Evaluate {
+            name: "recordreplay".to_owned(),
+            reason: format!("cannot write to {}: {error}", self.file.path.display()),
+        })?;
         Ok(evaluations)
     }
 }
@@ -208,12 +189,7 @@ impl ReplayingBackend {
             recommended_batch_size: 256,
             maximum_batch_size: 1024,
         };
-        Ok(ReplayingBackend {
-            recording: Arc::new(Recording {
-                attributes,
-                evaluations,
-            }),
-        })
+        Ok(ReplayingBackend { recording: Arc::new(Recording { attributes, evaluations }) })
     }
 }
 
@@ -231,10 +207,7 @@ fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
 /// an error.
 fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> {
     let mut head = Vec::with_capacity(RECORD_HEAD_LENGTH);
-    reader
-        .by_ref()
-        .take(RECORD_HEAD_LENGTH as u64)
-        .read_to_end(&mut head)?;
+    reader.by_ref().take(RECORD_HEAD_LENGTH as u64).read_to_end(&mut head)?;
     if head.is_empty() {
         return Ok(None);
     }
@@ -250,19 +223,8 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     }
     let mut bytes = vec![0; 4 * moves];
     reader.read_exact(&mut bytes).map_err(|_| truncated())?;
-    let priors = bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|&prior| f32::from_le_bytes(prior))
-        .collect();
-    Ok(Some((
-        key,
-        Evaluation {
-            value: Value { q, d, m },
-            priors,
-        },
-    )))
+    let priors = bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
+    Ok(Some((key, Evaluation { value: Value { q, d, m }, priors })))
 }
 
 impl Backend for ReplayingBackend {
@@ -294,9 +256,7 @@ impl Batch for ReplayingBatch {
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         let recorded = self.recording.evaluations.get(&full_key(request.history));
         match recorded.filter(|evaluation| evaluation.priors.len() == request.moves.len()) {
-            Some(evaluation) => self
-                .evaluations
-                .push(evaluation.value, evaluation.priors.iter().copied()),
+            Some(evaluation) => self.evaluations.push(evaluation.value, evaluation.priors.iter().copied()),
             None => {
                 self.error.get_or_insert_with(|| BackendError::Evaluate {
                     name: self.recording.attributes.name.clone(),
@@ -310,11 +270,7 @@ impl Batch for ReplayingBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let ReplayingBatch {
-            recording,
-            evaluations,
-            error,
-        } = *self;
+        let ReplayingBatch { recording, evaluations, error } = *self;
         let outcome = match error {
             Some(error) => Err(error),
             None => check_batch_size(&recording.attributes, evaluations.len()),

@@ -20,11 +20,7 @@ impl RoundRobinBackend {
     pub fn new(first: Child, more: Vec<Child>) -> RoundRobinBackend {
         let children: Vec<Child> = std::iter::once(first).chain(more).collect();
         let attributes = common_attributes("roundrobin", &children);
-        RoundRobinBackend {
-            attributes,
-            children,
-            next: AtomicUsize::new(0),
-        }
+        RoundRobinBackend { attributes, children, next: AtomicUsize::new(0) }
     }
 }
 

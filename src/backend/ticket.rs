@@ -28,10 +28,7 @@ pub fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), Ba
     }
     Err(BackendError::Evaluate {
         name: attributes.name.clone(),
-        reason: format!(
-            "a batch of {length} positions, at most {} fit",
-            attributes.maximum_batch_size
-        ),
+        reason: format!("a batch of {length} positions, at most {} fit", attributes.maximum_batch_size),
     })
 }
 
@@ -50,10 +47,7 @@ pub fn catch_panic<T>(
             .copied()
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
-        Err(BackendError::Evaluate {
-            name: name.to_owned(),
-            reason: format!("it panicked: {message}"),
-        })
+        Err(BackendError::Evaluate { name: name.to_owned(), reason: format!("it panicked: {message}") })
     })
 }
 
@@ -69,12 +63,7 @@ pub struct OrderedBatch {
 impl OrderedBatch {
     /// An empty batch around `inner`; `name` is its backend's.
     pub fn new(name: &str, inner: Box<dyn Batch>) -> OrderedBatch {
-        OrderedBatch {
-            name: name.to_owned(),
-            inner,
-            ready: Vec::new(),
-            length: 0,
-        }
+        OrderedBatch { name: name.to_owned(), inner, ready: Vec::new(), length: 0 }
     }
 
     /// All requests added.
@@ -97,19 +86,9 @@ impl OrderedBatch {
 
     /// Starts the evaluation.
     pub fn submit(self) -> OrderedTicket {
-        let OrderedBatch {
-            name,
-            inner,
-            ready,
-            length,
-        } = self;
+        let OrderedBatch { name, inner, ready, length } = self;
         let ticket = catch_panic(&name, || Ok(inner.submit()));
-        OrderedTicket {
-            name,
-            ticket,
-            ready,
-            length,
-        }
+        OrderedTicket { name, ticket, ready, length }
     }
 }
 
@@ -130,12 +109,7 @@ impl Ticket for OrderedTicket {
 impl OrderedTicket {
     /// Blocks until every request is evaluated; one evaluation per request, in the order added.
     pub fn finish(self) -> Result<Evaluations, BackendError> {
-        let OrderedTicket {
-            name,
-            ticket,
-            ready,
-            length,
-        } = self;
+        let OrderedTicket { name, ticket, ready, length } = self;
         let ticket = ticket?;
         let evaluated = catch_panic(&name, || ticket.wait())?;
         check_outcome_length(&name, length - ready.len(), evaluated.len())?;

@@ -122,14 +122,9 @@ impl View {
         let (pawns, knights, bishops) = (low & !middle & !high, middle & !low & !high, low & middle);
         let (rooks, queens, kings) = (high & !low & !middle, high & low, high & middle);
         let mut score = 0;
-        for (role, squares) in [
-            (1, pawns),
-            (2, knights),
-            (3, bishops),
-            (4, rooks),
-            (5, queens),
-            (self.king, kings),
-        ] {
+        for (role, squares) in
+            [(1, pawns), (2, knights), (3, bishops), (4, rooks), (5, queens), (self.king, kings)]
+        {
             let mut pieces = squares & side;
             while pieces != 0 {
                 score += i32::from(PIECE_SQUARE[role][pieces.trailing_zeros() as usize ^ flip]);
@@ -302,10 +297,7 @@ impl Batch for TrivialBatch {
         let total: i32 = self.weights.iter().sum();
         // Without moves the total is 0, and nothing is multiplied by the infinity.
         let scale = 1.0 / total as f32;
-        self.evaluations.push(
-            view.value(),
-            self.weights.iter().map(|&weight| weight as f32 * scale),
-        );
+        self.evaluations.push(view.value(), self.weights.iter().map(|&weight| weight as f32 * scale));
         Added::Queued
     }
 
@@ -322,17 +314,9 @@ mod tests {
 
     fn evaluate(fen: &str) -> (Vec<PackedMove>, Value, Vec<f32>) {
         let history = PositionHistory::new(Position::from_fen(fen).unwrap());
-        let moves: Vec<PackedMove> = history
-            .last()
-            .legal_moves()
-            .into_iter()
-            .map(PackedMove::new)
-            .collect();
+        let moves: Vec<PackedMove> = history.last().legal_moves().into_iter().map(PackedMove::new).collect();
         let mut batch = TrivialBackend::new().new_batch();
-        batch.add(EvalRequest {
-            history: &history,
-            moves: &moves,
-        });
+        batch.add(EvalRequest { history: &history, moves: &moves });
         let evaluations = batch.submit().wait().unwrap();
         let (value, priors) = evaluations.get(0);
         (moves, value, priors.to_vec())
@@ -340,9 +324,7 @@ mod tests {
 
     fn favourite(fen: &str) -> (String, String) {
         let (moves, _, priors) = evaluate(fen);
-        let best = (0..moves.len())
-            .max_by(|&a, &b| priors[a].total_cmp(&priors[b]))
-            .unwrap();
+        let best = (0..moves.len()).max_by(|&a, &b| priors[a].total_cmp(&priors[b])).unwrap();
         (moves[best].from().to_string(), moves[best].to().to_string())
     }
 
@@ -353,14 +335,8 @@ mod tests {
                 "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
                 "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1",
             ),
-            (
-                "4k3/8/8/8/8/8/PPP5/QR2K3 w - - 0 1",
-                "qr2k3/ppp5/8/8/8/8/8/4K3 b - - 0 1",
-            ),
-            (
-                "4k3/8/8/8/8/8/PPP5/QR2K3 b - - 0 1",
-                "qr2k3/ppp5/8/8/8/8/8/4K3 w - - 0 1",
-            ),
+            ("4k3/8/8/8/8/8/PPP5/QR2K3 w - - 0 1", "qr2k3/ppp5/8/8/8/8/8/4K3 b - - 0 1"),
+            ("4k3/8/8/8/8/8/PPP5/QR2K3 b - - 0 1", "qr2k3/ppp5/8/8/8/8/8/4K3 w - - 0 1"),
         ];
         for (white, black) in fens {
             let ((_, value, priors), (_, mirrored, _)) = (evaluate(white), evaluate(black));
@@ -376,14 +352,9 @@ mod tests {
     fn the_policy_likes_what_a_beginner_likes() {
         let take_the_queen = "rnb1kbnr/pppp1ppp/8/4p3/3P2q1/5N1P/PPP1PPP1/RNBQKB1R w KQkq - 0 1";
         assert_eq!(favourite(take_the_queen), ("h3".to_owned(), "g4".to_owned()));
-        assert_eq!(
-            favourite("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1"),
-            ("e7".to_owned(), "e8".to_owned())
-        );
+        assert_eq!(favourite("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1"), ("e7".to_owned(), "e8".to_owned()));
         let (moves, _, priors) = evaluate("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1");
-        let best = (0..moves.len())
-            .max_by(|&a, &b| priors[a].total_cmp(&priors[b]))
-            .unwrap();
+        let best = (0..moves.len()).max_by(|&a, &b| priors[a].total_cmp(&priors[b])).unwrap();
         assert_eq!(moves[best].promotion(), Some(Role::Queen));
     }
 }

@@ -23,10 +23,7 @@ impl<T> WorkQueue<T> {
     /// Open and empty.
     pub(super) fn new() -> WorkQueue<T> {
         WorkQueue {
-            state: Mutex::new(State {
-                items: VecDeque::new(),
-                is_closed: false,
-            }),
+            state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),
             changed: Condvar::new(),
         }
     }
@@ -86,11 +83,7 @@ mod tests {
         thread::scope(|scope| {
             let consumers: Vec<_> = (0..3)
                 .map(|_| {
-                    scope.spawn(|| {
-                        std::iter::from_fn(|| queue.pop(|_, _| false))
-                            .flatten()
-                            .sum::<u32>()
-                    })
+                    scope.spawn(|| std::iter::from_fn(|| queue.pop(|_, _| false)).flatten().sum::<u32>())
                 })
                 .collect();
             for item in 1..=100 {
@@ -98,10 +91,7 @@ mod tests {
             }
             queue.close();
             assert_eq!(queue.push(101), Err(101));
-            let total: u32 = consumers
-                .into_iter()
-                .map(|consumer| consumer.join().unwrap())
-                .sum();
+            let total: u32 = consumers.into_iter().map(|consumer| consumer.join().unwrap()).sum();
             assert_eq!(total, 5050);
         });
     }

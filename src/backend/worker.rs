@@ -18,10 +18,7 @@ pub(super) struct Workers<T> {
 impl<T: Send + 'static> Workers<T> {
     /// None yet.
     pub(super) fn new() -> Workers<T> {
-        Workers {
-            queues: Vec::new(),
-            threads: Vec::new(),
-        }
+        Workers { queues: Vec::new(), threads: Vec::new() }
     }
 
     /// Starts a thread that runs `work` on `queue`.
@@ -33,12 +30,12 @@ impl<T: Send + 'static> Workers<T> {
     ) -> Result<(), BackendError> {
         self.queues.push(Arc::clone(queue));
         let queue = Arc::clone(queue);
-        let thread = Builder::new()
-            .name("backend".to_owned())
-            .spawn(move || work(&queue))
-            .map_err(|error| BackendError::Create {
-                name: backend.to_owned(),
-                reason: format!("cannot start a thread: {error}"),
+        let thread =
+            Builder::new().name("backend".to_owned()).spawn(move || work(&queue)).map_err(|error| {
+                BackendError::Create {
+                    name: backend.to_owned(),
+                    reason: format!("cannot start a thread: {error}"),
+                }
             })?;
         self.threads.push(thread);
         Ok(())
@@ -74,13 +71,7 @@ pub(super) struct WorkerTicket {
 /// A channel for one outcome of the backend called `name`.
 pub(super) fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
     let (sender, outcome) = bounded(1);
-    (
-        Reply(sender),
-        WorkerTicket {
-            name: name.to_owned(),
-            outcome,
-        },
-    )
+    (Reply(sender), WorkerTicket { name: name.to_owned(), outcome })
 }
 
 impl WorkerTicket {
@@ -88,10 +79,7 @@ impl WorkerTicket {
     pub(super) fn finish(self) -> Outcome {
         self.outcome.recv().unwrap_or_else(|_| {
             let reason = "it was shut down before the batch was evaluated".to_owned();
-            Err(BackendError::Evaluate {
-                name: self.name,
-                reason,
-            })
+            Err(BackendError::Evaluate { name: self.name, reason })
         })
     }
 }

@@ -100,10 +100,7 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
     };
     let ep_square = match fields.next() {
         None | Some("-") => None,
-        Some(text) => Some(
-            text.parse::<Square>()
-                .map_err(|_| FenError::EnPassant(excerpt(text)))?,
-        ),
+        Some(text) => Some(text.parse::<Square>().map_err(|_| FenError::EnPassant(excerpt(text)))?),
     };
     let halfmoves = counter(fields.next(), 0, FenError::Rule50)?;
     let fullmoves =
@@ -114,9 +111,7 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
 
     let rule50_ply = u16::try_from(halfmoves).unwrap_or(u16::MAX);
     let moves_before = fullmoves.get() - 1;
-    let game_ply = moves_before
-        .saturating_mul(2)
-        .saturating_add(u32::from(turn.is_black()));
+    let game_ply = moves_before.saturating_mul(2).saturating_add(u32::from(turn.is_black()));
     let setup = Setup {
         board,
         turn,
@@ -128,20 +123,11 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
     };
     let (board, excess_material) = lenient_board(setup).map_err(|error| unplayable(&error, fen))?;
     let en_passant = board.ep_square(EnPassantMode::Always);
-    Ok(ParsedFen {
-        board,
-        en_passant,
-        rule50_ply,
-        game_ply,
-        excess_material,
-    })
+    Ok(ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material })
 }
 
 /// The rules' view of `setup`, and whether it has too much material.
-#[expect(
-    clippy::result_large_err,
-    reason = "shakmaty's error holds the board; once per FEN"
-)]
+#[expect(clippy::result_large_err, reason = "shakmaty's error holds the board; once per FEN")]
 fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     let mut excess_material = false;
     let mut build = |setup| {
@@ -184,9 +170,7 @@ pub(super) fn write(position: &Position) -> String {
     setup.ep_square = position.en_passant();
     setup.halfmoves = u32::from(position.rule50_ply());
     setup.fullmoves = NonZeroU32::MIN.saturating_add(position.game_ply() / 2);
-    Fen::try_from_setup(setup)
-        .unwrap_or_else(LossyFenError::ignore)
-        .to_string()
+    Fen::try_from_setup(setup).unwrap_or_else(LossyFenError::ignore).to_string()
 }
 
 /// The rooks that a castling field names. Letters that name none are dropped.
@@ -228,11 +212,7 @@ fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
     } else {
         let board_text = fen.split_ascii_whitespace().next().unwrap_or_default();
         let count = |king| board_text.chars().filter(|&letter| letter == king).count();
-        FenError::Kings {
-            white: count('K'),
-            black: count('k'),
-            fen: fen_excerpt,
-        }
+        FenError::Kings { white: count('K'), black: count('k'), fen: fen_excerpt }
     }
 }
 
@@ -243,9 +223,7 @@ mod tests {
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
 
     fn reread(fen: &str) -> String {
-        Position::from_fen(fen)
-            .unwrap_or_else(|error| panic!("{fen}: {error}"))
-            .to_fen()
+        Position::from_fen(fen).unwrap_or_else(|error| panic!("{fen}: {error}")).to_fen()
     }
 
     #[test]
@@ -254,46 +232,25 @@ mod tests {
         for tail in ["", " w", " w -", " w - -", " w - - 0", "  w  -  - - -  "] {
             assert_eq!(reread(&format!("{START}{tail}")), whole);
         }
-        assert_eq!(
-            reread(&format!("{START} w KQkq - 0 0")),
-            format!("{START} w KQkq - 0 1")
-        );
+        assert_eq!(reread(&format!("{START} w KQkq - 0 0")), format!("{START} w KQkq - 0 1"));
     }
 
     #[test]
     fn castling_rights_read_as_xfen_and_shredder() {
         let board = "1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R";
-        assert_eq!(
-            reread(&format!("{board} w HBhb - 0 1")),
-            format!("{board} w KQkq - 0 1")
-        );
-        assert_eq!(
-            reread(&format!("{board} w KQkq - 0 1")),
-            format!("{board} w KQkq - 0 1")
-        );
+        assert_eq!(reread(&format!("{board} w HBhb - 0 1")), format!("{board} w KQkq - 0 1"));
+        assert_eq!(reread(&format!("{board} w KQkq - 0 1")), format!("{board} w KQkq - 0 1"));
         // Two rooks on the king's side: the inner one can only be named by its file.
         let inner = "4k3/8/8/8/8/8/8/4KR1R w F - 0 1";
         assert_eq!(reread(inner), inner);
-        assert_eq!(
-            reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"),
-            "4k3/8/8/8/8/8/8/4KR1R w K - 0 1"
-        );
+        assert_eq!(reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"), "4k3/8/8/8/8/8/8/4KR1R w K - 0 1");
     }
 
     #[test]
     fn impossible_rights_and_squares_are_dropped() {
-        assert_eq!(
-            reread("4k3/8/8/8/8/8/4K3/7R w KQkq - 0 1"),
-            "4k3/8/8/8/8/8/4K3/7R w - - 0 1"
-        );
-        assert_eq!(
-            reread("4k3/8/8/8/8/8/8/4K3 w - e6 0 1"),
-            "4k3/8/8/8/8/8/8/4K3 w - - 0 1"
-        );
-        assert_eq!(
-            reread("4k3/8/8/8/8/8/8/4K3 w - e3 0 1"),
-            "4k3/8/8/8/8/8/8/4K3 w - - 0 1"
-        );
+        assert_eq!(reread("4k3/8/8/8/8/8/4K3/7R w KQkq - 0 1"), "4k3/8/8/8/8/8/4K3/7R w - - 0 1");
+        assert_eq!(reread("4k3/8/8/8/8/8/8/4K3 w - e6 0 1"), "4k3/8/8/8/8/8/8/4K3 w - - 0 1");
+        assert_eq!(reread("4k3/8/8/8/8/8/8/4K3 w - e3 0 1"), "4k3/8/8/8/8/8/8/4K3 w - - 0 1");
     }
 
     #[test]
@@ -322,10 +279,7 @@ mod tests {
             (&format!("{START} w KQz - 0 1"), "castling rights \"KQz\""),
             (&format!("{START} w KQkq e9 0 1"), "en passant square \"e9\""),
             (&format!("{START} w KQkq - -1 1"), "rule-50 counter \"-1\""),
-            (
-                &format!("{START} w KQkq - 0 99999999999"),
-                "move number \"99999999999\"",
-            ),
+            (&format!("{START} w KQkq - 0 99999999999"), "move number \"99999999999\""),
             (&tail, "unexpected \"moves\""),
             ("8/8/8/8/8/8/8/8 w - - 0 1", "0 white and 0 black kings"),
             ("kk6/8/8/8/8/8/8/K7 w - - 0 1", "1 white and 2 black kings"),

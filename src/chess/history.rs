@@ -27,9 +27,7 @@ pub enum GameResult {
 impl PositionHistory {
     /// A history of one position.
     pub fn new(start: Position) -> PositionHistory {
-        PositionHistory {
-            positions: vec![start],
-        }
+        PositionHistory { positions: vec![start] }
     }
 
     /// Plays a legal move and counts repetitions.
@@ -67,9 +65,7 @@ impl PositionHistory {
     /// A copy of the last `count` positions (at least one), with the counters that they have here.
     pub fn recent(&self, count: usize) -> PositionHistory {
         let start = self.positions.len().saturating_sub(count.max(1));
-        PositionHistory {
-            positions: self.positions[start..].to_vec(),
-        }
+        PositionHistory { positions: self.positions[start..].to_vec() }
     }
 
     /// Whether a position since the last capture or pawn move has stood twice.
@@ -111,12 +107,7 @@ impl PositionHistory {
             return None;
         }
         let mut plies = SHORTEST_CYCLE;
-        let candidates = self
-            .positions
-            .iter()
-            .rev()
-            .skip(usize::from(SHORTEST_CYCLE) - 1)
-            .step_by(2);
+        let candidates = self.positions.iter().rev().skip(usize::from(SHORTEST_CYCLE) - 1).step_by(2);
         for earlier in candidates {
             if next.repeats(earlier) {
                 return Some((earlier, plies));
@@ -146,11 +137,7 @@ mod tests {
     }
 
     fn repetitions(history: &PositionHistory) -> Vec<(u8, u16)> {
-        history
-            .positions()
-            .iter()
-            .map(|p| (p.repetitions(), p.plies_since_repetition()))
-            .collect()
+        history.positions().iter().map(|p| (p.repetitions(), p.plies_since_repetition())).collect()
     }
 
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
@@ -158,17 +145,7 @@ mod tests {
     #[test]
     fn knights_out_and_back_repeat_the_start() {
         let history = play(START, "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8");
-        let expected = [
-            (0, 0),
-            (0, 0),
-            (0, 0),
-            (0, 0),
-            (1, 4),
-            (1, 4),
-            (1, 4),
-            (1, 4),
-            (2, 4),
-        ];
+        let expected = [(0, 0), (0, 0), (0, 0), (0, 0), (1, 4), (1, 4), (1, 4), (1, 4), (2, 4)];
         assert_eq!(repetitions(&history), expected);
         assert_eq!(history.result(), Some(GameResult::Drawn));
         assert!(history.has_repetition_since_zeroing());
@@ -176,10 +153,7 @@ mod tests {
 
     #[test]
     fn a_lost_castling_right_makes_positions_differ() {
-        let history = play(
-            "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
-            "a1b1 a8b8 b1a1 b8a8 a1b1 a8b8 b1a1 b8a8",
-        );
+        let history = play("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", "a1b1 a8b8 b1a1 b8a8 a1b1 a8b8 b1a1 b8a8");
         assert_eq!(repetitions(&history)[4], (0, 0));
         assert_eq!(repetitions(&history)[8], (1, 4));
     }
@@ -212,18 +186,9 @@ mod tests {
 
     #[test]
     fn results_are_named_from_the_winner() {
-        assert_eq!(
-            play(START, "f2f3 e7e5 g2g4 d8h4").result(),
-            Some(GameResult::Won(Color::Black))
-        );
-        assert_eq!(
-            play("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "").result(),
-            Some(GameResult::Drawn)
-        );
-        assert_eq!(
-            play("7k/8/5K2/8/8/8/8/7R b - - 99 80", "h8g8").result(),
-            Some(GameResult::Drawn)
-        );
+        assert_eq!(play(START, "f2f3 e7e5 g2g4 d8h4").result(), Some(GameResult::Won(Color::Black)));
+        assert_eq!(play("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "").result(), Some(GameResult::Drawn));
+        assert_eq!(play("7k/8/5K2/8/8/8/8/7R b - - 99 80", "h8g8").result(), Some(GameResult::Drawn));
         assert_eq!(play(START, "e2e4").result(), None);
     }
 }

@@ -66,11 +66,7 @@ impl PackedMove {
         let board = position.board().board();
         let (from, to) = (self.from(), self.to());
         let role = board.role_at(from);
-        debug_assert!(
-            role.is_some(),
-            "{self:?} does not belong to {}",
-            position.to_fen()
-        );
+        debug_assert!(role.is_some(), "{self:?} does not belong to {}", position.to_fen());
         let role = role.unwrap_or(Role::Pawn);
         let capture = board.role_at(to);
         if role == Role::King && position.board().us().contains(to) {
@@ -78,13 +74,7 @@ impl PackedMove {
         } else if role == Role::Pawn && capture.is_none() && from.file() != to.file() {
             Move::EnPassant { from, to }
         } else {
-            Move::Normal {
-                role,
-                from,
-                capture,
-                to,
-                promotion: self.promotion(),
-            }
+            Move::Normal { role, from, capture, to, promotion: self.promotion() }
         }
     }
 

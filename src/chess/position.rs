@@ -58,13 +58,7 @@ impl Position {
     /// # Errors
     /// A [`FenError`] with the offending text where there is no playable position in it.
     pub fn from_fen(fen: &str) -> Result<Position, FenError> {
-        let fen::ParsedFen {
-            board,
-            en_passant,
-            rule50_ply,
-            game_ply,
-            excess_material,
-        } = fen::parse(fen)?;
+        let fen::ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material } = fen::parse(fen)?;
         let key = key_from_scratch(&board, en_passant);
         Ok(Position {
             board,
@@ -101,11 +95,7 @@ impl Position {
         Position {
             board,
             en_passant,
-            rule50_ply: if m.is_zeroing() {
-                0
-            } else {
-                self.rule50_ply.saturating_add(1)
-            },
+            rule50_ply: if m.is_zeroing() { 0 } else { self.rule50_ply.saturating_add(1) },
             game_ply: self.game_ply.saturating_add(1),
             repetitions: 0,
             plies_since_repetition: 0,
@@ -219,22 +209,14 @@ impl Position {
         // 3 targets of 4 promotions each; 2 castling moves.
         let pawns = 12 * (us & board.pawns()).count() + 2;
         let pieces = us & !board.pawns();
-        pawns
-            + pieces
-                .into_iter()
-                .map(|square| (board.attacks_from(square) & !us).count())
-                .sum::<usize>()
+        pawns + pieces.into_iter().map(|square| (board.attacks_from(square) & !us).count()).sum::<usize>()
     }
 
     /// The slow way around a full list: every target square of every kind of piece by itself.
     fn legal_moves_one_by_one(&self) -> MoveList {
         let mut moves = MoveList::new();
         let castling = CastlingSide::ALL.into_iter().flat_map(|side| {
-            if self.board.is_check() {
-                MoveList::new()
-            } else {
-                self.board.castling_moves(side)
-            }
+            if self.board.is_check() { MoveList::new() } else { self.board.castling_moves(side) }
         });
         let others = Role::ALL
             .into_iter()
@@ -283,13 +265,7 @@ fn toggle_castling(key: &mut Zobrist64, castles: &Castles) {
 fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
     let mut toggle = |square, role: Role, color| *key ^= Zobrist64::zobrist_for_piece(square, role.of(color));
     match m {
-        Move::Normal {
-            role,
-            from,
-            capture,
-            to,
-            promotion,
-        } => {
+        Move::Normal { role, from, capture, to, promotion } => {
             toggle(from, role, color);
             toggle(to, promotion.unwrap_or(role), color);
             if let Some(captured) = capture {
@@ -305,16 +281,8 @@ fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
             let side = CastlingSide::from_king_side(king < rook);
             toggle(king, Role::King, color);
             toggle(rook, Role::Rook, color);
-            toggle(
-                Square::from_coords(side.king_to_file(), king.rank()),
-                Role::King,
-                color,
-            );
-            toggle(
-                Square::from_coords(side.rook_to_file(), king.rank()),
-                Role::Rook,
-                color,
-            );
+            toggle(Square::from_coords(side.king_to_file(), king.rank()), Role::King, color);
+            toggle(Square::from_coords(side.rook_to_file(), king.rank()), Role::Rook, color);
         }
         // Crazyhouse only; standard chess never makes one.
         Move::Put { role, to } => toggle(to, role, color),
@@ -328,9 +296,9 @@ mod tests {
 
     fn after(fen: &str, moves: &[&str]) -> Position {
         let start = Position::from_fen(fen).expect("test FEN");
-        moves.iter().fold(start, |position, text| {
-            position.play(uci_move::parse(&position, text).expect("test move"))
-        })
+        moves
+            .iter()
+            .fold(start, |position, text| position.play(uci_move::parse(&position, text).expect("test move")))
     }
 
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
@@ -340,10 +308,7 @@ mod tests {
         assert_eq!(after(START, &["e2e4"]).en_passant(), None);
         let given = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1";
         assert_eq!(after(given, &[]).en_passant(), Some(Square::E3));
-        assert_eq!(
-            after(START, &["e2e4", "a7a6", "e4e5", "d7d5"]).en_passant(),
-            Some(Square::D6)
-        );
+        assert_eq!(after(START, &["e2e4", "a7a6", "e4e5", "d7d5"]).en_passant(), Some(Square::D6));
     }
 
     #[test]
@@ -361,12 +326,7 @@ mod tests {
         assert!(taken.is_check());
         assert!(taken.legal_moves().is_empty());
         // Not taken: the game goes on as usual.
-        assert!(
-            after(takeable, &["e1d1"])
-                .legal_moves()
-                .iter()
-                .all(|m| !m.is_castle())
-        );
+        assert!(after(takeable, &["e1d1"]).legal_moves().iter().all(|m| !m.is_castle()));
     }
 
     #[test]
@@ -430,11 +390,7 @@ mod tests {
                 texts.sort();
                 texts
             };
-            assert_eq!(
-                sorted(position.legal_moves()),
-                sorted(position.legal_moves_one_by_one()),
-                "{fen}"
-            );
+            assert_eq!(sorted(position.legal_moves()), sorted(position.legal_moves_one_by_one()), "{fen}");
             assert!(position.mobility_bound() >= position.legal_moves().len(), "{fen}");
         }
     }

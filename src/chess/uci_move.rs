@@ -31,9 +31,7 @@ pub enum UciMoveError {
 pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
     let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(excerpt(text)))?;
     let moves = position.legal_moves();
-    let exact = moves
-        .iter()
-        .find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
+    let exact = moves.iter().find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
     let by_king_squares = || {
         moves.iter().find(|m| {
             matches!(**m, Move::Castle { king, .. } if king == from)
@@ -45,10 +43,7 @@ pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
     exact
         .or_else(by_king_squares)
         .copied()
-        .ok_or_else(|| UciMoveError::Illegal {
-            text: text.to_owned(),
-            fen: position.to_fen(),
-        })
+        .ok_or_else(|| UciMoveError::Illegal { text: text.to_owned(), fen: position.to_fen() })
 }
 
 /// The text of a legal move. `chess960`: castling as king takes rook.
@@ -64,10 +59,9 @@ pub fn text(m: Move, chess960: bool) -> String {
 /// Where a castling king arrives; any other move's target.
 fn king_destination(m: Move) -> Square {
     match m {
-        Move::Castle { king, rook } => Square::from_coords(
-            CastlingSide::from_king_side(king < rook).king_to_file(),
-            king.rank(),
-        ),
+        Move::Castle { king, rook } => {
+            Square::from_coords(CastlingSide::from_king_side(king < rook).king_to_file(), king.rank())
+        }
         _ => m.to(),
     }
 }
@@ -123,21 +117,9 @@ mod tests {
     #[test]
     fn what_cannot_be_played_is_refused_with_its_text() {
         let start = Position::startpos();
-        for bad in [
-            "",
-            "e2",
-            "e2e9",
-            "e2e4x",
-            "e2e4qq",
-            "0000",
-            "é2e4",
-            &"x".repeat(10_000_000),
-        ] {
+        for bad in ["", "e2", "e2e9", "e2e4x", "e2e4qq", "0000", "é2e4", &"x".repeat(10_000_000)] {
             let error = parse(&start, bad).expect_err(bad);
-            assert!(
-                matches!(&error, UciMoveError::Malformed(text) if text.len() < 100),
-                "{error}"
-            );
+            assert!(matches!(&error, UciMoveError::Malformed(text) if text.len() < 100), "{error}");
         }
         for illegal in ["e2e5", "e1g1", "e1h1", "e7e5", "e4e5", "e2e4q"] {
             let error = parse(&start, illegal).expect_err(illegal);

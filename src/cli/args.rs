@@ -118,10 +118,7 @@ pub struct BackendbenchArgs {
     #[arg(long)]
     pub header_only_once: bool,
     /// The position to evaluate
-    #[arg(
-        long,
-        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-    )]
+    #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
     pub fen: String,
     /// Recommends minibatch sizes
     #[arg(long)]
@@ -146,10 +143,7 @@ pub struct PerftArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
     pub depth: u32,
     /// The position
-    #[arg(
-        long,
-        default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-    )]
+    #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
     pub fen: String,
     /// Writes castling as king takes rook
     #[arg(long)]
@@ -197,9 +191,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
     };
     let mut options = default_options(mode_name);
     apply_flags(&mut options).map_err(wrong_value)?;
-    let is_named = [&matches, mode_matches]
-        .iter()
-        .any(|m| m.try_contains_id("config").unwrap_or(false));
+    let is_named = [&matches, mode_matches].iter().any(|m| m.try_contains_id("config").unwrap_or(false));
     // The signature is the same for everybody, whatever they have configured.
     let is_signature =
         matches!(&cli.mode, Some(Mode::Bench(bench) | Mode::Benchmark(bench)) if bench.signature);
@@ -214,20 +206,13 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
         config_file::read(&path, &mut options).map_err(wrong_value)?;
         apply_flags(&mut options).map_err(wrong_value)?;
     }
-    Ok(Invocation {
-        mode: cli.mode.unwrap_or(Mode::Uci),
-        options,
-        show_hidden,
-    })
+    Ok(Invocation { mode: cli.mode.unwrap_or(Mode::Uci), options, show_hidden })
 }
 
 /// clap's command with the options of the table added to every mode.
 fn command(show_hidden: bool) -> clap::Command {
     let mut command = Cli::command();
-    let modes: Vec<String> = command
-        .get_subcommands()
-        .map(|mode| mode.get_name().to_owned())
-        .collect();
+    let modes: Vec<String> = command.get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
     for name in modes {
         let defaults = default_options(Some(&name));
         command = command.mut_subcommand(&name, |mode| {

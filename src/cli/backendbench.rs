@@ -63,26 +63,16 @@ pub struct Measurement {
 /// The position or the backend does not work, or the batches are too few.
 pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
-    let moves: Vec<PackedMove> = position
-        .legal_moves()
-        .iter()
-        .map(|&m| PackedMove::new(m))
-        .collect();
+    let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
     let history = PositionHistory::new(position);
     // Every evaluation is to be work.
-    let config = BackendConfig {
-        cache_entries: 0,
-        ..BackendConfig::from_options(options)
-    };
+    let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
     let created = factory::create(&config)?;
     created.notices.iter().for_each(|notice| tell(notice));
     let backend = created.backend;
     let bench = Bench {
         backend: &*backend,
-        request: EvalRequest {
-            history: &history,
-            moves: &moves,
-        },
+        request: EvalRequest { history: &history, moves: &moves },
         threads: options.threads.max(1),
         batches: arguments.batches,
     };
@@ -141,9 +131,7 @@ impl Bench<'_> {
     /// Lets every thread evaluate a few batches of `size`.
     fn warm_up(&self, size: u32) -> Result<(), CliError> {
         self.on_all_threads(|| {
-            (0..WARM_UP_BATCHES)
-                .try_for_each(|_| self.evaluate(size))
-                .map(|()| Ends::new())
+            (0..WARM_UP_BATCHES).try_for_each(|_| self.evaluate(size)).map(|()| Ends::new())
         })?;
         Ok(())
     }
@@ -202,10 +190,7 @@ fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<M
     let threads = f64::from(threads);
     let mut seconds: Vec<f64> = ends
         .iter()
-        .flat_map(|ends| {
-            ends.windows(2)
-                .map(|pair| (pair[1] - pair[0]).as_secs_f64() / threads)
-        })
+        .flat_map(|ends| ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() / threads))
         .collect();
     if seconds.len() < 2 {
         return None;
@@ -220,10 +205,7 @@ fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<M
     let mut firsts: Vec<Instant> = ends.iter().filter_map(|ends| ends.first().copied()).collect();
     firsts.sort();
     let waits = std::iter::once(begin).chain(firsts.iter().copied()).zip(&firsts);
-    let first_max = waits
-        .map(|(before, &after)| after - before)
-        .max()
-        .unwrap_or_default();
+    let first_max = waits.map(|(before, &after)| after - before).max().unwrap_or_default();
     let first_total = firsts.last().map_or(Duration::ZERO, |&last| last - begin);
     Some(Measurement {
         size,

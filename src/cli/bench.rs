@@ -26,16 +26,10 @@ pub struct Defaults {
 }
 
 /// `bench`
-pub const SHORT: Defaults = Defaults {
-    movetime_ms: 500,
-    positions: 10,
-};
+pub const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
 
 /// `benchmark`
-pub const LONG: Defaults = Defaults {
-    movetime_ms: 10_000,
-    positions: 34,
-};
+pub const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
 
 /// Nodes for each position of the signature, unless `--nodes` says otherwise.
 const SIGNATURE_NODES: u64 = 10_000;
@@ -95,11 +89,7 @@ pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(),
     if plan.nodes.is_none() && plan.movetime_ms.is_none() {
         return Err("with --nodes=-1 and --movetime=-1 the search would never end".into());
     }
-    let limits = GoParams {
-        nodes: plan.nodes,
-        movetime: plan.movetime_ms,
-        ..GoParams::default()
-    };
+    let limits = GoParams { nodes: plan.nodes, movetime: plan.movetime_ms, ..GoParams::default() };
     let positions: Vec<&str> = match &plan.fen {
         Some(fen) => vec![fen],
         None => POSITIONS.iter().copied().take(plan.positions).collect(),
@@ -112,10 +102,7 @@ pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(),
     let mut searched = Vec::new();
     for (index, position) in positions.iter().enumerate() {
         if !quiet {
-            output.lines(&[
-                String::new(),
-                format!("Position: {}/{} {position}", index + 1, positions.len()),
-            ]);
+            output.lines(&[String::new(), format!("Position: {}/{} {position}", index + 1, positions.len())]);
         }
         searched.push(run_search(&mut engine, &recorder, position, &limits)?);
     }
@@ -148,21 +135,13 @@ fn run_search(
     recorder.take();
     engine.new_game();
     let start = Instant::now();
-    engine
-        .set_position(&position_command(position))
-        .map_err(|error| failed(&error))?;
+    engine.set_position(&position_command(position)).map_err(|error| failed(&error))?;
     engine.go(limits).map_err(|error| failed(&error))?;
     engine.wait();
     let time_ms = start.elapsed().as_millis() as u64;
     let record = recorder.take();
     let Some(best) = record.best else {
-        return Err(failed(
-            &record
-                .message
-                .as_deref()
-                .unwrap_or("the search ended without a move"),
-        )
-        .into());
+        return Err(failed(&record.message.as_deref().unwrap_or("the search ended without a move")).into());
     };
     Ok(Searched {
         position: position.to_owned(),
@@ -180,16 +159,12 @@ fn position_command(position: &str) -> PositionCommand {
         "startpos" => StartPosition::Standard,
         fen => StartPosition::Fen(fen.to_owned()),
     };
-    PositionCommand {
-        start,
-        moves: moves.split_whitespace().map(str::to_owned).collect(),
-    }
+    PositionCommand { start, moves: moves.split_whitespace().map(str::to_owned).collect() }
 }
 
 /// lc0's benchmark writes castling as king takes rook.
 fn move_text(best: &BestMove) -> String {
-    best.best
-        .map_or_else(|| "0000".to_owned(), |best| uci_move::text(best, true))
+    best.best.map_or_else(|| "0000".to_owned(), |best| uci_move::text(best, true))
 }
 
 /// Nodes, milliseconds and nodes per second.
@@ -231,9 +206,7 @@ fn signature(searched: &[Searched]) -> u32 {
 
 /// The FNV-1a hash.
 fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// Notes what a search says; prints it too if there is an output.
@@ -251,10 +224,7 @@ struct Record {
 
 impl Recorder {
     fn new(output: Option<Arc<Output>>) -> Recorder {
-        Recorder {
-            output,
-            record: Mutex::default(),
-        }
+        Recorder { output, record: Mutex::default() }
     }
 
     /// What was noted since the last call.
@@ -333,13 +303,7 @@ mod tests {
     }
 
     fn searched(nodes: u64, time_ms: u64) -> Searched {
-        Searched {
-            position: "p".to_owned(),
-            nodes,
-            time_ms,
-            best_move: "e2e4".to_owned(),
-            last_info: None,
-        }
+        Searched { position: "p".to_owned(), nodes, time_ms, best_move: "e2e4".to_owned(), last_info: None }
     }
 
     /// lc0's own totals of a run.
@@ -354,17 +318,8 @@ mod tests {
         let base = signature(&[searched(10, 1)]);
         assert_eq!(base, signature(&[searched(10, 999)]));
         assert_ne!(base, signature(&[searched(11, 1)]));
-        let deeper = ThinkingInfo {
-            depth: Some(3),
-            ..ThinkingInfo::default()
-        };
-        assert_ne!(
-            base,
-            signature(&[Searched {
-                last_info: Some(deeper),
-                ..searched(10, 1)
-            }])
-        );
+        let deeper = ThinkingInfo { depth: Some(3), ..ThinkingInfo::default() };
+        assert_ne!(base, signature(&[Searched { last_info: Some(deeper), ..searched(10, 1) }]));
     }
 
     #[test]

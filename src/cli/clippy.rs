@@ -5,11 +5,8 @@
 //! number of visits was fitted by lc0's authors; the constants are theirs, and so is the picture.
 
 /// A way to play: its name, with the spaces that the picture wants, and its seconds per move.
-const SPEEDS: [(&str, f64); 3] = [
-    ("3min/move (Tournament):", 180.0),
-    ("15s/move  (Rapid):", 15.0),
-    ("1s/move   (Bullet):", 1.0),
-];
+const SPEEDS: [(&str, f64); 3] =
+    [("3min/move (Tournament):", 180.0), ("15s/move  (Rapid):", 15.0), ("1s/move   (Bullet):", 1.0)];
 
 /// The best sizes so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,12 +93,7 @@ mod tests {
  || ||  |       3min/move (Tournament):   12       |
  |\_/|  |__________________________________________|
  \___/";
-        assert_eq!(
-            recommendation
-                .lines("Recommended minibatch-size for this net:")
-                .join("\n"),
-            expected
-        );
+        assert_eq!(recommendation.lines("Recommended minibatch-size for this net:").join("\n"), expected);
     }
 
     #[test]

@@ -10,22 +10,14 @@ const FILE_NAME: &str = "rukh.config";
 /// The configuration file that is read when none is named: beside the binary, or in the user's configuration
 /// directory. `None`: there is none, which is usual.
 pub fn find() -> Option<PathBuf> {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
+    let beside = std::env::current_exe().ok().and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
-    [beside, in_home]
-        .into_iter()
-        .flatten()
-        .find(|path| path.is_file())
+    [beside, in_home].into_iter().flatten().find(|path| path.is_file())
 }
 
 fn config_directory() -> Option<PathBuf> {
-    let named = |variable: &str| {
-        std::env::var_os(variable)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let named =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     if cfg!(windows) {
         named("APPDATA")
     } else {

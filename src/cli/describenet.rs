@@ -32,9 +32,8 @@ fn json(text: &str, path: &str) -> Value {
     let mut section = Map::new();
     let mut title = String::new();
     while let Some(line) = lines.next() {
-        let underlined = lines
-            .peek()
-            .is_some_and(|next| !next.is_empty() && next.bytes().all(|byte| byte == b'~'));
+        let underlined =
+            lines.peek().is_some_and(|next| !next.is_empty() && next.bytes().all(|byte| byte == b'~'));
         if underlined {
             lines.next();
             if !title.is_empty() {
@@ -53,9 +52,7 @@ fn json(text: &str, path: &str) -> Value {
 
 /// Adds a value; whole numbers become numbers.
 fn add(section: &mut Map<String, Value>, label: &str, value: &str) {
-    let value = value
-        .parse::<u64>()
-        .map_or_else(|_| Value::from(value), Value::from);
+    let value = value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
     match section.get_mut(label) {
         None => {
             section.insert(label.to_owned(), value);

@@ -62,12 +62,8 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
             .default_missing_value("true")
             .value_name("true|false")
             .overrides_with(negation_id(spec)),
-        Kind::Spin { min, max } => argument
-            .value_name(format!("{min}..{max}"))
-            .allow_negative_numbers(true),
-        Kind::Float { min, max } => argument
-            .value_name(format!("{min}..{max}"))
-            .allow_negative_numbers(true),
+        Kind::Spin { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
+        Kind::Float { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
         Kind::Choice(words) => argument.value_name(words.join("|")),
         Kind::Text | Kind::Button => argument.value_name("text"),
     }

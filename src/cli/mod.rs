@@ -56,11 +56,7 @@ fn tell(line: &str) {
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
-    let Invocation {
-        mode,
-        options,
-        show_hidden,
-    } = invocation;
+    let Invocation { mode, options, show_hidden } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
     match mode {

@@ -30,11 +30,7 @@ pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> 
     };
     let bytes = layer.params.len();
     if bytes % width != 0 {
-        return Err(Reason::LayerBytes {
-            layer: name.to_owned(),
-            bytes,
-            width,
-        });
+        return Err(Reason::LayerBytes { layer: name.to_owned(), bytes, width });
     }
     Ok(bytes / width)
 }
@@ -42,24 +38,18 @@ pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> 
 /// As [`count`], for a layer that must be there.
 pub(super) fn count_present(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
     match count(name, layer)? {
-        0 => Err(Reason::MissingLayer {
-            layer: name.to_owned(),
-        }),
+        0 => Err(Reason::MissingLayer { layer: name.to_owned() }),
         values => Ok(values),
     }
 }
 
 /// A layer's encoding: its own, or LINEAR16 (the only one that a file as a whole can name).
 fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
-    match layer
-        .encoding
-        .map(|number| (number, LayerEncoding::from_number(number)))
-    {
+    match layer.encoding.map(|number| (number, LayerEncoding::from_number(number))) {
         None => Ok(LayerEncoding::Linear16),
-        Some((number, None | Some(LayerEncoding::Unknown))) => Err(Reason::LayerEncoding {
-            layer: name.to_owned(),
-            encoding: number,
-        }),
+        Some((number, None | Some(LayerEncoding::Unknown))) => {
+            Err(Reason::LayerEncoding { layer: name.to_owned(), encoding: number })
+        }
         Some((_, Some(encoding))) => Ok(encoding),
     }
 }
@@ -67,9 +57,7 @@ fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
 /// The values of a layer whose size must be the product of `dimensions`.
 pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) -> Result<Vec<f32>, Reason> {
     let found = count_present(name, layer)?;
-    let expected = dimensions
-        .iter()
-        .fold(1usize, |product, &size| product.saturating_mul(size));
+    let expected = dimensions.iter().fold(1usize, |product, &size| product.saturating_mul(size));
     let Some(layer) = layer.as_ref().filter(|_| found == expected) else {
         return Err(size_error(name, dimensions, expected, found));
     };
@@ -78,38 +66,17 @@ pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) ->
 
 /// "64 x 32 = 2048", or just "64".
 fn size_error(name: &str, dimensions: &[usize], expected: usize, found: usize) -> Reason {
-    let factors = dimensions
-        .iter()
-        .map(usize::to_string)
-        .collect::<Vec<_>>()
-        .join(" x ");
-    let expected = if dimensions.len() > 1 {
-        format!("{factors} = {expected}")
-    } else {
-        factors
-    };
-    Reason::LayerSize {
-        layer: name.to_owned(),
-        expected,
-        found,
-    }
+    let factors = dimensions.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
+    let expected = if dimensions.len() > 1 { format!("{factors} = {expected}") } else { factors };
+    Reason::LayerSize { layer: name.to_owned(), expected, found }
 }
 
 /// All values of a layer. LINEAR16: `min (1 - t) + max t` with `t = code / 65535`.
 fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
     let bytes: &Bytes = &layer.params;
-    let not_finite = |value, index| Reason::NotFinite {
-        layer: name.to_owned(),
-        value,
-        index,
-    };
+    let not_finite = |value, index| Reason::NotFinite { layer: name.to_owned(), value, index };
     let decoded: Vec<f32> = match encoding_of(name, layer)? {
-        LayerEncoding::Float32 => bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|&b| f32::from_le_bytes(b))
-            .collect(),
+        LayerEncoding::Float32 => bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         LayerEncoding::Float16 => codes(bytes).map(|code| f16::from_bits(code).to_f32()).collect(),
         LayerEncoding::BFloat16 => codes(bytes).map(|code| bf16::from_bits(code).to_f32()).collect(),
         LayerEncoding::Linear16 | LayerEncoding::Unknown => {
@@ -128,22 +95,14 @@ fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
 }
 
 fn codes(bytes: &Bytes) -> impl Iterator<Item = u16> {
-    bytes
-        .as_chunks::<2>()
-        .0
-        .iter()
-        .map(|&pair| u16::from_le_bytes(pair))
+    bytes.as_chunks::<2>().0.iter().map(|&pair| u16::from_le_bytes(pair))
 }
 
 /// The values back, if none is infinite or NaN.
 fn finite(name: &str, values: Vec<f32>) -> Result<Vec<f32>, Reason> {
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(values),
-        Some(index) => Err(Reason::NotFinite {
-            layer: name.to_owned(),
-            value: values[index],
-            index,
-        }),
+        Some(index) => Err(Reason::NotFinite { layer: name.to_owned(), value: values[index], index }),
     }
 }
 
@@ -185,12 +144,7 @@ pub(super) fn matrix(
     outputs: usize,
 ) -> Result<Dense, Reason> {
     let weights = values(name, weights, &[outputs, inputs])?;
-    Ok(Dense {
-        weights,
-        biases: vec![0.0; outputs],
-        inputs,
-        outputs,
-    })
+    Ok(Dense { weights, biases: vec![0.0; outputs], inputs, outputs })
 }
 
 /// How often `part` (not 0) goes into the size of a layer, which must be a multiple of it.
@@ -220,15 +174,9 @@ pub(super) fn layer_norm(
 
 /// A feed-forward block from `width` to `width` values, of any hidden size.
 pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Result<FeedForward, Reason> {
-    let ffn = ffn.as_ref().ok_or_else(|| Reason::MissingLayer {
-        layer: name.to_owned(),
-    })?;
+    let ffn = ffn.as_ref().ok_or_else(|| Reason::MissingLayer { layer: name.to_owned() })?;
     let layer = |field: &str| format!("{name}.{field}");
-    let dense1 = dense(
-        (&layer("dense1_w"), &ffn.dense1_w),
-        (&layer("dense1_b"), &ffn.dense1_b),
-        width,
-    )?;
+    let dense1 = dense((&layer("dense1_w"), &ffn.dense1_w), (&layer("dense1_b"), &ffn.dense1_b), width)?;
     let dense2 = dense_to(
         (&layer("dense2_w"), &ffn.dense2_w),
         (&layer("dense2_b"), &ffn.dense2_b),
@@ -249,18 +197,14 @@ pub(super) fn convolution(
     inputs: usize,
     size: usize,
 ) -> Result<Convolution, Reason> {
-    let block = block.as_ref().ok_or_else(|| Reason::MissingLayer {
-        layer: name.to_owned(),
-    })?;
+    let block = block.as_ref().ok_or_else(|| Reason::MissingLayer { layer: name.to_owned() })?;
     let layer = |field: &str| format!("{name}.{field}");
     let normalised = has(&block.bn_means);
     let outputs = match (has(&block.biases), normalised) {
         (true, _) => count_present(&layer("biases"), &block.biases)?,
         (false, true) => count_present(&layer("bn_means"), &block.bn_means)?,
         (false, false) => {
-            return Err(Reason::MissingLayer {
-                layer: layer("biases"),
-            });
+            return Err(Reason::MissingLayer { layer: layer("biases") });
         }
     };
     let per_output = |field: &str, values_of: &Option<Layer>, default: Option<f32>| match default {
@@ -283,13 +227,7 @@ pub(super) fn convolution(
         weights = finite(&format!("{name} with its batch normalisation"), weights)?;
         biases = finite(&format!("{name} with its batch normalisation"), biases)?;
     }
-    Ok(Convolution {
-        weights,
-        biases,
-        inputs,
-        outputs,
-        size,
-    })
+    Ok(Convolution { weights, biases, inputs, outputs, size })
 }
 
 /// As [`convolution`], where the number of output channels is known.
@@ -304,12 +242,7 @@ pub(super) fn convolution_to(
     if convolution.outputs != outputs {
         let expected = outputs * inputs * size * size;
         let found = convolution.weights.len();
-        return Err(size_error(
-            &format!("{name}.weights"),
-            &[outputs, inputs, size, size],
-            expected,
-            found,
-        ));
+        return Err(size_error(&format!("{name}.weights"), &[outputs, inputs, size, size], expected, found));
     }
     Ok(convolution)
 }
@@ -320,12 +253,7 @@ mod tests {
 
     fn layer(encoding: LayerEncoding, bytes: &[u8]) -> Option<Layer> {
         let params = Bytes::copy_from_slice(bytes);
-        Some(Layer {
-            min_val: Some(-2.0),
-            max_val: Some(6.0),
-            params,
-            encoding: Some(encoding as i32),
-        })
+        Some(Layer { min_val: Some(-2.0), max_val: Some(6.0), params, encoding: Some(encoding as i32) })
     }
 
     fn floats(floats: &[f32]) -> Option<Layer> {
@@ -337,11 +265,7 @@ mod tests {
     fn each_encoding_has_its_values() {
         let cases: [(LayerEncoding, &[u8], &[f32]); 4] = [
             (LayerEncoding::Linear16, &[0, 0, 255, 255], &[-2.0, 6.0]),
-            (
-                LayerEncoding::Float16,
-                &[0x00, 0x3e, 0x00, 0xc0, 1, 0],
-                &[1.5, -2.0, 5.9604645e-8],
-            ),
+            (LayerEncoding::Float16, &[0x00, 0x3e, 0x00, 0xc0, 1, 0], &[1.5, -2.0, 5.9604645e-8]),
             (LayerEncoding::BFloat16, &[0xc0, 0x3f, 0x00, 0xc0], &[1.5, -2.0]),
             (LayerEncoding::Float32, &[0, 0, 0xc0, 0x3f], &[1.5]),
         ];
@@ -379,24 +303,14 @@ mod tests {
         assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![1.0]));
 
         // Newer files have no biases beside a normalisation, the oldest neither gammas nor betas.
-        let newer = ConvBlock {
-            biases: None,
-            ..block.clone()
-        };
+        let newer = ConvBlock { biases: None, ..block.clone() };
         let folded = convolution("conv", &Some(newer), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![-1.0]));
-        let oldest = ConvBlock {
-            bn_gammas: None,
-            bn_betas: None,
-            ..block.clone()
-        };
+        let oldest = ConvBlock { bn_gammas: None, bn_betas: None, ..block.clone() };
         let folded = convolution("conv", &Some(oldest), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![1.0], vec![-1.0]));
 
-        let plain = ConvBlock {
-            bn_means: None,
-            ..block
-        };
+        let plain = ConvBlock { bn_means: None, ..block };
         let folded = convolution("conv", &Some(plain), 1, 1).expect("there is nothing to fold");
         assert_eq!((folded.weights, folded.biases), (vec![2.0], vec![1.0]));
     }

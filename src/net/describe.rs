@@ -48,10 +48,7 @@ impl Text {
     }
 
     fn line(&mut self, label: &str, value: impl Display) {
-        self.push(format_args!(
-            "{label:>width$}: {value}\n",
-            width = LABEL_WIDTH - 2
-        ));
+        self.push(format_args!("{label:>width$}: {value}\n", width = LABEL_WIDTH - 2));
     }
 
     fn line_if(&mut self, label: &str, value: Option<impl Display>) {
@@ -82,58 +79,28 @@ fn general(text: &mut Text, file: &NetworkFile) {
 
 fn format(text: &mut Text, file: &NetworkFile) {
     let format = file.format();
-    let encoding = file
-        .header()
-        .format
-        .as_ref()
-        .and_then(|format| format.weights_encoding);
-    let activation = |number| {
-        named(number, |n| {
-            ActivationFunction::from_number(n).map(ActivationFunction::name)
-        })
-    };
+    let encoding = file.header().format.as_ref().and_then(|format| format.weights_encoding);
+    let activation =
+        |number| named(number, |n| ActivationFunction::from_number(n).map(ActivationFunction::name));
     text.section("Format");
     text.line_if(
         "Weights encoding",
-        named(encoding, |n| {
-            WeightsEncoding::from_number(n).map(WeightsEncoding::name)
-        }),
+        named(encoding, |n| WeightsEncoding::from_number(n).map(WeightsEncoding::name)),
     );
-    text.line_if(
-        "Input",
-        named(format.input, |n| {
-            InputFormat::from_number(n).map(InputFormat::name)
-        }),
-    );
+    text.line_if("Input", named(format.input, |n| InputFormat::from_number(n).map(InputFormat::name)));
     text.line_if(
         "Network",
-        named(format.network, |n| {
-            NetworkStructure::from_number(n).map(NetworkStructure::name)
-        }),
+        named(format.network, |n| NetworkStructure::from_number(n).map(NetworkStructure::name)),
     );
-    text.line_if(
-        "Policy",
-        named(format.policy, |n| {
-            PolicyFormat::from_number(n).map(PolicyFormat::name)
-        }),
-    );
-    text.line_if(
-        "Value",
-        named(format.value, |n| {
-            ValueFormat::from_number(n).map(ValueFormat::name)
-        }),
-    );
+    text.line_if("Policy", named(format.policy, |n| PolicyFormat::from_number(n).map(PolicyFormat::name)));
+    text.line_if("Value", named(format.value, |n| ValueFormat::from_number(n).map(ValueFormat::name)));
     text.line_if(
         "MLH",
-        named(format.moves_left, |n| {
-            MovesLeftFormat::from_number(n).map(MovesLeftFormat::name)
-        }),
+        named(format.moves_left, |n| MovesLeftFormat::from_number(n).map(MovesLeftFormat::name)),
     );
     text.line_if(
         "Default activation",
-        named(format.default_activation, |n| {
-            DefaultActivation::from_number(n).map(DefaultActivation::name)
-        }),
+        named(format.default_activation, |n| DefaultActivation::from_number(n).map(DefaultActivation::name)),
     );
     text.line_if("Smolgen activation", activation(format.smolgen_activation));
     text.line_if("FFN activation", activation(format.ffn_activation));
@@ -179,14 +146,7 @@ fn body(text: &mut Text, weights: &Weights) {
 fn policy(text: &mut Text, file: &NetworkFile, weights: &Weights) {
     let format = file.format();
     if format.policy() != PolicyFormat::Attention as i32 {
-        text.line(
-            "Policy",
-            if weights.policy1.is_some() {
-                "Convolution"
-            } else {
-                "Dense"
-            },
-        );
+        text.line("Policy", if weights.policy1.is_some() { "Convolution" } else { "Dense" });
         text.line("Policy activation", ActivationFunction::Default.name());
         if weights.policy1.is_none() {
             text.line("Policy channels", weights.policy.as_ref().map_or(0, channels));
@@ -209,38 +169,23 @@ fn policy(text: &mut Text, file: &NetworkFile, weights: &Weights) {
         text.line("Policy encoder heads", weights.pol_headcount());
         text.line("Policy encoder Dmodel", size(&mha.q_b));
         text.line("Policy encoder DFF", size(&ffn.dense1_b));
-        text.line(
-            "Policy FFN activation",
-            selu(ffn_activation.map(ActivationFunction::name)),
-        );
+        text.line("Policy FFN activation", selu(ffn_activation.map(ActivationFunction::name)));
     }
-    text.line(
-        "Policy Dmodel",
-        size(&file.first_policy_head().and_then(|head| head.ip2_pol_b)),
-    );
+    text.line("Policy Dmodel", size(&file.first_policy_head().and_then(|head| head.ip2_pol_b)));
 }
 
 fn value_and_moves_left(text: &mut Text, file: &NetworkFile, weights: &Weights) {
     let wdl = file.format().value() == ValueFormat::Wdl as i32;
     text.line("Value", if wdl { "WDL" } else { "Classical" });
-    text.line(
-        "MLH",
-        if weights.ip2_mov_w.is_some() {
-            "Present"
-        } else {
-            "Absent"
-        },
-    );
+    text.line("MLH", if weights.ip2_mov_w.is_some() { "Present" } else { "Absent" });
 }
 
 /// What an evaluation costs with the first heads in the file, or why there is none.
 fn flops(text: &mut Text, file: &NetworkFile) {
     let first = |names: Vec<&str>, default: String| names.first().map_or(default, |&name| name.to_owned());
     let HeadSelection { policy, value } = HeadSelection::default();
-    let heads = HeadSelection {
-        policy: first(file.policy_heads(), policy),
-        value: first(file.value_heads(), value),
-    };
+    let heads =
+        HeadSelection { policy: first(file.policy_heads(), policy), value: first(file.value_heads(), value) };
     match file.network(&heads) {
         Ok(network) => text.line("FLOPs per position", Scaled(network.flops().total())),
         Err(error) => text.line("Cannot be used", error.reason),
@@ -254,9 +199,7 @@ fn onnx(text: &mut Text, file: &NetworkFile) {
     text.section("ONNX interface");
     text.line_if(
         "Data type",
-        named(onnx.data_type, |n| {
-            OnnxDataType::from_number(n).map(OnnxDataType::name)
-        }),
+        named(onnx.data_type, |n| OnnxDataType::from_number(n).map(OnnxDataType::name)),
     );
     text.line_if("Input planes", onnx.input_planes.as_ref().map(lossy));
     text.line_if("Output value", onnx.output_value.as_ref().map(lossy));
@@ -278,22 +221,13 @@ fn onnx_model(text: &mut Text, model: &OnnxFile) {
     text.line_if("Domain", model.domain.as_ref().map(lossy));
     text.line_if("Model Version", model.model_version);
     text.line_if("Doc String", model.doc_string.as_ref().map(lossy));
-    let graph: OnnxGraph = model
-        .graph
-        .as_ref()
-        .and_then(|graph| decode_bounded(graph).ok())
-        .unwrap_or_default();
+    let graph: OnnxGraph =
+        model.graph.as_ref().and_then(|graph| decode_bounded(graph).ok()).unwrap_or_default();
     for (label, tensors) in [("Input", &graph.input), ("Output", &graph.output)] {
-        tensors
-            .iter()
-            .for_each(|tensor| text.line(label, onnx_tensor(tensor)));
+        tensors.iter().for_each(|tensor| text.line(label, onnx_tensor(tensor)));
     }
     for opset in &model.opset_import {
-        let domain = opset
-            .domain
-            .as_ref()
-            .map(|domain| format!("{} ", lossy(domain)))
-            .unwrap_or_default();
+        let domain = opset.domain.as_ref().map(|domain| format!("{} ", lossy(domain))).unwrap_or_default();
         text.line("Opset", format_args!("{domain}{}", opset.version()));
     }
 }
@@ -346,12 +280,7 @@ impl Display for Significant {
             return f.write_str(without_trailing_zeros(&format!("{value:.decimals$}")));
         }
         let sign = if exponent < 0 { '-' } else { '+' };
-        write!(
-            f,
-            "{}e{sign}{:02}",
-            without_trailing_zeros(mantissa),
-            exponent.abs()
-        )
+        write!(f, "{}e{sign}{:02}", without_trailing_zeros(mantissa), exponent.abs())
     }
 }
 
@@ -368,10 +297,7 @@ struct Scaled(u64);
 impl Display for Scaled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
-        let (scale, unit) = units
-            .into_iter()
-            .find(|(scale, _)| self.0 as f64 >= *scale)
-            .unwrap_or((1.0, ""));
+        let (scale, unit) = units.into_iter().find(|(scale, _)| self.0 as f64 >= *scale).unwrap_or((1.0, ""));
         let value = self.0 as f64 / scale;
         let decimals = if value < 10.0 { 3 } else { 2 };
         write!(f, "{value:.decimals$} {unit}")

@@ -28,10 +28,7 @@ pub fn embedded() -> Option<&'static [u8]> {
 
 /// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`].
 pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
-    let error = |reason| NetworkError {
-        path: location.into(),
-        reason,
-    };
+    let error = |reason| NetworkError { path: location.into(), reason };
     match location {
         EMBEDDED => {
             let bytes = embedded().ok_or_else(|| error(Reason::NotEmbedded))?;
@@ -40,12 +37,8 @@ pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
         AUTODISCOVER => {
             let directories = search_directories();
             let Some(path) = discover_in(&directories).into_iter().next() else {
-                let listed = directories
-                    .iter()
-                    .map(|directory| directory.display().to_string());
-                return Err(error(Reason::NotFound {
-                    searched: listed.collect::<Vec<_>>().join(", "),
-                }));
+                let listed = directories.iter().map(|directory| directory.display().to_string());
+                return Err(error(Reason::NotFound { searched: listed.collect::<Vec<_>>().join(", ") }));
             };
             NetworkFile::open(&path)
         }
@@ -64,11 +57,8 @@ pub fn search_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
     let binary = std::env::current_exe().ok();
     directories.extend(binary.and_then(|path| path.parent().map(Path::to_owned)));
-    let from_environment = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let from_environment =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = from_environment("XDG_DATA_HOME")
         .or_else(|| from_environment("HOME").map(|home| home.join(".local/share")))
         .into_iter()
@@ -84,10 +74,7 @@ pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
     for directory in directories {
         let mut files = files_by_age(directory);
         files.sort_by(|a, b| b.cmp(a));
-        let networks = files
-            .into_iter()
-            .map(|(_, path)| path)
-            .filter(|path| file::looks_like_network(path));
+        let networks = files.into_iter().map(|(_, path)| path).filter(|path| file::looks_like_network(path));
         found.extend(networks);
     }
     found
@@ -140,31 +127,18 @@ mod tests {
             .expect("memory can be written to");
 
         write(&first.join("old.pb"), HEAD, 300);
-        write(
-            &first.join("newer"),
-            &zipped.finish().expect("memory can be written to"),
-            200,
-        );
+        write(&first.join("newer"), &zipped.finish().expect("memory can be written to"), 200);
         write(&first.join("newest-but-no-network.pb.gz"), b"PK", 100);
         fs::write(first.join("small.pb"), HEAD).expect("a file can be written");
         write(&second.join("new.pb"), HEAD, 0);
         let found = discover_in(&[missing, first.clone(), second.clone()]);
         fs::remove_dir_all(&root).expect("the directory can be removed");
-        assert_eq!(
-            found,
-            [first.join("newer"), first.join("old.pb"), second.join("new.pb")]
-        );
+        assert_eq!(found, [first.join("newer"), first.join("old.pb"), second.join("new.pb")]);
     }
 
     #[test]
     fn there_is_no_embedded_network_yet() {
-        let error = find_network(EMBEDDED)
-            .map(|_| ())
-            .expect_err("there is none")
-            .to_string();
-        assert_eq!(
-            error,
-            "network <embedded>: this binary has no network inside it; name a file instead"
-        );
+        let error = find_network(EMBEDDED).map(|_| ()).expect_err("there is none").to_string();
+        assert_eq!(error, "network <embedded>: this binary has no network inside it; name a file instead");
     }
 }

@@ -46,24 +46,16 @@ pub struct NetworkFile {
 impl NetworkFile {
     /// Reads a file, compressed or not.
     pub fn open(path: &Path) -> Result<Self, NetworkError> {
-        let named = |reason| NetworkError {
-            path: path.to_owned(),
-            reason,
-        };
+        let named = |reason| NetworkError { path: path.to_owned(), reason };
         let bytes = read(path).map_err(named)?;
         Self::decode(path, bytes)
     }
 
     /// The same from memory; `name` is for messages.
     pub fn from_bytes(name: &Path, bytes: Bytes) -> Result<Self, NetworkError> {
-        let named = |reason| NetworkError {
-            path: name.to_owned(),
-            reason,
-        };
+        let named = |reason| NetworkError { path: name.to_owned(), reason };
         let bytes = match bytes.starts_with(&GZIP_MAGIC) {
-            true => inflate::inflate(&bytes[..], bytes.len() as u64, check_head)
-                .map_err(named)?
-                .into(),
+            true => inflate::inflate(&bytes[..], bytes.len() as u64, check_head).map_err(named)?.into(),
             false => bytes,
         };
         Self::decode(name, bytes)
@@ -71,15 +63,8 @@ impl NetworkFile {
 
     fn decode(path: &Path, bytes: Bytes) -> Result<Self, NetworkError> {
         let decoded = decode(bytes);
-        let (header, weights) = decoded.map_err(|reason| NetworkError {
-            path: path.to_owned(),
-            reason,
-        })?;
-        Ok(Self {
-            path: path.to_owned(),
-            header,
-            weights,
-        })
+        let (header, weights) = decoded.map_err(|reason| NetworkError { path: path.to_owned(), reason })?;
+        Ok(Self { path: path.to_owned(), header, weights })
     }
 
     /// The network that the file's header and weights make, with the named heads.
@@ -90,10 +75,7 @@ impl NetworkFile {
         });
         weights
             .and_then(|weights| assemble::assemble(&self.format(), weights, heads))
-            .map_err(|reason| NetworkError {
-                path: self.path.clone(),
-                reason,
-            })
+            .map_err(|reason| NetworkError { path: self.path.clone(), reason })
     }
 
     /// Names of its policy heads, as [`HeadSelection::policy`] takes them.
@@ -106,18 +88,13 @@ impl NetworkFile {
 
     /// Names of its value heads, as [`HeadSelection::value`] takes them.
     pub fn value_heads(&self) -> Vec<&'static str> {
-        self.weights
-            .as_ref()
-            .map(assemble::value_head_names)
-            .unwrap_or_default()
+        self.weights.as_ref().map(assemble::value_head_names).unwrap_or_default()
     }
 
     /// The first of [`Self::policy_heads`], as it is in the file.
     pub(super) fn first_policy_head(&self) -> Option<PolicyHead> {
         let name = self.policy_heads().into_iter().next()?;
-        assemble::policy_layers(self.weights.as_ref()?, name)
-            .ok()
-            .map(|(_, layers)| layers)
+        assemble::policy_layers(self.weights.as_ref()?, name).ok().map(|(_, layers)| layers)
     }
 
     /// Where it came from.
@@ -137,11 +114,7 @@ impl NetworkFile {
 
     /// The upgraded network format.
     pub fn format(&self) -> NetworkFormat {
-        self.header
-            .format
-            .as_ref()
-            .and_then(|format| format.network_format)
-            .unwrap_or_default()
+        self.header.format.as_ref().and_then(|format| format.network_format).unwrap_or_default()
     }
 }
 
@@ -174,12 +147,9 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head)?;
     if head.starts_with(&GZIP_MAGIC) {
         file.rewind()?;
-        return Ok(inflate::inflate(
-            BufReader::with_capacity(1 << 16, file),
-            metadata.len(),
-            check_head,
-        )?
-        .into());
+        return Ok(
+            inflate::inflate(BufReader::with_capacity(1 << 16, file), metadata.len(), check_head)?.into()
+        );
     }
     check_head(&head)?;
     Ok(map::map(&file)?)
@@ -191,9 +161,7 @@ pub(super) fn looks_like_network(path: &Path) -> bool {
         let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
         let mut head = Vec::with_capacity(HEAD_SIZE);
         match input.fill_buf()?.starts_with(&GZIP_MAGIC) {
-            true => GzDecoder::new(input)
-                .take(HEAD_SIZE as u64)
-                .read_to_end(&mut head)?,
+            true => GzDecoder::new(input).take(HEAD_SIZE as u64).read_to_end(&mut head)?,
             false => input.take(HEAD_SIZE as u64).read_to_end(&mut head)?,
         };
         Ok(head)
@@ -214,9 +182,7 @@ fn check_head(head: &[u8]) -> Result<(), Reason> {
     expected.extend(proto::MAGIC.to_le_bytes());
     if !head.starts_with(&expected) {
         let shown = head.iter().take(expected.len()).map(|byte| format!("{byte:02x}"));
-        return Err(Reason::Magic {
-            found: shown.collect::<Vec<_>>().join(" "),
-        });
+        return Err(Reason::Magic { found: shown.collect::<Vec<_>>().join(" ") });
     }
     Ok(())
 }
@@ -225,18 +191,12 @@ fn check_head(head: &[u8]) -> Result<(), Reason> {
 fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
     check_head(&bytes[..bytes.len().min(HEAD_SIZE)])?;
     if bytes.len() as u64 > MAXIMUM_SIZE {
-        return Err(Reason::TooLarge {
-            limit: MAXIMUM_SIZE,
-            compressed: false,
-        });
+        return Err(Reason::TooLarge { limit: MAXIMUM_SIZE, compressed: false });
     }
     let mut header = Net::decode(bytes)?;
     let version = version(header.min_version.as_ref());
     if as_number(version) > as_number(SUPPORTED_VERSION) && version != ANY_VERSION {
-        return Err(Reason::Version {
-            needed: as_text(version),
-            supported: as_text(SUPPORTED_VERSION),
-        });
+        return Err(Reason::Version { needed: as_text(version), supported: as_text(SUPPORTED_VERSION) });
     }
     let weights: Option<Weights> = header.weights.take().as_ref().map(decode_bounded).transpose()?;
     let format = header.format.get_or_insert_default();
@@ -249,21 +209,17 @@ fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
             format.weights_encoding()
         )));
     }
-    let contents = weights
-        .as_ref()
-        .map_or_else(Contents::default, |weights| Contents {
-            encoders: !weights.encoder.is_empty(),
-            smolgen: weights.smolgen_w.is_some(),
-            multihead: weights.policy_heads.is_some() && weights.value_heads.is_some(),
-        });
+    let contents = weights.as_ref().map_or_else(Contents::default, |weights| Contents {
+        encoders: !weights.encoder.is_empty(),
+        smolgen: weights.smolgen_w.is_some(),
+        multihead: weights.policy_heads.is_some() && weights.value_heads.is_some(),
+    });
     legacy::upgrade(format, contents);
     Ok((header, weights))
 }
 
 fn version(version: Option<&EngineVersion>) -> (u32, u32, u32) {
-    version.map_or((0, 0, 0), |version| {
-        (version.major(), version.minor(), version.patch())
-    })
+    version.map_or((0, 0, 0), |version| (version.major(), version.minor(), version.patch()))
 }
 
 /// Versions in order, as lc0 orders them: three decimal digits a part.

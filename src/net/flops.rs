@@ -37,21 +37,12 @@ impl Network {
         let body = match &self.body {
             Body::Convolution { input, blocks } => {
                 let block_macs = |block: &super::weights::ResidualBlock| {
-                    let se = block
-                        .se
-                        .as_ref()
-                        .map_or(0, |se| once(&se.squeeze) + once(&se.excite));
+                    let se = block.se.as_ref().map_or(0, |se| once(&se.squeeze) + once(&se.excite));
                     convolution(&block.conv1) + convolution(&block.conv2) + se
                 };
                 convolution(input) + blocks.iter().map(block_macs).sum::<u64>()
             }
-            Body::Attention {
-                embedding,
-                encoders,
-                heads,
-                smolgen_global,
-                ..
-            } => {
+            Body::Attention { embedding, encoders, heads, smolgen_global, .. } => {
                 let encoder = |layer| encoder(layer, *heads, smolgen_global.as_ref());
                 input_embedding(embedding) + encoders.iter().map(encoder).sum::<u64>()
             }
@@ -66,31 +57,16 @@ impl Network {
 
     fn policy_macs(&self) -> u64 {
         match &self.policy {
-            PolicyHead::Classical {
-                convolution: first,
-                dense,
-            } => convolution(first) + once(dense),
-            PolicyHead::Convolution {
-                convolution: first,
-                output,
-            } => convolution(first) + convolution(output),
-            PolicyHead::Attention {
-                embedding,
-                encoders,
-                heads,
-                query,
-                key,
-                promotion,
-                ..
-            } => {
+            PolicyHead::Classical { convolution: first, dense } => convolution(first) + once(dense),
+            PolicyHead::Convolution { convolution: first, output } => {
+                convolution(first) + convolution(output)
+            }
+            PolicyHead::Attention { embedding, encoders, heads, query, key, promotion, .. } => {
                 let smolgen_global = match &self.body {
                     Body::Attention { smolgen_global, .. } => smolgen_global.as_ref(),
                     Body::Convolution { .. } => None,
                 };
-                let encoders: u64 = encoders
-                    .iter()
-                    .map(|layer| encoder(layer, *heads, smolgen_global))
-                    .sum();
+                let encoders: u64 = encoders.iter().map(|layer| encoder(layer, *heads, smolgen_global)).sum();
                 let logits = SQUARES * SQUARES * query.outputs as u64;
                 // Promotion offsets come from the eight squares of the last rank.
                 let promotions = 8 * once(promotion);
@@ -125,10 +101,7 @@ fn input_embedding(embedding: &Embedding) -> u64 {
 }
 
 fn encoder(layer: &Encoder, heads: usize, smolgen_global: Option<&Dense>) -> u64 {
-    let projections = [&layer.q, &layer.k, &layer.v, &layer.output]
-        .into_iter()
-        .map(per_square)
-        .sum::<u64>();
+    let projections = [&layer.q, &layer.k, &layer.v, &layer.output].into_iter().map(per_square).sum::<u64>();
     // Query times key, and attention times value, all heads together.
     let attention = 2 * SQUARES * SQUARES * layer.q.outputs as u64;
     let smolgen = layer.smolgen.as_ref().map_or(0, |smolgen| {

@@ -32,28 +32,16 @@ pub(super) fn inflate(
     compressed_size: u64,
     check_head: impl FnOnce(&[u8]) -> Result<(), Reason>,
 ) -> Result<Vec<u8>, Reason> {
-    let limit = compressed_size
-        .saturating_mul(MAXIMUM_RATIO)
-        .saturating_add(FREE_SIZE)
-        .min(MAXIMUM_SIZE);
+    let limit = compressed_size.saturating_mul(MAXIMUM_RATIO).saturating_add(FREE_SIZE).min(MAXIMUM_SIZE);
     let mut output = Vec::new();
     let mut member = GzDecoder::new(&mut input);
-    (&mut member)
-        .take(HEAD_SIZE as u64)
-        .read_to_end(&mut output)
-        .map_err(Reason::Gzip)?;
+    (&mut member).take(HEAD_SIZE as u64).read_to_end(&mut output).map_err(Reason::Gzip)?;
     check_head(&output)?;
     loop {
         let room = (limit + 1).saturating_sub(output.len() as u64);
-        (&mut member)
-            .take(room)
-            .read_to_end(&mut output)
-            .map_err(Reason::Gzip)?;
+        (&mut member).take(room).read_to_end(&mut output).map_err(Reason::Gzip)?;
         if output.len() as u64 > limit {
-            return Err(Reason::TooLarge {
-                limit,
-                compressed: true,
-            });
+            return Err(Reason::TooLarge { limit, compressed: true });
         }
         if !another_member(member.get_mut()).map_err(Reason::Gzip)? {
             return Ok(output);

@@ -69,22 +69,14 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     let us = last.side_to_move();
     write_auxiliary(&mut masks, last, format);
     write_boards(&mut masks, history.positions(), us, format, fill);
-    let transform = if is_canonical(format) {
-        choose_transform(last)
-    } else {
-        0
-    };
+    let transform = if is_canonical(format) { choose_transform(last) } else { 0 };
     if transform != 0 {
         for mask in &mut masks[..=LAST_TURNED] {
             *mask = turn(*mask, transform);
         }
     }
     let rule50 = f32::from(last.rule50_ply());
-    let rule50_value = if in_hundredths(format) {
-        rule50 / 100.0
-    } else {
-        rule50
-    };
+    let rule50_value = if in_hundredths(format) { rule50 / 100.0 } else { rule50 };
     (InputPlanes { masks, rule50_value }, transform)
 }
 
@@ -97,27 +89,17 @@ fn in_hundredths(format: InputFormat) -> bool {
 }
 
 fn is_armageddon(format: InputFormat) -> bool {
-    matches!(
-        format,
-        InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon
-    )
+    matches!(format, InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon)
 }
 
 fn shows_repetitions_only(format: InputFormat) -> bool {
-    matches!(
-        format,
-        InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon
-    )
+    matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
 /// `mask` as `us` sees it.
 #[inline]
 fn seen_by(us: Color, mask: Bitboard) -> u64 {
-    if us.is_white() {
-        mask.0
-    } else {
-        mask.0.swap_bytes()
-    }
+    if us.is_white() { mask.0 } else { mask.0.swap_bytes() }
 }
 
 /// The planes about the whole.
@@ -133,17 +115,14 @@ fn write_auxiliary(masks: &mut [u64; 112], last: &Position, format: InputFormat)
         auxiliary[3] = all_if(castles.has(!us, CastlingSide::KingSide));
     } else {
         let rooks = |side| {
-            let rooks = Color::ALL
-                .into_iter()
-                .filter_map(|color| castles.rook(color, side));
+            let rooks = Color::ALL.into_iter().filter_map(|color| castles.rook(color, side));
             seen_by(us, Bitboard::from_iter(rooks))
         };
         auxiliary[0] = rooks(CastlingSide::QueenSide);
         auxiliary[1] = rooks(CastlingSide::KingSide);
     }
     auxiliary[4] = if is_canonical(format) {
-        last.en_passant()
-            .map_or(0, |square| 1 << (56 + u32::from(square.file())))
+        last.en_passant().map_or(0, |square| 1 << (56 + u32::from(square.file())))
     } else {
         all_if(us.is_black())
     };
@@ -177,11 +156,7 @@ fn write_boards(
     let mut boards_left = BOARDS;
     while boards_left > 0 {
         let known = older < positions.len();
-        let position = if known {
-            &positions[positions.len() - 1 - older]
-        } else {
-            oldest
-        };
+        let position = if known { &positions[positions.len() - 1 - older] } else { oldest };
         let en_passant = position.en_passant();
         if canonical && castling_rights(position.board().castles()) != rights {
             break;
@@ -299,11 +274,7 @@ fn choose_transform(position: &Position) -> u8 {
             let set = turn(seen_by(us, set), transform);
             let reflected = turn(set, TRANSPOSE);
             if set != reflected {
-                return if set < reflected {
-                    transform
-                } else {
-                    transform | TRANSPOSE
-                };
+                return if set < reflected { transform } else { transform | TRANSPOSE };
             }
         }
     }

@@ -66,9 +66,7 @@ pub(super) fn upgrade(format: &mut Format, contents: Contents) {
             network.network = Some(NetworkStructure::AttentionBodyMultihead as i32);
             network.input_embedding = Some(InputEmbeddingFormat::PeDense as i32);
         }
-        network
-            .input_embedding
-            .get_or_insert(InputEmbeddingFormat::PeMap as i32);
+        network.input_embedding.get_or_insert(InputEmbeddingFormat::PeMap as i32);
     }
 }
 
@@ -84,19 +82,13 @@ mod tests {
     use super::*;
 
     fn upgraded(network: NetworkFormat, contents: Contents) -> NetworkFormat {
-        let mut format = Format {
-            weights_encoding: Some(1),
-            network_format: Some(network),
-        };
+        let mut format = Format { weights_encoding: Some(1), network_format: Some(network) };
         upgrade(&mut format, contents);
         format.network_format.expect("it stays there")
     }
 
     fn structure(structure: NetworkStructure) -> NetworkFormat {
-        NetworkFormat {
-            network: Some(structure as i32),
-            ..NetworkFormat::default()
-        }
+        NetworkFormat { network: Some(structure as i32), ..NetworkFormat::default() }
     }
 
     #[test]
@@ -105,10 +97,7 @@ mod tests {
         upgrade(&mut format, Contents::default());
         let network = format.network_format.expect("it is made");
         assert_eq!(network.input(), InputFormat::Classical112 as i32);
-        assert_eq!(
-            network.network(),
-            NetworkStructure::ClassicalWithHeadformat as i32
-        );
+        assert_eq!(network.network(), NetworkStructure::ClassicalWithHeadformat as i32);
         assert_eq!(network.policy(), PolicyFormat::Classical as i32);
         assert_eq!(network.value(), ValueFormat::Classical as i32);
         assert_eq!(network.moves_left, None);
@@ -117,10 +106,7 @@ mod tests {
     #[test]
     fn towers_of_before_head_formats_have_classical_heads() {
         for (old, new) in [
-            (
-                NetworkStructure::Classical,
-                NetworkStructure::ClassicalWithHeadformat,
-            ),
+            (NetworkStructure::Classical, NetworkStructure::ClassicalWithHeadformat),
             (NetworkStructure::Se, NetworkStructure::SeWithHeadformat),
         ] {
             let network = upgraded(structure(old), Contents::default());
@@ -132,19 +118,13 @@ mod tests {
 
     #[test]
     fn a_tower_with_encoders_is_an_attention_body() {
-        let contents = Contents {
-            encoders: true,
-            ..Contents::default()
-        };
+        let contents = Contents { encoders: true, ..Contents::default() };
         let network = upgraded(structure(NetworkStructure::SeWithHeadformat), contents);
         assert_eq!(network.network(), NetworkStructure::AttentionBody as i32);
         assert_eq!(network.input_embedding, Some(InputEmbeddingFormat::PeMap as i32));
         assert_eq!((network.ffn_activation, network.smolgen_activation), (None, None));
 
-        let contents = Contents {
-            smolgen: true,
-            ..contents
-        };
+        let contents = Contents { smolgen: true, ..contents };
         let network = upgraded(structure(NetworkStructure::SeWithHeadformat), contents);
         assert_eq!(network.ffn_activation, Some(ActivationFunction::Relu2 as i32));
         assert_eq!(network.smolgen_activation, Some(ActivationFunction::Swish as i32));
@@ -152,31 +132,17 @@ mod tests {
 
     #[test]
     fn several_heads_make_a_multihead_network() {
-        let contents = Contents {
-            encoders: true,
-            multihead: true,
-            ..Contents::default()
-        };
+        let contents = Contents { encoders: true, multihead: true, ..Contents::default() };
         let network = upgraded(structure(NetworkStructure::AttentionBody), contents);
         assert_eq!(network.network(), NetworkStructure::AttentionBodyMultihead as i32);
-        assert_eq!(
-            network.input_embedding,
-            Some(InputEmbeddingFormat::PeDense as i32)
-        );
-        let legacy = upgraded(
-            structure(NetworkStructure::AttentionBodyLegacyMultihead),
-            contents,
-        );
+        assert_eq!(network.input_embedding, Some(InputEmbeddingFormat::PeDense as i32));
+        let legacy = upgraded(structure(NetworkStructure::AttentionBodyLegacyMultihead), contents);
         assert_eq!(legacy.network(), NetworkStructure::AttentionBodyMultihead as i32);
     }
 
     #[test]
     fn a_header_of_today_stays_as_it_is() {
-        let contents = Contents {
-            encoders: true,
-            smolgen: true,
-            multihead: true,
-        };
+        let contents = Contents { encoders: true, smolgen: true, multihead: true };
         let today = NetworkFormat {
             input_embedding: Some(InputEmbeddingFormat::PeMap as i32),
             ..structure(NetworkStructure::AttentionBodyMultihead)

@@ -2,10 +2,7 @@
 //!
 //! An uncompressed network is read in place, so that a file of hundreds of megabytes is neither copied nor held
 //! twice: its tensors become `f32` straight from the page cache.
-#![allow(
-    unsafe_code,
-    reason = "a memory map is unsafe by nature: see the SAFETY note of the only block"
-)]
+#![allow(unsafe_code, reason = "a memory map is unsafe by nature: see the SAFETY note of the only block")]
 
 use std::fs::File;
 use std::io;

@@ -103,26 +103,8 @@ pub fn attention_index(logit: usize) -> Option<u16> {
 /// | 56…63 | knight's moves, clockwise from one right and two up |
 /// | 64…72 | from the seventh rank up-left, up, up-right: rook, bishop, queen each |
 pub fn convolution_index(output: usize) -> Option<u16> {
-    const DIRECTIONS: [(i8, i8); 8] = [
-        (0, 1),
-        (1, 1),
-        (1, 0),
-        (1, -1),
-        (0, -1),
-        (-1, -1),
-        (-1, 0),
-        (-1, 1),
-    ];
-    const KNIGHT: [(i8, i8); 8] = [
-        (1, 2),
-        (2, 1),
-        (2, -1),
-        (1, -2),
-        (-1, -2),
-        (-2, -1),
-        (-2, 1),
-        (-1, 2),
-    ];
+    const DIRECTIONS: [(i8, i8); 8] = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
+    const KNIGHT: [(i8, i8); 8] = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
     const PROMOTION_ORDER: [u16; 3] = [1, 2, 0];
 
     let (plane, square) = (output / 64, output % 64);
@@ -140,12 +122,8 @@ pub fn convolution_index(output: usize) -> Option<u16> {
         _ => return None,
     };
     let (from_file, from_rank) = (square % 8, square / 8);
-    let to_file = from_file
-        .checked_add_signed(files.into())
-        .filter(|&file| file < 8)?;
-    let to_rank = from_rank
-        .checked_add_signed(ranks.into())
-        .filter(|&rank| rank < 8)?;
+    let to_file = from_file.checked_add_signed(files.into()).filter(|&file| file < 8)?;
+    let to_rank = from_rank.checked_add_signed(ranks.into()).filter(|&rank| rank < 8)?;
     match promotion {
         None => Some(PLAIN[square * 64 + to_rank * 8 + to_file]),
         Some(piece) if from_rank == 6 => {
@@ -167,9 +145,8 @@ fn view(side: Color) -> usize {
 /// moves too until March 2025; turning them is what it does since, and so what its figures are. It only
 /// matters in pawnless positions.
 fn square_flip(transform: u8) -> usize {
-    const FLIPS: [usize; 8] = [
-        0, 0b000_111, 0b111_000, 0b111_111, 0b111_111, 0b111_111, 0b111_111, 0b111_111,
-    ];
+    const FLIPS: [usize; 8] =
+        [0, 0b000_111, 0b111_000, 0b111_111, 0b111_111, 0b111_111, 0b111_111, 0b111_111];
     FLIPS[usize::from(transform & 7)]
 }
 
@@ -204,10 +181,7 @@ const fn plain_table() -> [u16; 4096] {
         }
         squares += 1;
     }
-    assert!(
-        next == FIRST_PROMOTION,
-        "64 squares have 1456 queen moves and 336 knight moves"
-    );
+    assert!(next == FIRST_PROMOTION, "64 squares have 1456 queen moves and 336 knight moves");
     table
 }
 

@@ -44,10 +44,7 @@ pub fn decode_bounded<M: Counted>(bytes: &Bytes) -> Result<M, Reason> {
         if let Some(index) = M::REPEATED.iter().position(|&counted| counted == field) {
             repeats[index] += 1;
             if repeats[index] > MAXIMUM_REPEATS {
-                return Err(Reason::Repeats {
-                    field,
-                    limit: MAXIMUM_REPEATS,
-                });
+                return Err(Reason::Repeats { field, limit: MAXIMUM_REPEATS });
             }
         }
     }

@@ -140,10 +140,7 @@ pub enum PolicyHead {
     /// 1x1 convolution, then dense to 1858.
     Classical { convolution: Convolution, dense: Dense },
     /// 3x3 convolution, then 3x3 to 73 used planes (of 80), mapped to 1858.
-    Convolution {
-        convolution: Convolution,
-        output: Convolution,
-    },
+    Convolution { convolution: Convolution, output: Convolution },
     /// Query x key over squares, with promotion offsets.
     Attention {
         embedding: Dense,

@@ -40,10 +40,7 @@ pub fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
             continue;
         }
         if text.starts_with('-') && !text.starts_with("--") {
-            return Err(ConfigError::ShortFlag {
-                line,
-                text: quoted(text),
-            });
+            return Err(ConfigError::ShortFlag { line, text: quoted(text) });
         }
         let flag = text.strip_prefix("--").unwrap_or(text);
         set_flag(&mut changed, flag).map_err(|error| ConfigError::Option { line, error })?;
@@ -57,10 +54,7 @@ fn set_flag(options: &mut Options, text: &str) -> Result<(), OptionError> {
     let (name, value) = match text.find(|c: char| c == '=' || c.is_whitespace()) {
         Some(end) => {
             let value = text[end..].trim_start();
-            (
-                &text[..end],
-                Some(value.strip_prefix('=').unwrap_or(value).trim()),
-            )
+            (&text[..end], Some(value.strip_prefix('=').unwrap_or(value).trim()))
         }
         None => (text, None),
     };
@@ -88,9 +82,7 @@ mod tests {
 
     fn applied(file: &str) -> Result<Options, String> {
         let mut options = Options::default();
-        apply(&mut options, file)
-            .map(|()| options)
-            .map_err(|error| error.to_string())
+        apply(&mut options, file).map(|()| options).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -125,18 +117,9 @@ mod tests {
             error("threads=2\nthreads=many"),
             "line 2: option Threads: `many` is not a whole number from 0 to 128"
         );
-        assert_eq!(
-            error("thread=2"),
-            "line 1: unknown flag `--thread`; did you mean --threads?"
-        );
-        assert_eq!(
-            error("\nthreads"),
-            "line 2: option Threads needs a value: a whole number from 0 to 128"
-        );
-        assert_eq!(
-            error("no-threads"),
-            "line 1: unknown flag `--no-threads`; did you mean --threads?"
-        );
+        assert_eq!(error("thread=2"), "line 1: unknown flag `--thread`; did you mean --threads?");
+        assert_eq!(error("\nthreads"), "line 2: option Threads needs a value: a whole number from 0 to 128");
+        assert_eq!(error("no-threads"), "line 1: unknown flag `--no-threads`; did you mean --threads?");
         assert_eq!(
             error("-w x"),
             "line 1: `-w x` is a short flag; write the long one, as in `weights=network.pb.gz`"

@@ -45,42 +45,25 @@ pub enum OptionError {
 impl OptionError {
     pub(super) fn unknown_name(name: &str) -> OptionError {
         let known = TABLE.iter().filter_map(|spec| spec.uci_name.map(str::to_owned));
-        OptionError::UnknownName {
-            name: quoted(name),
-            nearest: nearest(name, known),
-        }
+        OptionError::UnknownName { name: quoted(name), nearest: nearest(name, known) }
     }
 
     pub(super) fn unknown_flag(flag: &str) -> OptionError {
-        let known = TABLE
-            .iter()
-            .filter_map(|spec| spec.flag().map(|flag| format!("--{flag}")));
-        OptionError::UnknownFlag {
-            flag: quoted(flag),
-            nearest: nearest(flag, known),
-        }
+        let known = TABLE.iter().filter_map(|spec| spec.flag().map(|flag| format!("--{flag}")));
+        OptionError::UnknownFlag { flag: quoted(flag), nearest: nearest(flag, known) }
     }
 
     pub(super) fn wrong_value(spec: &Spec, value: &str) -> OptionError {
-        OptionError::WrongValue {
-            option: spec.name(),
-            value: quoted(value),
-            expected: spec.kind.expected(),
-        }
+        OptionError::WrongValue { option: spec.name(), value: quoted(value), expected: spec.kind.expected() }
     }
 
     pub(super) fn missing_value(spec: &Spec) -> OptionError {
-        OptionError::MissingValue {
-            option: spec.name(),
-            expected: spec.kind.expected(),
-        }
+        OptionError::MissingValue { option: spec.name(), expected: spec.kind.expected() }
     }
 }
 
 fn suggestion(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
+    nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
 }
 
 /// The known word fewest edits away from `given`, if these are fewer than half its letters.
@@ -91,9 +74,7 @@ fn nearest(given: &str, known: impl Iterator<Item = String>) -> Option<String> {
         return None;
     }
     let given = given.to_lowercase();
-    let (distance, word) = known
-        .map(|word| (edits(&given, &word.to_lowercase()), word))
-        .min()?;
+    let (distance, word) = known.map(|word| (edits(&given, &word.to_lowercase()), word)).min()?;
     (2 * distance < given.chars().count()).then_some(word)
 }
 
@@ -131,10 +112,7 @@ mod tests {
             OptionError::unknown_name("MultPV").to_string(),
             "unknown option `MultPV`; did you mean MultiPV?"
         );
-        assert_eq!(
-            OptionError::unknown_name("Hash").to_string(),
-            "unknown option `Hash`"
-        );
+        assert_eq!(OptionError::unknown_name("Hash").to_string(), "unknown option `Hash`");
         assert_eq!(
             OptionError::unknown_flag("--minibatchsize").to_string(),
             "unknown flag `--minibatchsize`; did you mean --minibatch-size?"

@@ -43,11 +43,7 @@ pub fn markdown() -> String {
             ));
         }
         let uci_name = spec.uci_name.unwrap_or("—");
-        let hidden = if spec.visibility == Visibility::Hidden {
-            "*"
-        } else {
-            ""
-        };
+        let hidden = if spec.visibility == Visibility::Hidden { "*" } else { "" };
         let default = match spec.value(&defaults).to_string() {
             value if value.is_empty() => String::new(),
             value => format!("`{value}`"),
@@ -67,9 +63,7 @@ fn flag_cell(spec: &Spec) -> String {
         return "—".to_owned();
     };
     let no = if spec.kind == Kind::Check { "[no-]" } else { "" };
-    let short = spec
-        .short
-        .map_or_else(String::new, |short| format!("`-{short}` "));
+    let short = spec.short.map_or_else(String::new, |short| format!("`-{short}` "));
     format!("{short}`--{no}{flag}`")
 }
 
@@ -79,11 +73,7 @@ fn values_cell(kind: Kind) -> String {
         Kind::Check => "`true` `false`".to_owned(),
         Kind::Spin { min, max } => format!("{min} … {max}"),
         Kind::Float { min, max } => format!("{min} … {max}"),
-        Kind::Choice(words) => words
-            .iter()
-            .map(|word| format!("`{word}`"))
-            .collect::<Vec<_>>()
-            .join(" "),
+        Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" "),
         Kind::Button => "button".to_owned(),
     }
 }

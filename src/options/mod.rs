@@ -53,31 +53,19 @@ impl Options {
     /// # Errors
     /// The value is not one of those allowed.
     pub fn assign(&mut self, spec: &Spec, value: &str) -> Result<(), OptionError> {
-        let accepted = spec
-            .kind
-            .parse(value)
-            .is_some_and(|setting| (spec.put)(self, setting));
-        if accepted {
-            Ok(())
-        } else {
-            Err(OptionError::wrong_value(spec, value))
-        }
+        let accepted = spec.kind.parse(value).is_some_and(|setting| (spec.put)(self, setting));
+        if accepted { Ok(()) } else { Err(OptionError::wrong_value(spec, value)) }
     }
 }
 
 /// The row with this UCI name, in any case.
 pub fn find_uci(name: &str) -> Option<&'static Spec> {
-    TABLE.iter().find(|spec| {
-        spec.uci_name
-            .is_some_and(|known| known.eq_ignore_ascii_case(name))
-    })
+    TABLE.iter().find(|spec| spec.uci_name.is_some_and(|known| known.eq_ignore_ascii_case(name)))
 }
 
 /// The row with this long flag (without dashes).
 pub fn find_flag(flag: &str) -> Option<&'static Spec> {
-    TABLE
-        .iter()
-        .find(|spec| spec.flag().is_some_and(|known| known == flag))
+    TABLE.iter().find(|spec| spec.flag().is_some_and(|known| known == flag))
 }
 
 /// The row with this short flag.

@@ -37,10 +37,7 @@ fn has_every_name_of_lc0_once_and_no_other() {
 fn names_are_unique() {
     let mut seen = HashSet::new();
     for spec in TABLE {
-        let long = [
-            spec.uci_name.map(str::to_lowercase),
-            spec.flag().map(|flag| format!("--{flag}")),
-        ];
+        let long = [spec.uci_name.map(str::to_lowercase), spec.flag().map(|flag| format!("--{flag}"))];
         let short = spec.short.map(|short| format!("-{short}"));
         for name in long.into_iter().chain([short]).flatten() {
             assert!(seen.insert(name.clone()), "{name} is there twice");
@@ -51,11 +48,7 @@ fn names_are_unique() {
 #[test]
 fn every_option_can_be_reached_and_explained() {
     for spec in TABLE {
-        assert!(
-            spec.uci_name.is_some() || spec.has_flag,
-            "{} has no name",
-            spec.field
-        );
+        assert!(spec.uci_name.is_some() || spec.has_flag, "{} has no name", spec.field);
         let help = spec.help();
         assert!(
             help.ends_with('.') && !help.contains("  ") && !help.contains('|'),
@@ -72,9 +65,7 @@ fn defaults_survive_being_written_down() {
         let defaults = Options::default();
         let mut options = defaults.clone();
         let text = spec.value(&defaults).to_string();
-        options
-            .assign(spec, &text)
-            .unwrap_or_else(|error| panic!("{}: {error}", spec.field));
+        options.assign(spec, &text).unwrap_or_else(|error| panic!("{}: {error}", spec.field));
         if spec.kind != Kind::Button {
             assert_eq!(options, defaults, "{}", spec.field);
         }
@@ -124,10 +115,7 @@ fn sets_by_uci_name_in_any_case() {
     options.set("WeightsFile", "/a b/net.pb.gz").unwrap();
     options.set("SyzygyPath", "<empty>").unwrap();
     assert_eq!((options.multipv, options.chess960), (3, true));
-    assert_eq!(
-        (options.weights.as_str(), options.syzygy_paths.as_str()),
-        ("/a b/net.pb.gz", "")
-    );
+    assert_eq!((options.weights.as_str(), options.syzygy_paths.as_str()), ("/a b/net.pb.gz", ""));
 }
 
 #[test]
@@ -142,22 +130,10 @@ fn a_button_counts() {
 fn errors_say_what_was_expected() {
     let mut options = Options::default();
     let mut error = |name, value| options.set(name, value).unwrap_err().to_string();
-    assert_eq!(
-        error("Threads", "129"),
-        "option Threads: `129` is not a whole number from 0 to 128"
-    );
-    assert_eq!(
-        error("CPuct", "-1"),
-        "option CPuct: `-1` is not a number from 0 to 100"
-    );
-    assert_eq!(
-        error("Ponder", "yes"),
-        "option Ponder: `yes` is not `true` or `false`"
-    );
-    assert_eq!(
-        error("FpuStrategy", ""),
-        "option FpuStrategy: `` is not one of reduction, absolute"
-    );
+    assert_eq!(error("Threads", "129"), "option Threads: `129` is not a whole number from 0 to 128");
+    assert_eq!(error("CPuct", "-1"), "option CPuct: `-1` is not a number from 0 to 100");
+    assert_eq!(error("Ponder", "yes"), "option Ponder: `yes` is not `true` or `false`");
+    assert_eq!(error("FpuStrategy", ""), "option FpuStrategy: `` is not one of reduction, absolute");
     assert_eq!(
         error("NodesPerSecondLimits", "1"),
         "unknown option `NodesPerSecondLimits`; did you mean NodesPerSecondLimit?"

@@ -71,10 +71,7 @@ impl Shared {
             let outcome = child.outcome();
             let child_bounds = match outcome {
                 // A first repetition is a draw on this path only: it proves nothing.
-                Some(Outcome {
-                    kind: TerminalKind::TwoFold,
-                    ..
-                }) => Bounds::UNKNOWN,
+                Some(Outcome { kind: TerminalKind::TwoFold, .. }) => Bounds::UNKNOWN,
                 _ => child.bounds(),
             }
             .flipped();
@@ -94,19 +91,8 @@ impl Shared {
         }
         if bounds.is_exact() || bounds.lower == 1 {
             let plies = if bounds.lower == 1 { win_plies } else { other_plies };
-            let kind = if uses_tablebase {
-                TerminalKind::Tablebase
-            } else {
-                TerminalKind::EndOfGame
-            };
-            return self.prove(
-                node,
-                Outcome {
-                    result: bounds.lower,
-                    plies: plies.saturating_add(1),
-                    kind,
-                },
-            );
+            let kind = if uses_tablebase { TerminalKind::Tablebase } else { TerminalKind::EndOfGame };
+            return self.prove(node, Outcome { result: bounds.lower, plies: plies.saturating_add(1), kind });
         }
         if bounds == Bounds::UNKNOWN {
             return Proof::Nothing;
@@ -121,10 +107,7 @@ impl Shared {
             return Proof::Nothing;
         }
         // All visits so far count with the exact value from now on.
-        let change = Totals {
-            visits: 0,
-            ..Totals::of(outcome.sample(), before.visits).minus(before)
-        };
+        let change = Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
         node.adjust(change);
         Proof::Proven(change)
     }

@@ -54,24 +54,14 @@ impl Shared {
     }
 
     fn ranked_child(&self, edge: Edge, node: Option<NodeId>) -> RankedChild {
-        let mut ranked = RankedChild {
-            edge,
-            node,
-            visits: 0,
-            sample: Sample::default(),
-            proven: None,
-        };
+        let mut ranked = RankedChild { edge, node, visits: 0, sample: Sample::default(), proven: None };
         if let Some(child) = node.map(|id| self.tree.node(id)) {
             ranked.visits = child.visits();
             if ranked.visits > 0 {
                 let sample = child.sample();
-                ranked.sample = Sample {
-                    wl: -sample.wl,
-                    ..sample
-                };
-                ranked.proven = child
-                    .outcome()
-                    .map(|outcome| (-outcome.result, outcome.kind == TerminalKind::Tablebase));
+                ranked.sample = Sample { wl: -sample.wl, ..sample };
+                ranked.proven =
+                    child.outcome().map(|outcome| (-outcome.result, outcome.kind == TerminalKind::Tablebase));
             }
         }
         ranked
@@ -82,15 +72,10 @@ impl Shared {
         let side = self.history.last().side_to_move();
         let ranked = self.ranked_children(self.root(), side);
         let temperature = self.temperature_now();
-        let best = if temperature > 0.0 {
-            self.draw_by_temperature(&ranked, temperature)
-        } else {
-            ranked.first()
-        };
+        let best =
+            if temperature > 0.0 { self.draw_by_temperature(&ranked, temperature) } else { ranked.first() };
         let ponder = best.and_then(|best| best.node).and_then(|id| {
-            self.ranked_children(self.tree.node(id), !side)
-                .first()
-                .map(RankedChild::packed_move)
+            self.ranked_children(self.tree.node(id), !side).first().map(RankedChild::packed_move)
         });
         (best.map(RankedChild::packed_move), ponder)
     }
@@ -105,9 +90,7 @@ impl Shared {
         if params.temperature == 0.0 || params.decay_moves == 0 {
             return params.temperature;
         }
-        let decayed_moves = moves
-            .saturating_sub(params.decay_delay_moves)
-            .min(params.decay_moves);
+        let decayed_moves = moves.saturating_sub(params.decay_delay_moves).min(params.decay_moves);
         let share = (params.decay_moves - decayed_moves) as f32 / params.decay_moves as f32;
         (params.temperature * share).max(params.endgame)
     }
@@ -123,16 +106,10 @@ impl Shared {
         let draw_score = self.params.draw_score_for(side);
         let fpu = self.first_play_urgency_of(self.root(), side);
         let value = |child: &RankedChild| {
-            if child.visits > 0 {
-                select::utility(child.sample, draw_score)
-            } else {
-                fpu
-            }
+            if child.visits > 0 { select::utility(child.sample, draw_score) } else { fpu }
         };
         let weight_base = |child: &RankedChild| child.visits as f32 + params.visit_offset;
-        let most = ranked
-            .iter()
-            .max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
+        let most = ranked.iter().max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
         let most_visits = weight_base(most);
         // A percent of winning probability is 0.02 of q.
         let least_value = value(most) - params.value_cutoff / 50.0;
@@ -142,11 +119,8 @@ impl Shared {
                 if value(child) < least_value {
                     return 0.0;
                 }
-                let share = if most_visits > 0.0 {
-                    weight_base(child) / most_visits
-                } else {
-                    child.edge.prior()
-                };
+                let share =
+                    if most_visits > 0.0 { weight_base(child) / most_visits } else { child.edge.prior() };
                 share.max(0.0).powf(1.0 / temperature)
             })
             .collect();
@@ -182,9 +156,8 @@ impl Shared {
 /// draw that is better than it), so the draws change places only among themselves, after the rest is sorted.
 fn rank(children: &mut [RankedChild], draw_score: f32) {
     children.sort_by(|a, b| compare(b, a, draw_score));
-    let drawn_places: Vec<usize> = (0..children.len())
-        .filter(|&index| children[index].is_proven_draw())
-        .collect();
+    let drawn_places: Vec<usize> =
+        (0..children.len()).filter(|&index| children[index].is_proven_draw()).collect();
     let mut draws: Vec<RankedChild> = drawn_places.iter().map(|&index| children[index]).collect();
     draws.sort_by(|a, b| {
         let from_tablebase = |child: &RankedChild| child.proven.is_some_and(|(_, tablebase)| tablebase);
@@ -209,11 +182,7 @@ fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
         ..0 => shorter.reverse(),
         0 => {
             let value = |child: &RankedChild| {
-                if child.visits > 0 {
-                    select::utility(child.sample, draw_score)
-                } else {
-                    0.0
-                }
+                if child.visits > 0 { select::utility(child.sample, draw_score) } else { 0.0 }
             };
             a.visits
                 .cmp(&b.visits)
@@ -232,18 +201,8 @@ mod tests {
 
     /// A child without a node; its move does not matter here.
     fn child(visits: u32, wl: f32, m: f32, proven: Option<(i8, bool)>) -> RankedChild {
-        let sample = Sample {
-            wl,
-            m,
-            ..Sample::default()
-        };
-        RankedChild {
-            edge: Edge::from_bits(0),
-            node: None,
-            visits,
-            sample,
-            proven,
-        }
+        let sample = Sample { wl, m, ..Sample::default() };
+        RankedChild { edge: Edge::from_bits(0), node: None, visits, sample, proven }
     }
 
     #[test]
@@ -259,20 +218,8 @@ mod tests {
             child(9, 1.0, 1.0, Some((1, true))),
         ];
         rank(&mut children, 0.0);
-        let order: Vec<_> = children
-            .iter()
-            .map(|child| (child.visits, child.sample.m))
-            .collect();
-        let expected = [
-            (1, 3.0),
-            (1, 7.0),
-            (9, 1.0),
-            (200, 0.0),
-            (100, 0.0),
-            (100, 0.0),
-            (5, 9.0),
-            (5, 3.0),
-        ];
+        let order: Vec<_> = children.iter().map(|child| (child.visits, child.sample.m)).collect();
+        let expected = [(1, 3.0), (1, 7.0), (9, 1.0), (200, 0.0), (100, 0.0), (100, 0.0), (5, 9.0), (5, 3.0)];
         assert_eq!(order, expected);
         assert!(children[4].sample.wl > children[5].sample.wl);
     }

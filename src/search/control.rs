@@ -35,10 +35,7 @@ impl Shared {
         }
         if !control.has_responded {
             control.has_responded = true;
-            self.responder.best_move(&BestMove {
-                best: self.any_legal_move(),
-                ponder: None,
-            });
+            self.responder.best_move(&BestMove { best: self.any_legal_move(), ponder: None });
             self.notify_control();
         }
     }
@@ -59,18 +56,13 @@ impl Shared {
             }
             if self.is_stopping() && !control.may_respond && !warned {
                 warned = true;
-                self.responder
-                    .message("the search has reached a limit and waits for stop or ponderhit");
+                self.responder.message("the search has reached a limit and waits for stop or ponderhit");
             }
             self.report_if_changed(&mut control);
             let nap = if self.is_stopping() {
                 SHORTEST_NAP
             } else {
-                control
-                    .hints
-                    .remaining_time
-                    .unwrap_or(LONGEST_NAP)
-                    .clamp(SHORTEST_NAP, LONGEST_NAP)
+                control.hints.remaining_time.unwrap_or(LONGEST_NAP).clamp(SHORTEST_NAP, LONGEST_NAP)
             };
             let nap = if control.may_respond { nap } else { LONGEST_NAP };
             control = self.wait_for_control(control, nap);

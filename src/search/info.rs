@@ -112,9 +112,7 @@ pub fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
 fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
     /// Above this share of win-or-loss plus draw, one of the tails is lost in rounding.
     const DECIDED: f32 = 0.996;
-    let ScoreInputs {
-        wl, d, mu, has_wdl, ..
-    } = inputs;
+    let ScoreInputs { wl, d, mu, has_wdl, .. } = inputs;
     let centipawns = 45.0 * (1.567_280_716_28 * f64::from(wl)).tan();
     let mu_score = 100.0 * f64::from(mu);
     let trusted = has_wdl
@@ -134,11 +132,8 @@ pub fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
 
 /// Win, draw and loss in thousandths that sum to 1000.
 pub fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
-    let share = |sign: f64| {
-        (500.0 * (1.0 + sign * f64::from(wl) - f64::from(d)))
-            .round()
-            .clamp(0.0, 1000.0) as i32
-    };
+    let share =
+        |sign: f64| (500.0 * (1.0 + sign * f64::from(wl) - f64::from(d))).round().clamp(0.0, 1000.0) as i32;
     let (win, loss) = (share(1.0), share(-1.0));
     let draw = 1000 - win - loss;
     if draw >= 0 {
@@ -168,12 +163,7 @@ pub struct WdlView {
 impl WdlView {
     /// No rescaling: only mu is of interest.
     pub fn plain(max_s: f32) -> WdlView {
-        WdlView {
-            ratio: 1.0,
-            diff: 0.0,
-            for_side_to_move: true,
-            max_s,
-        }
+        WdlView { ratio: 1.0, diff: 0.0, for_side_to_move: true, max_s }
     }
 
     /// Returns (wl, d, mu) to show for the search's `wl` and `d`. Where one of the three shares is next to
@@ -193,10 +183,7 @@ impl WdlView {
         // The advantage is taken back as it was given, at the network's scale; the spread shown stays the
         // search's.
         let mu = (a - b) / (a + b) - sign * network_s * network_s * self.diff;
-        let (win, loss) = (
-            logistic((-1.0 + mu) / searched_s),
-            logistic((-1.0 - mu) / searched_s),
-        );
+        let (win, loss) = (logistic((-1.0 + mu) / searched_s), logistic((-1.0 - mu) / searched_s));
         (win - loss, (1.0 - win - loss).max(0.0), mu)
     }
 }
@@ -210,16 +197,7 @@ mod tests {
     use super::*;
 
     fn of_wl(score_type: ScoreType, wl: f32) -> i32 {
-        score(
-            score_type,
-            ScoreInputs {
-                wl,
-                d: 0.3,
-                q: wl,
-                mu: 0.0,
-                has_wdl: true,
-            },
-        )
+        score(score_type, ScoreInputs { wl, d: 0.3, q: wl, mu: 0.0, has_wdl: true })
     }
 
     /// Worked out from the formulas with another program.
@@ -253,13 +231,7 @@ mod tests {
 
     #[test]
     fn draw_score_counts_only_where_its_name_says() {
-        let inputs = ScoreInputs {
-            wl: 0.0,
-            d: 0.5,
-            q: -0.25,
-            mu: 0.0,
-            has_wdl: true,
-        };
+        let inputs = ScoreInputs { wl: 0.0, d: 0.5, q: -0.25, mu: 0.0, has_wdl: true };
         assert_eq!(score(ScoreType::Centipawn, inputs), 0);
         assert_eq!(score(ScoreType::CentipawnWithDrawScore, inputs), -37);
         assert_eq!(score(ScoreType::Q, inputs), -2500);
@@ -268,40 +240,14 @@ mod tests {
 
     #[test]
     fn mu_is_shown_only_where_it_can_be_trusted() {
-        let inputs = ScoreInputs {
-            wl: 0.3,
-            d: 0.6,
-            q: 0.3,
-            mu: 0.6,
-            has_wdl: true,
-        };
+        let inputs = ScoreInputs { wl: 0.3, d: 0.6, q: 0.3, mu: 0.6, has_wdl: true };
         assert_eq!(score(ScoreType::WdlMu, inputs), 60);
         let fallback = 22;
-        assert_eq!(
-            score(
-                ScoreType::WdlMu,
-                ScoreInputs {
-                    has_wdl: false,
-                    ..inputs
-                }
-            ),
-            fallback
-        );
-        assert_eq!(
-            score(ScoreType::WdlMu, ScoreInputs { mu: 0.0, ..inputs }),
-            fallback
-        );
-        assert_eq!(
-            score(ScoreType::WdlMu, ScoreInputs { d: 0.699, ..inputs }),
-            fallback
-        );
+        assert_eq!(score(ScoreType::WdlMu, ScoreInputs { has_wdl: false, ..inputs }), fallback);
+        assert_eq!(score(ScoreType::WdlMu, ScoreInputs { mu: 0.0, ..inputs }), fallback);
+        assert_eq!(score(ScoreType::WdlMu, ScoreInputs { d: 0.699, ..inputs }), fallback);
         // A large mu counts only while centipawns say less.
-        let large = ScoreInputs {
-            wl: 0.9,
-            d: 0.09,
-            mu: 1.5,
-            ..inputs
-        };
+        let large = ScoreInputs { wl: 0.9, d: 0.09, mu: 1.5, ..inputs };
         assert_eq!(score(ScoreType::WdlMu, large), 278);
         assert_eq!(score(ScoreType::WdlMu, ScoreInputs { mu: 3.0, ..large }), 300);
     }
@@ -348,21 +294,11 @@ mod tests {
 
     #[test]
     fn the_view_takes_contempt_back() {
-        let contempt = WdlView {
-            ratio: 1.0,
-            diff: 0.5,
-            for_side_to_move: true,
-            max_s: 1.4,
-        };
+        let contempt = WdlView { ratio: 1.0, diff: 0.5, for_side_to_move: true, max_s: 1.4 };
         let (_, _, plain) = WdlView::plain(1.4).convert(0.2, 0.5);
         let (ours, _, mu) = contempt.convert(0.2, 0.5);
         assert!(mu < plain && ours < 0.2);
-        let theirs = WdlView {
-            for_side_to_move: false,
-            ..contempt
-        }
-        .convert(0.2, 0.5)
-        .0;
+        let theirs = WdlView { for_side_to_move: false, ..contempt }.convert(0.2, 0.5).0;
         assert!(theirs > 0.2);
     }
 }

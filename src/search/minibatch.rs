@@ -53,10 +53,7 @@ pub(super) struct Gathered {
 
 impl Minibatch {
     pub(super) fn new(request: Box<dyn Batch>) -> Minibatch {
-        Minibatch {
-            request,
-            gathered: Gathered::default(),
-        }
+        Minibatch { request, gathered: Gathered::default() }
     }
 }
 

@@ -89,24 +89,16 @@ impl Search {
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
         let shared = Arc::new(Shared::new(setup, responder));
-        let mut search = Search {
-            shared,
-            threads: Vec::new(),
-        };
+        let mut search = Search { shared, threads: Vec::new() };
         let shared = search.shared.clone();
-        search
-            .threads
-            .push(spawn("controller", move || shared.run_controller())?);
+        search.threads.push(spawn("controller", move || shared.run_controller())?);
         for index in 0..worker_count {
             let shared = search.shared.clone();
             match spawn(&format!("worker {index}"), move || shared.run_worker()) {
                 Ok(thread) => search.threads.push(thread),
                 Err(error) if index == 0 => return Err(error),
                 Err(error) => {
-                    search
-                        .shared
-                        .responder
-                        .message(&format!("only {index} search threads: {error}"));
+                    search.shared.responder.message(&format!("only {index} search threads: {error}"));
                     break;
                 }
             }
@@ -140,9 +132,7 @@ impl Search {
     pub fn wait_for_move(&self) {
         let mut control = self.shared.control();
         while !control.has_responded {
-            control = self
-                .shared
-                .wait_for_control(control, std::time::Duration::from_secs(1));
+            control = self.shared.wait_for_control(control, std::time::Duration::from_secs(1));
         }
     }
 
@@ -153,10 +143,7 @@ impl Search {
 
     /// Visits that this search has made.
     pub fn playouts(&self) -> u64 {
-        self.shared
-            .counters
-            .playouts
-            .load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.counters.playouts.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Visits of the root, reused ones included.
@@ -190,8 +177,5 @@ impl Drop for Search {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .stack_size(WORKER_STACK_BYTES)
-        .spawn(body)
+    std::thread::Builder::new().name(name.to_owned()).stack_size(WORKER_STACK_BYTES).spawn(body)
 }

@@ -131,15 +131,8 @@ pub struct SearchParams {
 
 impl Default for SearchParams {
     fn default() -> SearchParams {
-        let cpuct = CpuctGrowth {
-            init: 1.745,
-            base: 38739.0,
-            factor: 3.894,
-        };
-        let fpu = Fpu {
-            strategy: FpuStrategy::Reduction,
-            value: 0.33,
-        };
+        let cpuct = CpuctGrowth { init: 1.745, base: 38739.0, factor: 3.894 };
+        let fpu = Fpu { strategy: FpuStrategy::Reduction, value: 0.33 };
         SearchParams {
             threads: 1,
             minibatch_size: 64,
@@ -193,11 +186,8 @@ impl Default for SearchParams {
 impl SearchParams {
     /// The parameters that `options` give for a backend.
     pub fn from_options(options: &Options, attributes: &Attributes) -> SearchParams {
-        let cpuct = CpuctGrowth {
-            init: options.cpuct,
-            base: options.cpuct_base,
-            factor: options.cpuct_factor,
-        };
+        let cpuct =
+            CpuctGrowth { init: options.cpuct, base: options.cpuct_base, factor: options.cpuct_factor };
         let cpuct_at_root = CpuctGrowth {
             init: options.cpuct_at_root,
             base: options.cpuct_base_at_root,
@@ -212,24 +202,18 @@ impl SearchParams {
         };
         let fpu_at_root = match options.fpu_strategy_at_root {
             options::FpuStrategyAtRoot::Same => fpu,
-            options::FpuStrategyAtRoot::Reduction => Fpu {
-                strategy: FpuStrategy::Reduction,
-                value: options.fpu_value_at_root,
-            },
-            options::FpuStrategyAtRoot::Absolute => Fpu {
-                strategy: FpuStrategy::Absolute,
-                value: options.fpu_value_at_root,
-            },
+            options::FpuStrategyAtRoot::Reduction => {
+                Fpu { strategy: FpuStrategy::Reduction, value: options.fpu_value_at_root }
+            }
+            options::FpuStrategyAtRoot::Absolute => {
+                Fpu { strategy: FpuStrategy::Absolute, value: options.fpu_value_at_root }
+            }
         };
         SearchParams {
             threads: thread_count(options, attributes),
             minibatch_size: minibatch_size(options, attributes),
             cpuct,
-            cpuct_at_root: if options.root_has_own_cpuct_params {
-                cpuct_at_root
-            } else {
-                cpuct
-            },
+            cpuct_at_root: if options.root_has_own_cpuct_params { cpuct_at_root } else { cpuct },
             fpu,
             fpu_at_root,
             has_moves_left: attributes.has_mlh,
@@ -276,11 +260,7 @@ impl SearchParams {
 
     /// What a draw is worth to the side to move.
     pub fn draw_score_for(&self, side: crate::chess::Color) -> f32 {
-        if side.is_white() {
-            self.draw_score
-        } else {
-            -self.draw_score
-        }
+        if side.is_white() { self.draw_score } else { -self.draw_score }
     }
 }
 

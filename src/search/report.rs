@@ -50,9 +50,7 @@ impl Shared {
     fn report(&self, control: &mut Control, ranked: &[RankedChild]) {
         let now = Instant::now();
         let playouts = self.counters.playouts.load(Ordering::Relaxed);
-        let searching = control
-            .first_batch
-            .map_or(0, |first| now.duration_since(first).as_millis() as u64);
+        let searching = control.first_batch.map_or(0, |first| now.duration_since(first).as_millis() as u64);
         let rate = |count: u64| (searching > 0).then(|| count * 1000 / searching);
         let common = ThinkingInfo {
             depth: Some(self.counters.average_depth()),
@@ -103,11 +101,7 @@ impl Shared {
             )),
         };
         ThinkingInfo {
-            nodes: if self.params.per_pv_counters {
-                Some(u64::from(child.visits))
-            } else {
-                common.nodes
-            },
+            nodes: if self.params.per_pv_counters { Some(u64::from(child.visits)) } else { common.nodes },
             score: Some(score),
             wdl: Some(info::wdl_permille(shown_wl, shown_d)),
             moves_left: self.params.has_moves_left.then_some(((1.0 + m) / 2.0) as u32),
@@ -137,9 +131,7 @@ impl Shared {
         if node.visits() == 0 {
             return None;
         }
-        self.ranked_children(node, side)
-            .first()
-            .map(|best| (best.packed_move(), best.node))
+        self.ranked_children(node, side).first().map(|best| (best.packed_move(), best.node))
     }
 
     /// Ends the search for the outside: last info, statistics, best move. The workers may still be busy.
@@ -147,10 +139,7 @@ impl Shared {
         let ranked = self.ranked_children(self.root(), self.history.last().side_to_move());
         let best = if ranked.is_empty() {
             // Nothing was evaluated in time: any legal move is better than none.
-            BestMove {
-                best: self.any_legal_move(),
-                ponder: None,
-            }
+            BestMove { best: self.any_legal_move(), ponder: None }
         } else {
             self.report(control, &ranked);
             if self.params.verbose_move_stats {
@@ -169,16 +158,10 @@ impl Shared {
         let (best, ponder) = self.best_moves();
         let position = self.history.last();
         let Some(best) = best.map(|packed| packed.unpack(position)) else {
-            return BestMove {
-                best: self.any_legal_move(),
-                ponder: None,
-            };
+            return BestMove { best: self.any_legal_move(), ponder: None };
         };
         let next = position.play(best);
-        BestMove {
-            best: Some(best),
-            ponder: ponder.map(|packed| packed.unpack(&next)),
-        }
+        BestMove { best: Some(best), ponder: ponder.map(|packed| packed.unpack(&next)) }
     }
 
     pub(super) fn any_legal_move(&self) -> Option<Move> {
@@ -190,10 +173,7 @@ impl Shared {
     /// `VerboseMoveStats`: a line for each root move, the best last, then one for the root.
     fn report_move_statistics(&self) {
         let lines: Vec<ThinkingInfo> = (self.move_statistics().into_iter())
-            .map(|comment| ThinkingInfo {
-                comment,
-                ..ThinkingInfo::default()
-            })
+            .map(|comment| ThinkingInfo { comment, ..ThinkingInfo::default() })
             .collect();
         self.responder.thinking(&lines);
     }
@@ -234,9 +214,7 @@ impl Shared {
                 }
             }
             let _ = write!(line, "(U: {u:>6.5}) (S: {:>8.5}) ", q + u + m_bonus);
-            let own_value = child
-                .and_then(|child| self.own_value(child, Some(m)))
-                .map(|value| -value);
+            let own_value = child.and_then(|child| self.own_value(child, Some(m))).map(|value| -value);
             write_own_value(&mut line, own_value);
             if let Some(child) = child {
                 line.push_str(bounds_mark(child.bounds().flipped()));
@@ -253,20 +231,9 @@ impl Shared {
         let root = self.root();
         let (_, edge_count) = root.edge_range();
         let mut line = format!("node  ({edge_count:>4}) ");
-        write_counts(
-            &mut line,
-            root.visits(),
-            root.in_flight(),
-            self.visited_policy(root),
-        );
+        write_counts(&mut line, root.visits(), root.in_flight(), self.visited_policy(root));
         let sample = root.sample();
-        write_value(
-            &mut line,
-            sample.wl,
-            sample.d,
-            sample.m,
-            draw_score.mul_add(sample.d, sample.wl),
-        );
+        write_value(&mut line, sample.wl, sample.d, sample.m, draw_score.mul_add(sample.d, sample.wl));
         write_own_value(&mut line, self.own_value(root, None));
         line.push_str(bounds_mark(root.bounds()));
         line
@@ -282,31 +249,19 @@ impl Shared {
             history.push(m.unpack(self.history.last()));
         }
         let moves: Vec<PackedMove> = legal_moves(history.last());
-        self.backend
-            .cached(EvalRequest {
-                history: &history,
-                moves: &moves,
-            })
-            .map(|found| found.value.q)
+        self.backend.cached(EvalRequest { history: &history, moves: &moves }).map(|found| found.value.q)
     }
 }
 
 fn legal_moves(position: &Position) -> Vec<PackedMove> {
-    position
-        .legal_moves()
-        .iter()
-        .map(|&m| PackedMove::new(m))
-        .collect()
+    position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect()
 }
 
 fn write_counts(line: &mut String, visits: u32, in_flight: u32, prior: f32) {
     let decimals = if prior >= 0.999_95 { 1 } else { 2 };
     let percent = prior * 100.0;
     // Writing to a string cannot fail.
-    let _ = write!(
-        line,
-        "N: {visits:>7} (+{in_flight:>2}) (P: {percent:>5.decimals$}%) "
-    );
+    let _ = write!(line, "N: {visits:>7} (+{in_flight:>2}) (P: {percent:>5.decimals$}%) ");
 }
 
 fn write_value(line: &mut String, wl: f32, d: f32, m: f32, q: f32) {

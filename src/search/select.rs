@@ -10,11 +10,7 @@ use crate::tree::Sample;
 
 /// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
 pub fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
-    let growth = if is_root {
-        &params.cpuct_at_root
-    } else {
-        &params.cpuct
-    };
+    let growth = if is_root { &params.cpuct_at_root } else { &params.cpuct };
     if growth.factor == 0.0 {
         return growth.init;
     }
@@ -53,9 +49,7 @@ impl<'a> MovesLeftBonus<'a> {
     /// For the children of a node of value `parent`.
     pub fn new(params: &'a SearchParams, parent: Sample) -> MovesLeftBonus<'a> {
         let decided = params.has_moves_left && parent.wl.abs() > params.moves_left.threshold;
-        MovesLeftBonus {
-            active: decided.then_some((params, parent.m)),
-        }
+        MovesLeftBonus { active: decided.then_some((params, parent.m)) }
     }
 
     /// For a visited child with `m` plies left, whose utility is `q`.
@@ -108,10 +102,7 @@ mod tests {
     use super::*;
 
     fn params() -> SearchParams {
-        SearchParams {
-            has_moves_left: true,
-            ..SearchParams::default()
-        }
+        SearchParams { has_moves_left: true, ..SearchParams::default() }
     }
 
     #[test]
@@ -132,32 +123,11 @@ mod tests {
     #[test]
     fn shorter_wins_and_longer_losses_are_preferred() {
         let params = params();
-        let winning = MovesLeftBonus::new(
-            &params,
-            Sample {
-                wl: 0.95,
-                d: 0.0,
-                m: 30.0,
-            },
-        );
+        let winning = MovesLeftBonus::new(&params, Sample { wl: 0.95, d: 0.0, m: 30.0 });
         assert!(winning.of(20.0, 0.95) > winning.of(40.0, 0.95));
-        let losing = MovesLeftBonus::new(
-            &params,
-            Sample {
-                wl: -0.95,
-                d: 0.0,
-                m: 30.0,
-            },
-        );
+        let losing = MovesLeftBonus::new(&params, Sample { wl: -0.95, d: 0.0, m: 30.0 });
         assert!(losing.of(20.0, -0.95) < losing.of(40.0, -0.95));
-        let level = MovesLeftBonus::new(
-            &params,
-            Sample {
-                wl: 0.5,
-                d: 0.0,
-                m: 30.0,
-            },
-        );
+        let level = MovesLeftBonus::new(&params, Sample { wl: 0.5, d: 0.0, m: 30.0 });
         assert_eq!(level.of(20.0, 0.5), 0.0);
     }
 

@@ -48,8 +48,7 @@ pub(super) struct Counters {
 impl Counters {
     /// Counts finished visits that ended at `depth` plies below the root.
     pub(super) fn count_visits(&self, depth: usize, visits: u32) {
-        self.depth_sum
-            .fetch_add(depth as u64 * u64::from(visits), Ordering::Relaxed);
+        self.depth_sum.fetch_add(depth as u64 * u64::from(visits), Ordering::Relaxed);
         self.seldepth.fetch_max(depth as u32, Ordering::Relaxed);
         self.playouts.fetch_add(u64::from(visits), Ordering::Relaxed);
     }
@@ -78,10 +77,7 @@ pub(super) struct Control {
 }
 
 impl Shared {
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "a constructor of named parts, called once"
-    )]
+    #[allow(clippy::too_many_arguments, reason = "a constructor of named parts, called once")]
     pub(super) fn new(setup: super::SearchSetup, responder: Arc<dyn Responder>) -> Shared {
         let initial_visits = u64::from(setup.tree.node(setup.tree.root()).visits());
         Shared {
@@ -173,10 +169,7 @@ impl Shared {
         control: MutexGuard<'a, Control>,
         limit: Duration,
     ) -> MutexGuard<'a, Control> {
-        self.control_changed
-            .wait_timeout(control, limit)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
+        self.control_changed.wait_timeout(control, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(super) fn notify_control(&self) {
@@ -197,11 +190,9 @@ impl Shared {
     /// Sleeps until another worker finishes an iteration after `seen`, a stop, or 10 ms.
     pub(super) fn wait_for_progress(&self, seen: u64) {
         let guard = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .progress_changed
-            .wait_timeout_while(guard, Duration::from_millis(10), |progress| {
-                *progress == seen && !self.is_stopping()
-            });
+        let waited = self.progress_changed.wait_timeout_while(guard, Duration::from_millis(10), |progress| {
+            *progress == seen && !self.is_stopping()
+        });
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -229,10 +220,7 @@ impl Shared {
 
     /// Why the search ended early, where it did.
     pub(super) fn failure(&self) -> Option<String> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

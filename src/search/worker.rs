@@ -21,11 +21,7 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(super) fn new(shared: &'a Shared) -> Worker<'a> {
-        Worker {
-            shared,
-            gatherer: Gatherer::new(shared),
-            hints: StopperHints::default(),
-        }
+        Worker { shared, gatherer: Gatherer::new(shared), hints: StopperHints::default() }
     }
 
     /// Searches until the search stops, or evaluating fails.
@@ -47,8 +43,7 @@ impl<'a> Worker<'a> {
         let mut minibatch = Minibatch::new(shared.backend.new_batch());
 
         // 2. Gather leaves.
-        self.gatherer
-            .gather(shared, &mut minibatch, self.hints.remaining_playouts);
+        self.gatherer.gather(shared, &mut minibatch, self.hints.remaining_playouts);
 
         // 3. Collisions: where there is nothing else they go back at once, and this thread sleeps until another
         // one has changed the tree.
@@ -103,10 +98,7 @@ impl<'a> Worker<'a> {
             self.shared.counters.count_visits(path.len(), 1);
         }
         let evaluated = gathered.waiting.len() as u64;
-        self.shared
-            .counters
-            .network_evaluations
-            .fetch_add(evaluated, Ordering::Relaxed);
+        self.shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
     }
 
     /// Gives claimed leaves back after a failed evaluation.
@@ -122,8 +114,7 @@ impl<'a> Worker<'a> {
 
     fn cancel_collisions(&self, gathered: &Gathered) {
         for collision in &gathered.collisions {
-            self.shared
-                .cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
+            self.shared.cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
         }
     }
 

@@ -29,17 +29,9 @@ pub struct Children<'tree> {
 impl<'tree> Children<'tree> {
     pub(super) fn of(tree: &'tree Tree, node: &Node) -> Children<'tree> {
         let first = node.children.load(Ordering::Acquire);
-        let segment: &[AtomicU32] = if first == 0 {
-            &[]
-        } else {
-            tree.words.slice(first, FIRST_SEGMENT_WORDS as usize)
-        };
-        Children {
-            tree,
-            segment,
-            next_in_segment: 1,
-            next_segment_words: 2 * FIRST_SEGMENT_WORDS,
-        }
+        let segment: &[AtomicU32] =
+            if first == 0 { &[] } else { tree.words.slice(first, FIRST_SEGMENT_WORDS as usize) };
+        Children { tree, segment, next_in_segment: 1, next_segment_words: 2 * FIRST_SEGMENT_WORDS }
     }
 }
 

@@ -39,11 +39,7 @@ impl Edge {
     #[inline]
     pub fn prior(self) -> f32 {
         let code = self.0 >> 16;
-        if code == 0 {
-            0.0
-        } else {
-            f32::from_bits((code << DROPPED_BITS) + (LOWEST_EXPONENT << 23))
-        }
+        if code == 0 { 0.0 } else { f32::from_bits((code << DROPPED_BITS) + (LOWEST_EXPONENT << 23)) }
     }
 }
 
@@ -66,10 +62,7 @@ mod tests {
         for i in 1..=4000 {
             let prior = i as f32 / 4000.0;
             let stored = Edge::new(PackedMove::default(), prior).prior();
-            assert!(
-                (stored - prior).abs() <= prior / 4096.0,
-                "{prior} became {stored}"
-            );
+            assert!((stored - prior).abs() <= prior / 4096.0, "{prior} became {stored}");
             assert!(stored >= last, "order lost at {prior}");
             last = stored;
         }

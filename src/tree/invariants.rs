@@ -33,10 +33,7 @@ impl Tree {
             return broken(format!("{} visits still in flight", node.in_flight()));
         }
         let visits = node.visits();
-        let children_visits: u64 = children
-            .iter()
-            .map(|&child| u64::from(self.node(child).visits()))
-            .sum();
+        let children_visits: u64 = children.iter().map(|&child| u64::from(self.node(child).visits())).sum();
         match node.state() {
             State::Evaluating => broken("still claimed".to_owned()),
             State::Unevaluated if visits != 0 => broken(format!("{visits} visits without an evaluation")),

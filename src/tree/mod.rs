@@ -61,12 +61,8 @@ impl Tree {
         let nodes = Arena::new(NODE_CHUNK_BITS);
         let words = Arena::new(WORD_CHUNK_BITS);
         // The first block of a fresh arena: its entry 0 means "none", so that the root is entry 1.
-        let root = Reservation::default()
-            .take(&nodes, 1, 2)
-            .and_then(NodeId::from_raw);
-        let Some(root) = root else {
-            unreachable!("a fresh arena has room for the root")
-        };
+        let root = Reservation::default().take(&nodes, 1, 2).and_then(NodeId::from_raw);
+        let Some(root) = root else { unreachable!("a fresh arena has room for the root") };
         Tree { nodes, words, root }
     }
 
@@ -86,14 +82,8 @@ impl Tree {
     #[inline]
     pub fn edges(&self, node: &Node) -> impl ExactSizeIterator<Item = Edge> + '_ {
         let (start, count) = node.edge_range();
-        let words: &[AtomicU32] = if count == 0 {
-            &[]
-        } else {
-            self.words.slice(start, count)
-        };
-        words
-            .iter()
-            .map(|word| Edge::from_bits(word.load(Ordering::Relaxed)))
+        let words: &[AtomicU32] = if count == 0 { &[] } else { self.words.slice(start, count) };
+        words.iter().map(|word| Edge::from_bits(word.load(Ordering::Relaxed)))
     }
 
     /// One edge of an expanded node.

@@ -69,18 +69,12 @@ impl Bounds {
 
     /// Exactly `result`.
     pub const fn exact(result: i8) -> Bounds {
-        Bounds {
-            lower: result,
-            upper: result,
-        }
+        Bounds { lower: result, upper: result }
     }
 
     /// The same, seen by the other side.
     pub const fn flipped(self) -> Bounds {
-        Bounds {
-            lower: -self.upper,
-            upper: -self.lower,
-        }
+        Bounds { lower: -self.upper, upper: -self.lower }
     }
 
     /// Whether the result is known.
@@ -115,11 +109,7 @@ impl Sample {
     /// The same, one ply earlier and seen by the other side.
     #[must_use]
     pub fn for_parent(self) -> Sample {
-        Sample {
-            wl: -self.wl,
-            d: self.d,
-            m: self.m + 1.0,
-        }
+        Sample { wl: -self.wl, d: self.d, m: self.m + 1.0 }
     }
 }
 
@@ -165,10 +155,7 @@ pub struct Node {
     state: AtomicU8,
 }
 
-const _: () = assert!(
-    size_of::<Node>() == 48,
-    "the arena's memory per node is a promise"
-);
+const _: () = assert!(size_of::<Node>() == 48, "the arena's memory per node is a promise");
 
 impl Node {
     /// The state. Acquire: whoever sees `Expanded` or `Terminal` sees all that was stored before.
@@ -235,48 +222,31 @@ impl Node {
     /// The exact result, where there is one.
     #[inline]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.is_terminal()
-            .then(|| decode_outcome(self.bounds.load(Ordering::Relaxed)))
+        self.is_terminal().then(|| decode_outcome(self.bounds.load(Ordering::Relaxed)))
     }
 
     /// What is proven so far.
     pub fn bounds(&self) -> Bounds {
         let bits = self.bounds.load(Ordering::Relaxed);
-        if bits & SET_BIT == 0 {
-            Bounds::UNKNOWN
-        } else {
-            decode_bounds(bits)
-        }
+        if bits & SET_BIT == 0 { Bounds::UNKNOWN } else { decode_bounds(bits) }
     }
 
     /// Narrows the bounds to their intersection with `bounds`.
     pub fn narrow_bounds(&self, bounds: Bounds) {
         let narrow = |bits: u32| {
-            let old = if bits & SET_BIT == 0 {
-                Bounds::UNKNOWN
-            } else {
-                decode_bounds(bits)
-            };
-            let new = Bounds {
-                lower: old.lower.max(bounds.lower),
-                upper: old.upper.min(bounds.upper),
-            };
+            let old = if bits & SET_BIT == 0 { Bounds::UNKNOWN } else { decode_bounds(bits) };
+            let new = Bounds { lower: old.lower.max(bounds.lower), upper: old.upper.min(bounds.upper) };
             // Exact bounds belong to `try_prove`, which also sets plies and kind.
             (new != old && new.lower < new.upper).then(|| encode_bounds(new))
         };
         // An error means that there was nothing to narrow.
-        let _ = self
-            .bounds
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, narrow);
+        let _ = self.bounds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, narrow);
     }
 
     /// First edge word and number of edges; zero edges before `Expanded`.
     #[inline]
     pub fn edge_range(&self) -> (u32, usize) {
-        (
-            self.edges.load(Ordering::Relaxed),
-            usize::from(self.edge_count.load(Ordering::Relaxed)),
-        )
+        (self.edges.load(Ordering::Relaxed), usize::from(self.edge_count.load(Ordering::Relaxed)))
     }
 
     /// Finished visits.
@@ -294,9 +264,7 @@ impl Node {
     /// Finished and under way.
     #[inline]
     pub fn started(&self) -> u32 {
-        self.visits
-            .load(Ordering::Relaxed)
-            .wrapping_add(self.in_flight.load(Ordering::Relaxed))
+        self.visits.load(Ordering::Relaxed).wrapping_add(self.in_flight.load(Ordering::Relaxed))
     }
 
     /// Announces `count` visits.
@@ -315,12 +283,9 @@ impl Node {
     #[inline]
     pub fn finish_visits(&self, sample: Sample, count: u32) {
         let times = i64::from(count);
-        self.wl_sum
-            .fetch_add(times * to_fixed(sample.wl, VALUE_SCALE), Ordering::Relaxed);
-        self.d_sum
-            .fetch_add(times * to_fixed(sample.d, VALUE_SCALE), Ordering::Relaxed);
-        self.m_sum
-            .fetch_add(times * to_fixed(sample.m, MOVES_LEFT_SCALE), Ordering::Relaxed);
+        self.wl_sum.fetch_add(times * to_fixed(sample.wl, VALUE_SCALE), Ordering::Relaxed);
+        self.d_sum.fetch_add(times * to_fixed(sample.d, VALUE_SCALE), Ordering::Relaxed);
+        self.m_sum.fetch_add(times * to_fixed(sample.m, MOVES_LEFT_SCALE), Ordering::Relaxed);
         self.visits.fetch_add(count, Ordering::Release);
         self.in_flight.fetch_sub(count, Ordering::Relaxed);
     }
@@ -353,12 +318,9 @@ impl Node {
     /// Copies state, outcome and bounds of `other`, with edges at `first_edge`; only while no search runs.
     pub(super) fn copy_state(&self, other: &Node, first_edge: u32) {
         self.edges.store(first_edge, Ordering::Relaxed);
-        self.edge_count
-            .store(other.edge_count.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.bounds
-            .store(other.bounds.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.state
-            .store(other.state.load(Ordering::Relaxed), Ordering::Release);
+        self.edge_count.store(other.edge_count.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.bounds.store(other.bounds.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.state.store(other.state.load(Ordering::Relaxed), Ordering::Release);
     }
 
     /// The mean value, or the exact one of a terminal node. Meaningless (zero) before the first visit.
@@ -441,10 +403,7 @@ fn encode_bounds(bounds: Bounds) -> u32 {
 }
 
 fn decode_bounds(bits: u32) -> Bounds {
-    Bounds {
-        lower: ((bits >> LOWER_SHIFT) & 3) as i8 - 1,
-        upper: ((bits >> UPPER_SHIFT) & 3) as i8 - 1,
-    }
+    Bounds { lower: ((bits >> LOWER_SHIFT) & 3) as i8 - 1, upper: ((bits >> UPPER_SHIFT) & 3) as i8 - 1 }
 }
 
 fn encode_outcome(outcome: Outcome) -> u32 {
@@ -459,11 +418,7 @@ fn decode_outcome(bits: u32) -> Outcome {
         2 => TerminalKind::TwoFold,
         _ => TerminalKind::EndOfGame,
     };
-    Outcome {
-        result: decode_bounds(bits).lower,
-        plies: (bits >> PLIES_SHIFT) as u16,
-        kind,
-    }
+    Outcome { result: decode_bounds(bits).lower, plies: (bits >> PLIES_SHIFT) as u16, kind }
 }
 
 #[cfg(test)]
@@ -475,13 +430,8 @@ mod tests {
         for _ in 0..200 {
             let node = Node::default();
             let claims: usize = std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..3)
-                    .map(|_| scope.spawn(|| usize::from(node.try_claim())))
-                    .collect();
-                threads
-                    .into_iter()
-                    .map(|thread| thread.join().expect("the closure cannot panic"))
-                    .sum()
+                let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| usize::from(node.try_claim()))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("the closure cannot panic")).sum()
             });
             assert_eq!(claims, 1);
             assert_eq!(node.state(), State::Evaluating);
@@ -492,46 +442,17 @@ mod tests {
     fn means_are_exact_to_fixed_point() {
         let node = Node::default();
         node.add_in_flight(4);
-        node.finish_visits(
-            Sample {
-                wl: 0.5,
-                d: 0.25,
-                m: 10.0,
-            },
-            1,
-        );
-        node.finish_visits(
-            Sample {
-                wl: -0.25,
-                d: 0.5,
-                m: 30.0,
-            },
-            3,
-        );
+        node.finish_visits(Sample { wl: 0.5, d: 0.25, m: 10.0 }, 1);
+        node.finish_visits(Sample { wl: -0.25, d: 0.5, m: 30.0 }, 3);
         assert_eq!((node.visits(), node.in_flight()), (4, 0));
-        assert_eq!(
-            node.sample(),
-            Sample {
-                wl: -0.0625,
-                d: 0.4375,
-                m: 25.0
-            }
-        );
+        assert_eq!(node.sample(), Sample { wl: -0.0625, d: 0.4375, m: 25.0 });
     }
 
     #[test]
     fn outcomes_survive_packing() {
         for result in [-1, 0, 1] {
-            for kind in [
-                TerminalKind::EndOfGame,
-                TerminalKind::Tablebase,
-                TerminalKind::TwoFold,
-            ] {
-                let outcome = Outcome {
-                    result,
-                    plies: 65_535,
-                    kind,
-                };
+            for kind in [TerminalKind::EndOfGame, TerminalKind::Tablebase, TerminalKind::TwoFold] {
+                let outcome = Outcome { result, plies: 65_535, kind };
                 let node = Node::default();
                 assert!(node.try_claim());
                 node.publish_terminal(outcome);
@@ -555,11 +476,7 @@ mod tests {
         let node = Node::default();
         assert!(node.try_claim());
         node.publish_expanded(1, 3);
-        let outcome = Outcome {
-            result: 1,
-            plies: 3,
-            kind: TerminalKind::EndOfGame,
-        };
+        let outcome = Outcome { result: 1, plies: 3, kind: TerminalKind::EndOfGame };
         assert!(node.try_prove(outcome));
         assert!(!node.try_prove(outcome));
     }

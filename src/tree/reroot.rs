@@ -83,22 +83,13 @@ impl<'tree> Frame<'tree> {
         let node = source_tree.node(source);
         let (_, edge_count) = node.edge_range();
         let first_edge = allocator.take_words(copy, edge_count.max(1) as u32)?;
-        for (word, edge) in copy
-            .words
-            .slice(first_edge, edge_count)
-            .iter()
-            .zip(source_tree.edges(node))
-        {
+        for (word, edge) in copy.words.slice(first_edge, edge_count).iter().zip(source_tree.edges(node)) {
             word.store(edge.bits(), Ordering::Relaxed);
         }
         let target_node = copy.node(target);
         target_node.copy_state(node, first_edge);
         target_node.set_totals(node.totals());
-        Some(Frame {
-            target,
-            children: source_tree.children(node).enumerate(),
-            lost: Totals::default(),
-        })
+        Some(Frame { target, children: source_tree.children(node).enumerate(), lost: Totals::default() })
     }
 }
 

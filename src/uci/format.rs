@@ -45,11 +45,7 @@ pub fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     }
     let wdl = info.wdl.map(|[win, draw, loss]| format!("{win} {draw} {loss}"));
     push(&mut line, "wdl", wdl.filter(|_| shown.wdl));
-    push(
-        &mut line,
-        "movesleft",
-        info.moves_left.filter(|_| shown.moves_left),
-    );
+    push(&mut line, "movesleft", info.moves_left.filter(|_| shown.moves_left));
     push(&mut line, "hashfull", info.hashfull);
     push(&mut line, "nps", info.nps);
     push(&mut line, "eps", info.eps.filter(|_| shown.eps));
@@ -122,18 +118,9 @@ mod tests {
             info_line(&info, Shown::default()),
             "info depth 2 seldepth 4 time 32 nodes 11 score cp 57 nps 407 tbhits 0 pv e2e4 c7c5 g1f3 d7d6"
         );
-        let all = Shown {
-            wdl: true,
-            eps: true,
-            moves_left: true,
-            chess960: true,
-        };
-        let rest = ThinkingInfo {
-            hashfull: Some(12),
-            multipv: Some(1),
-            score: Some(Score::Mate(-3)),
-            ..info
-        };
+        let all = Shown { wdl: true, eps: true, moves_left: true, chess960: true };
+        let rest =
+            ThinkingInfo { hashfull: Some(12), multipv: Some(1), score: Some(Score::Mate(-3)), ..info };
         assert_eq!(
             info_line(&rest, all),
             "info depth 2 seldepth 4 time 32 nodes 11 score mate -3 wdl 300 500 200 movesleft 61 hashfull 12 \
@@ -143,43 +130,21 @@ mod tests {
 
     #[test]
     fn depth_is_never_zero() {
-        let info = ThinkingInfo {
-            depth: Some(0),
-            comment: "hello".to_owned(),
-            ..ThinkingInfo::default()
-        };
+        let info = ThinkingInfo { depth: Some(0), comment: "hello".to_owned(), ..ThinkingInfo::default() };
         assert_eq!(info_line(&info, Shown::default()), "info depth 1 string hello");
     }
 
     #[test]
     fn castling_is_written_both_ways() {
         let line = moves(&["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "g8f6", "e1g1", "f8e7"]);
-        let best = BestMove {
-            best: Some(line[6]),
-            ponder: Some(line[7]),
-        };
-        assert_eq!(
-            best_move_line(&best, Shown::default()),
-            "bestmove e1g1 ponder f8e7"
-        );
-        let chess960 = Shown {
-            chess960: true,
-            ..Shown::default()
-        };
+        let best = BestMove { best: Some(line[6]), ponder: Some(line[7]) };
+        assert_eq!(best_move_line(&best, Shown::default()), "bestmove e1g1 ponder f8e7");
+        let chess960 = Shown { chess960: true, ..Shown::default() };
         assert_eq!(best_move_line(&best, chess960), "bestmove e1h1 ponder f8e7");
     }
 
     #[test]
     fn no_move_is_the_null_move() {
-        assert_eq!(
-            best_move_line(
-                &BestMove {
-                    best: None,
-                    ponder: None
-                },
-                Shown::default()
-            ),
-            "bestmove 0000"
-        );
+        assert_eq!(best_move_line(&BestMove { best: None, ponder: None }, Shown::default()), "bestmove 0000");
     }
 }

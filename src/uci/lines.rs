@@ -39,11 +39,7 @@ impl<R: BufRead> LineReader<R> {
                 Err(_) => return Line::End,
             };
             if bytes.is_empty() {
-                return if length == 0 {
-                    Line::End
-                } else {
-                    finish(line, length)
-                };
+                return if length == 0 { Line::End } else { finish(line, length) };
             }
             let newline = bytes.iter().position(|&byte| byte == b'\n');
             let part = &bytes[..newline.unwrap_or(bytes.len())];
@@ -72,10 +68,7 @@ fn finish(mut line: Vec<u8>, length: usize) -> Line {
     }
     match String::from_utf8(line) {
         Ok(text) => Line::Text(text),
-        Err(error) => Line::Refused(format!(
-            "the line is not UTF-8: {}",
-            quoted_bytes(error.as_bytes())
-        )),
+        Err(error) => Line::Refused(format!("the line is not UTF-8: {}", quoted_bytes(error.as_bytes()))),
     }
 }
 
@@ -101,34 +94,23 @@ mod tests {
 
     #[test]
     fn splits_at_any_line_end() {
-        assert_eq!(
-            lines(&b"uci\r\n\nquit"[..]),
-            [text("uci"), text(""), text("quit")]
-        );
+        assert_eq!(lines(&b"uci\r\n\nquit"[..]), [text("uci"), text(""), text("quit")]);
         assert_eq!(lines(&b""[..]), []);
     }
 
     #[test]
     fn goes_on_after_noise() {
         let lines = lines(&b"\xff\xfe\x00go\nuci\n"[..]);
-        assert_eq!(
-            lines[0],
-            Line::Refused("the line is not UTF-8: `\\xff\\xfe\\u{0}go`".to_owned())
-        );
+        assert_eq!(lines[0], Line::Refused("the line is not UTF-8: `\\xff\\xfe\\u{0}go`".to_owned()));
         assert_eq!(lines[1], text("uci"));
     }
 
     #[test]
     fn a_line_may_be_a_mebibyte_and_no_more() {
         let longest = "x".repeat(LONGEST_LINE);
-        assert_eq!(
-            lines(format!("{longest}\nuci").as_bytes()),
-            [text(&longest), text("uci")]
-        );
+        assert_eq!(lines(format!("{longest}\nuci").as_bytes()), [text(&longest), text("uci")]);
         let lines = lines(format!("{longest}x\nuci").as_bytes());
-        let Line::Refused(reason) = &lines[0] else {
-            panic!("accepted")
-        };
+        let Line::Refused(reason) = &lines[0] else { panic!("accepted") };
         assert!(reason.starts_with("a line of 1048577 bytes, where at most 1048576 are allowed: `xxx"));
         assert!(reason.len() < 300);
         assert_eq!(lines[1], text("uci"));
@@ -136,9 +118,6 @@ mod tests {
 
     #[test]
     fn ten_megabytes_without_an_end_are_one_refusal() {
-        assert!(matches!(
-            lines(io::repeat(b'a').take(10_000_000)).as_slice(),
-            [Line::Refused(_)]
-        ));
+        assert!(matches!(lines(io::repeat(b'a').take(10_000_000)).as_slice(), [Line::Refused(_)]));
     }
 }

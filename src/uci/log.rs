@@ -23,10 +23,7 @@ struct Target {
 
 impl Default for Log {
     fn default() -> Log {
-        Log {
-            begun: Instant::now(),
-            target: Mutex::default(),
-        }
+        Log { begun: Instant::now(), target: Mutex::default() }
     }
 }
 
@@ -40,17 +37,12 @@ impl Log {
         if target.path == path {
             return Ok(());
         }
-        *target = Target {
-            path: path.to_owned(),
-            file: None,
-        };
+        *target = Target { path: path.to_owned(), file: None };
         if path.is_empty() || path == TERMINAL {
             return Ok(());
         }
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        let seconds = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         writeln!(file, "--- rukh {}, {seconds} s after 1970", env!("RUKH_VERSION"))?;
         target.file = Some(file);
         Ok(())

@@ -20,11 +20,7 @@ impl Output {
 
     /// Writes to `sink`; calls `when_closed` if that fails.
     pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_closed: fn()) -> Output {
-        Output {
-            sink: Mutex::new(sink),
-            log,
-            when_closed,
-        }
+        Output { sink: Mutex::new(sink), log, when_closed }
     }
 
     /// Writes a line.

@@ -107,24 +107,15 @@ pub fn parse(line: &str) -> Result<Option<Command>, UciError> {
 fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -> Result<Command, UciError> {
     match words.next() {
         None => Ok(command),
-        Some(word) => Err(UciError::UnexpectedWord {
-            word: quoted(word),
-            after: name,
-        }),
+        Some(word) => Err(UciError::UnexpectedWord { word: quoted(word), after: name }),
     }
 }
 
 fn debug(mut words: SplitWhitespace<'_>) -> Result<Command, UciError> {
     match words.next() {
         Some("on" | "off") => alone("debug", words, Command::Debug),
-        Some(word) => Err(UciError::UnexpectedWord {
-            word: quoted(word),
-            after: "debug",
-        }),
-        None => Err(UciError::Missing {
-            after: "debug",
-            expected: "`on` or `off`",
-        }),
+        Some(word) => Err(UciError::UnexpectedWord { word: quoted(word), after: "debug" }),
+        None => Err(UciError::Missing { after: "debug", expected: "`on` or `off`" }),
     }
 }
 
@@ -133,14 +124,8 @@ fn set_option(line: &str) -> Result<Command, UciError> {
     let rest = line.strip_prefix("setoption").unwrap_or(line).trim();
     let Some(rest) = strip_word(rest, "name") else {
         return Err(match rest.split_whitespace().next() {
-            Some(word) => UciError::UnexpectedWord {
-                word: quoted(word),
-                after: "setoption",
-            },
-            None => UciError::Missing {
-                after: "setoption",
-                expected: "`name`, and the option's name",
-            },
+            Some(word) => UciError::UnexpectedWord { word: quoted(word), after: "setoption" },
+            None => UciError::Missing { after: "setoption", expected: "`name`, and the option's name" },
         });
     };
     let (name, value) = match find_word(rest, "value") {
@@ -149,15 +134,9 @@ fn set_option(line: &str) -> Result<Command, UciError> {
     };
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() {
-        return Err(UciError::Missing {
-            after: "setoption name",
-            expected: "the option's name",
-        });
+        return Err(UciError::Missing { after: "setoption name", expected: "the option's name" });
     }
-    Ok(Command::SetOption {
-        name: name.to_owned(),
-        value: value.to_owned(),
-    })
+    Ok(Command::SetOption { name: name.to_owned(), value: value.to_owned() })
 }
 
 /// What follows `word` at the start of `text`.
@@ -186,10 +165,7 @@ fn position(mut words: SplitWhitespace<'_>) -> Result<PositionCommand, UciError>
                 StartPosition::Standard
             }
             Some(word) => {
-                return Err(UciError::UnexpectedWord {
-                    word: quoted(word),
-                    after: "startpos",
-                });
+                return Err(UciError::UnexpectedWord { word: quoted(word), after: "startpos" });
             }
         },
         Some("fen") => {
@@ -205,31 +181,18 @@ fn position(mut words: SplitWhitespace<'_>) -> Result<PositionCommand, UciError>
                 fen.push_str(word);
             }
             if fen.is_empty() {
-                return Err(UciError::Missing {
-                    after: "position fen",
-                    expected: "a FEN",
-                });
+                return Err(UciError::Missing { after: "position fen", expected: "a FEN" });
             }
             StartPosition::Fen(fen)
         }
         Some(word) => {
-            return Err(UciError::UnexpectedWord {
-                word: quoted(word),
-                after: "position",
-            });
+            return Err(UciError::UnexpectedWord { word: quoted(word), after: "position" });
         }
         None => {
-            return Err(UciError::Missing {
-                after: "position",
-                expected: EXPECTED,
-            });
+            return Err(UciError::Missing { after: "position", expected: EXPECTED });
         }
     };
-    let moves = if moves_follow {
-        words.map(str::to_owned).collect()
-    } else {
-        Vec::new()
-    };
+    let moves = if moves_follow { words.map(str::to_owned).collect() } else { Vec::new() };
     Ok(PositionCommand { start, moves })
 }
 
@@ -255,17 +218,11 @@ fn go(words: SplitWhitespace<'_>) -> Result<GoParams, UciError> {
                     go.searchmoves.push(word.to_owned());
                 }
                 if go.searchmoves.is_empty() {
-                    return Err(UciError::Missing {
-                        after: "searchmoves",
-                        expected: "a move",
-                    });
+                    return Err(UciError::Missing { after: "searchmoves", expected: "a move" });
                 }
             }
             _ => {
-                return Err(UciError::UnexpectedWord {
-                    word: quoted(word),
-                    after: "go",
-                });
+                return Err(UciError::UnexpectedWord { word: quoted(word), after: "go" });
             }
         }
     }
@@ -292,10 +249,7 @@ fn is_go_term(word: &str) -> bool {
 
 /// A time. GUIs send negative clocks (the flag is down, the game goes on) and fractions of milliseconds.
 fn milliseconds(term: &'static str, word: Option<&str>) -> Result<u64, UciError> {
-    let word = word.ok_or(UciError::Missing {
-        after: term,
-        expected: "a time in milliseconds",
-    })?;
+    let word = word.ok_or(UciError::Missing { after: term, expected: "a time in milliseconds" })?;
     let whole = match word.split_once('.') {
         Some((whole, fraction)) if fraction.bytes().all(|byte| byte.is_ascii_digit()) => whole,
         _ => word,
@@ -312,10 +266,7 @@ fn milliseconds(term: &'static str, word: Option<&str>) -> Result<u64, UciError>
 
 /// A whole number from 0 to the most that fits its type.
 fn count<T: FromStr + Limits>(term: &'static str, word: Option<&str>) -> Result<T, UciError> {
-    let word = word.ok_or(UciError::Missing {
-        after: term,
-        expected: "a whole number",
-    })?;
+    let word = word.ok_or(UciError::Missing { after: term, expected: "a whole number" })?;
     word.parse().map_err(|_| UciError::NotANumber {
         term,
         word: quoted(word),
@@ -360,26 +311,18 @@ mod tests {
         assert_eq!(command("  \tisready \r"), Command::IsReady);
         assert_eq!(
             command("go  nodes\t10"),
-            Command::Go(GoParams {
-                nodes: Some(10),
-                ..GoParams::default()
-            })
+            Command::Go(GoParams { nodes: Some(10), ..GoParams::default() })
         );
     }
 
     #[test]
     fn reads_options() {
-        let option = |name: &str, value: &str| Command::SetOption {
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
+        let option =
+            |name: &str, value: &str| Command::SetOption { name: name.to_owned(), value: value.to_owned() };
         assert_eq!(command("setoption name Threads value 2"), option("Threads", "2"));
         assert_eq!(command("setoption name ClearTree"), option("ClearTree", ""));
         assert_eq!(command("setoption name Clear Hash"), option("Clear Hash", ""));
-        assert_eq!(
-            command("setoption name SyzygyPath value"),
-            option("SyzygyPath", "")
-        );
+        assert_eq!(command("setoption name SyzygyPath value"), option("SyzygyPath", ""));
         assert_eq!(
             command("setoption  name  WeightsFile  value  /a  path/with value in it.pb.gz "),
             option("WeightsFile", "/a  path/with value in it.pb.gz")
@@ -394,14 +337,8 @@ mod tests {
             let moves = moves.iter().map(|&m| m.to_owned()).collect();
             Command::Position(PositionCommand { start, moves })
         };
-        assert_eq!(
-            command("position startpos"),
-            position(StartPosition::Standard, &[])
-        );
-        assert_eq!(
-            command("position startpos moves"),
-            position(StartPosition::Standard, &[])
-        );
+        assert_eq!(command("position startpos"), position(StartPosition::Standard, &[]));
+        assert_eq!(command("position startpos moves"), position(StartPosition::Standard, &[]));
         assert_eq!(
             command("position startpos moves e2e4 e7e5"),
             position(StartPosition::Standard, &["e2e4", "e7e5"])
@@ -433,17 +370,13 @@ mod tests {
             searchmoves: vec!["e2e4".to_owned(), "d2d4".to_owned()],
         };
         assert_eq!(command(all), Command::Go(expected));
-        let Command::Go(go) = command("go searchmoves e2e4 nodes 5") else {
-            panic!("not a go")
-        };
+        let Command::Go(go) = command("go searchmoves e2e4 nodes 5") else { panic!("not a go") };
         assert_eq!((go.searchmoves.len(), go.nodes), (1, Some(5)));
     }
 
     #[test]
     fn clocks_below_zero_are_empty() {
-        let Command::Go(go) = command("go wtime -57 btime 1000.75 winc 0") else {
-            panic!("not a go")
-        };
+        let Command::Go(go) = command("go wtime -57 btime 1000.75 winc 0") else { panic!("not a go") };
         assert_eq!((go.wtime, go.btime, go.winc), (Some(0), Some(1000), Some(0)));
     }
 
@@ -452,37 +385,16 @@ mod tests {
         assert_eq!(error("Uci"), "unknown command `Uci`");
         assert_eq!(error("fen"), "unknown command `fen`");
         assert_eq!(error("stop now"), "unexpected `now` after stop");
-        assert_eq!(
-            error("setoption"),
-            "setoption needs `name`, and the option's name"
-        );
-        assert_eq!(
-            error("setoption Threads 2"),
-            "unexpected `Threads` after setoption"
-        );
-        assert_eq!(
-            error("setoption name value 2"),
-            "setoption name needs the option's name"
-        );
+        assert_eq!(error("setoption"), "setoption needs `name`, and the option's name");
+        assert_eq!(error("setoption Threads 2"), "unexpected `Threads` after setoption");
+        assert_eq!(error("setoption name value 2"), "setoption name needs the option's name");
         assert_eq!(error("position"), "position needs `startpos`, or `fen` and a FEN");
         assert_eq!(error("position fen moves e2e4"), "position fen needs a FEN");
-        assert_eq!(
-            error("position startpos e2e4"),
-            "unexpected `e2e4` after startpos"
-        );
+        assert_eq!(error("position startpos e2e4"), "unexpected `e2e4` after startpos");
         assert_eq!(error("go nodes"), "nodes needs a whole number");
-        assert_eq!(
-            error("go depth x"),
-            "depth: `x` is not a whole number from 0 to 4294967295"
-        );
-        assert_eq!(
-            error("go nodes -1"),
-            "nodes: `-1` is not a whole number from 0 to 18446744073709551615"
-        );
-        assert_eq!(
-            error("go wtime 1e5"),
-            "wtime: `1e5` is not a time in milliseconds"
-        );
+        assert_eq!(error("go depth x"), "depth: `x` is not a whole number from 0 to 4294967295");
+        assert_eq!(error("go nodes -1"), "nodes: `-1` is not a whole number from 0 to 18446744073709551615");
+        assert_eq!(error("go wtime 1e5"), "wtime: `1e5` is not a time in milliseconds");
         assert_eq!(
             error("go wtime 99999999999999999999"),
             "wtime: `99999999999999999999` is not a time in milliseconds"

@@ -14,10 +14,7 @@ pub struct UciResponder {
 impl UciResponder {
     /// Writes to `output`.
     pub fn new(output: Arc<Output>, shown: Shown) -> UciResponder {
-        UciResponder {
-            output,
-            shown: Mutex::new(shown),
-        }
+        UciResponder { output, shown: Mutex::new(shown) }
     }
 
     /// Changes what is shown, from the next line on.

@@ -36,14 +36,7 @@ impl Session {
         if preload && let Err(error) = engine.ensure_ready() {
             output.error(&error);
         }
-        Session {
-            engine,
-            responder,
-            output,
-            log,
-            show_hidden,
-            open_ended: false,
-        }
+        Session { engine, responder, output, log, show_hidden, open_ended: false }
     }
 
     /// Reads commands until `quit` or the end of the stream; a search that still runs is then broken off.
@@ -120,10 +113,8 @@ impl Session {
     }
 
     fn introduce(&self) {
-        let mut lines = vec![
-            format!("id name Rukh {}", env!("RUKH_VERSION")),
-            "id author the Rukh authors".to_owned(),
-        ];
+        let mut lines =
+            vec![format!("id name Rukh {}", env!("RUKH_VERSION")), "id author the Rukh authors".to_owned()];
         lines.extend(listing::uci_lines(self.engine.options(), self.show_hidden));
         lines.push("uciok".to_owned());
         self.output.lines(&lines);
@@ -133,9 +124,7 @@ impl Session {
         self.engine.set_option(name, value).map_err(text)?;
         let options = self.engine.options();
         self.responder.show(Shown::of(options));
-        self.log
-            .set_path(&options.logfile)
-            .map_err(|error| format!("LogFile: {error}"))
+        self.log.set_path(&options.logfile).map_err(|error| format!("LogFile: {error}"))
     }
 
     fn go(&mut self, params: GoParams) -> Result<(), String> {

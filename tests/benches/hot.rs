@@ -72,9 +72,7 @@ fn arguments() -> Result<Arguments, String> {
 }
 
 fn numbers(list: &str) -> Result<Vec<usize>, String> {
-    list.split(',')
-        .map(|number| number.parse().map_err(|error| format!("{number}: {error}")))
-        .collect()
+    list.split(',').map(|number| number.parse().map_err(|error| format!("{number}: {error}"))).collect()
 }
 
 /// A few dozen positions of a game played by taking the middle one of the legal moves.
@@ -83,10 +81,7 @@ fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     let mut all = Vec::new();
     for _ in 0..60 {
         let legal = history.last().legal_moves();
-        all.push((
-            history.clone(),
-            legal.iter().map(|&m| PackedMove::new(m)).collect(),
-        ));
+        all.push((history.clone(), legal.iter().map(|&m| PackedMove::new(m)).collect()));
         match legal.get(legal.len() / 2) {
             Some(&m) => history.push(m),
             None => break,
@@ -136,10 +131,7 @@ fn measure(
         seconds.push(start.elapsed().as_secs_f64());
     }
     let per_cpu_second = (seconds.len() * size) as f64 / (cpu_seconds() - cpu);
-    Measured {
-        seconds,
-        per_cpu_second,
-    }
+    Measured { seconds, per_cpu_second }
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
@@ -174,15 +166,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                         })
                     };
                     let all: Vec<_> = (0..callers).map(|_| caller()).collect();
-                    all.into_iter()
-                        .map(|caller| caller.join().expect("a caller does not panic"))
-                        .collect()
+                    all.into_iter().map(|caller| caller.join().expect("a caller does not panic")).collect()
                 });
                 let rate = |pick: &dyn Fn(&mut Vec<f64>) -> f64| -> f64 {
-                    results
-                        .iter()
-                        .map(|one| size as f64 / pick(&mut one.seconds.clone()))
-                        .sum()
+                    results.iter().map(|one| size as f64 / pick(&mut one.seconds.clone())).sum()
                 };
                 let median = rate(&|seconds| {
                     seconds.sort_by(f64::total_cmp);

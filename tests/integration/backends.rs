@@ -27,12 +27,7 @@ struct Sample {
 
 impl Sample {
     fn new(history: PositionHistory) -> Sample {
-        let moves = history
-            .last()
-            .legal_moves()
-            .into_iter()
-            .map(PackedMove::new)
-            .collect();
+        let moves = history.last().legal_moves().into_iter().map(PackedMove::new).collect();
         Sample { history, moves }
     }
 
@@ -46,10 +41,7 @@ impl Sample {
     }
 
     fn request(&self) -> EvalRequest<'_> {
-        EvalRequest {
-            history: &self.history,
-            moves: &self.moves,
-        }
+        EvalRequest { history: &self.history, moves: &self.moves }
     }
 }
 
@@ -67,9 +59,7 @@ fn samples(count: usize) -> Vec<Sample> {
             history.push(first);
             continue;
         }
-        choice = choice
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        choice = choice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         history.push(legal[(choice >> 33) % legal.len()]);
         let sample = Sample::new(history.clone());
         if !sample.moves.is_empty() && history.last().repetitions() == 0 {
@@ -91,10 +81,7 @@ fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>
             Added::Ready(evaluation) => evaluation,
             Added::Queued => {
                 let (value, priors) = queued.next().expect("one evaluation per request queued");
-                Evaluation {
-                    value,
-                    priors: priors.into(),
-                }
+                Evaluation { value, priors: priors.into() }
             }
         })
         .collect())
@@ -151,23 +138,12 @@ struct Faulty {
 
 impl Faulty {
     fn with(fault: Fault) -> Arc<dyn Backend> {
-        Arc::new(Faulty {
-            fault: Some(fault),
-            ..Faulty::slow(Duration::ZERO)
-        })
+        Arc::new(Faulty { fault: Some(fault), ..Faulty::slow(Duration::ZERO) })
     }
 
     fn slow(delay: Duration) -> Faulty {
-        let attributes = Attributes {
-            name: "faulty".to_owned(),
-            ..random().attributes().clone()
-        };
-        Faulty {
-            attributes,
-            fault: None,
-            delay,
-            batches: Arc::default(),
-        }
+        let attributes = Attributes { name: "faulty".to_owned(), ..random().attributes().clone() };
+        Faulty { attributes, fault: None, delay, batches: Arc::default() }
     }
 }
 
@@ -178,11 +154,7 @@ impl Backend for Faulty {
 
     fn new_batch(&self) -> Box<dyn Batch> {
         self.batches.fetch_add(1, Ordering::Relaxed);
-        Box::new(FaultyBatch {
-            inner: random().new_batch(),
-            fault: self.fault,
-            delay: self.delay,
-        })
+        Box::new(FaultyBatch { inner: random().new_batch(), fault: self.fault, delay: self.delay })
     }
 }
 
@@ -203,11 +175,7 @@ impl Batch for FaultyBatch {
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
         assert!(self.fault != Some(Fault::PanicInSubmit), "injected panic");
-        Box::new(FaultyTicket {
-            inner: self.inner.submit(),
-            fault: self.fault,
-            delay: self.delay,
-        })
+        Box::new(FaultyTicket { inner: self.inner.submit(), fault: self.fault, delay: self.delay })
     }
 }
 
@@ -221,22 +189,15 @@ impl Ticket for FaultyTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         thread::sleep(self.delay);
         match self.fault {
-            Some(Fault::ErrorInWait) => Err(BackendError::Evaluate {
-                name: "faulty".to_owned(),
-                reason: "injected error".to_owned(),
-            }),
+            Some(Fault::ErrorInWait) => {
+                Err(BackendError::Evaluate { name: "faulty".to_owned(), reason: "injected error".to_owned() })
+            }
             Some(Fault::PanicInWait) => panic!("injected panic"),
             Some(Fault::TooFewEvaluations) => Ok(Evaluations::default()),
             Some(Fault::WrongValue) => {
                 let mut wrong = Evaluations::default();
                 for (value, priors) in self.inner.wait()?.iter() {
-                    wrong.push(
-                        Value {
-                            q: value.q + 1e-3,
-                            ..value
-                        },
-                        priors.iter().copied(),
-                    );
+                    wrong.push(Value { q: value.q + 1e-3, ..value }, priors.iter().copied());
                 }
                 Ok(wrong)
             }

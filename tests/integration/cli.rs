@@ -34,13 +34,7 @@ fn shown_default(arguments: &[&str], option: &str) -> String {
     let start = format!("option name {option} type ");
     let line = lines.iter().find_map(|line| line.strip_prefix(&start)).unwrap();
     let (_, rest) = line.split_once("default ").unwrap();
-    rest.split(" min ")
-        .next()
-        .unwrap()
-        .split(" var ")
-        .next()
-        .unwrap()
-        .to_owned()
+    rest.split(" min ").next().unwrap().split(" var ").next().unwrap().to_owned()
 }
 
 #[test]
@@ -61,19 +55,12 @@ fn flags_can_be_written_in_every_way() {
         (&["--two-fold-draws", "--no-two-fold-draws"], "false"),
         (&["--two-fold-draws=true"], "true"),
     ] {
-        assert_eq!(
-            shown_default(arguments, "TwoFoldDraws"),
-            expected,
-            "{arguments:?}"
-        );
+        assert_eq!(shown_default(arguments, "TwoFoldDraws"), expected, "{arguments:?}");
     }
     assert_eq!(shown_default(&["-v"], "VerboseMoveStats"), "true");
     assert_eq!(shown_default(&["--task-workers", "-1"], "TaskWorkers"), "-1");
     assert_eq!(shown_default(&["--draw-score=-0.5"], "DrawScore"), "-0.500000");
-    assert_eq!(
-        shown_default(&["-w", "/a b/net.pb.gz"], "WeightsFile"),
-        "/a b/net.pb.gz"
-    );
+    assert_eq!(shown_default(&["-w", "/a b/net.pb.gz"], "WeightsFile"), "/a b/net.pb.gz");
     assert_eq!(
         shown_default(&["--backend-opts=backend=cpu,(threads=1)"], "BackendOptions"),
         "backend=cpu,(threads=1)"
@@ -105,90 +92,53 @@ fn wrong_arguments_exit_with_2_and_help() {
 
 #[test]
 fn the_configuration_file_stands_between_defaults_and_flags() {
-    let config = Scratch::new(
-        "good.config",
-        "# mine\nthreads=5\n--minibatch-size=64\nno-two-fold-draws\n",
-    );
+    let config = Scratch::new("good.config", "# mine\nthreads=5\n--minibatch-size=64\nno-two-fold-draws\n");
     let with_config = ["-c", config.path()];
     assert_eq!(shown_default(&with_config, "Threads"), "5");
     assert_eq!(shown_default(&with_config, "MinibatchSize"), "64");
     assert_eq!(shown_default(&with_config, "TwoFoldDraws"), "false");
-    assert_eq!(
-        shown_default(&["--threads=6", "-c", config.path()], "Threads"),
-        "6"
-    );
+    assert_eq!(shown_default(&["--threads=6", "-c", config.path()], "Threads"), "6");
 
     let broken = Scratch::new("broken.config", "threads=5\nthread=6\n");
     let output = run_any(&["-c", broken.path()]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr.contains("line 2: unknown flag `--thread`; did you mean --threads?"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("line 2: unknown flag `--thread`; did you mean --threads?"), "{stderr}");
 }
 
 #[test]
 fn the_users_configuration_is_found() {
     let home = std::env::temp_dir().join(format!("rukh-{}-home", std::process::id()));
     fs::create_dir_all(home.join("rukh")).unwrap();
-    fs::write(
-        home.join("rukh/rukh.config"),
-        "backend=trivial\nthreads=1\nnonsense\n",
-    )
-    .unwrap();
+    fs::write(home.join("rukh/rukh.config"), "backend=trivial\nthreads=1\nnonsense\n").unwrap();
     let output = rukh(&["uci"]).env("XDG_CONFIG_HOME", &home).output().unwrap();
     fs::remove_dir_all(&home).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        stderr.contains("rukh.config, line 3: unknown flag `--nonsense`"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("rukh.config, line 3: unknown flag `--nonsense`"), "{stderr}");
 }
 
 #[test]
 fn help_has_every_flag_under_its_heading() {
     let help = run(&["--help"]);
-    for shown in [
-        "--weights",
-        "-b, --backend",
-        "Exploration:",
-        "[UCI: CPuct, default: 1.745]",
-        "backendbench",
-    ] {
+    for shown in
+        ["--weights", "-b, --backend", "Exploration:", "[UCI: CPuct, default: 1.745]", "backendbench"]
+    {
         assert!(help.contains(shown), "{shown} is not in {help}");
     }
     assert!(!help.contains("--noise-epsilon"));
     assert!(run(&["--help", "--show-hidden"]).contains("--noise-epsilon"));
     assert!(run(&["bench", "--help"]).contains("--num-positions"));
     assert!(!run(&["describenet", "--help"]).contains("--cpuct"));
-    assert_eq!(
-        run(&["--version"]),
-        format!("rukh {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(run(&["--version"]), format!("rukh {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 /// The lines are those of lc0's samples, number for number a number.
 #[test]
 fn bench_prints_lc0s_lines() {
-    let text = run(&[
-        "bench",
-        "-b",
-        "trivial",
-        "-t",
-        "1",
-        "--nodes=100",
-        "--movetime=-1",
-        "--num-positions=2",
-    ]);
+    let text =
+        run(&["bench", "-b", "trivial", "-t", "1", "--nodes=100", "--movetime=-1", "--num-positions=2"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(
-        &lines[..2],
-        [
-            "",
-            "Position: 1/2 rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-        ]
-    );
+    assert_eq!(&lines[..2], ["", "Position: 1/2 rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"]);
     let info: Vec<&str> = lines[2].split(' ').collect();
     assert_eq!(
         [info[0], info[1], info[3], info[5], info[7], info[8]],
@@ -197,10 +147,7 @@ fn bench_prints_lc0s_lines() {
     for number in [info[2], info[4], info[6]] {
         number.parse::<u64>().unwrap();
     }
-    assert_eq!(
-        lines.iter().filter(|line| line.starts_with("bestmove ")).count(),
-        2
-    );
+    assert_eq!(lines.iter().filter(|line| line.starts_with("bestmove ")).count(), 2);
     assert!(
         lines
             .contains(&"Position: 2/2 r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10")
@@ -219,17 +166,7 @@ fn bench_prints_lc0s_lines() {
 #[test]
 fn bench_searches_one_position_and_speaks_json() {
     let fen = "6k1/1p3ppp/8/8/8/8/8/R5K1 w - - 0 1 moves g1f1 b7b6";
-    let text = run(&[
-        "bench",
-        "-b",
-        "trivial",
-        "-t",
-        "1",
-        "--nodes=200",
-        "--json",
-        "--fen",
-        fen,
-    ]);
+    let text = run(&["bench", "-b", "trivial", "-t", "1", "--nodes=200", "--json", "--fen", fen]);
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["positions"].as_array().unwrap().len(), 1);
     assert_eq!(json["positions"][0]["position"], fen);
@@ -245,10 +182,7 @@ fn the_signature_is_one_number_and_stays() {
     assert!(first.trim_end().parse::<u32>().is_ok(), "{first}");
     assert_eq!(run(&arguments), first);
     // Whatever backend and threads are asked for.
-    assert_eq!(
-        run(&[&arguments[..], &["--threads=2", "--backend=random"]].concat()),
-        first
-    );
+    assert_eq!(run(&[&arguments[..], &["--threads=2", "--backend=random"]].concat()), first);
     // And it does see the search.
     assert_ne!(run(&[&arguments[..], &["--cpuct=4"]].concat()), first);
 }
@@ -265,13 +199,7 @@ fn a_search_that_would_never_end_is_refused() {
 fn backendbench_prints_lc0s_table() {
     const HEADER: &str =
         "size, mean nps, mean ms,   sdev,     cv, max nps,  median, min nps, first max, first mean";
-    let text = run(&[
-        "backendbench",
-        "-b",
-        "trivial",
-        "--batches=10",
-        "--max-batch-size=40",
-    ]);
+    let text = run(&["backendbench", "-b", "trivial", "--batches=10", "--max-batch-size=40"]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 42, "40 sizes and two headers");
     assert_eq!((lines[0], lines[33]), (HEADER, HEADER));
@@ -281,9 +209,7 @@ fn backendbench_prints_lc0s_table() {
         let expected = if index < 33 { index } else { index - 1 };
         assert_eq!(fields[0].trim(), expected.to_string());
         assert!(
-            fields
-                .iter()
-                .all(|field| field.trim().parse::<f64>().is_ok_and(|value| value >= 0.0)),
+            fields.iter().all(|field| field.trim().parse::<f64>().is_ok_and(|value| value >= 0.0)),
             "{line}"
         );
     }
@@ -303,28 +229,10 @@ fn backendbench_prints_lc0s_table() {
 
 #[test]
 fn backendbench_recommends_and_speaks_json() {
-    let text = run(&[
-        "backendbench",
-        "-b",
-        "trivial",
-        "--batches=5",
-        "--max-batch-size=2",
-        "--clippy",
-    ]);
-    assert!(
-        text.contains("(@)(@) _| Recommended minibatch-size for this net: |"),
-        "{text}"
-    );
-    let text = run(&[
-        "backendbench",
-        "-b",
-        "trivial",
-        "-t",
-        "2",
-        "--batches=20",
-        "--max-batch-size=2",
-        "--json",
-    ]);
+    let text = run(&["backendbench", "-b", "trivial", "--batches=5", "--max-batch-size=2", "--clippy"]);
+    assert!(text.contains("(@)(@) _| Recommended minibatch-size for this net: |"), "{text}");
+    let text =
+        run(&["backendbench", "-b", "trivial", "-t", "2", "--batches=20", "--max-batch-size=2", "--json"]);
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["threads"], 2);
     assert_eq!(json["sizes"][1]["size"], 2);
@@ -337,14 +245,8 @@ fn perft_counts() {
     assert_eq!(text.lines().last(), Some("total: 8902"));
     assert!(text.contains("e2e4: 600\n"));
     let json: Value = serde_json::from_str(&run(&["perft", "2", "--json"])).unwrap();
-    assert_eq!(
-        (&json["nodes"], &json["moves"]["e2e4"]),
-        (&Value::from(400), &Value::from(20))
-    );
-    assert_eq!(
-        run_any(&["perft", "2", "--fen", "nonsense"]).status.code(),
-        Some(1)
-    );
+    assert_eq!((&json["nodes"], &json["moves"]["e2e4"]), (&Value::from(400), &Value::from(20)));
+    assert_eq!(run_any(&["perft", "2", "--fen", "nonsense"]).status.code(), Some(1));
 }
 
 #[test]

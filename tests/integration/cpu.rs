@@ -29,10 +29,7 @@ fn history(golden: &GoldenPosition) -> PositionHistory {
 }
 
 fn inputs(set: &GoldenSet, format: InputFormat) -> Vec<InputPlanes> {
-    set.positions
-        .iter()
-        .map(|golden| encode(&history(golden), format, HistoryFill::FenOnly).0)
-        .collect()
+    set.positions.iter().map(|golden| encode(&history(golden), format, HistoryFill::FenOnly).0).collect()
 }
 
 /// The largest differences from lc0 over positions.
@@ -95,10 +92,8 @@ fn check_fp32(set: &GoldenSet) {
         let packed = CpuNetwork::new(&network, Precision::Fp32, instructions);
         let together = packed.evaluate_raw(&inputs);
         difference(set, &together).assert_small(&format!("{what}, one batch"));
-        let alone: Vec<RawEvaluation> = inputs
-            .iter()
-            .flat_map(|input| packed.evaluate_raw(std::slice::from_ref(input)))
-            .collect();
+        let alone: Vec<RawEvaluation> =
+            inputs.iter().flat_map(|input| packed.evaluate_raw(std::slice::from_ref(input))).collect();
         difference(set, &alone).assert_small(&format!("{what}, one by one"));
     }
 }
@@ -122,38 +117,24 @@ fn the_plain_reference_says_what_lc0_says() {
     for set in goldens::committed() {
         let network = load(&set);
         // A few positions of each are enough: it is slow, and there is no batch that could matter.
-        let few = GoldenSet {
-            positions: set.positions.iter().step_by(7).cloned().collect(),
-            ..set
-        };
+        let few = GoldenSet { positions: set.positions.iter().step_by(7).cloned().collect(), ..set };
         let inputs = inputs(&few, network.architecture.input_format);
-        let evaluations: Vec<RawEvaluation> = inputs
-            .iter()
-            .map(|input| reference::evaluate(&network, input))
-            .collect();
+        let evaluations: Vec<RawEvaluation> =
+            inputs.iter().map(|input| reference::evaluate(&network, input)).collect();
         difference(&few, &evaluations).assert_small(&format!("{} in plain loops", few.name));
     }
 }
 
 /// How far bf16 may be from lc0's fp32. Seen: 0.130, 0.0140, 0.0108, 0.215 (t1-like and micro-smolgen).
-const BF16_TOLERANCE: Difference = Difference {
-    policy: 0.2,
-    q: 0.025,
-    d: 0.02,
-    m: 0.35,
-};
+const BF16_TOLERANCE: Difference = Difference { policy: 0.2, q: 0.025, d: 0.02, m: 0.35 };
 
 #[test]
 fn bf16_stays_near_lc0() {
     // Emulated on the best of the others, and in hardware where there is any.
     let all = InstructionSet::available();
     let emulated = all.iter().rev().find(|instructions| !instructions.has_bf16());
-    let chosen: Vec<InstructionSet> = all
-        .iter()
-        .filter(|instructions| instructions.has_bf16())
-        .chain(emulated)
-        .copied()
-        .collect();
+    let chosen: Vec<InstructionSet> =
+        all.iter().filter(|instructions| instructions.has_bf16()).chain(emulated).copied().collect();
     for set in goldens::committed().into_iter().chain(goldens::shared()) {
         let network = load(&set);
         let inputs = inputs(&set, network.architecture.input_format);
@@ -181,20 +162,13 @@ fn an_empty_batch_is_no_evaluation() {
 
 fn set_named(name: &str) -> GoldenSet {
     let mut sets = goldens::committed().into_iter();
-    sets.find(|set| set.name == name)
-        .unwrap_or_else(|| panic!("no golden set {name}"))
+    sets.find(|set| set.name == name).unwrap_or_else(|| panic!("no golden set {name}"))
 }
 
 fn backend(set: &GoldenSet, options: &CpuOptions, temperature: f32) -> CpuBackend {
     let network = Arc::new(load(set));
-    CpuBackend::new(
-        network,
-        Precision::Fp32,
-        options,
-        temperature,
-        HistoryFill::FenOnly,
-    )
-    .unwrap_or_else(|error| panic!("{}: {error}", set.name))
+    CpuBackend::new(network, Precision::Fp32, options, temperature, HistoryFill::FenOnly)
+        .unwrap_or_else(|error| panic!("{}: {error}", set.name))
 }
 
 /// The requests of a set's positions: histories, and the moves in the golden file's order.
@@ -226,28 +200,18 @@ fn priors_are_the_softmax_of_lc0s_logits_over_legal_moves() {
     for name in ["micro-attn", "micro-in3", "micro-se-conv", "micro-se-old"] {
         let set = set_named(name);
         for temperature in [1.0_f32, 1.359] {
-            let evaluations = evaluate(
-                &backend(&set, &CpuOptions::default(), temperature),
-                &requests(&set),
-            );
+            let evaluations = evaluate(&backend(&set, &CpuOptions::default(), temperature), &requests(&set));
             assert_eq!(evaluations.len(), set.positions.len());
             for (index, golden) in set.positions.iter().enumerate() {
                 let (value, priors) = evaluations.get(index);
                 assert_eq!(priors.len(), golden.policy_raw.len(), "{name} {}", golden.id);
                 assert!((value.q - golden.q).abs() <= TOLERANCE, "{name} {}", golden.id);
-                let powers: Vec<f32> = golden
-                    .policy_raw
-                    .iter()
-                    .map(|(_, _, logit)| (logit / temperature).exp())
-                    .collect();
+                let powers: Vec<f32> =
+                    golden.policy_raw.iter().map(|(_, _, logit)| (logit / temperature).exp()).collect();
                 let total: f32 = powers.iter().sum();
                 for ((prior, power), (text, _, _)) in priors.iter().zip(&powers).zip(&golden.policy_raw) {
                     let right = power / total;
-                    assert!(
-                        (prior - right).abs() <= 1e-4,
-                        "{name} {} {text}: {prior}, {right}",
-                        golden.id
-                    );
+                    assert!((prior - right).abs() <= 1e-4, "{name} {} {text}: {prior}, {right}", golden.id);
                 }
             }
         }
@@ -260,14 +224,7 @@ fn threads_and_reused_memory_change_nothing() {
         let set = set_named(name);
         let requests = requests(&set);
         let alone = backend(&set, &CpuOptions::default(), 1.0);
-        let shared = backend(
-            &set,
-            &CpuOptions {
-                threads: 3,
-                ..CpuOptions::default()
-            },
-            1.0,
-        );
+        let shared = backend(&set, &CpuOptions { threads: 3, ..CpuOptions::default() }, 1.0);
         let all = evaluate(&alone, &requests);
         for count in [requests.len(), 1, 2, 3, 7, requests.len()] {
             for backend in [&alone, &shared] {
@@ -293,22 +250,12 @@ fn threads_and_reused_memory_change_nothing() {
 fn batches_may_be_empty_dropped_or_too_large() {
     let set = set_named("micro-attn");
     let requests = requests(&set);
-    let backend = backend(
-        &set,
-        &CpuOptions {
-            maximum_batch_size: 2,
-            ..CpuOptions::default()
-        },
-        1.0,
-    );
+    let backend = backend(&set, &CpuOptions { maximum_batch_size: 2, ..CpuOptions::default() }, 1.0);
     assert_eq!(backend.attributes().maximum_batch_size, 2);
     assert!(evaluate(&backend, &[]).is_empty());
 
     let mut dropped = backend.new_batch();
-    dropped.add(EvalRequest {
-        history: &requests[0].0,
-        moves: &requests[0].1,
-    });
+    dropped.add(EvalRequest { history: &requests[0].0, moves: &requests[0].1 });
     drop(dropped);
     assert_eq!(evaluate(&backend, &requests[..2]).len(), 2);
 
@@ -345,18 +292,8 @@ fn options_that_make_no_sense_are_refused() {
     let set = set_named("micro-attn");
     let network = Arc::new(load(&set));
     let make = |threads, maximum_batch_size, temperature| {
-        let options = CpuOptions {
-            threads,
-            maximum_batch_size,
-            instructions: None,
-        };
-        CpuBackend::new(
-            Arc::clone(&network),
-            Precision::Fp32,
-            &options,
-            temperature,
-            HistoryFill::No,
-        )
+        let options = CpuOptions { threads, maximum_batch_size, instructions: None };
+        CpuBackend::new(Arc::clone(&network), Precision::Fp32, &options, temperature, HistoryFill::No)
     };
     for (threads, batch, temperature, named) in [
         (0, 8, 1.0, "threads=0"),
@@ -364,10 +301,7 @@ fn options_that_make_no_sense_are_refused() {
         (1, 0, 1.0, "batch=0"),
         (1, 8, 0.0, "temperature"),
     ] {
-        let error = make(threads, batch, temperature)
-            .err()
-            .expect("a refusal")
-            .to_string();
+        let error = make(threads, batch, temperature).err().expect("a refusal").to_string();
         assert!(error.contains(named), "{error}");
     }
     let backend = make(2, 8, 1.0).unwrap_or_else(|error| panic!("{error}"));

@@ -11,10 +11,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A command for the binary that reads no configuration of the user's.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
-    command
-        .args(arguments)
-        .env("XDG_CONFIG_HOME", "/nonexistent")
-        .env("HOME", "/nonexistent");
+    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent");
     command
 }
 
@@ -28,10 +25,7 @@ pub(crate) fn run(arguments: &[&str]) -> String {
 
 /// Runs a tool to its end, whatever that is.
 pub(crate) fn run_any(arguments: &[&str]) -> Output {
-    rukh(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the binary starts")
+    rukh(arguments).stdin(Stdio::null()).output().expect("the binary starts")
 }
 
 /// A running engine.
@@ -78,10 +72,7 @@ impl Driver {
     /// Sends bytes as they are.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin
-            .write_all(bytes)
-            .and_then(|()| stdin.flush())
-            .expect("the engine reads");
+        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the engine reads");
     }
 
     /// The lines up to the first that begins with `prefix`, which is the last of them.
@@ -138,10 +129,7 @@ impl Driver {
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
                 return status;
             }
-            assert!(
-                Instant::now() < deadline,
-                "the engine did not end within {time:?}"
-            );
+            assert!(Instant::now() < deadline, "the engine did not end within {time:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -157,7 +145,5 @@ impl Drop for Driver {
 /// The move of a `bestmove` line.
 pub(crate) fn best_move(lines: &[String]) -> &str {
     let last = lines.last().expect("there is a line");
-    last.strip_prefix("bestmove ")
-        .and_then(|rest| rest.split(' ').next())
-        .unwrap_or_else(|| panic!("{last}"))
+    last.strip_prefix("bestmove ").and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{last}"))
 }

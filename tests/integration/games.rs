@@ -35,9 +35,7 @@ impl Game {
         for (ply, &choice) in self.choices.iter().enumerate() {
             let moves = history.last().legal_moves();
             let back = own_last[ply % 2].and_then(|previous: shakmaty::Move| {
-                moves
-                    .iter()
-                    .find(|m| m.from() == Some(previous.to()) && Some(m.to()) == previous.from())
+                moves.iter().find(|m| m.from() == Some(previous.to()) && Some(m.to()) == previous.from())
             });
             let picked = moves.get(usize::from(choice) % moves.len().max(1));
             let Some(&m) = back.filter(|_| choice % 3 != 0).or(picked) else {
@@ -57,14 +55,8 @@ pub(crate) fn games() -> impl Strategy<Value = Game> {
         let board = Board::chess960(number);
         let castling_rights =
             board.rooks() & (Bitboard::from(shakmaty::Rank::First) | shakmaty::Rank::Eighth);
-        let setup = Setup {
-            board,
-            castling_rights,
-            ..Setup::empty()
-        };
-        Fen::try_from_setup(setup)
-            .expect("every starting array has a FEN")
-            .to_string()
+        let setup = Setup { board, castling_rights, ..Setup::empty() };
+        Fen::try_from_setup(setup).expect("every starting array has a FEN").to_string()
     });
     let start = prop_oneof![3 => known, 1 => chess960];
     (start, prop::collection::vec(any::<u8>(), 0..80)).prop_map(|(start, choices)| Game { start, choices })

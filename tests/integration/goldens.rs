@@ -70,9 +70,7 @@ pub(crate) fn committed() -> Vec<GoldenSet> {
         .map(|(name, path)| {
             let mut json = String::new();
             let file = fs::File::open(&path).expect("a golden file can be opened");
-            GzDecoder::new(file)
-                .read_to_string(&mut json)
-                .expect("a golden file is gzipped text");
+            GzDecoder::new(file).read_to_string(&mut json).expect("a golden file is gzipped text");
             let golden = parse(&name, &json);
             let network = committed_network(&golden);
             golden.with(name, network)
@@ -98,14 +96,8 @@ pub(crate) fn shared() -> Vec<GoldenSet> {
         if committed.contains_key(&name) || name == "planes" {
             continue;
         }
-        let golden = parse(
-            &name,
-            &fs::read_to_string(&path).expect("a golden file can be read"),
-        );
-        match directories
-            .iter()
-            .map(|directory| directory.join(&golden.network))
-            .find(|path| path.is_file())
+        let golden = parse(&name, &fs::read_to_string(&path).expect("a golden file can be read"));
+        match directories.iter().map(|directory| directory.join(&golden.network)).find(|path| path.is_file())
         {
             Some(path) => {
                 let network = fs::read(path).expect("a network file can be read");
@@ -133,9 +125,7 @@ pub(crate) fn network_file(name: &str) -> Vec<u8> {
 /// The decompressed bytes of a committed network file.
 pub(crate) fn network_message(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    GzDecoder::new(&network_file(name)[..])
-        .read_to_end(&mut bytes)
-        .expect("a network file is gzipped");
+    GzDecoder::new(&network_file(name)[..]).read_to_end(&mut bytes).expect("a network file is gzipped");
     bytes
 }
 
@@ -176,18 +166,12 @@ fn parse(name: &str, json: &str) -> GoldenFile {
 
 /// The network of a committed set: its own file, or micro-attn with another input format.
 fn committed_network(golden: &GoldenFile) -> Vec<u8> {
-    let name = golden
-        .network
-        .strip_suffix(".pb.gz")
-        .expect("networks are .pb.gz");
+    let name = golden.network.strip_suffix(".pb.gz").expect("networks are .pb.gz");
     if !name.starts_with("micro-in") {
         return network_file(name);
     }
     edited_network("micro-attn", |net| {
-        let format = net
-            .format
-            .as_mut()
-            .and_then(|format| format.network_format.as_mut());
+        let format = net.format.as_mut().and_then(|format| format.network_format.as_mut());
         format.expect("micro-attn has a network format").input = Some(golden.input_format);
     })
 }

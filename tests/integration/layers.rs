@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// All Rust files below a directory.
 pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries
         .flat_map(|path| match path.is_dir() {
             true => rust_files(&path),
@@ -23,9 +21,7 @@ fn used_modules(text: &str) -> Vec<String> {
     let names = code.flat_map(|line| {
         line.match_indices("crate::").map(|(start, found)| {
             let rest = &line[start + found.len()..];
-            let end = rest
-                .find(|c: char| c != '_' && !c.is_alphanumeric())
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
             rest[..end].to_owned()
         })
     });
@@ -36,22 +32,14 @@ fn used_modules(text: &str) -> Vec<String> {
 fn layers_only_look_down() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let lib = fs::read_to_string(source.join("lib.rs")).unwrap();
-    let layers: Vec<&str> = lib
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-        .collect();
+    let layers: Vec<&str> =
+        lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
     assert!(layers.len() >= 9, "lib.rs lists the modules: {layers:?}");
 
     let mut uses = 0;
     for file in rust_files(&source) {
         let inside = file.strip_prefix(&source).unwrap();
-        let module = inside
-            .iter()
-            .next()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .trim_end_matches(".rs");
+        let module = inside.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
         let Some(layer) = layers.iter().position(|&name| name == module) else {
             assert!(matches!(module, "lib" | "main"), "{module} is not in lib.rs");
             continue;
@@ -60,16 +48,9 @@ fn layers_only_look_down() {
             let Some(below) = layers.iter().position(|&name| name == used) else {
                 continue;
             };
-            assert!(
-                below <= layer,
-                "{}: {module} uses {used}, which is above it",
-                inside.display()
-            );
+            assert!(below <= layer, "{}: {module} uses {used}, which is above it", inside.display());
             uses += 1;
         }
     }
-    assert!(
-        uses > 20,
-        "only {uses} uses found: does this test still look at the right thing?"
-    );
+    assert!(uses > 20, "only {uses} uses found: does this test still look at the right thing?");
 }

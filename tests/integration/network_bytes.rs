@@ -36,9 +36,7 @@ fn structure(bytes: &[u8]) -> Vec<usize> {
                 2 => usize::try_from(varint(&mut at)?).ok()?,
                 _ => return None,
             };
-            let end = at
-                .checked_add(length)
-                .filter(|&end| end <= bytes.len() && key >> 3 != 0)?;
+            let end = at.checked_add(length).filter(|&end| end <= bytes.len() && key >> 3 != 0)?;
             found.extend(base + start..base + at);
             let known = found.len();
             if key & 7 == 2 && walk(&bytes[at..end], base + at, found).is_none() {
@@ -70,12 +68,7 @@ fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-const MUTATED: [&str; 4] = [
-    "micro-attn",
-    "micro-se-attnpol",
-    "micro-smolgen",
-    "micro-classical-wdl",
-];
+const MUTATED: [&str; 4] = ["micro-attn", "micro-se-attnpol", "micro-smolgen", "micro-classical-wdl"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]

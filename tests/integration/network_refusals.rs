@@ -30,19 +30,13 @@ fn refused(bytes: &[u8], reason: &str) {
 #[track_caller]
 fn refused_with(bytes: &[u8], beginning: &str) {
     let text = refusal(bytes);
-    assert!(
-        text.starts_with(&format!("network <memory>: {beginning}")),
-        "{text}"
-    );
+    assert!(text.starts_with(&format!("network <memory>: {beginning}")), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder
-        .write_all(bytes)
-        .and_then(|()| encoder.finish())
-        .expect("memory can be written to")
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory can be written to")
 }
 
 fn first_encoder(weights: &mut Weights) -> &mut EncoderLayer {
@@ -50,10 +44,7 @@ fn first_encoder(weights: &mut Weights) -> &mut EncoderLayer {
 }
 
 fn first_attention(weights: &mut Weights) -> &mut Mha {
-    first_encoder(weights)
-        .mha
-        .as_mut()
-        .expect("an encoder has attention")
+    first_encoder(weights).mha.as_mut().expect("an encoder has attention")
 }
 
 /// A layer, without its last value.
@@ -100,13 +91,9 @@ fn paths_without_a_network_are_named() {
     let empty = scratch.file("empty.pb.gz", b"");
     let broken = scratch.file("broken.pb", b"not a network at all");
     let says = |path: &Path| {
-        let error = Network::load(path, &HeadSelection::default())
-            .expect_err("there is no network")
-            .to_string();
-        error
-            .strip_prefix(&format!("network {}: ", path.display()))
-            .expect("the file is named")
-            .to_owned()
+        let error =
+            Network::load(path, &HeadSelection::default()).expect_err("there is no network").to_string();
+        error.strip_prefix(&format!("network {}: ", path.display())).expect("the file is named").to_owned()
     };
     assert_eq!(says(&empty), "is empty");
     assert_eq!(says(&scratch.0), "is a directory, not a file");
@@ -125,13 +112,7 @@ fn other_files_are_not_networks() {
         refused(text, reason);
         refused(&gzip(text), reason);
     }
-    for other in [
-        &b"\x7fELF"[..],
-        b"PK\x03\x04",
-        b"\x0d\xc1\x01\x00\x00",
-        b"\x0d\xc0\x01",
-        &[0; 100],
-    ] {
+    for other in [&b"\x7fELF"[..], b"PK\x03\x04", b"\x0d\xc1\x01\x00\x00", b"\x0d\xc0\x01", &[0; 100]] {
         refused_with(other, "is not a Leela Chess Zero network (it begins with ");
         refused_with(&gzip(other), "is not a Leela Chess Zero network (it begins with ");
     }
@@ -141,16 +122,7 @@ fn other_files_are_not_networks() {
 #[test]
 fn a_truncated_or_damaged_gzip_file_is_refused() {
     let whole = network_file("micro-attn");
-    for length in [
-        2,
-        9,
-        10,
-        20,
-        1000,
-        whole.len() / 2,
-        whole.len() - 9,
-        whole.len() - 1,
-    ] {
+    for length in [2, 9, 10, 20, 1000, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
         refused_with(&whole[..length], "is a damaged or truncated gzip file: ");
     }
     let mut wrong_checksum = whole.clone();
@@ -189,10 +161,7 @@ fn bomb(head: &[u8]) -> Vec<u8> {
     let zeros = vec![0; BLOCK];
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     let mut block = |bytes: &[u8]| {
-        encoder
-            .write_all(bytes)
-            .and_then(|()| encoder.flush())
-            .expect("memory can be written to");
+        encoder.write_all(bytes).and_then(|()| encoder.flush()).expect("memory can be written to");
         encoder.get_ref().len()
     };
     let (first, second) = (block(&[head, &zeros].concat()), block(&zeros));
@@ -213,30 +182,16 @@ fn a_zip_bomb_is_refused_early() {
     assert!(plain.len() < 20 << 20, "the bomb has {} bytes", plain.len());
     let start = Instant::now();
     refused_with(&plain, "is not a Leela Chess Zero network");
-    assert!(
-        start.elapsed() < Duration::from_secs(1),
-        "took {:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
     for head in [&magic[..], weights_of_a_gigabyte] {
         let bytes = bomb(head);
         let start = Instant::now();
         let text = refusal(&bytes);
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "took {:?}",
-            start.elapsed()
-        );
-        let limit = text
-            .strip_prefix("network <memory>: is too large: more than ")
-            .expect("the size is the reason");
-        let limit = limit
-            .strip_suffix(" bytes after decompression")
-            .expect("the decompressed size is meant");
-        assert!(
-            limit.parse::<u64>().expect("the limit is a number") < 512 << 20,
-            "{text}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(10), "took {:?}", start.elapsed());
+        let limit =
+            text.strip_prefix("network <memory>: is too large: more than ").expect("the size is the reason");
+        let limit = limit.strip_suffix(" bytes after decompression").expect("the decompressed size is meant");
+        assert!(limit.parse::<u64>().expect("the limit is a number") < 512 << 20, "{text}");
     }
 }
 
@@ -246,43 +201,23 @@ fn many_small_messages_do_not_take_much_memory() {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2][..], bytes].concat();
     let encoders = [0xda, 0x01, 0x00].repeat(1_000_000);
     let length = [0xc0, 0x8d, 0xb7, 0x01];
-    let bytes = [
-        &b"\x0d\xc0\x01\x00\x00\x22\x02\x08\x01"[..],
-        &field(10, &length),
-        &encoders,
-    ]
-    .concat();
-    refused(
-        &bytes,
-        "is damaged: protobuf field 27 occurs more than 512 times in one message",
-    );
+    let bytes = [&b"\x0d\xc0\x01\x00\x00\x22\x02\x08\x01"[..], &field(10, &length), &encoders].concat();
+    refused(&bytes, "is damaged: protobuf field 27 occurs more than 512 times in one message");
 }
 
 #[test]
 fn newer_versions_are_refused() {
     let with_version = |major, minor, patch| {
         edited_network("micro-attn", |net| {
-            net.min_version = Some(EngineVersion {
-                major: Some(major),
-                minor: Some(minor),
-                patch: Some(patch),
-            });
+            net.min_version =
+                Some(EngineVersion { major: Some(major), minor: Some(minor), patch: Some(patch) });
         })
     };
-    refused(
-        &with_version(0, 34, 0),
-        "needs support of lc0 version 0.34.0, and this program supports 0.33.0",
-    );
-    refused_with(
-        &with_version(u32::MAX, u32::MAX, u32::MAX),
-        "needs support of lc0 version 4294967295.",
-    );
+    refused(&with_version(0, 34, 0), "needs support of lc0 version 0.34.0, and this program supports 0.33.0");
+    refused_with(&with_version(u32::MAX, u32::MAX, u32::MAX), "needs support of lc0 version 4294967295.");
     for (major, minor, patch) in [(0, 33, 0), (0, 0, 0), (97, 98, 99)] {
         let bytes = with_version(major, minor, patch);
-        assert!(
-            Network::load_bytes(&bytes, &HeadSelection::default()).is_ok(),
-            "{major}.{minor}.{patch}"
-        );
+        assert!(Network::load_bytes(&bytes, &HeadSelection::default()).is_ok(), "{major}.{minor}.{patch}");
     }
 }
 
@@ -290,33 +225,15 @@ fn newer_versions_are_refused() {
 fn unknown_numbers_in_the_header_are_refused() {
     let with = |edit: fn(&mut rukh::net::proto::NetworkFormat)| {
         edited_network("micro-attn", |net| {
-            let format = net
-                .format
-                .as_mut()
-                .and_then(|format| format.network_format.as_mut());
+            let format = net.format.as_mut().and_then(|format| format.network_format.as_mut());
             edit(format.expect("it has a format"));
         })
     };
-    refused(
-        &with(|format| format.input = Some(6)),
-        "has the unknown or unsupported input format 6",
-    );
-    refused(
-        &with(|format| format.input = None),
-        "has the unknown or unsupported input format 0",
-    );
-    refused(
-        &with(|format| format.network = Some(9)),
-        "has the unknown or unsupported network structure 9",
-    );
-    refused(
-        &with(|format| format.policy = Some(-1)),
-        "has the unknown or unsupported policy format -1",
-    );
-    refused(
-        &with(|format| format.value = Some(3)),
-        "has the unknown or unsupported value format 3",
-    );
+    refused(&with(|format| format.input = Some(6)), "has the unknown or unsupported input format 6");
+    refused(&with(|format| format.input = None), "has the unknown or unsupported input format 0");
+    refused(&with(|format| format.network = Some(9)), "has the unknown or unsupported network structure 9");
+    refused(&with(|format| format.policy = Some(-1)), "has the unknown or unsupported policy format -1");
+    refused(&with(|format| format.value = Some(3)), "has the unknown or unsupported value format 3");
     refused(
         &with(|format| format.moves_left = Some(2)),
         "has the unknown or unsupported moves-left format 2",
@@ -337,60 +254,35 @@ fn unknown_numbers_in_the_header_are_refused() {
         &with(|format| format.policy = Some(2)),
         "has POLICY_CONVOLUTION on an attention body; only POLICY_ATTENTION is supported there",
     );
-    let old_encoding = edited_network("micro-attn", |net| {
-        net.format.as_mut().expect("a format").weights_encoding = None
-    });
+    let old_encoding =
+        edited_network("micro-attn", |net| net.format.as_mut().expect("a format").weights_encoding = None);
     refused(&old_encoding, "has the unknown weights encoding 0");
 }
 
 #[test]
 fn kinds_of_network_that_are_not_supported_are_refused() {
-    let relative = edited_weights("micro-attn", |weights| {
-        first_attention(weights).rpe_k = Some(Layer::default())
-    });
-    refused(
-        &relative,
-        "has relative position encoding (RPE), which is not supported",
-    );
+    let relative =
+        edited_weights("micro-attn", |weights| first_attention(weights).rpe_k = Some(Layer::default()));
+    refused(&relative, "has relative position encoding (RPE), which is not supported");
     let hybrid = edited_weights("micro-attn", |weights| weights.residual.push(Residual::default()));
-    refused(
-        &hybrid,
-        "has both a residual tower and an attention body, which is not supported",
-    );
+    refused(&hybrid, "has both a residual tower and an attention body, which is not supported");
     let no_heads = edited_weights("micro-attn", |weights| weights.headcount = None);
-    refused(
-        &no_heads,
-        "does not say how many attention heads it has (headcount)",
-    );
+    refused(&no_heads, "does not say how many attention heads it has (headcount)");
     let odd_heads = edited_weights("micro-attn", |weights| weights.headcount = Some(3));
-    refused(
-        &odd_heads,
-        "has an attention width of 32 in encoder[0], which 3 heads do not divide",
-    );
+    refused(&odd_heads, "has an attention width of 32 in encoder[0], which 3 heads do not divide");
     let onnx = edited_network("micro-attn", |net| {
         net.weights = None;
         net.onnx_model.get_or_insert_default();
     });
-    refused(
-        &onnx,
-        "holds an ONNX model; only networks with weights are supported",
-    );
+    refused(&onnx, "holds an ONNX model; only networks with weights are supported");
 }
 
 #[test]
 fn layers_that_do_not_fit_are_named() {
     type Edit = fn(&mut Weights);
     let cases: [(&str, Edit, &str); 13] = [
-        (
-            "micro-attn",
-            |w| shorten(&mut w.ip_emb_w),
-            "ip_emb_w has 5631 values, expected 32 x 176 = 5632",
-        ),
-        (
-            "micro-attn",
-            |w| shorten(&mut w.ip_emb_b),
-            "ip_emb_w has 5632 values, expected 31 x 176 = 5456",
-        ),
+        ("micro-attn", |w| shorten(&mut w.ip_emb_w), "ip_emb_w has 5631 values, expected 32 x 176 = 5632"),
+        ("micro-attn", |w| shorten(&mut w.ip_emb_b), "ip_emb_w has 5632 values, expected 31 x 176 = 5456"),
         (
             "micro-attn",
             |w| shorten(&mut w.ip_add_gate),
@@ -411,16 +303,8 @@ fn layers_that_do_not_fit_are_named() {
             |w| shorten(&mut first_encoder(w).ln2_betas),
             "encoder[0].ln2_betas has 31 values, expected 32",
         ),
-        (
-            "micro-attn",
-            |w| shorten(&mut w.ip4_pol_w),
-            "ip4_pol_w has 127 values, expected 4 x 32 = 128",
-        ),
-        (
-            "micro-attn",
-            |w| shorten(&mut w.ip2_val_b),
-            "ip2_val_b has 2 values, expected 3",
-        ),
+        ("micro-attn", |w| shorten(&mut w.ip4_pol_w), "ip4_pol_w has 127 values, expected 4 x 32 = 128"),
+        ("micro-attn", |w| shorten(&mut w.ip2_val_b), "ip2_val_b has 2 values, expected 3"),
         (
             "micro-smolgen",
             |w| shorten(&mut first_attention(w).smolgen.as_mut().expect("it has").dense2_b),
@@ -441,11 +325,7 @@ fn layers_that_do_not_fit_are_named() {
             |w| shorten(&mut w.residual[0].se.as_mut().expect("it has").w2),
             "residual[0].se.w2 has 255 values, expected 32 x 8 = 256",
         ),
-        (
-            "micro-se-old",
-            |w| shorten(&mut w.ip_pol_b),
-            "ip_pol_b has 1857 values, expected 1858",
-        ),
+        ("micro-se-old", |w| shorten(&mut w.ip_pol_b), "ip_pol_b has 1857 values, expected 1858"),
     ];
     for (network, edit, reason) in cases {
         refused(&edited_weights(network, edit), &format!("layer {reason}"));
@@ -458,102 +338,49 @@ fn layers_that_are_missing_are_named() {
     let cases: [(&str, Edit, &str); 6] = [
         ("micro-attn", |w| w.ip_emb_b = None, "ip_emb_b"),
         ("micro-attn", |w| w.ip_mult_gate = None, "ip_mult_gate"),
-        (
-            "micro-attn",
-            |w| first_attention(w).dense_w = None,
-            "encoder[0].mha.dense_w",
-        ),
+        ("micro-attn", |w| first_attention(w).dense_w = None, "encoder[0].mha.dense_w"),
         ("micro-smolgen", |w| w.smolgen_w = None, "smolgen_w"),
         ("micro-se-conv", |w| w.moves_left = None, "moves_left"),
-        (
-            "micro-se-conv",
-            |w| w.policy.as_mut().expect("it has").biases = None,
-            "policy.biases",
-        ),
+        ("micro-se-conv", |w| w.policy.as_mut().expect("it has").biases = None, "policy.biases"),
     ];
     for (network, edit, layer) in cases {
-        refused(
-            &edited_weights(network, edit),
-            &format!("layer {layer} is missing"),
-        );
+        refused(&edited_weights(network, edit), &format!("layer {layer} is missing"));
     }
 }
 
 #[test]
 fn values_that_are_not_finite_are_refused() {
     let half_nan = edited_weights("micro-f16", |weights| overwrite(&mut weights.ip_emb_w, 0x7e00));
-    refused(
-        &half_nan,
-        "layer ip_emb_w holds a value that is not finite (NaN, at 0)",
-    );
-    let bfloat_infinity = edited_weights("micro-bf16", |weights| {
-        overwrite(&mut first_attention(weights).q_b, 0xff80)
-    });
-    refused(
-        &bfloat_infinity,
-        "layer encoder[0].mha.q_b holds a value that is not finite (-inf, at 0)",
-    );
+    refused(&half_nan, "layer ip_emb_w holds a value that is not finite (NaN, at 0)");
+    let bfloat_infinity =
+        edited_weights("micro-bf16", |weights| overwrite(&mut first_attention(weights).q_b, 0xff80));
+    refused(&bfloat_infinity, "layer encoder[0].mha.q_b holds a value that is not finite (-inf, at 0)");
     let bound = |edit: fn(&mut Layer)| {
-        edited_weights("micro-attn", |weights| {
-            edit(weights.ip2_val_w.as_mut().expect("it has"))
-        })
+        edited_weights("micro-attn", |weights| edit(weights.ip2_val_w.as_mut().expect("it has")))
     };
     let reason = "layer ip2_val_w holds a value that is not finite";
-    refused(
-        &bound(|layer| layer.min_val = Some(f32::NEG_INFINITY)),
-        &format!("{reason} (-inf, at 0)"),
-    );
-    refused(
-        &bound(|layer| layer.max_val = Some(f32::NAN)),
-        &format!("{reason} (NaN, at 0)"),
-    );
+    refused(&bound(|layer| layer.min_val = Some(f32::NEG_INFINITY)), &format!("{reason} (-inf, at 0)"));
+    refused(&bound(|layer| layer.max_val = Some(f32::NAN)), &format!("{reason} (NaN, at 0)"));
     let single = edited_weights("micro-attn", |weights| {
         let layer = weights.ip2_val_b.as_mut().expect("it has");
         layer.encoding = Some(4);
-        layer.params = [1.0, f32::INFINITY, 0.0]
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
+        layer.params = [1.0, f32::INFINITY, 0.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     });
-    refused(
-        &single,
-        "layer ip2_val_b holds a value that is not finite (inf, at 1)",
-    );
+    refused(&single, "layer ip2_val_b holds a value that is not finite (inf, at 1)");
     let variance = edited_weights("micro-se-conv", |weights| {
-        let variances = weights
-            .input
-            .as_mut()
-            .and_then(|input| input.bn_stddivs.as_mut())
-            .expect("it has");
+        let variances = weights.input.as_mut().and_then(|input| input.bn_stddivs.as_mut()).expect("it has");
         (variances.min_val, variances.max_val) = (Some(-1.0), Some(-1.0));
     });
-    refused_with(
-        &variance,
-        "layer input with its batch normalisation holds a value that is not finite (NaN",
-    );
+    refused_with(&variance, "layer input with its batch normalisation holds a value that is not finite (NaN");
 }
 
 #[test]
 fn encodings_that_make_no_sense_are_refused() {
     let with = |edit: fn(&mut Layer)| {
-        edited_weights("micro-attn", |weights| {
-            edit(weights.ip2_val_b.as_mut().expect("it has"))
-        })
+        edited_weights("micro-attn", |weights| edit(weights.ip2_val_b.as_mut().expect("it has")))
     };
-    refused(
-        &with(|layer| layer.encoding = Some(7)),
-        "layer ip2_val_b has the unknown encoding 7",
-    );
-    refused(
-        &with(|layer| layer.encoding = Some(0)),
-        "layer ip2_val_b has the unknown encoding 0",
-    );
-    refused(
-        &with(|layer| layer.params.truncate(5)),
-        "layer ip2_val_b has 5 bytes, not a multiple of 2",
-    );
-    refused(
-        &with(|layer| layer.encoding = Some(4)),
-        "layer ip2_val_b has 6 bytes, not a multiple of 4",
-    );
+    refused(&with(|layer| layer.encoding = Some(7)), "layer ip2_val_b has the unknown encoding 7");
+    refused(&with(|layer| layer.encoding = Some(0)), "layer ip2_val_b has the unknown encoding 0");
+    refused(&with(|layer| layer.params.truncate(5)), "layer ip2_val_b has 5 bytes, not a multiple of 2");
+    refused(&with(|layer| layer.encoding = Some(4)), "layer ip2_val_b has 6 bytes, not a multiple of 4");
 }

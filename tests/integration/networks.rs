@@ -28,10 +28,7 @@ fn opened(name: &str) -> NetworkFile {
 }
 
 fn format_of(net: &mut Net) -> &mut NetworkFormat {
-    net.format
-        .as_mut()
-        .and_then(|format| format.network_format.as_mut())
-        .expect("the network has a format")
+    net.format.as_mut().and_then(|format| format.network_format.as_mut()).expect("the network has a format")
 }
 
 /// The body of every micro attention network, before smolgen and embedding are set.
@@ -53,24 +50,11 @@ fn micro_encoders() -> BodyKind {
 fn every_golden_network_loads_with_its_heads() {
     for set in goldens::committed().into_iter().chain(goldens::shared()) {
         let network = Network::load_bytes(&set.network, &set.heads).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(
-            network.architecture.input_format as i32, set.input_format,
-            "{}",
-            set.name
-        );
+        assert_eq!(network.architecture.input_format as i32, set.input_format, "{}", set.name);
         assert_eq!(network.architecture.wdl, set.has_wdl, "{}", set.name);
-        assert_eq!(
-            network.architecture.moves_left, set.has_moves_left,
-            "{}",
-            set.name
-        );
+        assert_eq!(network.architecture.moves_left, set.has_moves_left, "{}", set.name);
         assert_eq!(network.moves_left.is_some(), set.has_moves_left, "{}", set.name);
-        assert_eq!(
-            network.value.output.outputs,
-            if set.has_wdl { 3 } else { 1 },
-            "{}",
-            set.name
-        );
+        assert_eq!(network.value.output.outputs, if set.has_wdl { 3 } else { 1 }, "{}", set.name);
         assert!(set.positions.len() >= 29, "{}", set.name);
     }
 }
@@ -79,32 +63,16 @@ fn every_golden_network_loads_with_its_heads() {
 fn golden_figures_are_possible() {
     for set in goldens::committed() {
         for position in &set.positions {
-            let id = format!(
-                "{} {} ({} + {:?})",
-                set.name, position.id, position.fen, position.moves
-            );
+            let id = format!("{} {} ({} + {:?})", set.name, position.id, position.fen, position.moves);
             assert!(position.q.abs() <= 1.0, "{id}: q {}", position.q);
-            assert!(
-                (0.0..=1.0).contains(&position.d) && (set.has_wdl || position.d == 0.0),
-                "{id}: d"
-            );
-            assert!(
-                position.m >= 0.0 && (set.has_moves_left || position.m == 0.0),
-                "{id}: m"
-            );
+            assert!((0.0..=1.0).contains(&position.d) && (set.has_wdl || position.d == 0.0), "{id}: d");
+            assert!(position.m >= 0.0 && (set.has_moves_left || position.m == 0.0), "{id}: m");
             assert_eq!(position.fen.split(' ').count(), 6, "{id}");
             for (r#move, index, logit) in &position.policy_raw {
-                assert!(
-                    usize::from(*index) < 1858 && logit.is_finite(),
-                    "{id}: {move} {index} {logit}"
-                );
+                assert!(usize::from(*index) < 1858 && logit.is_finite(), "{id}: {move} {index} {logit}");
             }
         }
-        assert!(
-            set.positions.iter().any(|position| position.chess960),
-            "{} has no Chess960",
-            set.name
-        );
+        assert!(set.positions.iter().any(|position| position.chess960), "{} has no Chess960", set.name);
     }
 }
 
@@ -117,18 +85,8 @@ fn attention_bodies_have_the_architecture_of_their_builder() {
     assert!((plain.residual_alpha() - 4f32.powf(-0.25)).abs() < 1e-7);
 
     let mut expected = micro_encoders();
-    if let BodyKind::Attention {
-        smolgen,
-        ffn_activation,
-        smolgen_activation,
-        ..
-    } = &mut expected
-    {
-        *smolgen = Some(SmolgenShape {
-            hidden_channels: 4,
-            hidden_size: 16,
-            generated_size: 16,
-        });
+    if let BodyKind::Attention { smolgen, ffn_activation, smolgen_activation, .. } = &mut expected {
+        *smolgen = Some(SmolgenShape { hidden_channels: 4, hidden_size: 16, generated_size: 16 });
         *ffn_activation = Activation::Relu2;
         *smolgen_activation = Activation::Swish;
     }
@@ -137,12 +95,7 @@ fn attention_bodies_have_the_architecture_of_their_builder() {
     assert_eq!(micro("micro-smolgen-old").architecture.body, expected);
 
     let multihead = micro("micro-multihead");
-    if let BodyKind::Attention {
-        ffn_activation,
-        input_embedding,
-        ..
-    } = &mut expected
-    {
+    if let BodyKind::Attention { ffn_activation, input_embedding, .. } = &mut expected {
         *ffn_activation = Activation::Mish;
         *input_embedding = InputEmbedding::PeDense;
     }
@@ -152,12 +105,7 @@ fn attention_bodies_have_the_architecture_of_their_builder() {
 
 #[test]
 fn attention_bodies_have_the_parts_that_their_header_asks_for() {
-    let Body::Attention {
-        embedding,
-        smolgen_global,
-        ..
-    } = micro("micro-attn").body
-    else {
+    let Body::Attention { embedding, smolgen_global, .. } = micro("micro-attn").body else {
         panic!("an attention body")
     };
     assert!(embedding.preprocess.is_none() && embedding.ln.is_none() && embedding.ffn.is_none());
@@ -171,35 +119,19 @@ fn attention_bodies_have_the_parts_that_their_header_asks_for() {
     };
     assert!(embedding.multiply_gate.is_none() && embedding.add_gate.is_none());
 
-    let Body::Attention {
-        embedding,
-        smolgen_global,
-        encoders,
-        ..
-    } = micro("micro-multihead").body
-    else {
+    let Body::Attention { embedding, smolgen_global, encoders, .. } = micro("micro-multihead").body else {
         panic!("an attention body")
     };
     assert_eq!(embedding.dense.inputs, 112 + 4);
-    assert_eq!(
-        embedding.preprocess.map(|layer| (layer.inputs, layer.outputs)),
-        Some((12 * 64, 4 * 64))
-    );
+    assert_eq!(embedding.preprocess.map(|layer| (layer.inputs, layer.outputs)), Some((12 * 64, 4 * 64)));
     assert!(embedding.ln.is_some() && embedding.ffn.is_some());
-    assert_eq!(
-        smolgen_global.map(|layer| (layer.inputs, layer.outputs)),
-        Some((16, 4096))
-    );
+    assert_eq!(smolgen_global.map(|layer| (layer.inputs, layer.outputs)), Some((16, 4096)));
     assert!(encoders.iter().all(|encoder| encoder.smolgen.is_some()));
 }
 
 #[test]
 fn towers_have_the_architecture_of_their_builder() {
-    let tower = |se_channels| BodyKind::Convolution {
-        filters: 16,
-        blocks: 2,
-        se_channels,
-    };
+    let tower = |se_channels| BodyKind::Convolution { filters: 16, blocks: 2, se_channels };
     let old = micro("micro-se-old");
     assert_eq!(old.architecture.body, tower(Some(8)));
     assert!(matches!(&old.policy, PolicyHead::Classical { dense, .. } if dense.outputs == 1858));
@@ -212,22 +144,13 @@ fn towers_have_the_architecture_of_their_builder() {
 
     let attention = micro("micro-se-attnpol");
     assert_eq!(attention.architecture.body, tower(Some(8)));
-    let PolicyHead::Attention {
-        embedding_activation,
-        encoders,
-        heads,
-        ffn_activation,
-        promotion,
-        ..
-    } = attention.policy
+    let PolicyHead::Attention { embedding_activation, encoders, heads, ffn_activation, promotion, .. } =
+        attention.policy
     else {
         panic!("an attention policy")
     };
     // On a tower this head has SELU throughout, though the network's activation is mish.
-    assert_eq!(
-        (embedding_activation, ffn_activation),
-        (Activation::Selu, Activation::Selu)
-    );
+    assert_eq!((embedding_activation, ffn_activation), (Activation::Selu, Activation::Selu));
     assert_eq!((encoders.len(), heads), (1, 4));
     assert_eq!((promotion.outputs, promotion.inputs), (4, 16));
 }
@@ -242,10 +165,7 @@ fn encodings_of_the_same_weights_agree() {
     let linear = weights("micro-attn");
     for (name, relative_step) in [("micro-f16", 1.0 / 1024.0), ("micro-bf16", 1.0 / 128.0)] {
         for (a, b) in linear.iter().zip(weights(name)) {
-            assert!(
-                (a - b).abs() < a.abs() * relative_step + 1e-4,
-                "{name}: {a} and {b}"
-            );
+            assert!((a - b).abs() < a.abs() * relative_step + 1e-4, "{name}: {a} and {b}");
         }
     }
 }
@@ -259,46 +179,25 @@ fn a_head_is_selected_by_name() {
     assert_eq!(opened("micro-attn").value_heads(), ["winner"]);
 
     let with = |policy: &str, value: &str| {
-        file.network(&HeadSelection {
-            policy: policy.into(),
-            value: value.into(),
-        })
-        .map(|network| {
-            let PolicyHead::Attention { query, .. } = network.policy else {
-                panic!("an attention policy")
-            };
+        file.network(&HeadSelection { policy: policy.into(), value: value.into() }).map(|network| {
+            let PolicyHead::Attention { query, .. } = network.policy else { panic!("an attention policy") };
             (query.weights, network.value.output.weights)
         })
     };
     let (vanilla, winner) = with("vanilla", "winner").expect("both heads are there");
     for policy in ["optimistic", "soft", "opponent"] {
-        assert_ne!(
-            with(policy, "winner").expect("the head is there").0,
-            vanilla,
-            "{policy}"
-        );
+        assert_ne!(with(policy, "winner").expect("the head is there").0, vanilla, "{policy}");
     }
     for value in ["q", "st"] {
-        assert_ne!(
-            with("vanilla", value).expect("the head is there").1,
-            winner,
-            "{value}"
-        );
+        assert_ne!(with("vanilla", value).expect("the head is there").1, winner, "{value}");
     }
-    let error = with("optimist", "winner")
-        .expect_err("there is no such head")
-        .to_string();
+    let error = with("optimist", "winner").expect_err("there is no such head").to_string();
     assert!(
         error.ends_with("has no policy head 'optimist'; it has vanilla, optimistic, soft, opponent"),
         "{error}"
     );
-    let error = with("vanilla", "")
-        .expect_err("there is no such head")
-        .to_string();
-    assert!(
-        error.ends_with("has no value head ''; it has winner, q, st"),
-        "{error}"
-    );
+    let error = with("vanilla", "").expect_err("there is no such head").to_string();
+    assert!(error.ends_with("has no value head ''; it has winner, q, st"), "{error}");
 }
 
 #[test]
@@ -314,25 +213,12 @@ fn a_head_that_the_file_lacks_is_not_offered() {
     let bytes = edited_weights("micro-multihead", |weights| {
         weights.value_heads.as_mut().expect("it has value heads").q = None;
     });
-    let heads = HeadSelection {
-        value: "q".into(),
-        ..HeadSelection::default()
-    };
-    let error = Network::load_bytes(&bytes, &heads)
-        .expect_err("the head is gone")
-        .to_string();
-    assert!(
-        error.ends_with("has no value head 'q'; it has winner, st"),
-        "{error}"
-    );
+    let heads = HeadSelection { value: "q".into(), ..HeadSelection::default() };
+    let error = Network::load_bytes(&bytes, &heads).expect_err("the head is gone").to_string();
+    assert!(error.ends_with("has no value head 'q'; it has winner, st"), "{error}");
 
-    let single = Network::load_bytes(&network_file("micro-attn"), &heads)
-        .expect_err("one head")
-        .to_string();
-    assert!(
-        single.ends_with("has no value head 'q'; it has winner"),
-        "{single}"
-    );
+    let single = Network::load_bytes(&network_file("micro-attn"), &heads).expect_err("one head").to_string();
+    assert!(single.ends_with("has no value head 'q'; it has winner"), "{single}");
 }
 
 #[test]
@@ -376,27 +262,14 @@ fn activations_are_read_from_the_header() {
             format.smolgen_activation = Some(number as i32);
         });
         let network = load(&bytes);
-        let Body::Attention {
-            ffn_activation,
-            smolgen_activation,
-            ..
-        } = network.body
-        else {
+        let Body::Attention { ffn_activation, smolgen_activation, .. } = network.body else {
             panic!("an attention body")
         };
         assert_eq!((ffn_activation, smolgen_activation), (expected, expected));
-        let PolicyHead::Attention {
-            ffn_activation,
-            embedding_activation,
-            ..
-        } = network.policy
-        else {
+        let PolicyHead::Attention { ffn_activation, embedding_activation, .. } = network.policy else {
             panic!("an attention policy")
         };
-        assert_eq!(
-            (ffn_activation, embedding_activation),
-            (expected, Activation::Relu)
-        );
+        assert_eq!((ffn_activation, embedding_activation), (expected, Activation::Relu));
     }
 }
 
@@ -404,20 +277,13 @@ fn activations_are_read_from_the_header() {
 fn an_embedding_may_be_without_positions() {
     let bytes = edited_weights("micro-attn", |weights| {
         let layer = weights.ip_emb_w.as_mut().expect("it has an embedding");
-        let rows: Vec<u8> = layer
-            .params
-            .chunks(2 * 176)
-            .flat_map(|row| &row[..2 * 112])
-            .copied()
-            .collect();
+        let rows: Vec<u8> = layer.params.chunks(2 * 176).flat_map(|row| &row[..2 * 112]).copied().collect();
         layer.params = rows.into();
     });
     let mut net = <Net as prost::Message>::decode(&bytes[..]).expect("the edited network decodes");
     format_of(&mut net).input_embedding = Some(InputEmbeddingFormat::None as i32);
     let network = load(&prost::Message::encode_to_vec(&net));
-    let Body::Attention { embedding, .. } = network.body else {
-        panic!("an attention body")
-    };
+    let Body::Attention { embedding, .. } = network.body else { panic!("an attention body") };
     assert_eq!(embedding.dense.inputs, 112);
 }
 
@@ -472,9 +338,8 @@ fn descriptions_are_those_of_lc0() {
     for sample in samples.split("=== ").skip(1) {
         let (name, theirs) = sample.split_once('\n').expect("a sample has a name and a text");
         let text = describe(&opened(name));
-        let (ours, flops): (Vec<&str>, Vec<&str>) = text
-            .lines()
-            .partition(|line| !line.contains("FLOPs per position: "));
+        let (ours, flops): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| !line.contains("FLOPs per position: "));
         assert_eq!(flops.len(), 1, "{name}");
         // lc0 looks for a multihead network's policy width where only single heads have it.
         let theirs = theirs.replace("Policy Dmodel: 0", "Policy Dmodel: 32");
@@ -513,14 +378,8 @@ fn an_onnx_file_is_described_though_not_used() {
     ] {
         assert!(text.lines().any(|ours| ours == line), "no line '{line}' in{text}");
     }
-    let error = file
-        .network(&HeadSelection::default())
-        .expect_err("ONNX is not supported")
-        .to_string();
-    assert_eq!(
-        error,
-        "network some.pb: holds an ONNX model; only networks with weights are supported"
-    );
+    let error = file.network(&HeadSelection::default()).expect_err("ONNX is not supported").to_string();
+    assert_eq!(error, "network some.pb: holds an ONNX model; only networks with weights are supported");
 }
 
 #[test]

@@ -21,10 +21,7 @@ fn readme_has_the_table() {
     }
     let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
     let (found, expected) = (lines(&readme[begin..end]), lines(&table));
-    let different = found
-        .iter()
-        .zip(&expected)
-        .find(|(found, expected)| found != expected);
+    let different = found.iter().zip(&expected).find(|(found, expected)| found != expected);
     assert_eq!(different, None, "run this test with UPDATE_README=1");
     assert_eq!(found.len(), expected.len(), "run this test with UPDATE_README=1");
 }
@@ -32,9 +29,7 @@ fn readme_has_the_table() {
 /// The program's text, but for the options' own modules.
 fn source() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = rust_files(&root)
-        .into_iter()
-        .filter(|file| !file.starts_with(root.join("options")));
+    let files = rust_files(&root).into_iter().filter(|file| !file.starts_with(root.join("options")));
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
@@ -49,11 +44,7 @@ fn options_that_nobody_reads_say_so() {
             next.is_some_and(|next| next != '_' && !next.is_alphanumeric())
         });
         let claimed = spec.effect == Effect::Full;
-        assert_eq!(
-            is_read, claimed,
-            "{}: is it read, and does its row say so?",
-            spec.field
-        );
+        assert_eq!(is_read, claimed, "{}: is it read, and does its row say so?", spec.field);
     }
 }
 
@@ -61,9 +52,7 @@ fn options_that_nobody_reads_say_so() {
 fn value(kind: Kind) -> BoxedStrategy<String> {
     match kind {
         Kind::Spin { min, max } => (min - 2..=max + 2).prop_map(|value| value.to_string()).boxed(),
-        Kind::Float { min, max } => (min - 1.0..=max + 1.0)
-            .prop_map(|value| value.to_string())
-            .boxed(),
+        Kind::Float { min, max } => (min - 1.0..=max + 1.0).prop_map(|value| value.to_string()).boxed(),
         Kind::Check => "(true|false|TRUE|yes|)".boxed(),
         Kind::Choice(words) => {
             prop_oneof![proptest::sample::select(words).prop_map(str::to_owned), ".{0,20}"].boxed()

@@ -10,10 +10,7 @@ const MOST_LEAVES: u64 = 5_000_000;
 fn counts_are_the_published_ones() {
     let text = include_str!("../data/perft.txt");
     let (mut positions, mut leaves) = (0, 0);
-    for line in text
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-    {
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let mut fields = line.split(';');
         let fen = fields.next().expect("a FEN").trim();
         let position = Position::from_fen(fen).expect(fen);
@@ -35,10 +32,7 @@ fn counts_are_the_published_ones() {
 fn divide_names_castling_as_asked() {
     let position = Position::from_fen("4k3/8/8/8/8/8/8/4K2R w K - 0 1").expect("a FEN");
     let standard = divide(&position, 2, false);
-    assert!(
-        standard.contains("\ne1g1: ") && standard.ends_with("total: 66\n"),
-        "{standard}"
-    );
+    assert!(standard.contains("\ne1g1: ") && standard.ends_with("total: 66\n"), "{standard}");
     assert!(divide(&position, 2, true).contains("\ne1h1: "));
     assert_eq!(divide(&position, 0, false), "total: 1\n");
 }

@@ -58,11 +58,7 @@ pub(crate) fn goldens() -> Vec<Golden> {
                     words.for_each(|change| change_plane(&mut planes, change));
                     (planes.clone(), transform)
                 });
-                golden.encodings.push(Encoding {
-                    format,
-                    fill,
-                    expected,
-                });
+                golden.encodings.push(Encoding { format, fill, expected });
             }
             "policy" => {
                 let transform = number(words.next());
@@ -80,9 +76,7 @@ pub(crate) fn goldens() -> Vec<Golden> {
 
 fn read_position(text: &str) -> Golden {
     let fields: Vec<&str> = text.split('|').collect();
-    let [id, fen, moves, final_fen, repetitions] = fields[..] else {
-        panic!("{text}")
-    };
+    let [id, fen, moves, final_fen, repetitions] = fields[..] else { panic!("{text}") };
     let mut history = PositionHistory::new(Position::from_fen(fen).expect(fen));
     for text in moves.split_whitespace() {
         history.push(uci_move::parse(history.last(), text).expect(text));
@@ -98,10 +92,7 @@ fn read_position(text: &str) -> Golden {
 }
 
 fn no_planes() -> InputPlanes {
-    InputPlanes {
-        masks: [0; 112],
-        rule50_value: 1.0,
-    }
+    InputPlanes { masks: [0; 112], rule50_value: 1.0 }
 }
 
 fn change_plane(planes: &mut InputPlanes, change: &str) {
@@ -123,10 +114,7 @@ fn number<N: std::str::FromStr>(text: Option<&str>) -> N {
 
 fn format_named(text: Option<&str>) -> InputFormat {
     let format: u8 = number(text);
-    FORMATS
-        .into_iter()
-        .find(|&known| known as u8 == format)
-        .expect("a known format")
+    FORMATS.into_iter().find(|&known| known as u8 == format).expect("a known format")
 }
 
 fn fill_named(text: Option<&str>) -> HistoryFill {
@@ -142,16 +130,9 @@ fn fill_named(text: Option<&str>) -> HistoryFill {
 fn assert_same(actual: &(InputPlanes, u8), expected: &(InputPlanes, u8), what: &str) {
     for plane in 0..112 {
         let (ours, theirs) = (actual.0.masks[plane], expected.0.masks[plane]);
-        assert!(
-            ours == theirs,
-            "{what}: plane {plane} is {ours:#018x}, lc0's {theirs:#018x}"
-        );
+        assert!(ours == theirs, "{what}: plane {plane} is {ours:#018x}, lc0's {theirs:#018x}");
     }
-    assert_eq!(
-        actual.0.rule50_value.to_bits(),
-        expected.0.rule50_value.to_bits(),
-        "{what}: rule-50 value"
-    );
+    assert_eq!(actual.0.rule50_value.to_bits(), expected.0.rule50_value.to_bits(), "{what}: rule-50 value");
     assert_eq!(actual.1, expected.1, "{what}: transform");
 }
 
@@ -159,12 +140,7 @@ fn assert_same(actual: &(InputPlanes, u8), expected: &(InputPlanes, u8), what: &
 fn planes_are_lc0s_bit_for_bit() {
     let mut compared = 0;
     for golden in goldens() {
-        for Encoding {
-            format,
-            fill,
-            expected,
-        } in &golden.encodings
-        {
+        for Encoding { format, fill, expected } in &golden.encodings {
             let Some(expected) = expected else { continue };
             let what = format!("{} in format {} with fill {fill:?}", golden.id, *format as u8);
             assert_same(&encode(&golden.history, *format, *fill), expected, &what);
@@ -178,12 +154,7 @@ fn planes_are_lc0s_bit_for_bit() {
 fn where_lc0_crashes_the_history_ends_at_the_first_known_position() {
     let mut crashes = 0;
     for golden in goldens() {
-        for Encoding {
-            format,
-            fill,
-            expected,
-        } in &golden.encodings
-        {
+        for Encoding { format, fill, expected } in &golden.encodings {
             if expected.is_some() {
                 continue;
             }
@@ -214,12 +185,7 @@ fn fens_and_repetitions_are_lc0s() {
         let ours = reread(&last.to_fen());
         assert_eq!(ours.key(), theirs.key(), "{}", golden.id);
         assert_eq!(ours.rule50_ply(), theirs.rule50_ply(), "{}", golden.id);
-        assert_eq!(
-            ours.key(),
-            last.key(),
-            "{}: the key kept up along the moves",
-            golden.id
-        );
+        assert_eq!(ours.key(), last.key(), "{}: the key kept up along the moves", golden.id);
     }
 }
 

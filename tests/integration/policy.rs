@@ -20,18 +20,11 @@ fn every_legal_moves_index_is_lc0s() {
             for (text, expected) in moves {
                 let m = uci_move::parse(last, text).expect(text);
                 let index = index_of(PackedMove::new(m), last.side_to_move(), *transform);
-                assert_eq!(
-                    index, *expected,
-                    "{} in {} under transform {transform}",
-                    text, golden.id
-                );
+                assert_eq!(index, *expected, "{} in {} under transform {transform}", text, golden.id);
             }
         }
     }
-    assert!(
-        transforms.iter().filter(|&&count| count > 0).count() >= 7,
-        "{transforms:?}"
-    );
+    assert!(transforms.iter().filter(|&&count| count > 0).count() >= 7, "{transforms:?}");
 }
 
 #[test]
@@ -40,11 +33,7 @@ fn every_index_names_its_own_move_under_every_transform() {
         for transform in 0..8 {
             for index in 0..POLICY_SIZE as u16 {
                 let m = move_at(index, side, transform);
-                assert_eq!(
-                    index_of(m, side, transform),
-                    index,
-                    "{m:?} for {side} under {transform}"
-                );
+                assert_eq!(index_of(m, side, transform), index, "{m:?} for {side} under {transform}");
             }
         }
     }
@@ -55,10 +44,7 @@ fn knight_promotions_share_the_plain_index() {
     let squares = (shakmaty::Square::A7, shakmaty::Square::B8);
     let plain = PackedMove::from_squares(squares.0, squares.1, None);
     let knight = PackedMove::from_squares(squares.0, squares.1, Some(Role::Knight));
-    assert_eq!(
-        index_of(plain, Color::White, 0),
-        index_of(knight, Color::White, 0)
-    );
+    assert_eq!(index_of(plain, Color::White, 0), index_of(knight, Color::White, 0));
     let queen = PackedMove::from_squares(squares.0, squares.1, Some(Role::Queen));
     assert_eq!(index_of(queen, Color::White, 0), 1795);
 }
@@ -98,13 +84,7 @@ fn convolution_planes_reach_every_index_once() {
     assert!(seen.iter().all(|&times| times == 1));
     // A few by hand: e2e4 goes straight ahead by two, g1f3 is a knight's seventh way but one.
     let at = |plane: usize, square: shakmaty::Square| convolution_index(plane * 64 + square as usize);
-    let index = |from, to, role| {
-        Some(index_of(
-            PackedMove::from_squares(from, to, role),
-            Color::White,
-            0,
-        ))
-    };
+    let index = |from, to, role| Some(index_of(PackedMove::from_squares(from, to, role), Color::White, 0));
     use shakmaty::Square::{A7, B8, E2, E4, F3, G1};
     assert_eq!(at(1, E2), index(E2, E4, None));
     assert_eq!(at(63, G1), index(G1, F3, None));

@@ -17,10 +17,7 @@ fn recount(history: &PositionHistory, index: usize) -> (u8, u16) {
             && current.en_passant() == earlier.en_passant()
     };
     let earlier: Vec<usize> = (0..index).filter(|&earlier| same(&positions[earlier])).collect();
-    (
-        earlier.len() as u8,
-        earlier.last().map_or(0, |&latest| (index - latest) as u16),
-    )
+    (earlier.len() as u8, earlier.last().map_or(0, |&latest| (index - latest) as u16))
 }
 
 proptest! {

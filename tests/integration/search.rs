@@ -23,10 +23,7 @@ struct Record {
 
 impl Recorder {
     fn record(&self) -> Record {
-        self.0
-            .lock()
-            .expect("no test panics while it holds the lock")
-            .clone()
+        self.0.lock().expect("no test panics while it holds the lock").clone()
     }
 }
 
@@ -56,18 +53,13 @@ impl Session {
         for (name, value) in [("Backend", "trivial"), ("Threads", "1")].iter().chain(settings) {
             options.set(name, value).expect("the test's settings are valid");
         }
-        Session {
-            engine: Engine::new(options, recorder.clone()),
-            recorder,
-        }
+        Session { engine: Engine::new(options, recorder.clone()), recorder }
     }
 
     fn position(&mut self, fen: Option<&str>, moves: &str) {
         let start = fen.map_or(StartPosition::Standard, |fen| StartPosition::Fen(fen.to_owned()));
         let moves = moves.split_whitespace().map(str::to_owned).collect();
-        self.engine
-            .set_position(&PositionCommand { start, moves })
-            .expect("the test's position is valid");
+        self.engine.set_position(&PositionCommand { start, moves }).expect("the test's position is valid");
     }
 
     /// Searches to the end; returns the last first-line info and the move as text.
@@ -94,10 +86,7 @@ fn text(m: Option<Move>) -> String {
 }
 
 fn nodes(count: u64) -> GoParams {
-    GoParams {
-        nodes: Some(count),
-        ..GoParams::default()
-    }
+    GoParams { nodes: Some(count), ..GoParams::default() }
 }
 
 #[test]
@@ -109,12 +98,8 @@ fn a_node_limit_is_met_exactly_and_the_tree_is_sound() {
             let (info, _) = session.go(nodes(20_000));
             let tree = session.engine.finished_tree();
             let root_visits = tree.node(tree.root()).visits();
-            tree.check_invariants()
-                .unwrap_or_else(|broken| panic!("{threads} threads, {fen:?}: {broken}"));
-            assert!(
-                (20_000..20_100).contains(&root_visits),
-                "{threads} threads: {root_visits} visits"
-            );
+            tree.check_invariants().unwrap_or_else(|broken| panic!("{threads} threads, {fen:?}: {broken}"));
+            assert!((20_000..20_100).contains(&root_visits), "{threads} threads: {root_visits} visits");
             assert!(info.nodes.expect("nodes are told") >= 20_000);
         }
     }
@@ -145,22 +130,13 @@ fn mates_are_found_and_counted_in_moves() {
         let mut session = Session::new(&[("SmartPruningFactor", "0")]);
         session.position(Some(fen), "");
         let (info, best) = session.go(nodes(60_000));
-        let Some(Score::Mate(found)) = info.score else {
-            panic!("{fen}: no mate in {info:?}")
-        };
+        let Some(Score::Mate(found)) = info.score else { panic!("{fen}: no mate in {info:?}") };
         assert!(found.signum() == i32::signum(mate), "{fen}: mate {found}");
-        assert!(
-            found.abs() >= i32::abs(mate) && found.abs() <= i32::abs(mate) + 3,
-            "{fen}: mate {found}"
-        );
+        assert!(found.abs() >= i32::abs(mate) && found.abs() <= i32::abs(mate) + 3, "{fen}: mate {found}");
         if !expected_move.is_empty() {
             assert_eq!((best.as_str(), found), (expected_move, mate));
         }
-        session
-            .engine
-            .finished_tree()
-            .check_invariants()
-            .expect("a sound tree");
+        session.engine.finished_tree().check_invariants().expect("a sound tree");
     }
 }
 
@@ -168,21 +144,14 @@ fn mates_are_found_and_counted_in_moves() {
 fn go_mate_stops_at_the_mate() {
     let mut session = Session::new(&[]);
     session.position(Some("7k/8/8/8/8/8/R7/1R5K w - - 0 1"), "");
-    let (info, _) = session.go(GoParams {
-        mate: Some(4),
-        nodes: Some(500_000),
-        ..GoParams::default()
-    });
+    let (info, _) = session.go(GoParams { mate: Some(4), nodes: Some(500_000), ..GoParams::default() });
     assert!(matches!(info.score, Some(Score::Mate(1..=4))), "{info:?}");
 }
 
 #[test]
 fn finished_games_answer_the_null_move() {
     for (fen, score) in [
-        (
-            "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3",
-            Score::Mate(0),
-        ),
+        ("rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3", Score::Mate(0)),
         ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", Score::Cp(0)),
     ] {
         let mut session = Session::new(&[]);
@@ -197,11 +166,7 @@ fn one_legal_move_is_played_at_once_under_a_clock() {
     let mut session = Session::new(&[]);
     session.position(Some("7k/8/8/8/8/8/1q6/K7 w - - 10 60"), "");
     let begun = Instant::now();
-    let clock = GoParams {
-        wtime: Some(600_000),
-        btime: Some(600_000),
-        ..GoParams::default()
-    };
+    let clock = GoParams { wtime: Some(600_000), btime: Some(600_000), ..GoParams::default() };
     let (_, best) = session.go(clock);
     assert_eq!(best, "a1b2");
     assert!(begun.elapsed() < Duration::from_secs(1));
@@ -212,10 +177,7 @@ fn searchmoves_are_kept_to() {
     let mut session = Session::new(&[]);
     session.position(Some("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"), "");
     let searchmoves = vec!["a1a2".to_owned(), "d1c1".to_owned()];
-    let (info, best) = session.go(GoParams {
-        searchmoves: searchmoves.clone(),
-        ..nodes(2_000)
-    });
+    let (info, best) = session.go(GoParams { searchmoves: searchmoves.clone(), ..nodes(2_000) });
     assert!(searchmoves.contains(&best), "{best}");
     assert_eq!(text(info.pv.first().copied()), best);
 }
@@ -258,11 +220,7 @@ fn the_tree_is_kept_when_the_game_goes_on() {
     session.position(None, &format!("{best} {reply}"));
     let (info, _) = session.go(nodes(1));
     assert!(info.nodes.expect("nodes are told") > 100, "{info:?}");
-    session
-        .engine
-        .finished_tree()
-        .check_invariants()
-        .expect("a sound tree");
+    session.engine.finished_tree().check_invariants().expect("a sound tree");
     // Nor is it kept where that was asked for.
     session.engine.set_option("ClearTree", "").expect("a button");
     let (info, _) = session.go(nodes(1));
@@ -281,11 +239,7 @@ fn first_repetitions_are_undone_when_the_root_moves_past_them() {
     for _ in 0..12 {
         session.position(None, &moves);
         let (_, best) = session.go(nodes(4_000));
-        session
-            .engine
-            .finished_tree()
-            .check_invariants()
-            .expect("a sound tree");
+        session.engine.finished_tree().check_invariants().expect("a sound tree");
         moves = format!("{moves} {best}");
     }
 }
@@ -294,13 +248,7 @@ fn first_repetitions_are_undone_when_the_root_moves_past_them() {
 fn stop_is_answered_within_50_ms() {
     let mut session = Session::new(&[("Threads", "2")]);
     session.position(None, "");
-    session
-        .engine
-        .go(&GoParams {
-            infinite: true,
-            ..GoParams::default()
-        })
-        .expect("the search starts");
+    session.engine.go(&GoParams { infinite: true, ..GoParams::default() }).expect("the search starts");
     for pause_ms in [0_u64, 1, 20, 300] {
         std::thread::sleep(Duration::from_millis(pause_ms));
         let asked = Instant::now();
@@ -308,17 +256,8 @@ fn stop_is_answered_within_50_ms() {
         session.engine.wait();
         let answered = asked.elapsed();
         // The bar is 50 ms; a loaded test machine gets some more.
-        assert!(
-            answered < Duration::from_millis(150),
-            "answered after {answered:?}"
-        );
-        session
-            .engine
-            .go(&GoParams {
-                infinite: true,
-                ..GoParams::default()
-            })
-            .expect("the search starts");
+        assert!(answered < Duration::from_millis(150), "answered after {answered:?}");
+        session.engine.go(&GoParams { infinite: true, ..GoParams::default() }).expect("the search starts");
     }
     session.engine.stop();
     session.engine.wait();
@@ -327,18 +266,11 @@ fn stop_is_answered_within_50_ms() {
 
 #[test]
 fn a_fixed_time_is_kept() {
-    let mut session = Session::new(&[
-        ("Threads", "2"),
-        ("MoveOverheadMs", "0"),
-        ("SmartPruningFactor", "0"),
-    ]);
+    let mut session = Session::new(&[("Threads", "2"), ("MoveOverheadMs", "0"), ("SmartPruningFactor", "0")]);
     session.position(None, "");
     for time_ms in [100_u64, 400] {
         let begun = Instant::now();
-        session.go(GoParams {
-            movetime: Some(time_ms),
-            ..GoParams::default()
-        });
+        session.go(GoParams { movetime: Some(time_ms), ..GoParams::default() });
         let took = begun.elapsed();
         let asked = Duration::from_millis(time_ms);
         assert!(
@@ -352,12 +284,7 @@ fn a_fixed_time_is_kept() {
 fn pondering_answers_only_after_the_hit() {
     let mut session = Session::new(&[]);
     session.position(None, "e2e4");
-    let clock = GoParams {
-        wtime: Some(3_000),
-        btime: Some(3_000),
-        ponder: true,
-        ..GoParams::default()
-    };
+    let clock = GoParams { wtime: Some(3_000), btime: Some(3_000), ponder: true, ..GoParams::default() };
     session.engine.go(&clock).expect("the search starts");
     std::thread::sleep(Duration::from_millis(200));
     assert!(session.engine.is_searching());

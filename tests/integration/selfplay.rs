@@ -58,9 +58,7 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
         Some(fen) => Position::from_fen(fen).expect("a good FEN"),
         None => Position::startpos(),
     });
-    let mut position = start.map_or("position startpos".to_owned(), |fen| {
-        format!("position fen {fen}")
-    });
+    let mut position = start.map_or("position startpos".to_owned(), |fen| format!("position fen {fen}"));
     let mut clocks = match limit {
         Limit::Clock { base, .. } => [base; 2],
         _ => [Duration::ZERO; 2],
@@ -117,21 +115,14 @@ fn play_with_network(start: Option<&str>, limit: Limit, most_plies: usize) {
     match files.iter().find(|file| file.exists()) {
         Some(file) => {
             let weights = format!("--weights={}", file.display());
-            play_game(
-                &[&weights, "--backend=cpu", "--threads=1"],
-                start,
-                limit,
-                most_plies,
-            );
+            play_game(&[&weights, "--backend=cpu", "--threads=1"], start, limit, most_plies);
         }
         None => println!("skipped: no micro-attn.pb.gz in tests/data or ../shared/nets"),
     }
 }
 
-const FAST_CLOCK: Limit = Limit::Clock {
-    base: Duration::from_millis(2500),
-    increment: Duration::from_millis(40),
-};
+const FAST_CLOCK: Limit =
+    Limit::Clock { base: Duration::from_millis(2500), increment: Duration::from_millis(40) };
 
 #[test]
 fn trivial_at_fixed_nodes() {

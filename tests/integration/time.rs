@@ -22,41 +22,17 @@ struct Control {
     moves: Option<u32>,
 }
 
-const BULLET: Control = Control {
-    base: 1000,
-    increment: 10,
-    moves: None,
-};
-const BLITZ: Control = Control {
-    base: 10_000,
-    increment: 100,
-    moves: None,
-};
-const CLASSIC: Control = Control {
-    base: 60_000,
-    increment: 0,
-    moves: Some(40),
-};
+const BULLET: Control = Control { base: 1000, increment: 10, moves: None };
+const BLITZ: Control = Control { base: 10_000, increment: 100, moves: None };
+const CLASSIC: Control = Control { base: 60_000, increment: 0, moves: Some(40) };
 /// Nothing but the increment: GUIs put the first one on the clock.
 /// Not a millisecond but those at the start.
-const SUDDEN_DEATH: Control = Control {
-    base: 60_000,
-    increment: 0,
-    moves: None,
-};
-const DELAY: Control = Control {
-    base: 1000,
-    increment: 1000,
-    moves: None,
-};
+const SUDDEN_DEATH: Control = Control { base: 60_000, increment: 0, moves: None };
+const DELAY: Control = Control { base: 1000, increment: 1000, moves: None };
 
 /// Smart pruning is left to [`think`], which stops early by dice.
 fn options(move_overhead: u64) -> Options {
-    Options {
-        move_overhead: move_overhead as u32,
-        smart_pruning_factor: 0.0,
-        ..Options::default()
-    }
+    Options { move_overhead: move_overhead as u32, smart_pruning_factor: 0.0, ..Options::default() }
 }
 
 /// A search that asks as the watchdog does, and is as slow to stop as a batch is long.
@@ -64,11 +40,7 @@ fn options(move_overhead: u64) -> Options {
 /// Some searches end early, as smart pruning makes them; some are in doubt and ask for more time. Returns the ms
 /// until the move is made, without lag.
 fn think(stopper: &mut ChainStopper, reused_nodes: u64, dice: &mut impl Rng) -> u64 {
-    let ends_early_at = if dice.random_bool(0.3) {
-        dice.random_range(0..2000)
-    } else {
-        u64::MAX
-    };
+    let ends_early_at = if dice.random_bool(0.3) { dice.random_range(0..2000) } else { u64::MAX };
     let in_doubt = dice.random_bool(0.2);
     let mut now = dice.random_range(0..3);
     loop {
@@ -79,31 +51,17 @@ fn think(stopper: &mut ChainStopper, reused_nodes: u64, dice: &mut impl Rng) -> 
             total_nodes: reused_nodes + nodes,
             nodes_since_move_start: nodes,
             batches_since_move_start: nodes / 64 + 1,
-            edge_visits: vec![
-                (reused_nodes + nodes / 2) as u32,
-                (nodes / 4) as u32,
-                (nodes / 8) as u32,
-            ],
-            time_usage_hint: if in_doubt {
-                TimeUsageHint::NeedMoreTime
-            } else {
-                TimeUsageHint::Normal
-            },
+            edge_visits: vec![(reused_nodes + nodes / 2) as u32, (nodes / 4) as u32, (nodes / 8) as u32],
+            time_usage_hint: if in_doubt { TimeUsageHint::NeedMoreTime } else { TimeUsageHint::Normal },
             ..Default::default()
         };
         let mut hints = StopperHints::default();
         if stopper.should_stop(&stats, &mut hints) || now >= ends_early_at {
-            let done = IterationStats {
-                time_since_move_start: Duration::from_millis(now),
-                ..stats
-            };
+            let done = IterationStats { time_since_move_start: Duration::from_millis(now), ..stats };
             stopper.on_search_done(&done);
             return now;
         }
-        let wait = hints
-            .remaining_time
-            .expect("a clock always limits the time")
-            .as_millis() as u64;
+        let wait = hints.remaining_time.expect("a clock always limits the time").as_millis() as u64;
         now += wait.clamp(1, 100);
     }
 }
@@ -121,11 +79,7 @@ struct Record {
 fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves: u32, seed: u64) -> Record {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut manager = make_time_manager(description).expect(description);
-    let side = if dice.random_bool(0.5) {
-        Color::White
-    } else {
-        Color::Black
-    };
+    let side = if dice.random_bool(0.5) { Color::White } else { Color::Black };
     let mut left = control.base;
     let (mut given, mut used) = (control.base, 0);
     let mut record = Record::default();
@@ -172,18 +126,13 @@ fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves
 
 /// The worst over many games.
 fn worst_of(description: &str, control: Control, overhead: u64, lag: u64, moves: u32) -> Record {
-    (0..25)
-        .map(|seed| play_game(description, control, overhead, lag, moves, seed))
-        .fold(
-            Record {
-                used: f64::MAX,
-                largest_share: 0.0,
-            },
-            |worst, record| Record {
-                used: worst.used.min(record.used),
-                largest_share: worst.largest_share.max(record.largest_share),
-            },
-        )
+    (0..25).map(|seed| play_game(description, control, overhead, lag, moves, seed)).fold(
+        Record { used: f64::MAX, largest_share: 0.0 },
+        |worst, record| Record {
+            used: worst.used.min(record.used),
+            largest_share: worst.largest_share.max(record.largest_share),
+        },
+    )
 }
 
 #[test]
@@ -243,28 +192,18 @@ fn no_setting_loses_on_time() {
 fn a_fen_in_mid_game_counts_its_plies() {
     let budget = |fen: &str| {
         let position = Position::from_fen(fen).expect("a good FEN");
-        let go = GoParams {
-            wtime: Some(100_200),
-            winc: Some(20),
-            ..Default::default()
-        };
+        let go = GoParams { wtime: Some(100_200), winc: Some(20), ..Default::default() };
         let mut manager = make_time_manager("simple").expect("a good description");
         let start = SearchStart::new(&position, 0, 0);
         let mut hints = StopperHints::default();
-        let stats = IterationStats {
-            total_nodes: 1,
-            ..Default::default()
-        };
+        let stats = IterationStats { total_nodes: 1, ..Default::default() };
         build_stoppers(&options(200), &go, &start, &mut *manager).should_stop(&stats, &mut hints);
         hints.remaining_time.expect("a clock is given").as_secs_f64()
     };
     let first = budget("4k3/8/8/8/8/8/8/4KR2 w - - 0 1");
     let thirtieth = budget("4k3/8/8/8/8/8/8/4KR2 w - - 0 30");
     // 0.049 % of 100 s for each of 58 plies.
-    assert!(
-        (thirtieth - first - 58.0 * 0.049).abs() < 1e-3,
-        "{first} {thirtieth}"
-    );
+    assert!((thirtieth - first - 58.0 * 0.049).abs() < 1e-3, "{first} {thirtieth}");
 }
 
 /// Any number a GUI could send, with the interesting ones more often.
@@ -279,11 +218,7 @@ fn any_ms() -> impl Strategy<Value = Option<u64>> {
 }
 
 fn any_moves_to_go() -> impl Strategy<Value = Option<u32>> {
-    prop_oneof![
-        Just(None),
-        (0..60_u32).prop_map(Some),
-        any::<u32>().prop_map(Some)
-    ]
+    prop_oneof![Just(None), (0..60_u32).prop_map(Some), any::<u32>().prop_map(Some)]
 }
 
 proptest! {

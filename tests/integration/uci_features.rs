@@ -11,19 +11,12 @@ fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn number(line: &str, name: &str) -> i64 {
-    field(line, name)
-        .unwrap_or_else(|| panic!("no {name} in {line}"))
-        .parse()
-        .unwrap()
+    field(line, name).unwrap_or_else(|| panic!("no {name} in {line}")).parse().unwrap()
 }
 
 /// The last info lines with a principal variation before `bestmove`: one, or one for each of `count` lines.
 fn last_infos(lines: &[String], count: usize) -> Vec<&str> {
-    let infos: Vec<&str> = lines
-        .iter()
-        .map(String::as_str)
-        .filter(|line| line.contains(" pv "))
-        .collect();
+    let infos: Vec<&str> = lines.iter().map(String::as_str).filter(|line| line.contains(" pv ")).collect();
     infos[infos.len() - count..].to_vec()
 }
 
@@ -35,17 +28,11 @@ fn info_lines_have_lc0s_fields_in_lc0s_order() {
     engine.ask(MIDDLEGAME);
     let lines = engine.search("go nodes 2000");
     for line in lines.iter().filter(|line| line.contains(" pv ")) {
-        let names: Vec<&str> = line
-            .split(' ')
-            .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
-            .collect();
+        let names: Vec<&str> =
+            line.split(' ').filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect();
         let expected = ["info", "depth", "seldepth", "time", "nodes", "score"];
         assert_eq!(&names[..6], &expected, "{line}");
-        let rest: Vec<&str> = names[7..]
-            .iter()
-            .copied()
-            .take_while(|&name| name != "pv")
-            .collect();
+        let rest: Vec<&str> = names[7..].iter().copied().take_while(|&name| name != "pv").collect();
         assert!(rest == ["nps", "tbhits"] || rest == ["tbhits"], "{line}");
     }
     let last = last_infos(&lines, 1)[0];
@@ -57,20 +44,13 @@ fn info_lines_have_lc0s_fields_in_lc0s_order() {
 fn optional_fields_come_when_asked_for() {
     let mut engine = Driver::trivial();
     for option in ["UCI_ShowWDL", "UCI_ShowEPS", "UCI_ShowMovesLeft"] {
-        assert_eq!(
-            engine.ask(&format!("setoption name {option} value true")),
-            [""; 0]
-        );
+        assert_eq!(engine.ask(&format!("setoption name {option} value true")), [""; 0]);
     }
     engine.ask(MIDDLEGAME);
     let lines = engine.search("go nodes 5000");
     let last = last_infos(&lines, 1)[0];
     let (_, wdl) = last.split_once(" wdl ").unwrap();
-    let wdl: i64 = wdl
-        .split(' ')
-        .take(3)
-        .map(|share| share.parse::<i64>().unwrap())
-        .sum();
+    let wdl: i64 = wdl.split(' ').take(3).map(|share| share.parse::<i64>().unwrap()).sum();
     assert_eq!(wdl, 1000, "{last}");
     if last.contains(" nps ") {
         assert!(last.contains(" eps "), "{last}");
@@ -96,14 +76,8 @@ fn multipv_shows_so_many_lines() {
 
     engine.ask("setoption name PerPVCounters value true");
     let lines = engine.search("go nodes 2000");
-    let nodes: Vec<i64> = last_infos(&lines, 3)
-        .iter()
-        .map(|line| number(line, "nodes"))
-        .collect();
-    assert!(
-        nodes.is_sorted_by(|a, b| a >= b) && nodes.iter().sum::<i64>() < 2000,
-        "{nodes:?}"
-    );
+    let nodes: Vec<i64> = last_infos(&lines, 3).iter().map(|line| number(line, "nodes")).collect();
+    assert!(nodes.is_sorted_by(|a, b| a >= b) && nodes.iter().sum::<i64>() < 2000, "{nodes:?}");
 }
 
 #[test]
@@ -124,10 +98,7 @@ fn score_types_agree_about_who_is_better() {
         engine.ask(&format!("setoption name ScoreType value {score_type}"));
         let lines = engine.search("go nodes 100");
         let last = last_infos(&lines, 1)[0];
-        assert!(
-            (at_least..=at_most).contains(&number(last, "cp")),
-            "{score_type}: {last}"
-        );
+        assert!((at_least..=at_most).contains(&number(last, "cp")), "{score_type}: {last}");
     }
 }
 
@@ -140,29 +111,12 @@ fn verbose_statistics_have_lc0s_columns() {
     let stats: Vec<&String> = lines.iter().filter(|line| line.contains(" N: ")).collect();
     assert_eq!(stats.len(), 21, "20 moves and the node: {stats:#?}");
     // The line of the node itself has no U and no S.
-    const COLUMNS: [&str; 12] = [
-        "info string ",
-        "(",
-        ") N: ",
-        "(+",
-        "(P: ",
-        "(WL: ",
-        "(D: ",
-        "(M: ",
-        "(Q: ",
-        "(U: ",
-        "(S: ",
-        "(V: ",
-    ];
+    const COLUMNS: [&str; 12] =
+        ["info string ", "(", ") N: ", "(+", "(P: ", "(WL: ", "(D: ", "(M: ", "(Q: ", "(U: ", "(S: ", "(V: "];
     for (index, line) in stats.iter().enumerate() {
         let mut rest = line.as_str();
-        for column in COLUMNS
-            .iter()
-            .filter(|column| index < 20 || !matches!(**column, "(U: " | "(S: "))
-        {
-            let Some(place) = rest.find(column) else {
-                panic!("no {column} in {line}")
-            };
+        for column in COLUMNS.iter().filter(|column| index < 20 || !matches!(**column, "(U: " | "(S: ")) {
+            let Some(place) = rest.find(column) else { panic!("no {column} in {line}") };
             rest = &rest[place + column.len()..];
         }
     }
@@ -181,10 +135,7 @@ fn go_ends_at_what_it_names() {
     let start = Instant::now();
     engine.search("go movetime 400");
     let took = start.elapsed();
-    assert!(
-        took >= Duration::from_millis(50) && took < Duration::from_millis(1500),
-        "{took:?}"
-    );
+    assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(1500), "{took:?}");
 
     engine.ask("ucinewgame");
     engine.ask(MIDDLEGAME);
@@ -193,10 +144,7 @@ fn go_ends_at_what_it_names() {
 
     engine.ask("position fen 6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
     let lines = engine.search("go mate 1");
-    assert_eq!(
-        (best_move(&lines), number(last_infos(&lines, 1)[0], "mate")),
-        ("a1a8", 1)
-    );
+    assert_eq!((best_move(&lines), number(last_infos(&lines, 1)[0], "mate")), ("a1a8", 1));
 
     engine.ask("position startpos");
     let lines = engine.search("go nodes 100 searchmoves a2a4 h2h4");
@@ -251,29 +199,15 @@ fn commands_during_a_search_are_obeyed() {
     engine.until("info");
     // Options are for the next search; nonsense is refused; the search goes on.
     let said = engine.ask("setoption name MultiPV value 2");
-    assert!(
-        said.iter().all(|line| line.starts_with("info depth")),
-        "{said:#?}"
-    );
+    assert!(said.iter().all(|line| line.starts_with("info depth")), "{said:#?}");
     let said = engine.ask("nonsense");
-    assert!(
-        said.iter().any(|line| line.contains("unknown command")),
-        "{said:#?}"
-    );
+    assert!(said.iter().any(|line| line.contains("unknown command")), "{said:#?}");
     // A new search ends the old one, which answers first: one best move for every go.
     engine.send("position startpos moves e2e4");
     engine.send("go nodes 100");
     let lines = engine.until("bestmove");
-    assert!(
-        best_move(&lines).ends_with(['3', '4']),
-        "White's move: {}",
-        best_move(&lines)
-    );
+    assert!(best_move(&lines).ends_with(['3', '4']), "White's move: {}", best_move(&lines));
     let lines = engine.until("bestmove");
-    assert!(
-        best_move(&lines).ends_with(['5', '6']),
-        "Black's move: {}",
-        best_move(&lines)
-    );
+    assert!(best_move(&lines).ends_with(['5', '6']), "Black's move: {}", best_move(&lines));
     assert_eq!(engine.ask(""), [""; 0]);
 }

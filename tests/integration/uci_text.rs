@@ -16,17 +16,11 @@ fn introduces_itself() {
     assert!(lines[0].starts_with("id name Rukh "), "{}", lines[0]);
     assert!(lines[1].starts_with("id author "), "{}", lines[1]);
     let options = &lines[2..lines.len() - 1];
-    assert!(
-        options.iter().all(|line| line.starts_with("option name ")),
-        "{options:#?}"
-    );
+    assert!(options.iter().all(|line| line.starts_with("option name ")), "{options:#?}");
     assert_eq!(options.len(), 68, "lc0 shows 68 of its 94 options");
     // What the flags set is what the GUI sees.
     assert!(options.contains(&"option name Threads type spin default 1 min 0 max 128".to_owned()));
-    let backend = options
-        .iter()
-        .find(|line| line.starts_with("option name Backend "))
-        .unwrap();
+    let backend = options.iter().find(|line| line.starts_with("option name Backend ")).unwrap();
     assert!(
         backend.starts_with("option name Backend type combo default trivial var auto var cpu "),
         "{backend}"
@@ -37,14 +31,7 @@ fn introduces_itself() {
 fn shows_hidden_options_on_request() {
     let mut engine = Driver::start(&["--show-hidden"]);
     engine.send("uci");
-    assert_eq!(
-        engine
-            .until("uciok")
-            .iter()
-            .filter(|line| line.starts_with("option "))
-            .count(),
-        94
-    );
+    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 94);
 }
 
 #[test]
@@ -76,32 +63,17 @@ fn every_wrong_line_is_one_error() {
         ("setoption value 3", "unexpected `value` after setoption"),
         ("setoption name Nope value 3", "unknown option `Nope`"),
         ("setoption name Thread value 3", "did you mean Threads?"),
-        (
-            "setoption name MultiPV value abc",
-            "`abc` is not a whole number from 1 to 500",
-        ),
-        (
-            "setoption name MultiPV value 100000",
-            "`100000` is not a whole number from 1 to 500",
-        ),
-        (
-            "setoption name CPuct value nan",
-            "`nan` is not a number from 0 to 100",
-        ),
+        ("setoption name MultiPV value abc", "`abc` is not a whole number from 1 to 500"),
+        ("setoption name MultiPV value 100000", "`100000` is not a whole number from 1 to 500"),
+        ("setoption name CPuct value nan", "`nan` is not a number from 0 to 100"),
         ("setoption name Backend value nope", "`nope` is not one of auto, "),
-        (
-            "setoption name VerboseMoveStats value maybe",
-            "`maybe` is not `true` or `false`",
-        ),
+        ("setoption name VerboseMoveStats value maybe", "`maybe` is not `true` or `false`"),
         ("setoption name TimeManager value nope", "nope"),
         ("position", "`startpos`, or `fen` and a FEN"),
         ("position startpos e2e4", "unexpected `e2e4` after startpos"),
         ("position fen", "a FEN"),
         ("position fen garbage", "garbage"),
-        (
-            "position fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1",
-            "x",
-        ),
+        ("position fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1", "x"),
         ("position startpos moves e2e5", "e2e5"),
         ("position startpos moves xyz", "xyz"),
         ("position startpos moves e2e4 e2e4", "e2e4"),
@@ -114,11 +86,7 @@ fn every_wrong_line_is_one_error() {
     ] {
         let lines = engine.ask(line);
         assert_eq!(lines.len(), 1, "{line}: {lines:#?}");
-        assert!(
-            lines[0].starts_with("info string error: "),
-            "{line}: {}",
-            lines[0]
-        );
+        assert!(lines[0].starts_with("info string error: "), "{line}: {}", lines[0]);
         assert!(lines[0].contains(shown), "{line}: {}", lines[0]);
     }
 }
@@ -149,10 +117,7 @@ fn survives_noise_and_lines_without_end() {
     let lines = engine.ask("position startpos");
     assert_eq!(lines.len(), 3, "{lines:#?}");
     for line in &lines {
-        assert!(
-            line.starts_with("info string error: ") && line.len() < 1000,
-            "{line}"
-        );
+        assert!(line.starts_with("info string error: ") && line.len() < 1000, "{line}");
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
     assert!(lines[2].contains("a line of 9999999 bytes"), "{}", lines[2]);
@@ -172,15 +137,9 @@ fn castling_is_read_both_ways_and_written_as_asked() {
     for castling in ["e1g1", "e1h1"] {
         engine.ask("position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1");
         engine.ask("setoption name UCI_Chess960 value false");
-        assert_eq!(
-            best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))),
-            "e1g1"
-        );
+        assert_eq!(best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))), "e1g1");
         engine.ask("setoption name UCI_Chess960 value true");
-        assert_eq!(
-            best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))),
-            "e1h1"
-        );
+        assert_eq!(best_move(&engine.search(&format!("go nodes 5 searchmoves {castling}"))), "e1h1");
     }
 }
 
@@ -200,11 +159,7 @@ fn the_end_of_stdin_is_quit() {
 
 #[test]
 fn the_end_of_stdin_is_quit_while_searching() {
-    for go in [
-        "go infinite",
-        "go nodes 100000000",
-        "go ponder wtime 1000000 btime 1000000",
-    ] {
+    for go in ["go infinite", "go nodes 100000000", "go ponder wtime 1000000 btime 1000000"] {
         let mut engine = Driver::trivial();
         engine.send("setoption name Ponder value true");
         engine.send("position startpos moves e2e4");
@@ -248,18 +203,12 @@ fn waits_for_a_search_but_not_for_ever() {
     engine.send("wait");
     engine.send("xyzzy");
     let lines = engine.until("Nothing");
-    assert!(
-        lines.iter().any(|line| line.starts_with("bestmove ")),
-        "{lines:#?}"
-    );
+    assert!(lines.iter().any(|line| line.starts_with("bestmove ")), "{lines:#?}");
 
     engine.send("go infinite");
     engine.send("wait");
     let lines = engine.until("info string error: wait would never end");
-    assert!(
-        !lines.iter().any(|line| line.starts_with("bestmove ")),
-        "{lines:#?}"
-    );
+    assert!(!lines.iter().any(|line| line.starts_with("bestmove ")), "{lines:#?}");
     engine.send("stop");
     engine.until("bestmove");
 }
@@ -274,9 +223,6 @@ fn logs_both_directions() {
     engine.ends_within(PATIENCE);
     let log = std::fs::read_to_string(&path).unwrap();
     let _ = std::fs::remove_file(&path);
-    assert!(
-        log.contains(">> xyzzy\n") && log.contains("<< Nothing happens.\n"),
-        "{log}"
-    );
+    assert!(log.contains(">> xyzzy\n") && log.contains("<< Nothing happens.\n"), "{log}");
     assert!(Driver::start(&[]).ask("setoption name LogFile value /nonexistent/log")[0].contains("LogFile: "));
 }

@@ -28,11 +28,7 @@ pub struct CpuOptions {
 
 impl Default for CpuOptions {
     fn default() -> CpuOptions {
-        CpuOptions {
-            threads: 1,
-            maximum_batch_size: 1024,
-            instructions: None,
-        }
+        CpuOptions { threads: 1, maximum_batch_size: 1024, instructions: None }
     }
 }
 
@@ -83,30 +79,11 @@ impl CpuBackend {
         policy_softmax_temperature: f32,
         history_fill: HistoryFill,
     ) -> Result<CpuBackend, BackendError> {
-        let CpuOptions {
-            threads,
-            maximum_batch_size,
-            ..
-        } = *options;
-        check(
-            "threads",
-            threads as f32,
-            (1..=MAXIMUM_THREADS).contains(&threads),
-            "1 to 512",
-        )?;
-        check(
-            "batch",
-            maximum_batch_size as f32,
-            maximum_batch_size > 0,
-            "at least 1",
-        )?;
+        let CpuOptions { threads, maximum_batch_size, .. } = *options;
+        check("threads", threads as f32, (1..=MAXIMUM_THREADS).contains(&threads), "1 to 512")?;
+        check("batch", maximum_batch_size as f32, maximum_batch_size > 0, "at least 1")?;
         let positive = policy_softmax_temperature > 0.0 && policy_softmax_temperature.is_finite();
-        check(
-            "policy softmax temperature",
-            policy_softmax_temperature,
-            positive,
-            "more than 0",
-        )?;
+        check("policy softmax temperature", policy_softmax_temperature, positive, "more than 0")?;
 
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let packed = Arc::new(CpuNetwork::new(&network, precision, instructions));
@@ -134,10 +111,7 @@ fn check(option: &str, value: f32, is_valid: bool, expected: &str) -> Result<(),
     if is_valid {
         return Ok(());
     }
-    Err(BackendError::Option {
-        option: format!("{option}={value}"),
-        reason: format!("expected {expected}"),
-    })
+    Err(BackendError::Option { option: format!("{option}={value}"), reason: format!("expected {expected}") })
 }
 
 fn attributes(
@@ -195,17 +169,11 @@ impl Core {
     }
 
     fn keep(&self, memory: Memory) {
-        self.memories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(memory);
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     fn failed(&self, reason: String) -> BackendError {
-        BackendError::Evaluate {
-            name: self.attributes.name.clone(),
-            reason,
-        }
+        BackendError::Evaluate { name: self.attributes.name.clone(), reason }
     }
 
     /// Evaluates a filled batch.
@@ -227,9 +195,9 @@ impl Core {
                 let logits = self.network.logits(&part.outputs, i);
                 let total = self.push(&mut evaluations, Value { q, d, m }, logits, moves);
                 if !(total + q + d + m).is_finite() {
-                    return Err(self.failed(format!(
-                        "the network's answer to position {index} is not a number"
-                    )));
+                    return Err(
+                        self.failed(format!("the network's answer to position {index} is not a number"))
+                    );
                 }
                 start = end;
                 index += 1;
@@ -247,16 +215,10 @@ impl Core {
             let (first, others) = memory.parts.split_at_mut(1);
             others[index - 1].inputs.extend(first[0].inputs.drain(start..));
         }
-        let answers = self
-            .pool
-            .send(memory.parts[1..used].iter_mut().map(std::mem::take));
-        memory.parts[0]
-            .evaluate(&self.network, &mut memory.scratch)
-            .map_err(|reason| self.failed(reason))?;
+        let answers = self.pool.send(memory.parts[1..used].iter_mut().map(std::mem::take));
+        memory.parts[0].evaluate(&self.network, &mut memory.scratch).map_err(|reason| self.failed(reason))?;
         for _ in 1..used {
-            let (index, answer) = answers
-                .recv()
-                .map_err(|_| self.failed("a worker is gone".to_owned()))?;
+            let (index, answer) = answers.recv().map_err(|_| self.failed("a worker is gone".to_owned()))?;
             memory.parts[1 + index] = answer.map_err(|reason| self.failed(reason))?;
         }
         Ok(())
@@ -280,10 +242,7 @@ impl Backend for CpuBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(CpuBatch {
-            memory: Some(self.core.memory()),
-            core: Arc::clone(&self.core),
-        })
+        Box::new(CpuBatch { memory: Some(self.core.memory()), core: Arc::clone(&self.core) })
     }
 }
 
@@ -304,9 +263,7 @@ impl Batch for CpuBatch {
             let (planes, transform) = encode(request.history, self.core.format, self.core.history_fill);
             let side = request.history.last().side_to_move();
             memory.parts[0].inputs.push(planes);
-            memory
-                .indices
-                .extend(request.moves.iter().map(|&m| index_of(m, side, transform)));
+            memory.indices.extend(request.moves.iter().map(|&m| index_of(m, side, transform)));
             memory.ends.push(memory.indices.len());
         }
         Added::Queued

@@ -96,16 +96,7 @@ impl CpuNetwork {
         x: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        let Scratch {
-            steps,
-            wide,
-            narrow,
-            branch,
-            logits,
-            generated,
-            attention,
-            ..
-        } = scratch;
+        let Scratch { steps, wide, narrow, branch, logits, generated, attention, .. } = scratch;
         let rows = x.len() / encoder.output.outputs().max(1);
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
@@ -146,22 +137,14 @@ impl CpuNetwork {
 
 /// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`.
 fn feed_forward(ffn: &FeedForward, activation: Activation, rows: usize, x: &[f32], scratch: &mut Scratch) {
-    let Scratch {
-        steps, wide, branch, ..
-    } = scratch;
+    let Scratch { steps, wide, branch, .. } = scratch;
     steps.dense(&ffn.dense1, rows, x, wide, activation);
     steps.dense(&ffn.dense2, rows, wide, branch, Activation::None);
 }
 
 /// Smolgen's small layers, for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
 fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32], scratch: &mut Scratch) {
-    let Scratch {
-        steps,
-        wide,
-        hidden,
-        generated,
-        ..
-    } = scratch;
+    let Scratch { steps, wide, hidden, generated, .. } = scratch;
     let activation = stack.smolgen_activation;
     // [T][width] -> dense -> [T][channels] = [B][64 channels]
     steps.dense(&smolgen.compress, positions * SQUARES, x, wide, Activation::None);

@@ -131,16 +131,7 @@ impl CpuNetwork {
 
     /// A residual block: `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
     fn block(&self, block: &Block, positions: usize, filters: usize, scratch: &mut Scratch) {
-        let Scratch {
-            steps,
-            stream,
-            wide,
-            branch,
-            generated: pooled,
-            hidden,
-            winograd,
-            ..
-        } = scratch;
+        let Scratch { steps, stream, wide, branch, generated: pooled, hidden, winograd, .. } = scratch;
         let (isa, activation) = (steps.isa, self.activation);
         let size = positions * SQUARES * filters;
         let x = &mut stream[..size];

@@ -20,22 +20,10 @@ impl CpuNetwork {
         scratch: &mut Scratch,
         output: &mut [f32],
     ) {
-        let Scratch {
-            steps,
-            stream,
-            narrow,
-            hidden,
-            ..
-        } = scratch;
+        let Scratch { steps, stream, narrow, hidden, .. } = scratch;
         let rows = positions * SQUARES;
         // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
-        steps.dense(
-            &head.input,
-            rows,
-            &stream[..rows * channels],
-            narrow,
-            self.activation,
-        );
+        steps.dense(&head.input, rows, &stream[..rows * channels], narrow, self.activation);
         // -> dense -> act -> [B][hidden] -> dense -> [B][outputs]
         steps.dense(&head.hidden, positions, narrow, hidden, self.activation);
         steps.dense_into(&head.output, positions, hidden, output, last);
@@ -50,13 +38,7 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let rows = positions * SQUARES;
-        let Scratch {
-            steps,
-            stream,
-            narrow,
-            winograd,
-            ..
-        } = &mut *scratch;
+        let Scratch { steps, stream, narrow, winograd, .. } = &mut *scratch;
         match &self.policy {
             Policy::Classical { input, dense } => {
                 // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
@@ -87,25 +69,12 @@ impl CpuNetwork {
         // Taken out, as the encoders borrow the rest of the scratch memory beside it.
         let mut stream = std::mem::take(&mut scratch.policy_stream);
         // [T][channels] -> dense -> act -> [T][width], encoders
-        let Scratch {
-            steps, stream: body, ..
-        } = &mut *scratch;
-        steps.dense(
-            &head.embedding,
-            rows,
-            body,
-            &mut stream,
-            head.embedding_activation,
-        );
+        let Scratch { steps, stream: body, .. } = &mut *scratch;
+        steps.dense(&head.embedding, rows, body, &mut stream, head.embedding_activation);
         let x = &mut stream[..rows * head.embedding.outputs()];
         self.encoders(&head.stack, positions, x, scratch);
         // [T][width] -> dense -> queries, keys [T][2 depth]
-        let Scratch {
-            steps,
-            wide,
-            attention,
-            ..
-        } = &mut *scratch;
+        let Scratch { steps, wide, attention, .. } = &mut *scratch;
         let stride = 2 * head.depth;
         steps.dense(&head.query_key, rows, x, wide, Activation::None);
         for (position, logits) in output.chunks_exact_mut(ATTENTION_LOGITS).enumerate() {

@@ -32,13 +32,7 @@ impl Packing {
     }
 
     fn dense_fp32(self, layer: &file::Dense) -> PackedMatrix {
-        PackedMatrix::new(
-            self.isa,
-            Format::Fp32,
-            &layer.weights,
-            &layer.biases,
-            layer.inputs,
-        )
+        PackedMatrix::new(self.isa, Format::Fp32, &layer.weights, &layer.biases, layer.inputs)
     }
 
     /// A 1x1 convolution is a dense layer per square.
@@ -69,34 +63,19 @@ impl Packing {
             .iter()
             .flat_map(|&(layer, factor)| (0..layer.outputs).map(move |output| (layer, output, factor)))
             .collect();
-        let biases: Vec<f32> = rows
-            .iter()
-            .map(|&(layer, output, factor)| layer.biases[output] * factor)
-            .collect();
-        PackedMatrix::from_fn(
-            self.isa,
-            self.format,
-            rows.len(),
-            inputs,
-            &biases,
-            |output, input| {
-                let (layer, row, factor) = rows[output];
-                layer.weights[row * inputs + input] * factor
-            },
-        )
+        let biases: Vec<f32> =
+            rows.iter().map(|&(layer, output, factor)| layer.biases[output] * factor).collect();
+        PackedMatrix::from_fn(self.isa, self.format, rows.len(), inputs, &biases, |output, input| {
+            let (layer, row, factor) = rows[output];
+            layer.weights[row * inputs + input] * factor
+        })
     }
 }
 
 /// The body.
 pub(super) enum Body {
-    Tower {
-        input: PlaneConvolution,
-        blocks: Vec<Block>,
-    },
-    Attention {
-        embedding: Box<Embedding>,
-        encoders: EncoderStack,
-    },
+    Tower { input: PlaneConvolution, blocks: Vec<Block> },
+    Attention { embedding: Box<Embedding>, encoders: EncoderStack },
 }
 
 /// A residual block.
@@ -160,14 +139,8 @@ pub(super) struct Smolgen {
 
 /// The policy head.
 pub(super) enum Policy {
-    Classical {
-        input: PackedMatrix,
-        dense: PackedMatrix,
-    },
-    Convolution {
-        first: PackedConvolution,
-        last: PackedConvolution,
-    },
+    Classical { input: PackedMatrix, dense: PackedMatrix },
+    Convolution { first: PackedConvolution, last: PackedConvolution },
     Attention(Box<AttentionPolicy>),
 }
 
@@ -199,19 +172,11 @@ impl Packing {
                 blocks: blocks.iter().map(|block| self.block(block)).collect(),
             },
             file::Body::Attention {
-                embedding,
-                encoders,
-                heads,
-                ffn_activation,
-                smolgen_activation,
-                ..
+                embedding, encoders, heads, ffn_activation, smolgen_activation, ..
             } => Body::Attention {
                 embedding: Box::new(self.embedding(embedding, &network.architecture)),
                 encoders: EncoderStack {
-                    encoders: encoders
-                        .iter()
-                        .map(|encoder| self.encoder(encoder, *heads))
-                        .collect(),
+                    encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
                     heads: *heads,
                     alpha: network.residual_alpha(),
                     epsilon: network.layer_norm_epsilon,
@@ -224,17 +189,12 @@ impl Packing {
 
     /// Smolgen's last matrix, with its outputs `[key][query]` where the file has `[query][key]`.
     pub(super) fn smolgen_global(self, body: &file::Body) -> Option<PackedMatrix> {
-        let file::Body::Attention {
-            smolgen_global: Some(global),
-            ..
-        } = body
-        else {
+        let file::Body::Attention { smolgen_global: Some(global), .. } = body else {
             return None;
         };
         let from_file = |output: usize| output % SQUARES * SQUARES + output / SQUARES;
-        let biases: Vec<f32> = (0..global.biases.len())
-            .map(|output| global.biases[from_file(output)])
-            .collect();
+        let biases: Vec<f32> =
+            (0..global.biases.len()).map(|output| global.biases[from_file(output)]).collect();
         Some(PackedMatrix::from_fn(
             self.isa,
             self.format,
@@ -249,28 +209,15 @@ impl Packing {
         Block {
             conv1: PackedConvolution::new(self.isa, &block.conv1),
             conv2: PackedConvolution::new(self.isa, &block.conv2),
-            se: block
-                .se
-                .as_ref()
-                .map(|se| (self.dense_fp32(&se.squeeze), self.dense_fp32(&se.excite))),
+            se: block.se.as_ref().map(|se| (self.dense_fp32(&se.squeeze), self.dense_fp32(&se.excite))),
         }
     }
 
     fn embedding(self, layers: &file::Embedding, architecture: &Architecture) -> Embedding {
-        let file::Dense {
-            weights,
-            biases,
-            inputs,
-            outputs,
-        } = &layers.dense;
+        let file::Dense { weights, biases, inputs, outputs } = &layers.dense;
         let weight = |output: usize, input: usize| weights[output * inputs + input];
-        let has_map = matches!(
-            architecture.body,
-            BodyKind::Attention {
-                input_embedding: InputEmbedding::PeMap,
-                ..
-            }
-        );
+        let has_map =
+            matches!(architecture.body, BodyKind::Attention { input_embedding: InputEmbedding::PeMap, .. });
         let constant = |square: usize, output: usize| {
             let table: f32 = (0..SQUARES)
                 .filter(|_| has_map)
@@ -279,9 +226,7 @@ impl Packing {
             biases[output] + table
         };
         let transposed = |gate: &[f32]| -> Vec<f32> {
-            (0..SQUARES * outputs)
-                .map(|i| gate[i % outputs * SQUARES + i / outputs])
-                .collect()
+            (0..SQUARES * outputs).map(|i| gate[i % outputs * SQUARES + i / outputs]).collect()
         };
         Embedding {
             position: layers.preprocess.as_ref().map(|preprocess| {
@@ -301,29 +246,19 @@ impl Packing {
                 (Some(multiply), Some(add)) => Some((transposed(multiply), transposed(add))),
                 _ => None,
             },
-            ffn: layers
-                .ffn
-                .as_ref()
-                .map(|(ffn, ln)| (self.feed_forward(ffn), ln.clone())),
+            ffn: layers.ffn.as_ref().map(|(ffn, ln)| (self.feed_forward(ffn), ln.clone())),
             width: *outputs,
         }
     }
 
     fn feed_forward(self, ffn: &file::FeedForward) -> FeedForward {
-        FeedForward {
-            dense1: self.dense(&ffn.dense1),
-            dense2: self.dense(&ffn.dense2),
-        }
+        FeedForward { dense1: self.dense(&ffn.dense1), dense2: self.dense(&ffn.dense2) }
     }
 
     fn encoder(self, encoder: &file::Encoder, heads: usize) -> Encoder {
         let depth = encoder.q.outputs / heads;
         Encoder {
-            qkv: self.side_by_side(&[
-                (&encoder.q, query_scale(depth)),
-                (&encoder.k, 1.0),
-                (&encoder.v, 1.0),
-            ]),
+            qkv: self.side_by_side(&[(&encoder.q, query_scale(depth)), (&encoder.k, 1.0), (&encoder.v, 1.0)]),
             output: self.dense(&encoder.output),
             smolgen: encoder.smolgen.as_ref().map(|smolgen| Smolgen {
                 compress: self.dense(&smolgen.compress),
@@ -361,19 +296,14 @@ impl Packing {
                 let depth = query.outputs;
                 let row = |row: usize, input: usize| promotion.weights[row * depth + input];
                 let smolgen_activation = match &network.body {
-                    file::Body::Attention {
-                        smolgen_activation, ..
-                    } => *smolgen_activation,
+                    file::Body::Attention { smolgen_activation, .. } => *smolgen_activation,
                     file::Body::Convolution { .. } => Activation::None,
                 };
                 Policy::Attention(Box::new(AttentionPolicy {
                     embedding: self.dense(embedding),
                     embedding_activation: *embedding_activation,
                     stack: EncoderStack {
-                        encoders: encoders
-                            .iter()
-                            .map(|encoder| self.encoder(encoder, *heads))
-                            .collect(),
+                        encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
                         heads: *heads,
                         alpha: 1.0,
                         epsilon: POLICY_LAYER_NORM_EPSILON,
@@ -396,10 +326,7 @@ impl Packing {
     }
 
     pub(super) fn scalar_head(self, head: &file::ScalarHead) -> ScalarHead {
-        let fp32 = Packing {
-            format: Format::Fp32,
-            ..self
-        };
+        let fp32 = Packing { format: Format::Fp32, ..self };
         match &head.input {
             file::HeadInput::Convolution(convolution) => ScalarHead {
                 input: fp32.pointwise(convolution),
@@ -457,10 +384,7 @@ impl Policy {
                 // The file's order is [plane][square].
                 for plane in 0..last.outputs() {
                     for square in 0..SQUARES {
-                        set(
-                            convolution_index(plane * SQUARES + square),
-                            square * last.outputs() + plane,
-                        );
+                        set(convolution_index(plane * SQUARES + square), square * last.outputs() + plane);
                     }
                 }
             }
@@ -469,10 +393,7 @@ impl Policy {
                     let (from, to) = (logit / SQUARES, logit % SQUARES);
                     let is_promotion = logit >= SQUARES * SQUARES;
                     // Scores are kept [to][from], promotions follow in the file's order.
-                    set(
-                        attention_index(logit),
-                        if is_promotion { logit } else { to * SQUARES + from },
-                    );
+                    set(attention_index(logit), if is_promotion { logit } else { to * SQUARES + from });
                 }
             }
         }

@@ -20,10 +20,7 @@
 //! The hot path of a batch: [`CpuBackend`]'s ticket, [`forward`], [`kernels::matrix`], [`simd::tile`].
 //!
 //! Not here: reading a network ([`crate::net`]), caching, splitting of batches larger than the maximum.
-#![allow(
-    rustdoc::private_intra_doc_links,
-    reason = "the map above is for readers of the source"
-)]
+#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;
 mod encoder;

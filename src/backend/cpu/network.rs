@@ -100,10 +100,7 @@ impl CpuNetwork {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
         };
-        let packing = Packing {
-            isa: instructions.0,
-            format,
-        };
+        let packing = Packing { isa: instructions.0, format };
         let policy = packing.policy(network);
         CpuNetwork {
             isa: packing.isa,
@@ -149,11 +146,7 @@ impl CpuNetwork {
 
     /// q, d and m of position `index`.
     pub(super) fn value(&self, outputs: &Outputs, index: usize) -> (f32, f32, f32) {
-        let m = if self.moves_left.is_some() {
-            outputs.moves_left[index]
-        } else {
-            0.0
-        };
+        let m = if self.moves_left.is_some() { outputs.moves_left[index] } else { 0.0 };
         let (q, d) = if self.wdl {
             win_draw(&outputs.value[index * 3..][..3])
         } else {

@@ -56,16 +56,11 @@ impl Pool {
     pub(super) fn new(network: &Arc<CpuNetwork>, workers: usize) -> io::Result<Pool> {
         let (jobs, queue) = unbounded::<Job>();
         // Should a thread not start, dropping the pool ends those that did.
-        let mut pool = Pool {
-            jobs: Some(jobs),
-            workers: Vec::new(),
-        };
+        let mut pool = Pool { jobs: Some(jobs), workers: Vec::new() };
         for index in 0..workers {
             let (network, queue) = (Arc::clone(network), queue.clone());
             let name = format!("cpu-{}", index + 1);
-            let worker = std::thread::Builder::new()
-                .name(name)
-                .spawn(move || work(&network, &queue))?;
+            let worker = std::thread::Builder::new().name(name).spawn(move || work(&network, &queue))?;
             pool.workers.push(worker);
         }
         Ok(pool)
@@ -75,11 +70,7 @@ impl Pool {
     pub(super) fn send(&self, parts: impl ExactSizeIterator<Item = Part>) -> Receiver<Answer> {
         let (reply, answers) = bounded(parts.len());
         for (index, part) in parts.enumerate() {
-            let job = Job {
-                index,
-                part,
-                reply: reply.clone(),
-            };
+            let job = Job { index, part, reply: reply.clone() };
             if let Some(jobs) = &self.jobs {
                 // With no worker left the job is dropped, its reply with it, and the receiver sees the end.
                 let _ = jobs.send(job);
@@ -101,12 +92,7 @@ impl Drop for Pool {
 
 fn work(network: &CpuNetwork, queue: &Receiver<Job>) {
     let mut scratch = Scratch::new(network.isa);
-    for Job {
-        index,
-        mut part,
-        reply,
-    } in queue
-    {
+    for Job { index, mut part, reply } in queue {
         let outcome = part.evaluate(network, &mut scratch);
         // The batch may have been given up: then nobody listens, and that is fine.
         let _ = reply.send((index, outcome.map(|()| part)));

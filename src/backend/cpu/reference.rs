@@ -20,9 +20,8 @@ type Rows = Vec<Vec<f32>>;
 /// Evaluates one position.
 pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
     let activation = network.architecture.default_activation;
-    let planes: Rows = (0..64)
-        .map(|square| (0..112).map(|plane| value(input, plane, square)).collect())
-        .collect();
+    let planes: Rows =
+        (0..64).map(|square| (0..112).map(|plane| value(input, plane, square)).collect()).collect();
     let body = match &network.body {
         Body::Convolution { input, blocks } => {
             let mut x = convolve(input, &planes, activation);
@@ -60,34 +59,14 @@ pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
         }
     };
     let value = scalar_head(&network.value, &body, activation);
-    let (q, d) = if network.architecture.wdl {
-        win_draw(&value)
-    } else {
-        (value[0].tanh(), 0.0)
-    };
-    let m = network
-        .moves_left
-        .as_ref()
-        .map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
-    RawEvaluation {
-        policy: policy(network, &body),
-        q,
-        d,
-        m,
-    }
+    let (q, d) = if network.architecture.wdl { win_draw(&value) } else { (value[0].tanh(), 0.0) };
+    let m = network.moves_left.as_ref().map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
+    RawEvaluation { policy: policy(network, &body), q, d, m }
 }
 
 fn value(input: &InputPlanes, plane: usize, square: usize) -> f32 {
-    let value = if plane == InputPlanes::RULE50_PLANE {
-        input.rule50_value
-    } else {
-        1.0
-    };
-    if input.masks[plane] >> square & 1 == 1 {
-        value
-    } else {
-        0.0
-    }
+    let value = if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 };
+    if input.masks[plane] >> square & 1 == 1 { value } else { 0.0 }
 }
 
 fn activate(activation: Activation, x: f32) -> f32 {
@@ -159,9 +138,7 @@ fn convolve(layer: &Convolution, x: &Rows, activation: Activation) -> Rows {
         }
         activate(activation, sum as f32)
     };
-    (0..64)
-        .map(|square| (0..layer.outputs).map(|output| at(square, output)).collect())
-        .collect()
+    (0..64).map(|square| (0..layer.outputs).map(|output| at(square, output)).collect()).collect()
 }
 
 fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) {
@@ -169,11 +146,7 @@ fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) 
     let means: Vec<f32> = (0..channels)
         .map(|channel| (y.iter().map(|row| f64::from(row[channel])).sum::<f64>() / 64.0) as f32)
         .collect();
-    let excitation = dense(
-        &se.excite,
-        &dense(&se.squeeze, &means, activation),
-        Activation::None,
-    );
+    let excitation = dense(&se.excite, &dense(&se.squeeze, &means, activation), Activation::None);
     let (scales, shifts) = excitation.split_at(channels);
     for row in y {
         for (channel, x) in row.iter_mut().enumerate() {
@@ -210,21 +183,14 @@ fn join(ln: &LayerNorm, epsilon: f32, alpha: f32, branch: &Rows, x: &Rows) -> Ro
 }
 
 fn feed_forward(ffn: &FeedForward, x: &Rows, activation: Activation) -> Rows {
-    dense_rows(
-        &ffn.dense2,
-        &dense_rows(&ffn.dense1, x, activation),
-        Activation::None,
-    )
+    dense_rows(&ffn.dense2, &dense_rows(&ffn.dense1, x, activation), Activation::None)
 }
 
 fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Stack<'_>) -> Rows {
     let activation = network.architecture.default_activation;
     let has_map = matches!(
         network.architecture.body,
-        BodyKind::Attention {
-            input_embedding: InputEmbedding::PeMap,
-            ..
-        }
+        BodyKind::Attention { input_embedding: InputEmbedding::PeMap, .. }
     );
     if let Some(preprocess) = &embedding.preprocess {
         let pieces: Vec<f32> = planes.iter().flat_map(|row| row[..12].to_vec()).collect();
@@ -270,9 +236,7 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
             let scores: Vec<f32> = (0..64)
                 .map(|key| {
                     let product = dot(&q[query][columns.clone()], &k[key][columns.clone()]) as f32;
-                    let generated = logits
-                        .as_ref()
-                        .map_or(0.0, |logits| logits[head][query * 64 + key]);
+                    let generated = logits.as_ref().map_or(0.0, |logits| logits[head][query * 64 + key]);
                     product * query_scale(depth) + generated
                 })
                 .collect();
@@ -293,41 +257,25 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
 fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &Stack<'_>) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
     let hidden = normalise(&layers.ln1, EPSILON, &dense(&layers.dense1, &flat, stack.smolgen));
-    let generated = normalise(
-        &layers.ln2,
-        EPSILON,
-        &dense(&layers.dense2, &hidden, stack.smolgen),
-    );
-    generated
-        .chunks_exact(global.inputs)
-        .map(|head| dense(global, head, Activation::None))
-        .collect()
+    let generated = normalise(&layers.ln2, EPSILON, &dense(&layers.dense2, &hidden, stack.smolgen));
+    generated.chunks_exact(global.inputs).map(|head| dense(global, head, Activation::None)).collect()
 }
 
 fn scalar_head(head: &ScalarHead, body: &Rows, activation: Activation) -> Vec<f32> {
     let flat: Vec<f32> = match &head.input {
         HeadInput::Convolution(convolution) => {
             let channels = convolve(convolution, body, activation);
-            (0..channels[0].len())
-                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
-                .collect()
+            (0..channels[0].len()).flat_map(|channel| channels.iter().map(move |row| row[channel])).collect()
         }
         HeadInput::Dense(layer) => dense_rows(layer, body, activation).concat(),
     };
-    dense(
-        &head.output,
-        &dense(&head.hidden, &flat, activation),
-        Activation::None,
-    )
+    dense(&head.output, &dense(&head.hidden, &flat, activation), Activation::None)
 }
 
 fn policy(network: &Network, body: &Rows) -> Vec<f32> {
     let activation = network.architecture.default_activation;
     match &network.policy {
-        PolicyHead::Classical {
-            convolution,
-            dense: last,
-        } => {
+        PolicyHead::Classical { convolution, dense: last } => {
             let channels = convolve(convolution, body, activation);
             let flat: Vec<f32> = (0..channels[0].len())
                 .flat_map(|channel| channels.iter().map(move |row| row[channel]))
@@ -355,11 +303,9 @@ fn policy(network: &Network, body: &Rows) -> Vec<f32> {
             promotion,
         } => {
             let (smolgen, global) = match &network.body {
-                Body::Attention {
-                    smolgen_activation,
-                    smolgen_global,
-                    ..
-                } => (*smolgen_activation, smolgen_global.as_ref()),
+                Body::Attention { smolgen_activation, smolgen_global, .. } => {
+                    (*smolgen_activation, smolgen_global.as_ref())
+                }
                 Body::Convolution { .. } => (Activation::None, None),
             };
             let stack = Stack {
@@ -379,10 +325,7 @@ fn policy(network: &Network, body: &Rows) -> Vec<f32> {
             let score =
                 |from: usize, to: usize| dot(&queries[from], &keys[to]) as f32 * query_scale(query.outputs);
             let offset = |row: usize, to: usize| {
-                dot(
-                    &promotion.weights[row * query.outputs..][..query.outputs],
-                    &keys[to],
-                ) as f32
+                dot(&promotion.weights[row * query.outputs..][..query.outputs], &keys[to]) as f32
             };
             let mut policy = vec![0.0; POLICY_SIZE];
             for logit in 0..ATTENTION_LOGITS {

@@ -111,24 +111,12 @@ impl Steps {
         branch: Option<&[f32]>,
         alpha: f32,
     ) {
-        self.isa.run(LayerNorm {
-            data,
-            branch,
-            alpha,
-            gammas: &ln.gammas,
-            betas: &ln.betas,
-            epsilon,
-        });
+        self.isa.run(LayerNorm { data, branch, alpha, gammas: &ln.gammas, betas: &ln.betas, epsilon });
     }
 
     /// `x = act(x)`, elementwise.
     pub(super) fn activate(&self, activation: Activation, x: &mut [f32]) {
         let (width, stride) = (x.len(), x.len());
-        self.isa.run(ActivateRows {
-            data: x,
-            width,
-            stride,
-            activation,
-        });
+        self.isa.run(ActivateRows { data: x, width, stride, activation });
     }
 }

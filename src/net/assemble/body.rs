@@ -27,9 +27,7 @@ pub(super) fn assemble(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody
             "has both a residual tower and an attention body, which is not supported".into(),
         )),
         (true, false, true) => attention(kinds, weights),
-        (true, false, false) => Err(Reason::MissingLayer {
-            layer: "encoder[0]".into(),
-        }),
+        (true, false, false) => Err(Reason::MissingLayer { layer: "encoder[0]".into() }),
         (false, _, false) => tower(weights),
     }
 }
@@ -46,11 +44,7 @@ fn tower(weights: &Weights) -> Result<AssembledBody, Reason> {
         .filter_map(|block: &ResidualBlock| block.se.as_ref())
         .map(|se| se.squeeze.outputs)
         .max();
-    let kind = BodyKind::Convolution {
-        filters,
-        blocks: blocks.len(),
-        se_channels,
-    };
+    let kind = BodyKind::Convolution { filters, blocks: blocks.len(), se_channels };
     Ok((Body::Convolution { input, blocks }, kind, filters))
 }
 
@@ -59,23 +53,14 @@ fn residual(name: &str, block: &Residual, filters: usize) -> Result<ResidualBloc
     Ok(ResidualBlock {
         conv1: same("conv1", &block.conv1)?,
         conv2: same("conv2", &block.conv2)?,
-        se: block
-            .se
-            .as_ref()
-            .map(|se| squeeze_excitation(&format!("{name}.se"), se, filters))
-            .transpose()?,
+        se: block.se.as_ref().map(|se| squeeze_excitation(&format!("{name}.se"), se, filters)).transpose()?,
     })
 }
 
 fn squeeze_excitation(name: &str, se: &SeUnit, filters: usize) -> Result<SqueezeExcitation, Reason> {
     let named = |field: &str| format!("{name}.{field}");
     let squeeze = dense((&named("w1"), &se.w1), (&named("b1"), &se.b1), filters)?;
-    let excite = dense_to(
-        (&named("w2"), &se.w2),
-        (&named("b2"), &se.b2),
-        squeeze.outputs,
-        2 * filters,
-    )?;
+    let excite = dense_to((&named("w2"), &se.w2), (&named("b2"), &se.b2), squeeze.outputs, 2 * filters)?;
     Ok(SqueezeExcitation { squeeze, excite })
 }
 
@@ -84,16 +69,11 @@ fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> 
     let embedding = embedding(kinds, weights)?;
     let width = embedding.dense.outputs;
     let smolgen_global = smolgen_global(weights)?;
-    let around = Surroundings {
-        width,
-        heads,
-        generated_size: smolgen_global.as_ref().map(|global| global.inputs),
-    };
+    let around =
+        Surroundings { width, heads, generated_size: smolgen_global.as_ref().map(|global| global.inputs) };
     let (encoders, shape) = encoder::stack("encoder", &weights.encoder, around)?;
     let Some(shape) = shape else {
-        return Err(Reason::MissingLayer {
-            layer: "encoder[0]".into(),
-        });
+        return Err(Reason::MissingLayer { layer: "encoder[0]".into() });
     };
     let kind = BodyKind::Attention {
         embedding: width,
@@ -134,18 +114,12 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         (None, InputEmbedding::None) => 0,
         (None, _) => POSITION_TABLE_WIDTH,
     };
-    let dense = dense(
-        ("ip_emb_w", &weights.ip_emb_w),
-        ("ip_emb_b", &weights.ip_emb_b),
-        PLANES + position_width,
-    )?;
+    let dense =
+        dense(("ip_emb_w", &weights.ip_emb_w), ("ip_emb_b", &weights.ip_emb_b), PLANES + position_width)?;
     let width = dense.outputs;
     let norm = |gammas, betas| layer_norm(gammas, betas, width);
     let ln = pe_dense.then(|| {
-        norm(
-            ("ip_emb_ln_gammas", &weights.ip_emb_ln_gammas),
-            ("ip_emb_ln_betas", &weights.ip_emb_ln_betas),
-        )
+        norm(("ip_emb_ln_gammas", &weights.ip_emb_ln_gammas), ("ip_emb_ln_betas", &weights.ip_emb_ln_betas))
     });
     let ffn = pe_dense.then(|| {
         let ffn = feed_forward("ip_emb_ffn", &weights.ip_emb_ffn, width)?;

@@ -54,11 +54,7 @@ impl std::fmt::Display for EncoderShape {
         write!(f, "d_model {}, FFN {}", self.d_model, self.ffn)?;
         match self.smolgen {
             None => write!(f, ", no smolgen"),
-            Some(SmolgenShape {
-                hidden_channels,
-                hidden_size,
-                generated_size,
-            }) => {
+            Some(SmolgenShape { hidden_channels, hidden_size, generated_size }) => {
                 write!(f, ", smolgen {hidden_channels}/{hidden_size}/{generated_size}")
             }
         }
@@ -87,18 +83,11 @@ fn encoder(
         let (w, b) = (named(&format!("mha.{field}_w")), named(&format!("mha.{field}_b")));
         dense_to((&w, weights), (&b, biases), width, d_model)
     };
-    let smolgen = mha
-        .smolgen
-        .as_ref()
-        .map(|layers| smolgen(&named("mha.smolgen"), layers, around))
-        .transpose()?;
+    let smolgen =
+        mha.smolgen.as_ref().map(|layers| smolgen(&named("mha.smolgen"), layers, around)).transpose()?;
     let (smolgen, smolgen_shape) = smolgen.unzip();
     let ffn = feed_forward(&named("ffn"), &layer.ffn, width)?;
-    let shape = EncoderShape {
-        d_model,
-        ffn: ffn.dense1.outputs,
-        smolgen: smolgen_shape,
-    };
+    let shape = EncoderShape { d_model, ffn: ffn.dense1.outputs, smolgen: smolgen_shape };
     let encoder = Encoder {
         q: projection('q', &mha.q_w, &mha.q_b)?,
         k: projection('k', &mha.k_w, &mha.k_b)?,
@@ -126,10 +115,7 @@ fn encoder(
 }
 
 fn refuse_relative_positions(mha: &Mha) -> Result<(), Reason> {
-    if [&mha.rpe_q, &mha.rpe_k, &mha.rpe_v]
-        .into_iter()
-        .any(Option::is_some)
-    {
+    if [&mha.rpe_q, &mha.rpe_k, &mha.rpe_v].into_iter().any(Option::is_some) {
         return Err(Reason::Unsupported(
             "has relative position encoding (RPE), which is not supported".into(),
         ));
@@ -144,17 +130,10 @@ fn smolgen(
 ) -> Result<(Smolgen, SmolgenShape), Reason> {
     let named = |field: &str| format!("{name}.{field}");
     let Some(generated_size) = around.generated_size else {
-        return Err(Reason::MissingLayer {
-            layer: "smolgen_w".to_owned(),
-        });
+        return Err(Reason::MissingLayer { layer: "smolgen_w".to_owned() });
     };
     let hidden_channels = multiple_of(&named("compress"), &layers.compress, around.width)?;
-    let compress = matrix(
-        &named("compress"),
-        &layers.compress,
-        around.width,
-        hidden_channels,
-    )?;
+    let compress = matrix(&named("compress"), &layers.compress, around.width, hidden_channels)?;
     let dense1 = dense(
         (&named("dense1_w"), &layers.dense1_w),
         (&named("dense1_b"), &layers.dense1_b),
@@ -176,29 +155,14 @@ fn smolgen(
         (&named("ln2_betas"), &layers.ln2_betas),
         dense2.outputs,
     )?;
-    let shape = SmolgenShape {
-        hidden_channels,
-        hidden_size: dense1.outputs,
-        generated_size,
-    };
-    Ok((
-        Smolgen {
-            compress,
-            dense1,
-            ln1,
-            dense2,
-            ln2,
-        },
-        shape,
-    ))
+    let shape = SmolgenShape { hidden_channels, hidden_size: dense1.outputs, generated_size };
+    Ok((Smolgen { compress, dense1, ln1, dense2, ln2 }, shape))
 }
 
 /// Heads of a stack that has encoders: a number in the file, so 0 is possible and refused.
 pub(super) fn heads(name: &str, number: Option<u32>) -> Result<usize, Reason> {
     match number.unwrap_or(0) {
-        0 => Err(Reason::Unsupported(format!(
-            "does not say how many attention heads it has ({name})"
-        ))),
+        0 => Err(Reason::Unsupported(format!("does not say how many attention heads it has ({name})"))),
         heads => Ok(heads as usize),
     }
 }

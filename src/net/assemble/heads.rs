@@ -27,11 +27,7 @@ pub(crate) fn policy_head_names(weights: &Weights) -> Result<Vec<&'static str>, 
     let Some(heads) = policy_heads(weights)? else {
         return Ok(vec!["vanilla"]);
     };
-    Ok(by_name(&heads)
-        .into_iter()
-        .filter(|(_, head)| head.is_some())
-        .map(|(name, _)| name)
-        .collect())
+    Ok(by_name(&heads).into_iter().filter(|(_, head)| head.is_some()).map(|(name, _)| name).collect())
 }
 
 /// The value heads in a file, by lc0's names.
@@ -47,11 +43,7 @@ pub(crate) fn value_head_names(weights: &Weights) -> Vec<&'static str> {
 }
 
 fn policy_heads(weights: &Weights) -> Result<Option<PolicyHeads>, Reason> {
-    Ok(weights
-        .policy_heads
-        .clone()
-        .map(PolicyHeads::decode)
-        .transpose()?)
+    Ok(weights.policy_heads.clone().map(PolicyHeads::decode).transpose()?)
 }
 
 fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
@@ -64,16 +56,8 @@ fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
 }
 
 fn unknown_head(kind: &'static str, name: &str, available: &[&str]) -> Reason {
-    let available = if available.is_empty() {
-        "none".to_owned()
-    } else {
-        available.join(", ")
-    };
-    Reason::UnknownHead {
-        kind,
-        name: name.to_owned(),
-        available,
-    }
+    let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
+    Reason::UnknownHead { kind, name: name.to_owned(), available }
 }
 
 /// The layers of the policy head called `name`, and what its layers' names begin with.
@@ -186,10 +170,7 @@ fn convolution_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> R
             found: output.outputs,
         });
     }
-    Ok(PolicyHead::Convolution {
-        convolution: first,
-        output,
-    })
+    Ok(PolicyHead::Convolution { convolution: first, output })
 }
 
 fn attention_policy(
@@ -200,11 +181,8 @@ fn attention_policy(
     channels: usize,
 ) -> Result<PolicyHead, Reason> {
     let named = |field: &str| format!("{prefix}{field}");
-    let embedding = dense(
-        (&named("ip_pol_w"), &layers.ip_pol_w),
-        (&named("ip_pol_b"), &layers.ip_pol_b),
-        channels,
-    )?;
+    let embedding =
+        dense((&named("ip_pol_w"), &layers.ip_pol_w), (&named("ip_pol_b"), &layers.ip_pol_b), channels)?;
     let width = embedding.outputs;
     let heads = match layers.pol_encoder.len() {
         0 => 1,
@@ -214,18 +192,11 @@ fn attention_policy(
         BodyKind::Attention { smolgen, .. } => smolgen.map(|shape| shape.generated_size),
         BodyKind::Convolution { .. } => None,
     };
-    let around = Surroundings {
-        width,
-        heads,
-        generated_size,
-    };
+    let around = Surroundings { width, heads, generated_size };
     let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, around)?;
 
-    let query = dense(
-        (&named("ip2_pol_w"), &layers.ip2_pol_w),
-        (&named("ip2_pol_b"), &layers.ip2_pol_b),
-        width,
-    )?;
+    let query =
+        dense((&named("ip2_pol_w"), &layers.ip2_pol_w), (&named("ip2_pol_b"), &layers.ip2_pol_b), width)?;
     let key = dense_to(
         (&named("ip3_pol_w"), &layers.ip3_pol_w),
         (&named("ip3_pol_b"), &layers.ip3_pol_b),
@@ -295,11 +266,7 @@ pub(super) fn value(
         hidden.outputs,
         if kinds.wdl { 3 } else { 1 },
     )?;
-    Ok(ScalarHead {
-        input,
-        hidden,
-        output,
-    })
+    Ok(ScalarHead { input, hidden, output })
 }
 
 /// The moves-left head, on `channels` a square.
@@ -310,20 +277,8 @@ pub(super) fn moves_left(kinds: &Kinds, weights: &Weights, channels: usize) -> R
         biases: ("ip_mov_b", &weights.ip_mov_b),
     };
     let (input, width) = head_input(kinds, first, channels)?;
-    let hidden = dense(
-        ("ip1_mov_w", &weights.ip1_mov_w),
-        ("ip1_mov_b", &weights.ip1_mov_b),
-        64 * width,
-    )?;
-    let output = dense_to(
-        ("ip2_mov_w", &weights.ip2_mov_w),
-        ("ip2_mov_b", &weights.ip2_mov_b),
-        hidden.outputs,
-        1,
-    )?;
-    Ok(ScalarHead {
-        input,
-        hidden,
-        output,
-    })
+    let hidden = dense(("ip1_mov_w", &weights.ip1_mov_w), ("ip1_mov_b", &weights.ip1_mov_b), 64 * width)?;
+    let output =
+        dense_to(("ip2_mov_w", &weights.ip2_mov_w), ("ip2_mov_b", &weights.ip2_mov_b), hidden.outputs, 1)?;
+    Ok(ScalarHead { input, hidden, output })
 }

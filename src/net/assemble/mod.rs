@@ -27,10 +27,7 @@ pub struct HeadSelection {
 
 impl Default for HeadSelection {
     fn default() -> Self {
-        Self {
-            policy: "vanilla".to_owned(),
-            value: "winner".to_owned(),
-        }
+        Self { policy: "vanilla".to_owned(), value: "winner".to_owned() }
     }
 }
 
@@ -58,10 +55,7 @@ pub(super) fn assemble(
     let (body, body_kind, channels) = body::assemble(&kinds, weights)?;
     let policy = heads::policy(&kinds, weights, &selection.policy, &body_kind, channels)?;
     let value = heads::value(&kinds, weights, &selection.value, channels)?;
-    let moves_left = kinds
-        .moves_left
-        .then(|| heads::moves_left(&kinds, weights, channels))
-        .transpose()?;
+    let moves_left = kinds.moves_left.then(|| heads::moves_left(&kinds, weights, channels)).transpose()?;
     let pe_dense = kinds.attention_body && kinds.input_embedding == InputEmbedding::PeDense;
     Ok(Network {
         architecture: Architecture {

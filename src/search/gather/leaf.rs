@@ -20,29 +20,19 @@ impl Gatherer {
         let Some(&id) = path.last() else { return };
         let node = shared.tree.node(id);
         self.edges.clear();
-        self.edges
-            .extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
+        self.edges.extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
         if path.len() == 1 && shared.params.noise_epsilon > 0.0 {
-            add_noise(
-                &mut self.edges,
-                shared.params.noise_epsilon,
-                shared.params.noise_alpha,
-            );
+            add_noise(&mut self.edges, shared.params.noise_epsilon, shared.params.noise_alpha);
         }
         // Bits compare like priors; the move breaks ties, so that the order is the same everywhere.
-        self.edges
-            .sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
+        self.edges.sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
         if !shared.tree.expand(node, &self.edges, &mut self.allocator) {
             shared.report_full_tree();
             node.cancel_claim();
             shared.cancel_visits(path, 1);
             return;
         }
-        let sample = Sample {
-            wl: value.q,
-            d: value.d,
-            m: value.m,
-        };
+        let sample = Sample { wl: value.q, d: value.d, m: value.m };
         shared.back_up(path, sample, 1, false);
     }
 }
@@ -54,20 +44,10 @@ pub(super) fn outcome_by_rule(
     no_moves: bool,
     depth: usize,
 ) -> Option<Outcome> {
-    let draw = |plies, kind| {
-        Some(Outcome {
-            result: 0,
-            plies,
-            kind,
-        })
-    };
+    let draw = |plies, kind| Some(Outcome { result: 0, plies, kind });
     if no_moves {
         let result = if position.is_check() { -1 } else { 0 };
-        return Some(Outcome {
-            result,
-            plies: 0,
-            kind: TerminalKind::EndOfGame,
-        });
+        return Some(Outcome { result, plies: 0, kind: TerminalKind::EndOfGame });
     }
     // At the root, thinking about a drawn position is what was asked for.
     if depth == 0 {

@@ -67,20 +67,14 @@ impl Gatherer {
         let target = params.minibatch_size as u32;
         let max_out_of_order = ((params.max_out_of_order_factor * target as f32) as u32).max(1);
         let tree_size = u64::from(shared.root().visits());
-        let mut collisions_left = collisions_allowed(
-            shared,
-            remaining_playouts.map_or(tree_size, |left| left.min(tree_size)),
-        );
+        let mut collisions_left =
+            collisions_allowed(shared, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
         let mut events_left = params.collisions.max_events;
         let focus = RootFocus::new(shared, remaining_playouts);
 
         loop {
             // Without `OutOfOrderEval` known results take a place in the batch like any other.
-            let known = if params.out_of_order_eval {
-                0
-            } else {
-                batch.gathered.out_of_order
-            };
+            let known = if params.out_of_order_eval { 0 } else { batch.gathered.out_of_order };
             let budget = collisions_left
                 .min(target.saturating_sub(batch.gathered.leaf_count as u32 + known))
                 .min(max_out_of_order.saturating_sub(batch.gathered.out_of_order))
@@ -192,8 +186,7 @@ impl Gatherer {
         let depth = self.path.len() - 1;
         let position = self.history.last();
         self.leaf_moves.clear();
-        self.leaf_moves
-            .extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
+        self.leaf_moves.extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
         if let Some(outcome) = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth) {
             node.publish_terminal(outcome);
             shared.back_up(&self.path, outcome.sample(), 1, true);
@@ -201,10 +194,7 @@ impl Gatherer {
             found.out_of_order += 1;
             return;
         }
-        let request = EvalRequest {
-            history: &self.history,
-            moves: &self.leaf_moves,
-        };
+        let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
         match batch.request.add(request) {
             Added::Ready(evaluation) => {
                 let path = std::mem::take(&mut self.path);
@@ -219,10 +209,10 @@ impl Gatherer {
                 let first_move = batch.gathered.moves.len();
                 batch.gathered.moves.extend_from_slice(&self.leaf_moves);
                 let path = batch.gathered.keep_path(&self.path);
-                batch.gathered.waiting.push(Some(Leaf {
-                    path,
-                    moves: first_move..batch.gathered.moves.len(),
-                }));
+                batch
+                    .gathered
+                    .waiting
+                    .push(Some(Leaf { path, moves: first_move..batch.gathered.moves.len() }));
                 batch.gathered.leaf_count += 1;
                 found.leaves += 1;
             }

@@ -65,9 +65,7 @@ impl Gatherer {
             .min(left);
             left -= visits;
             if candidate.child.is_none() {
-                candidate.child = shared
-                    .tree
-                    .child_or_new(node, candidate.edge_index, &mut self.allocator);
+                candidate.child = shared.tree.child_or_new(node, candidate.edge_index, &mut self.allocator);
             }
             let Some(child) = candidate.child.map(|id| shared.tree.node(id)) else {
                 // No room for a node.
@@ -179,11 +177,7 @@ pub(super) struct RootFocus<'a> {
 impl<'a> RootFocus<'a> {
     pub(super) fn new(shared: &'a Shared, remaining_playouts: Option<u64>) -> RootFocus<'a> {
         let best = remaining_playouts.and_then(|_| shared.most_visited_root_edge());
-        RootFocus {
-            searchmoves: &shared.searchmoves,
-            best,
-            remaining_playouts,
-        }
+        RootFocus { searchmoves: &shared.searchmoves, best, remaining_playouts }
     }
 
     fn allows(&self, m: PackedMove, edge_index: usize, visits: u32) -> bool {
@@ -225,6 +219,5 @@ fn best_two(candidates: &[Candidate]) -> Option<(usize, f32)> {
         }
     }
     // All scores NaN or -inf: a broken evaluation must not stop the search.
-    best.or((!candidates.is_empty()).then_some(0))
-        .map(|index| (index, rival_score))
+    best.or((!candidates.is_empty()).then_some(0)).map(|index| (index, rival_score))
 }

@@ -10,10 +10,7 @@ use crate::tree::{NodeId, State};
 impl Gatherer {
     /// 4. Prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
     pub(in crate::search) fn prefetch(&mut self, shared: &Shared, batch: &mut Minibatch) {
-        let target = shared
-            .params
-            .max_prefetch
-            .min(shared.backend.attributes().maximum_batch_size);
+        let target = shared.params.max_prefetch.min(shared.backend.attributes().maximum_batch_size);
         if batch.request.is_empty() || batch.request.len() >= target || shared.is_stopping() {
             return;
         }
@@ -35,23 +32,14 @@ impl Gatherer {
         }
         let exploration = select::exploration(&shared.params, node.visits(), depth == 0);
         let mut candidates = self.candidates.pop().unwrap_or_default();
-        self.list_candidates(
-            shared,
-            node,
-            budget.min(64) as u32,
-            None,
-            exploration,
-            &mut candidates,
-        );
+        self.list_candidates(shared, node, budget.min(64) as u32, None, exploration, &mut candidates);
         candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.edge_index.cmp(&b.edge_index)));
         let mut used = 0;
         for (rank, candidate) in candidates.iter().enumerate() {
             if used >= budget || candidate.prior == 0.0 {
                 break;
             }
-            let rival = candidates
-                .get(rank + 1)
-                .map_or(f32::NEG_INFINITY, |next| next.score);
+            let rival = candidates.get(rank + 1).map_or(f32::NEG_INFINITY, |next| next.score);
             let share = select::visits_until_overtaken(
                 candidate.prior,
                 exploration,
@@ -62,10 +50,7 @@ impl Gatherer {
             let share = (share as usize).min(budget - used);
             let m = shared.tree.edge(node, candidate.edge_index).packed_move();
             self.history.push(m.unpack(self.history.last()));
-            used += match candidate
-                .child
-                .filter(|&child| shared.tree.node(child).started() > 0)
-            {
+            used += match candidate.child.filter(|&child| shared.tree.node(child).started() > 0) {
                 Some(child) => self.prefetch_below(shared, batch, child, share, depth + 1),
                 None => self.prefetch_leaf(shared, batch),
             };
@@ -78,17 +63,8 @@ impl Gatherer {
 
     fn prefetch_leaf(&mut self, shared: &Shared, batch: &mut Minibatch) -> usize {
         self.leaf_moves.clear();
-        self.leaf_moves.extend(
-            self.history
-                .last()
-                .legal_moves()
-                .iter()
-                .map(|&m| PackedMove::new(m)),
-        );
-        let request = EvalRequest {
-            history: &self.history,
-            moves: &self.leaf_moves,
-        };
+        self.leaf_moves.extend(self.history.last().legal_moves().iter().map(|&m| PackedMove::new(m)));
+        let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
         // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
         if !self.leaf_moves.is_empty()
             && shared.backend.cached(request).is_none()

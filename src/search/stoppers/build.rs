@@ -65,20 +65,13 @@ pub fn build_stoppers(
         chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
     }
     if options.ramlimit_mb > 0 {
-        chain.push(MemoryStopper::new(
-            u64::from(options.ramlimit_mb),
-            start.bytes_beside_tree,
-            prunes,
-        ));
+        chain.push(MemoryStopper::new(u64::from(options.ramlimit_mb), start.bytes_beside_tree, prunes));
     }
     match go.nodes {
         Some(nodes) if options.nodes_as_playouts => chain.push(PlayoutsStopper::new(nodes, prunes)),
         _ => {}
     }
-    let visits = go
-        .nodes
-        .filter(|_| !options.nodes_as_playouts)
-        .unwrap_or(MOST_VISITS);
+    let visits = go.nodes.filter(|_| !options.nodes_as_playouts).unwrap_or(MOST_VISITS);
     chain.push(VisitsStopper::new(visits.min(MOST_VISITS), prunes));
     let is_timed = !has_no_end && go.mate.is_none();
     if is_timed && let Some(time) = go.movetime {
@@ -93,18 +86,12 @@ pub fn build_stoppers(
     if is_timed {
         if options.minimum_kldgain_per_node > 0.0 {
             let minimum_gain = f64::from(options.minimum_kldgain_per_node);
-            chain.push(KldGainStopper::new(
-                minimum_gain,
-                u64::from(options.kldgain_average_interval),
-            ));
+            chain.push(KldGainStopper::new(minimum_gain, u64::from(options.kldgain_average_interval)));
         }
         // Last, because it reads the others' hints.
         if prunes {
             let factor = f64::from(options.smart_pruning_factor);
-            chain.push(SmartPruningStopper::new(
-                factor,
-                u64::from(options.smart_pruning_minimum_batches),
-            ));
+            chain.push(SmartPruningStopper::new(factor, u64::from(options.smart_pruning_minimum_batches)));
         }
     }
     chain
@@ -132,12 +119,7 @@ mod tests {
     use crate::search::{IterationStats, Stopper, StopperHints};
 
     fn start(side_to_move: Color) -> SearchStart {
-        SearchStart {
-            side_to_move,
-            game_ply: 0,
-            reused_nodes: 500,
-            bytes_beside_tree: 0,
-        }
+        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500, bytes_beside_tree: 0 }
     }
 
     fn build(options: &Options, go: &GoParams, side: Color) -> ChainStopper {
@@ -147,21 +129,14 @@ mod tests {
 
     /// The hints of a search that has just begun, and whether it stops at once.
     fn at_start(options: &Options, go: &GoParams, side: Color) -> (bool, StopperHints) {
-        let stats = IterationStats {
-            total_nodes: 501,
-            edge_visits: vec![300, 200],
-            ..Default::default()
-        };
+        let stats = IterationStats { total_nodes: 501, edge_visits: vec![300, 200], ..Default::default() };
         let mut hints = StopperHints::default();
         let stops = build(options, go, side).should_stop(&stats, &mut hints);
         (stops, hints)
     }
 
     fn time_of(go: &GoParams, side: Color) -> Option<u128> {
-        at_start(&Options::default(), go, side)
-            .1
-            .remaining_time
-            .map(|time| time.as_millis())
+        at_start(&Options::default(), go, side).1.remaining_time.map(|time| time.as_millis())
     }
 
     #[test]
@@ -175,30 +150,14 @@ mod tests {
         };
         assert_eq!(time_of(&go, Color::White), Some(5000));
         assert_eq!(time_of(&go, Color::Black), Some(500));
-        let only_white = GoParams {
-            wtime: Some(10_200),
-            ..Default::default()
-        };
+        let only_white = GoParams { wtime: Some(10_200), ..Default::default() };
         assert_eq!(time_of(&only_white, Color::Black), None);
     }
 
     #[test]
     fn no_clock_counts_before_ponderhit() {
-        let clock = GoParams {
-            wtime: Some(10_200),
-            movetime: Some(300),
-            ..Default::default()
-        };
-        for go in [
-            GoParams {
-                infinite: true,
-                ..clock.clone()
-            },
-            GoParams {
-                ponder: true,
-                ..clock.clone()
-            },
-        ] {
+        let clock = GoParams { wtime: Some(10_200), movetime: Some(300), ..Default::default() };
+        for go in [GoParams { infinite: true, ..clock.clone() }, GoParams { ponder: true, ..clock.clone() }] {
             let mut chain = build(&Options::default(), &go, Color::White);
             let stats = IterationStats {
                 total_nodes: 1_000_000,
@@ -212,11 +171,7 @@ mod tests {
             assert!(!chain.should_stop(&stats, &mut hints), "{go:?}");
             assert_eq!(hints.remaining_time, None);
         }
-        assert_eq!(
-            time_of(&clock, Color::White),
-            Some(150),
-            "after ponderhit the time holds"
-        );
+        assert_eq!(time_of(&clock, Color::White), Some(150), "after ponderhit the time holds");
     }
 
     #[test]
@@ -225,23 +180,14 @@ mod tests {
             [1000, 400, 300, 100, 1, 0].map(|ms| fixed_budget(ms, 200).as_millis()),
             [800, 200, 150, 50, 1, 1]
         );
-        assert_eq!(
-            fixed_budget(u64::MAX, u64::MAX),
-            Duration::from_millis(u64::MAX / 2)
-        );
+        assert_eq!(fixed_budget(u64::MAX, u64::MAX), Duration::from_millis(u64::MAX / 2));
     }
 
     #[test]
     fn nodes_are_visits_or_playouts() {
-        let go = GoParams {
-            nodes: Some(501),
-            ..Default::default()
-        };
+        let go = GoParams { nodes: Some(501), ..Default::default() };
         assert!(at_start(&Options::default(), &go, Color::White).0);
-        let as_playouts = Options {
-            nodes_as_playouts: true,
-            ..Options::default()
-        };
+        let as_playouts = Options { nodes_as_playouts: true, ..Options::default() };
         let (stops, hints) = at_start(&as_playouts, &go, Color::White);
         assert!(!stops);
         assert_eq!(hints.remaining_playouts, Some(501));
@@ -249,21 +195,10 @@ mod tests {
 
     #[test]
     fn without_smart_pruning_every_root_move_is_searched() {
-        let unpruned = Options {
-            smart_pruning_factor: 0.0,
-            ramlimit_mb: 1000,
-            ..Options::default()
-        };
-        let go = GoParams {
-            nodes: Some(1000),
-            ..Default::default()
-        };
+        let unpruned = Options { smart_pruning_factor: 0.0, ramlimit_mb: 1000, ..Options::default() };
+        let go = GoParams { nodes: Some(1000), ..Default::default() };
         assert_eq!(at_start(&unpruned, &go, Color::White).1.remaining_playouts, None);
-        let one_move = IterationStats {
-            total_nodes: 1,
-            edge_visits: vec![1],
-            ..Default::default()
-        };
+        let one_move = IterationStats { total_nodes: 1, edge_visits: vec![1], ..Default::default() };
         assert!(!build(&unpruned, &go, Color::White).should_stop(&one_move, &mut StopperHints::default()));
         assert!(
             build(&Options::default(), &go, Color::White)
@@ -273,11 +208,7 @@ mod tests {
 
     #[test]
     fn a_mate_is_looked_for_as_long_as_it_takes() {
-        let go = GoParams {
-            mate: Some(3),
-            movetime: Some(1),
-            ..Default::default()
-        };
+        let go = GoParams { mate: Some(3), movetime: Some(1), ..Default::default() };
         let mut chain = build(&Options::default(), &go, Color::White);
         let mut stats = IterationStats {
             total_nodes: 100,
@@ -294,19 +225,10 @@ mod tests {
 
     #[test]
     fn every_search_ends_before_its_counters_overflow() {
-        let stats = IterationStats {
-            total_nodes: MOST_VISITS,
-            ..Default::default()
-        };
+        let stats = IterationStats { total_nodes: MOST_VISITS, ..Default::default() };
         for go in [
-            GoParams {
-                infinite: true,
-                ..Default::default()
-            },
-            GoParams {
-                nodes: Some(u64::MAX),
-                ..Default::default()
-            },
+            GoParams { infinite: true, ..Default::default() },
+            GoParams { nodes: Some(u64::MAX), ..Default::default() },
         ] {
             let mut chain = build(&Options::default(), &go, Color::White);
             assert!(chain.should_stop(&stats, &mut StopperHints::default()));
@@ -326,32 +248,16 @@ mod tests {
             build(options, &go, Color::White).should_stop(&grown, &mut StopperHints::default())
         };
         assert!(!stops(&Options::default()));
-        assert!(!stops(&Options {
-            ramlimit_mb: 3,
-            ..Options::default()
-        }));
-        assert!(stops(&Options {
-            ramlimit_mb: 2,
-            ..Options::default()
-        }));
+        assert!(!stops(&Options { ramlimit_mb: 3, ..Options::default() }));
+        assert!(stops(&Options { ramlimit_mb: 2, ..Options::default() }));
 
-        let gain = Options {
-            minimum_kldgain_per_node: 1e-6,
-            ..Options::default()
-        };
+        let gain = Options { minimum_kldgain_per_node: 1e-6, ..Options::default() };
         let mut chain = build(&gain, &go, Color::White);
-        let twice = IterationStats {
-            total_nodes: 1999,
-            edge_visits: vec![1000, 998],
-            ..grown.clone()
-        };
+        let twice = IterationStats { total_nodes: 1999, edge_visits: vec![1000, 998], ..grown.clone() };
         assert!(!chain.should_stop(&grown, &mut StopperHints::default()));
         assert!(chain.should_stop(&twice, &mut StopperHints::default()));
 
-        let slow = Options {
-            nps_limit: 40.0,
-            ..Options::default()
-        };
+        let slow = Options { nps_limit: 40.0, ..Options::default() };
         assert_eq!(at_start(&slow, &go, Color::White).1.nodes_per_second, Some(40.0));
     }
 }

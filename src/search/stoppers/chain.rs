@@ -43,9 +43,7 @@ impl Stopper for ChainStopper {
         if stats.total_nodes == 0 {
             return false;
         }
-        self.members
-            .iter_mut()
-            .any(|member| member.should_stop(stats, hints))
+        self.members.iter_mut().any(|member| member.should_stop(stats, hints))
     }
 
     fn on_search_done(&mut self, stats: &IterationStats) {

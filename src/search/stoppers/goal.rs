@@ -47,10 +47,7 @@ mod tests {
     #[test]
     fn depth_is_reached_or_not() {
         let stops = |average_depth| {
-            let stats = IterationStats {
-                average_depth,
-                ..Default::default()
-            };
+            let stats = IterationStats { average_depth, ..Default::default() };
             DepthStopper::new(6).should_stop(&stats, &mut StopperHints::default())
         };
         assert_eq!([5, 6, 7].map(stops), [false, true, true]);
@@ -59,15 +56,9 @@ mod tests {
     #[test]
     fn a_longer_mate_does_not_do() {
         let stops = |mate_depth| {
-            let stats = IterationStats {
-                mate_depth,
-                ..Default::default()
-            };
+            let stats = IterationStats { mate_depth, ..Default::default() };
             MateStopper::new(3).should_stop(&stats, &mut StopperHints::default())
         };
-        assert_eq!(
-            [None, Some(4), Some(3), Some(1)].map(stops),
-            [false, false, true, true]
-        );
+        assert_eq!([None, Some(4), Some(3), Some(1)].map(stops), [false, false, true, true]);
     }
 }

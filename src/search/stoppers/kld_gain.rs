@@ -17,12 +17,7 @@ pub struct KldGainStopper {
 impl KldGainStopper {
     /// `minimum_gain` per node in nats; `interval` in visits between two comparisons.
     pub fn new(minimum_gain: f64, interval: u64) -> KldGainStopper {
-        KldGainStopper {
-            minimum_gain,
-            interval,
-            previous: Vec::new(),
-            previous_total: 0.0,
-        }
+        KldGainStopper { minimum_gain, interval, previous: Vec::new(), previous_total: 0.0 }
     }
 }
 
@@ -85,14 +80,8 @@ mod tests {
     fn a_moving_distribution_goes_on() {
         // Half and half, then one to three: 0.5 ln 2 + 0.5 ln (2/3) = 0.1438 nats over 100 visits.
         let sequence: [&[u32]; 2] = [&[50, 50], &[50, 150]];
-        assert_eq!(
-            answers(&mut KldGainStopper::new(0.00143, 100), &sequence),
-            [false, false]
-        );
-        assert_eq!(
-            answers(&mut KldGainStopper::new(0.00145, 100), &sequence),
-            [false, true]
-        );
+        assert_eq!(answers(&mut KldGainStopper::new(0.00143, 100), &sequence), [false, false]);
+        assert_eq!(answers(&mut KldGainStopper::new(0.00145, 100), &sequence), [false, true]);
     }
 
     #[test]

@@ -22,9 +22,7 @@ impl MemoryStopper {
     /// [`VisitsStopper::new`](super::VisitsStopper::new).
     pub fn new(megabytes: u64, bytes_beside_tree: u64, tells_remaining: bool) -> MemoryStopper {
         MemoryStopper {
-            tree_limit: megabytes
-                .saturating_mul(1_000_000)
-                .saturating_sub(bytes_beside_tree),
+            tree_limit: megabytes.saturating_mul(1_000_000).saturating_sub(bytes_beside_tree),
             tells_remaining,
             previous_bytes: None,
             largest_growth: 0,
@@ -34,10 +32,7 @@ impl MemoryStopper {
 
 impl Stopper for MemoryStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        let previous = self
-            .previous_bytes
-            .replace(stats.tree_bytes)
-            .unwrap_or(stats.tree_bytes);
+        let previous = self.previous_bytes.replace(stats.tree_bytes).unwrap_or(stats.tree_bytes);
         self.largest_growth = self.largest_growth.max(stats.tree_bytes.saturating_sub(previous));
         let free = self.tree_limit.saturating_sub(stats.tree_bytes);
         if self.tells_remaining {

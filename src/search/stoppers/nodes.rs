@@ -16,10 +16,7 @@ impl VisitsStopper {
     /// `tells_remaining`: lower the hint of remaining playouts, on which root moves are skipped. Wanted with
     /// smart pruning only: without it every root move is searched to the end.
     pub fn new(limit: u64, tells_remaining: bool) -> VisitsStopper {
-        VisitsStopper {
-            limit,
-            tells_remaining,
-        }
+        VisitsStopper { limit, tells_remaining }
     }
 }
 
@@ -42,10 +39,7 @@ pub struct PlayoutsStopper {
 impl PlayoutsStopper {
     /// For `tells_remaining` see [`VisitsStopper::new`].
     pub fn new(limit: u64, tells_remaining: bool) -> PlayoutsStopper {
-        PlayoutsStopper {
-            limit,
-            tells_remaining,
-        }
+        PlayoutsStopper { limit, tells_remaining }
     }
 }
 
@@ -64,11 +58,7 @@ mod tests {
 
     /// A search on a root with 500 visits from before.
     fn after(playouts: u64) -> IterationStats {
-        IterationStats {
-            total_nodes: 500 + playouts,
-            nodes_since_move_start: playouts,
-            ..Default::default()
-        }
+        IterationStats { total_nodes: 500 + playouts, nodes_since_move_start: playouts, ..Default::default() }
     }
 
     fn stops_first_at(stopper: &mut dyn Stopper) -> u64 {

@@ -31,11 +31,7 @@ impl SmartPruningStopper {
     /// `factor` is greater than 0 (0 means no smart pruning: make no such stopper). Before `minimum_batches`
     /// of this search nothing is concluded from visits.
     pub fn new(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
-        SmartPruningStopper {
-            factor,
-            minimum_batches,
-            first_look: None,
-        }
+        SmartPruningStopper { factor, minimum_batches, first_look: None }
     }
 
     /// How many more playouts there will be, divided by the factor; `None` where nothing bounds the search.
@@ -88,9 +84,8 @@ fn has_one_choice(stats: &IterationStats) -> bool {
 
 /// By how many visits the most visited move leads.
 fn lead(visits: &[u32]) -> f64 {
-    let (largest, second) = visits.iter().fold((0, 0), |(largest, second), &n| {
-        (n.max(largest), second.max(n.min(largest)))
-    });
+    let (largest, second) =
+        visits.iter().fold((0, 0), |(largest, second), &n| (n.max(largest), second.max(n.min(largest))));
     f64::from(largest - second)
 }
 
@@ -149,10 +144,7 @@ mod tests {
         assert!(running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints));
         let mut hints = time_left(1);
         hints.limit_playouts(10_000);
-        assert!(
-            running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints),
-            "the nearer end counts"
-        );
+        assert!(running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints), "the nearer end counts");
     }
 
     #[test]
@@ -199,11 +191,7 @@ mod tests {
     #[test]
     fn one_choice_is_no_choice() {
         let asks = |edges: &[u32], losing_edges, is_hopeless| {
-            let stats = IterationStats {
-                losing_edges,
-                is_hopeless,
-                ..at(0, edges)
-            };
+            let stats = IterationStats { losing_edges, is_hopeless, ..at(0, edges) };
             SmartPruningStopper::new(1.33, 0).should_stop(&stats, &mut StopperHints::default())
         };
         assert!(asks(&[1], 0, false), "one legal move");
@@ -216,10 +204,7 @@ mod tests {
 
     #[test]
     fn a_proven_win_stops_at_once() {
-        let stats = IterationStats {
-            win_found: true,
-            ..at(0, &[1, 1])
-        };
+        let stats = IterationStats { win_found: true, ..at(0, &[1, 1]) };
         assert!(SmartPruningStopper::new(1.33, 50).should_stop(&stats, &mut StopperHints::default()));
     }
 }

@@ -37,9 +37,7 @@ pub fn pause_for_speed_limit(limit: f32, playouts: u64, elapsed: Duration) -> Du
     }
     let due = playouts as f64 / f64::from(limit);
     // A float of seconds may be too large for a Duration: a wait without end then.
-    Duration::try_from_secs_f64(due)
-        .unwrap_or(Duration::MAX)
-        .saturating_sub(elapsed)
+    Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX).saturating_sub(elapsed)
 }
 
 #[cfg(test)]
@@ -58,15 +56,9 @@ mod tests {
     #[test]
     fn no_limit_no_pause() {
         for limit in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            assert_eq!(
-                pause_for_speed_limit(limit, 1_000_000, Duration::ZERO),
-                Duration::ZERO
-            );
+            assert_eq!(pause_for_speed_limit(limit, 1_000_000, Duration::ZERO), Duration::ZERO);
         }
-        assert_eq!(
-            pause_for_speed_limit(f32::MIN_POSITIVE, u64::MAX, Duration::ZERO),
-            Duration::MAX
-        );
+        assert_eq!(pause_for_speed_limit(f32::MIN_POSITIVE, u64::MAX, Duration::ZERO), Duration::MAX);
     }
 
     #[test]

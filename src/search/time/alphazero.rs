@@ -11,9 +11,7 @@ pub struct AlphaZero {
 impl AlphaZero {
     /// Takes its one parameter, `alphazero-time-pct` (12), from the option's text.
     pub fn read(arguments: &mut Arguments) -> Result<AlphaZero, TimeManagerError> {
-        Ok(AlphaZero {
-            percent: arguments.take("alphazero-time-pct", 12.0, 0.0..=100.0)?,
-        })
+        Ok(AlphaZero { percent: arguments.take("alphazero-time-pct", 12.0, 0.0..=100.0)? })
     }
 }
 

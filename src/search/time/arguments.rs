@@ -57,9 +57,7 @@ pub struct Arguments {
 impl Arguments {
     /// Splits a description into the manager's name and its parameters.
     pub fn parse(text: &str) -> Result<(&str, Arguments), TimeManagerError> {
-        let malformed = || TimeManagerError::Malformed {
-            text: text.to_owned(),
-        };
+        let malformed = || TimeManagerError::Malformed { text: text.to_owned() };
         let (name, inside) = split_call(text).ok_or_else(malformed)?;
         let mut given = Vec::new();
         for item in split_list(inside).ok_or_else(malformed)? {
@@ -91,12 +89,7 @@ impl Arguments {
             Ok(value)
         } else {
             let (low, high) = range.into_inner();
-            Err(TimeManagerError::OutOfRange {
-                key,
-                value,
-                low,
-                high,
-            })
+            Err(TimeManagerError::OutOfRange { key, value, low, high })
         }
     }
 
@@ -152,10 +145,7 @@ fn number(key: &str, value: &str) -> Result<f64, TimeManagerError> {
         .parse()
         .ok()
         .filter(|number: &f64| number.is_finite())
-        .ok_or_else(|| TimeManagerError::NotANumber {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        })
+        .ok_or_else(|| TimeManagerError::NotANumber { key: key.to_owned(), value: value.to_owned() })
 }
 
 #[cfg(test)]
@@ -170,10 +160,7 @@ mod tests {
         assert_eq!(name, "smooth");
         let mut take = |key| arguments.take(key, 0.0, -100.0..=100.0).unwrap();
         assert_eq!([take("a"), take("b"), take("c")], [1.5, 3.0, 0.0]);
-        assert_eq!(
-            [take("mle-legacy.midpoint"), take("mle-legacy.steepness")],
-            [20.0, -20.0]
-        );
+        assert_eq!([take("mle-legacy.midpoint"), take("mle-legacy.steepness")], [20.0, -20.0]);
         assert_eq!(arguments.finish(), Ok(()));
     }
 

@@ -64,18 +64,11 @@ impl Clock {
     /// May be 0.
     pub fn spendable_ms(&self) -> f64 {
         let free = milliseconds(self.remaining.saturating_sub(self.overhead));
-        let later_moves = self
-            .moves_to_go
-            .map_or(LATER_MOVES, |moves| moves - 1)
-            .min(LATER_MOVES);
+        let later_moves = self.moves_to_go.map_or(LATER_MOVES, |moves| moves - 1).min(LATER_MOVES);
         let reserve = f64::from(later_moves) * (BARE_MOVE_MS - self.increment_ms()).max(0.0);
         // As long as twice the reserve is there, all above it is shared out; below, less and less of it (a
         // parabola that meets the line with the same slope), but never nothing.
-        if free >= 2.0 * reserve {
-            free - reserve
-        } else {
-            free * free / (4.0 * reserve)
-        }
+        if free >= 2.0 * reserve { free - reserve } else { free * free / (4.0 * reserve) }
     }
 
     /// Milliseconds for the next `moves` moves together: what may be spent and the increments to come.
@@ -85,8 +78,7 @@ impl Clock {
 
     /// The estimate of the moves still to come, cut at the next time control.
     pub fn moves_until_control(&self, estimate: f64) -> f64 {
-        self.moves_to_go
-            .map_or(estimate, |moves| estimate.min(f64::from(moves)))
+        self.moves_to_go.map_or(estimate, |moves| estimate.min(f64::from(moves)))
     }
 
     /// Turns what a formula wants into what the clock allows: at most what may be spent, and where that is
@@ -116,10 +108,7 @@ mod tests {
     #[test]
     fn odd_values_become_sane_ones() {
         let clock = Clock::new(Some(0), None, Some(0), 200).expect("a time is given");
-        assert_eq!(
-            (clock.remaining_ms(), clock.increment_ms(), clock.moves_to_go),
-            (0.0, 0.0, None)
-        );
+        assert_eq!((clock.remaining_ms(), clock.increment_ms(), clock.moves_to_go), (0.0, 0.0, None));
         assert_eq!(clock.grant(50.0), MINIMUM_BUDGET);
         let only_increment = Clock::new(None, Some(1000), None, 200).expect("an increment is given");
         assert_eq!(only_increment.spendable_ms(), 800.0);
@@ -144,16 +133,10 @@ mod tests {
     #[test]
     fn later_moves_keep_a_reserve_unless_increments_pay_for_them() {
         let spendable = |time, increment, moves_to_go| {
-            Clock::new(Some(time), Some(increment), moves_to_go, 200)
-                .expect("a time is given")
-                .spendable_ms()
+            Clock::new(Some(time), Some(increment), moves_to_go, 200).expect("a time is given").spendable_ms()
         };
         assert_eq!(spendable(1200, 20, None), 1000.0);
-        assert_eq!(
-            spendable(1200, 0, Some(1)),
-            1000.0,
-            "the control comes after this move"
-        );
+        assert_eq!(spendable(1200, 0, Some(1)), 1000.0, "the control comes after this move");
         assert_eq!(spendable(10_200, 0, None), 9000.0, "50 moves of 20 ms are kept");
         assert_eq!(spendable(10_200, 0, Some(500)), 9000.0);
         assert_eq!(spendable(10_200, 15, Some(11)), 9950.0, "10 of 5 ms");

@@ -83,23 +83,14 @@ pub struct Legacy {
 impl Legacy {
     /// For a new game.
     pub fn new(parameters: Parameters) -> Legacy {
-        Legacy {
-            parameters,
-            is_first_move: true,
-            purse_ms: Arc::default(),
-        }
+        Legacy { parameters, is_first_move: true, purse_ms: Arc::default() }
     }
 }
 
 impl TimeManager for Legacy {
     fn stopper(&mut self, clock: &Clock, game_ply: u32, _reused_nodes: u64) -> Box<dyn Stopper> {
-        let Parameters {
-            slow_mover,
-            moves_left,
-            immediate_use,
-            first_move_bonus,
-            book_ply_bonus,
-        } = self.parameters;
+        let Parameters { slow_mover, moves_left, immediate_use, first_move_bonus, book_ply_bonus } =
+            self.parameters;
         let moves = clock.moves_until_control(moves_left.estimate(game_ply));
         let purse = self.purse_ms.load(Ordering::Relaxed) as f64;
         let saved = purse.max(0.0);
@@ -116,8 +107,7 @@ impl TimeManager for Legacy {
             overdrawn = budget * (slow_mover - 1.0);
             budget *= slow_mover;
         }
-        self.purse_ms
-            .store((purse - from_purse - overdrawn) as i64, Ordering::Relaxed);
+        self.purse_ms.store((purse - from_purse - overdrawn) as i64, Ordering::Relaxed);
         Box::new(LegacyStopper {
             limit: TimeLimitStopper::new(clock.grant(budget + from_purse)),
             purse_ms: Arc::clone(&self.purse_ms),
@@ -170,20 +160,14 @@ mod tests {
 
     #[test]
     fn the_curve_starts_at_its_midpoint_and_stays_above_zero() {
-        let curve = MovesLeftCurve {
-            midpoint: 51.5,
-            steepness: 7.0,
-        };
+        let curve = MovesLeftCurve { midpoint: 51.5, steepness: 7.0 };
         assert_eq!(curve.estimate(0), 51.5);
         // By hand at move 51.5: 51.5 (3^(1/7) - 1).
         assert!((curve.estimate(103) - 51.5 * (3_f64.powf(1.0 / 7.0) - 1.0)).abs() < 1e-9);
         assert!((1..4000).all(|ply| curve.estimate(ply) >= 1.0));
         assert!(curve.estimate(u32::MAX).is_finite());
         let before = curve.estimate(2600);
-        assert!(
-            (before - curve.estimate(2700)).abs() < 10.0,
-            "the asymptote joins the curve"
-        );
+        assert!((before - curve.estimate(2700)).abs() < 10.0, "the asymptote joins the curve");
     }
 
     #[test]
@@ -193,12 +177,7 @@ mod tests {
         assert!((play(&mut legacy, &clock(60_000), 0, 3200) - 2.8 * share).abs() < 1.0);
         assert!((play(&mut legacy, &clock(60_000), 0, 1) - share).abs() < 2.0);
         let after_book = play(&mut manager("legacy"), &clock(60_000), 30, 1);
-        let plain = play(
-            &mut manager("legacy(first-move-bonus=0,book-ply-bonus=0)"),
-            &clock(60_000),
-            30,
-            1,
-        );
+        let plain = play(&mut manager("legacy(first-move-bonus=0,book-ply-bonus=0)"), &clock(60_000), 30, 1);
         assert!((after_book / plain - 5.8).abs() < 0.01, "2.8 + 12 plies of 0.25");
     }
 
@@ -209,15 +188,8 @@ mod tests {
         let saved = first.floor() - 161.0;
         let second = play(&mut legacy, &clock(59_839), 2, 100);
         let share = (clock(59_839).spendable_ms() - saved)
-            / (MovesLeftCurve {
-                midpoint: 51.5,
-                steepness: 7.0,
-            })
-            .estimate(2);
-        assert!(
-            (second - (share + saved)).abs() < 2.0,
-            "{second} is {share} and {saved}"
-        );
+            / (MovesLeftCurve { midpoint: 51.5, steepness: 7.0 }).estimate(2);
+        assert!((second - (share + saved)).abs() < 2.0, "{second} is {share} and {saved}");
     }
 
     #[test]

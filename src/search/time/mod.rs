@@ -51,9 +51,7 @@ pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, Time
         "alphazero" => Box::new(alphazero::AlphaZero::read(&mut arguments)?),
         "simple" => Box::new(simple::Simple::new(simple::Parameters::read(&mut arguments)?)),
         _ => {
-            return Err(TimeManagerError::UnknownName {
-                name: name.to_owned(),
-            });
+            return Err(TimeManagerError::UnknownName { name: name.to_owned() });
         }
     };
     arguments.finish()?;
@@ -69,13 +67,8 @@ mod tests {
         let clock = Clock::new(Some(60_000), None, Some(1), 0).expect("a time is given");
         let mut manager = make_time_manager(description).expect(description);
         let mut hints = StopperHints::default();
-        manager
-            .stopper(&clock, 0, 0)
-            .should_stop(&IterationStats::default(), &mut hints);
-        hints
-            .remaining_time
-            .expect("a clock always limits the time")
-            .as_millis()
+        manager.stopper(&clock, 0, 0).should_stop(&IterationStats::default(), &mut hints);
+        hints.remaining_time.expect("a clock always limits the time").as_millis()
     }
 
     #[test]
@@ -100,14 +93,10 @@ mod tests {
             ("legacy(slowmover=nan)", "'nan' is no number"),
             ("alphazero(alphazero-time-pct=101)", "0 to 100"),
             ("simple(base-pct=0)", "0.000001 to 100"),
-            (
-                "legacy(mle-legacy(midpoint=20))",
-                "unknown parameter 'mle-legacy.midpoint'",
-            ),
+            ("legacy(mle-legacy(midpoint=20))", "unknown parameter 'mle-legacy.midpoint'"),
         ] {
-            let error = make_time_manager(description)
-                .err()
-                .unwrap_or_else(|| panic!("{description} is taken"));
+            let error =
+                make_time_manager(description).err().unwrap_or_else(|| panic!("{description} is taken"));
             assert!(error.to_string().contains(expected), "{description}: {error}");
         }
     }

@@ -46,10 +46,7 @@ pub struct Simple {
 impl Simple {
     /// For a new game.
     pub fn new(parameters: Parameters) -> Simple {
-        Simple {
-            parameters,
-            last: None,
-        }
+        Simple { parameters, last: None }
     }
 
     /// What the last move left of its budget: seen from the clock, which knows of lag too.
@@ -64,27 +61,15 @@ impl Simple {
 
 impl TimeManager for Simple {
     fn stopper(&mut self, clock: &Clock, game_ply: u32, _reused_nodes: u64) -> Box<dyn Stopper> {
-        let Parameters {
-            base_percent,
-            ply_percent,
-            time_factor,
-            opening_bonus_percent,
-        } = self.parameters;
+        let Parameters { base_percent, ply_percent, time_factor, opening_bonus_percent } = self.parameters;
         let spendable = clock.spendable_ms();
         // A clock at zero has no ratio; nothing can be spent there anyway.
         let increment_ratio = clock.increment_ms() / clock.remaining_ms().max(1.0);
         let share =
             (base_percent + f64::from(game_ply) * ply_percent) / 100.0 + increment_ratio * time_factor;
-        let bonus = if self.last.is_none() {
-            opening_bonus_percent / 100.0
-        } else {
-            0.0
-        };
+        let bonus = if self.last.is_none() { opening_bonus_percent / 100.0 } else { 0.0 };
         let budget = clock.grant(spendable * share * (1.0 + bonus) + self.unused(clock));
-        self.last = Some(LastMove {
-            budget: milliseconds(budget),
-            spendable,
-        });
+        self.last = Some(LastMove { budget: milliseconds(budget), spendable });
         Box::new(TimeLimitStopper::new(budget))
     }
 }
@@ -102,9 +87,7 @@ mod tests {
     fn budget(manager: &mut Simple, time: u64, increment: u64, ply: u32) -> f64 {
         let clock = Clock::new(Some(time), Some(increment), Some(1), 200).expect("a time is given");
         let mut hints = StopperHints::default();
-        manager
-            .stopper(&clock, ply, 0)
-            .should_stop(&IterationStats::default(), &mut hints);
+        manager.stopper(&clock, ply, 0).should_stop(&IterationStats::default(), &mut hints);
         milliseconds(hints.remaining_time.expect("a time limit hints"))
     }
 
@@ -118,10 +101,7 @@ mod tests {
         assert!(is_about(budget(&mut manager("simple"), 10_200, 0, 100), 630.0));
         // 1.4 % + 1.5 · 102/10200 = 2.9 %
         assert!(is_about(budget(&mut manager("simple"), 10_200, 102, 0), 290.0));
-        assert!(is_about(
-            budget(&mut manager("simple(opening-bonus-pct=50)"), 10_200, 0, 0),
-            210.0
-        ));
+        assert!(is_about(budget(&mut manager("simple(opening-bonus-pct=50)"), 10_200, 0, 0), 210.0));
     }
 
     #[test]
@@ -129,15 +109,9 @@ mod tests {
         let mut simple = manager("simple");
         assert!(is_about(budget(&mut simple, 10_200, 0, 0), 140.0));
         // 40 of 140 ms were spent.
-        assert!(is_about(
-            budget(&mut simple, 10_160, 0, 0),
-            9960.0 * 0.014 + 100.0
-        ));
+        assert!(is_about(budget(&mut simple, 10_160, 0, 0), 9960.0 * 0.014 + 100.0));
         // A new time control began: the last budget was saved at most.
-        assert!(is_about(
-            budget(&mut simple, 60_200, 0, 0),
-            840.0 + 9960.0 * 0.014 + 100.0
-        ));
+        assert!(is_about(budget(&mut simple, 60_200, 0, 0), 840.0 + 9960.0 * 0.014 + 100.0));
         // More than all of it was spent: nothing is taken back.
         assert!(is_about(budget(&mut simple, 5200, 0, 0), 70.0));
     }

@@ -13,19 +13,13 @@ fn the_cache_answers_what_it_knows() {
 
     let mut batch = cache.new_batch();
     for (sample, evaluation) in samples.iter().zip(&first) {
-        let Added::Ready(again) = batch.add(sample.request()) else {
-            panic!("not in the cache")
-        };
+        let Added::Ready(again) = batch.add(sample.request()) else { panic!("not in the cache") };
         assert_eq!(again.value, evaluation.value);
         assert!((again.priors.iter().sum::<f32>() - 1.0).abs() < 1.0 / 4096.0);
         assert_eq!(cache.cached(sample.request()), Some(again));
     }
     assert!(batch.is_empty() && batch.submit().wait().unwrap().is_empty());
-    assert!(
-        cache
-            .cache_fullness_permille()
-            .is_some_and(|permille| (1..20).contains(&permille))
-    );
+    assert!(cache.cache_fullness_permille().is_some_and(|permille| (1..20).contains(&permille)));
     cache.clear_cache();
     assert!(cache.cached(samples[0].request()).is_none());
     assert_eq!(cache.cache_fullness_permille(), Some(0));
@@ -37,10 +31,8 @@ fn four_threads_share_a_small_cache() {
     let cache = CachingBackend::new(random(), 300, 0).unwrap();
     let samples = samples(2000);
     let expected = evaluate(&*random(), &samples[..1000]).unwrap();
-    let expected: Vec<_> = expected
-        .into_iter()
-        .chain(evaluate(&*random(), &samples[1000..]).unwrap())
-        .collect();
+    let expected: Vec<_> =
+        expected.into_iter().chain(evaluate(&*random(), &samples[1000..]).unwrap()).collect();
     let ready = AtomicUsize::new(0);
     thread::scope(|scope| {
         for worker in 0..4usize {
@@ -71,20 +63,13 @@ fn the_cache_tells_apart_what_matters() {
     for (history_length, is_shared) in [(0, true), (1, false), (7, false)] {
         let cache = CachingBackend::new(random(), 1000, history_length).unwrap();
         evaluate(&cache, &[Sample::after(orders[0])]).unwrap();
-        assert_eq!(
-            cache.cached(Sample::after(orders[1]).request()).is_some(),
-            is_shared,
-            "{history_length}"
-        );
+        assert_eq!(cache.cached(Sample::after(orders[1]).request()).is_some(), is_shared, "{history_length}");
         assert!(cache.cached(Sample::after(orders[0]).request()).is_some());
     }
     let cache = CachingBackend::new(random(), 1000, 0).unwrap();
     evaluate(&cache, &[Sample::after("g1f3 g8f6")]).unwrap();
     let repeated = Sample::after("g1f3 g8f6 f3g1 f6g8 g1f3 g8f6");
-    assert!(
-        cache.cached(repeated.request()).is_none(),
-        "a repeated position is another position"
-    );
+    assert!(cache.cached(repeated.request()).is_none(), "a repeated position is another position");
 
     // Fifty moves on, the network would say something else.
     let at = |rule50: u32| {

@@ -19,32 +19,17 @@ fn decorated(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn 
     let pair = || vec![child(), child()];
     let record_file = scratch_file(&format!("decorated-{:?}.rec", thread::current().id()));
     let silent = Box::new(|_: &str| {});
-    let every_batch = CheckOptions {
-        frequency: 1.0,
-        ..CheckOptions::default()
-    };
+    let every_batch = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
     vec![
         ("batch split", Arc::new(BatchSplittingBackend::new(make(), 4096))),
         ("cache", Arc::new(CachingBackend::new(make(), 10_000, 0).unwrap())),
         ("cache off", Arc::new(CachingBackend::new(make(), 0, 0).unwrap())),
-        (
-            "check",
-            Arc::new(CheckBackend::with_sink(make(), make(), every_batch, silent)),
-        ),
-        (
-            "record",
-            Arc::new(RecordingBackend::new(make(), &record_file).unwrap()),
-        ),
-        (
-            "multiplexing",
-            Arc::new(MultiplexingBackend::new(pair()).unwrap()),
-        ),
+        ("check", Arc::new(CheckBackend::with_sink(make(), make(), every_batch, silent))),
+        ("record", Arc::new(RecordingBackend::new(make(), &record_file).unwrap())),
+        ("multiplexing", Arc::new(MultiplexingBackend::new(pair()).unwrap())),
         ("demux", Arc::new(DemuxBackend::new(pair(), 1).unwrap())),
         ("demux by threes", Arc::new(DemuxBackend::new(pair(), 3).unwrap())),
-        (
-            "roundrobin",
-            Arc::new(RoundRobinBackend::new(child(), vec![child()])),
-        ),
+        ("roundrobin", Arc::new(RoundRobinBackend::new(child(), vec![child()]))),
     ]
 }
 
@@ -52,9 +37,7 @@ fn decorated(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn 
 fn within_ten_seconds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
-    receiver
-        .recv_timeout(Duration::from_secs(10))
-        .unwrap_or_else(|_| panic!("{what} hangs or died"))
+    receiver.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} hangs or died"))
 }
 
 #[test]
@@ -103,12 +86,7 @@ fn a_batch_too_large_is_an_error() {
 
 #[test]
 fn faults_of_a_child_arrive_as_errors() {
-    let faults = [
-        Fault::ErrorInWait,
-        Fault::PanicInWait,
-        Fault::PanicInSubmit,
-        Fault::TooFewEvaluations,
-    ];
+    let faults = [Fault::ErrorInWait, Fault::PanicInWait, Fault::PanicInSubmit, Fault::TooFewEvaluations];
     for fault in faults {
         for (name, backend) in decorated(|| Faulty::with(fault)) {
             // A batch of round robin is its child's own: only the cache outside turns its panics into errors.
@@ -120,17 +98,11 @@ fn faults_of_a_child_arrive_as_errors() {
             let waiting = Arc::clone(&backend);
             let outcomes = within_ten_seconds(&what, move || {
                 let samples = samples(12);
-                let evaluate = || {
-                    evaluate(&*waiting, &samples)
-                        .map(|_| ())
-                        .map_err(|error| error.to_string())
-                };
+                let evaluate =
+                    || evaluate(&*waiting, &samples).map(|_| ()).map_err(|error| error.to_string());
                 thread::scope(|scope| {
                     let threads: Vec<_> = (0..3).map(|_| scope.spawn(evaluate)).collect();
-                    threads
-                        .into_iter()
-                        .map(|thread| thread.join().unwrap())
-                        .collect::<Vec<_>>()
+                    threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
                 })
             });
             for outcome in outcomes {
@@ -140,10 +112,7 @@ fn faults_of_a_child_arrive_as_errors() {
                     Fault::ErrorInWait => "injected error",
                     _ => "injected panic",
                 };
-                assert!(
-                    error.contains("faulty") && error.contains(expected),
-                    "{what}: {error}"
-                );
+                assert!(error.contains("faulty") && error.contains(expected), "{what}: {error}");
             }
             within_ten_seconds("dropping a backend after errors", move || drop(backend));
         }
@@ -187,30 +156,19 @@ fn submit_one_by_one(backend: &dyn Backend, samples: &[Sample]) {
 #[test]
 fn a_pool_merges_small_batches() {
     let slow = Arc::new(Faulty::slow(Duration::from_millis(50)));
-    let child = Child {
-        threads: 1,
-        maximum_batch: 6,
-        ..Child::new(slow.clone())
-    };
+    let child = Child { threads: 1, maximum_batch: 6, ..Child::new(slow.clone()) };
     let pool = MultiplexingBackend::new(vec![child]).unwrap();
     submit_one_by_one(&pool, &samples(16));
     // At most six at a time; the first may have gone alone.
     let batches = slow.batches.load(Ordering::Relaxed);
-    assert!(
-        (3..16).contains(&batches),
-        "sixteen batches of one became {batches}"
-    );
+    assert!((3..16).contains(&batches), "sixteen batches of one became {batches}");
 }
 
 #[test]
 fn a_pool_uses_all_its_members() {
     let slow = || Arc::new(Faulty::slow(Duration::from_millis(20)));
     let (first, second) = (slow(), slow());
-    let child = |backend: &Arc<Faulty>| Child {
-        threads: 1,
-        maximum_batch: 1,
-        ..Child::new(backend.clone())
-    };
+    let child = |backend: &Arc<Faulty>| Child { threads: 1, maximum_batch: 1, ..Child::new(backend.clone()) };
     let pool = MultiplexingBackend::new(vec![child(&first), child(&second)]).unwrap();
     submit_one_by_one(&pool, &samples(16));
     let used = [&first, &second].map(|child| child.batches.load(Ordering::Relaxed));
@@ -220,16 +178,9 @@ fn a_pool_uses_all_its_members() {
 #[test]
 fn dealing_out_evaluates_at_the_same_time() {
     let samples = samples(8);
-    let slow = || Child {
-        threads: 1,
-        ..Child::new(Arc::new(Faulty::slow(Duration::from_millis(200))))
-    };
+    let slow = || Child { threads: 1, ..Child::new(Arc::new(Faulty::slow(Duration::from_millis(200)))) };
     let demux = DemuxBackend::new((0..4).map(|_| slow()).collect(), 1).unwrap();
     let start = Instant::now();
     evaluate(&demux, &samples).unwrap();
-    assert!(
-        start.elapsed() < Duration::from_millis(600),
-        "{:?} for four times 200 ms",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_millis(600), "{:?} for four times 200 ms", start.elapsed());
 }

@@ -16,16 +16,8 @@ fn check_catches_a_backend_that_is_a_little_wrong() {
                 let lines = Arc::clone(&lines);
                 Box::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
             };
-            let work = if wrong {
-                Faulty::with(Fault::WrongValue)
-            } else {
-                random()
-            };
-            let options = CheckOptions {
-                mode,
-                frequency: 0.5,
-                ..CheckOptions::default()
-            };
+            let work = if wrong { Faulty::with(Fault::WrongValue) } else { random() };
+            let options = CheckOptions { mode, frequency: 0.5, ..CheckOptions::default() };
             let check = CheckBackend::with_sink(work, random(), options, sink);
             for _ in 0..10 {
                 let found = evaluate(&check, &samples).unwrap();
@@ -60,21 +52,12 @@ fn what_was_recorded_replays() {
     let expected = evaluate(&TrivialBackend::new(), &samples[..50]).unwrap();
     for part in [&samples[..20], &samples[10..50]] {
         // The second time, it appends.
-        let recorder = create(
-            "recordreplay",
-            &format!("trivial,record_file='{}'", path.display()),
-        )
-        .unwrap();
+        let recorder = create("recordreplay", &format!("trivial,record_file='{}'", path.display())).unwrap();
         evaluate(&*recorder, part).unwrap();
     }
     let replay = create("recordreplay", &format!("replay_file='{}'", path.display())).unwrap();
     assert!(replay.attributes().has_wdl && replay.attributes().has_mlh);
-    assert_same(
-        "replay",
-        &evaluate(&*replay, &samples[..50]).unwrap(),
-        &expected,
-        0.0,
-    );
+    assert_same("replay", &evaluate(&*replay, &samples[..50]).unwrap(), &expected, 0.0);
 
     let error = evaluate(&*replay, &samples[45..55]).unwrap_err().to_string();
     assert!(error.contains(&samples[50].history.last().to_fen()), "{error}");
@@ -91,10 +74,7 @@ fn damaged_recordings_are_refused() {
     std::fs::write(&path, b"a text").unwrap();
     assert!(refusal().contains("not a recording"));
     let recorder_refusal = RecordingBackend::new(random(), &path).err().unwrap().to_string();
-    assert!(
-        recorder_refusal.contains("not a recording"),
-        "it must not append to other files"
-    );
+    assert!(recorder_refusal.contains("not a recording"), "it must not append to other files");
     std::fs::remove_file(&path).unwrap();
 
     let recorder = RecordingBackend::new(random(), &path).unwrap();

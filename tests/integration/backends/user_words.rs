@@ -15,12 +15,7 @@ fn random_is_repeatable_and_takes_options() {
     }
     for evaluation in values("uniform") {
         assert_eq!(evaluation.value.q, 0.0);
-        assert!(
-            evaluation
-                .priors
-                .iter()
-                .all(|prior| *prior == evaluation.priors[0])
-        );
+        assert!(evaluation.priors.iter().all(|prior| *prior == evaluation.priors[0]));
     }
 }
 
@@ -37,29 +32,15 @@ fn a_simulated_device_has_slots_and_takes_its_time() {
                 batch.submit()
             })
             .collect();
-        assert!(
-            start.elapsed() < Duration::from_millis(35),
-            "submitting does not block"
-        );
-        tickets
-            .into_iter()
-            .for_each(|ticket| drop(ticket.wait().unwrap()));
+        assert!(start.elapsed() < Duration::from_millis(35), "submitting does not block");
+        tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
         start.elapsed().as_millis()
     };
     // A busy machine can only be late; the best of a few attempts is what the device takes.
     let best = |options: &str| (0..4).map(|_| time(options)).min().unwrap();
-    let (one_slot, two_slots) = (
-        best("delay=40"),
-        best("delay=30,per_position=10,slots=2,batch=64"),
-    );
-    assert!(
-        (160..240).contains(&one_slot),
-        "{one_slot} ms for four batches of 40 ms one after the other"
-    );
-    assert!(
-        (80..160).contains(&two_slots),
-        "{two_slots} ms for four batches of 40 ms, two at a time"
-    );
+    let (one_slot, two_slots) = (best("delay=40"), best("delay=30,per_position=10,slots=2,batch=64"));
+    assert!((160..240).contains(&one_slot), "{one_slot} ms for four batches of 40 ms one after the other");
+    assert!((80..160).contains(&two_slots), "{two_slots} ms for four batches of 40 ms, two at a time");
 }
 
 #[test]
@@ -67,11 +48,7 @@ fn options_name_children_and_their_options() {
     let samples = samples(9);
     let expected = evaluate(&*create("random", "seed=3").unwrap(), &samples).unwrap();
     for (backend, options, name) in [
-        (
-            "roundrobin",
-            "backend=random,seed=3,(delay=1),(uniform=false)",
-            "roundrobin(random, random)",
-        ),
+        ("roundrobin", "backend=random,seed=3,(delay=1),(uniform=false)", "roundrobin(random, random)"),
         (
             "multiplexing",
             "random(seed=3,workers=2),b(backend=random,seed=3,max_batch=4)",
@@ -82,11 +59,7 @@ fn options_name_children_and_their_options() {
             "step=2,seed=3,random,other(backend=roundrobin,x(backend=random))",
             "demux(random, roundrobin(random))",
         ),
-        (
-            "check",
-            "seed=3,freq=1,mode=check,random,b(backend=random)",
-            "check(random, random)",
-        ),
+        ("check", "seed=3,freq=1,mode=check,random,b(backend=random)", "check(random, random)"),
         ("multiplexing", "backend=random,seed=3", "multiplexing(random)"),
     ] {
         let created = create(backend, options).unwrap_or_else(|error| panic!("{options}: {error}"));
@@ -124,11 +97,7 @@ fn wrong_options_are_refused_by_name() {
 fn every_backend_is_listed_once_with_a_description() {
     let names = factory::names();
     assert_eq!(names[0], factory::AUTO);
-    assert_eq!(
-        names,
-        rukh::options::BACKENDS,
-        "the option table offers what there is"
-    );
+    assert_eq!(names, rukh::options::BACKENDS, "the option table offers what there is");
     for kind in factory::BACKENDS {
         assert_eq!(names.iter().filter(|name| **name == kind.name).count(), 1);
         assert!(!kind.description.is_empty());
@@ -142,19 +111,9 @@ fn without_a_network_auto_plays_trivial_and_says_so() {
         println!("skipped: there is a network here");
         return;
     }
-    let config = BackendConfig {
-        options: "threads=2".to_owned(),
-        ..BackendConfig::default()
-    };
+    let config = BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() };
     let created = factory::create(&config).unwrap();
     assert_eq!(created.backend.attributes().name, "trivial");
-    assert!(
-        created.notices[0].contains("WeightsFile"),
-        "{}",
-        created.notices[0]
-    );
-    assert!(
-        created.backend.cache_fullness_permille().is_some(),
-        "the cache is around everything"
-    );
+    assert!(created.notices[0].contains("WeightsFile"), "{}", created.notices[0]);
+    assert!(created.backend.cache_fullness_permille().is_some(), "the cache is around everything");
 }

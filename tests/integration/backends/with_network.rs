@@ -40,10 +40,7 @@ fn decorators_around_the_cpu_change_nothing() {
     ] {
         let found = evaluate_with("micro-attn", backend, options, &samples);
         for (found, expected) in found.iter().zip(&expected) {
-            assert!(
-                (found.value.q - expected.value.q).abs() < 1e-5,
-                "{backend} -o {options}"
-            );
+            assert!((found.value.q - expected.value.q).abs() < 1e-5, "{backend} -o {options}");
             for (found, expected) in found.priors.iter().zip(&expected.priors) {
                 assert!((found - expected).abs() < 1e-5, "{backend} -o {options}");
             }
@@ -75,9 +72,7 @@ fn what_the_cpu_cannot_do_is_said() {
         ("micro-attn", "policy_head=nonsense", "nonsense"),
         ("no-such", "", "no-such.pb.gz"),
     ] {
-        let error = create_with(network, "cpu", options)
-            .err()
-            .map(|error| error.to_string());
+        let error = create_with(network, "cpu", options).err().map(|error| error.to_string());
         assert!(
             error.as_ref().is_some_and(|error| error.contains(part)),
             "{network} -o {options}: {error:?}"

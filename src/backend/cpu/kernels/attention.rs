@@ -55,13 +55,7 @@ impl Kernel for QueryKey<'_> {
     fn run<S: Simd>(self, simd: S) {
         let panel_width = 2 * S::LANES;
         self.scratch.queries.grow_to(self.depth * SQUARES);
-        transpose_queries(
-            simd,
-            self.queries,
-            self.stride,
-            self.depth,
-            &mut self.scratch.queries,
-        );
+        transpose_queries(simd, self.queries, self.stride, self.depth, &mut self.scratch.queries);
         for panel in 0..SQUARES / panel_width {
             PanelProduct::<Fp32> {
                 a: self.keys,
@@ -72,11 +66,7 @@ impl Kernel for QueryKey<'_> {
                 c_stride: SQUARES,
                 rows: SQUARES,
                 width: panel_width,
-                start: if self.accumulate {
-                    Start::Output
-                } else {
-                    Start::Bias(&NO_BIAS)
-                },
+                start: if self.accumulate { Start::Output } else { Start::Bias(&NO_BIAS) },
                 floor: f32::NEG_INFINITY,
             }
             .run(simd);
@@ -92,12 +82,7 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
     for query in (0..SQUARES).step_by(S::LANES) {
         let base = query / width * depth * width + query % width;
         for d in (0..whole).step_by(S::LANES) {
-            simd.transpose(
-                &queries[query * stride + d..],
-                stride,
-                &mut to[base + d * width..],
-                width,
-            );
+            simd.transpose(&queries[query * stride + d..], stride, &mut to[base + d * width..], width);
         }
         for d in whole..depth {
             for lane in 0..S::LANES {
@@ -277,9 +262,8 @@ mod tests {
                 let weights: Vec<f64> = (0..64).map(|key| score(key).exp()).collect();
                 let total: f64 = weights.iter().sum();
                 for d in 0..depth {
-                    let right: f64 = (0..64)
-                        .map(|key| weights[key] / total * at(key, 2 * width + head * depth + d))
-                        .sum();
+                    let right: f64 =
+                        (0..64).map(|key| weights[key] / total * at(key, 2 * width + head * depth + d)).sum();
                     let got = f64::from(output[query * width + head * depth + d]);
                     assert!((got - right).abs() < 1e-4, "{what}: {got}, exactly {right}");
                 }

@@ -18,14 +18,8 @@ fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
     // ln 2 in two parts; the first has few bits, so that its product with n is exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    const COEFFICIENTS: [f32; 6] = [
-        1.987_569_1e-4,
-        1.398_2e-3,
-        8.333_452e-3,
-        4.166_579_6e-2,
-        1.666_666_5e-1,
-        0.5,
-    ];
+    const COEFFICIENTS: [f32; 6] =
+        [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let x = simd.max(simd.splat(EXP_LOWEST), simd.min(simd.splat(EXP_HIGHEST), x));
     let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
     let r = simd.mul_add(n, simd.splat(-LN2_HIGH), x);
@@ -64,13 +58,8 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 /// `tanh x`: a polynomial near 0, `1 - 2 / (e^2x + 1)` farther out.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    const COEFFICIENTS: [f32; 5] = [
-        -5.704_988_5e-3,
-        2.063_908_8e-2,
-        -5.373_971_6e-2,
-        1.333_144_2e-1,
-        -3.333_328e-1,
-    ];
+    const COEFFICIENTS: [f32; 5] =
+        [-5.704_988_5e-3, 2.063_908_8e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328e-1];
     /// Where the polynomial is used: |x| below this.
     const NEAR: f32 = 0.625;
     let one = simd.splat(1.0);
@@ -284,12 +273,7 @@ mod tests {
             for activation in ALL {
                 let mut data = inputs.clone();
                 let width = data.len();
-                isa.run(ActivateRows {
-                    data: &mut data,
-                    width,
-                    stride: width,
-                    activation,
-                });
+                isa.run(ActivateRows { data: &mut data, width, stride: width, activation });
                 for (&x, &y) in inputs.iter().zip(&data) {
                     let right = exact(activation, f64::from(x));
                     let error = (f64::from(y) - right).abs();
@@ -308,17 +292,8 @@ mod tests {
         for isa in Isa::available() {
             for activation in ALL.into_iter().chain([Activation::Softmax]) {
                 let mut data = vec![f32::NAN; 17];
-                isa.run(ActivateRows {
-                    data: &mut data,
-                    width: 17,
-                    stride: 17,
-                    activation,
-                });
-                assert!(
-                    data.iter().all(|x| x.is_nan()),
-                    "{} {activation:?}: {data:?}",
-                    isa.name()
-                );
+                isa.run(ActivateRows { data: &mut data, width: 17, stride: 17, activation });
+                assert!(data.iter().all(|x| x.is_nan()), "{} {activation:?}: {data:?}", isa.name());
             }
         }
     }
@@ -332,12 +307,7 @@ mod tests {
                 for row in 0..3 {
                     data[row * stride..][..width].fill(-1.0);
                 }
-                isa.run(ActivateRows {
-                    data: &mut data,
-                    width,
-                    stride,
-                    activation: Activation::Relu,
-                });
+                isa.run(ActivateRows { data: &mut data, width, stride, activation: Activation::Relu });
                 for (i, x) in data.iter().enumerate() {
                     if i % stride < width {
                         assert_eq!(*x, 0.0);
@@ -364,11 +334,7 @@ mod tests {
                 let weights: Vec<f64> = logits.iter().map(|&x| f64::from(x - 300.0).exp()).collect();
                 let total: f64 = weights.iter().sum();
                 for (y, w) in data.iter().zip(&weights) {
-                    assert!(
-                        (f64::from(*y) - w / total).abs() < 1e-6,
-                        "{} width {width}",
-                        isa.name()
-                    );
+                    assert!((f64::from(*y) - w / total).abs() < 1e-6, "{} width {width}", isa.name());
                 }
             }
         }

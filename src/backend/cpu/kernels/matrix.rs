@@ -47,9 +47,7 @@ impl PackedMatrix {
     pub(crate) fn new(isa: Isa, format: Format, weights: &[f32], biases: &[f32], inputs: usize) -> Self {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         assert_eq!(weights.len(), inputs * outputs, "weights are [outputs][inputs]");
-        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| {
-            weights[output * inputs + input]
-        })
+        Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
     }
 
     /// Packs the matrix whose element for an output and an input is `weight(output, input)`.
@@ -61,13 +59,9 @@ impl PackedMatrix {
         biases: &[f32],
         weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        assert!(
-            biases.is_empty() || biases.len() == outputs,
-            "a bias per output, or none"
-        );
-        let mut packed = Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| {
-            weight(output, input)
-        });
+        assert!(biases.is_empty() || biases.len() == outputs, "a bias per output, or none");
+        let mut packed =
+            Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| weight(output, input));
         packed.biases[..biases.len()].copy_from_slice(biases);
         packed
     }
@@ -107,11 +101,7 @@ impl PackedMatrix {
                     for step in 0..steps {
                         let low = u32::from(bf16_bits(weight(which, output, 2 * step)));
                         let odd = 2 * step + 1;
-                        let high = if odd < inputs {
-                            bf16_bits(weight(which, output, odd))
-                        } else {
-                            0
-                        };
+                        let high = if odd < inputs { bf16_bits(weight(which, output, odd)) } else { 0 };
                         words[place(which, output, step)] = low | u32::from(high) << 16;
                     }
                 }
@@ -119,14 +109,7 @@ impl PackedMatrix {
             }
         };
         let biases = AlignedVec::zeroed(panel_count * panel_width);
-        PackedMatrix {
-            panels,
-            biases,
-            inputs,
-            outputs,
-            panel_width,
-            matrix_words,
-        }
+        PackedMatrix { panels, biases, inputs, outputs, panel_width, matrix_words }
     }
 
     /// Columns of x.
@@ -278,9 +261,7 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     #[inline(always)]
     fn run<S: Simd, P: Product>(self, simd: S, x: &[P::Word], x_stride: usize, panels: &[P::Word]) {
-        let PackedMatrix {
-            outputs, panel_width, ..
-        } = *self.weights;
+        let PackedMatrix { outputs, panel_width, .. } = *self.weights;
         if self.rows == 0 || outputs == 0 {
             return;
         }
@@ -326,11 +307,7 @@ impl Blocks<'_> {
             }
             if after == Activation::Softmax {
                 for row in 0..rows {
-                    activate_slice(
-                        simd,
-                        after,
-                        &mut self.y[(first + row) * self.y_stride..][..outputs],
-                    );
+                    activate_slice(simd, after, &mut self.y[(first + row) * self.y_stride..][..outputs]);
                 }
             }
         }
@@ -365,21 +342,14 @@ pub(crate) mod tests {
     }
 
     fn check(isa: Isa, format: Format, rows: usize, inputs: usize, outputs: usize, accumulate: bool) {
-        let what = format!(
-            "{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}",
-            isa.name()
-        );
+        let what = format!("{} {format:?} {rows}x{inputs}x{outputs} accumulate {accumulate}", isa.name());
         let weights = noise(outputs * inputs, 1);
         let biases = noise(outputs, 2);
         let x_stride = inputs + 5;
         let y_stride = outputs + 3;
         let x = noise(rows * x_stride, 3);
         let before = noise(rows * y_stride, 4);
-        let mut y: Vec<f32> = if accumulate {
-            before.clone()
-        } else {
-            vec![f32::NAN; rows * y_stride]
-        };
+        let mut y: Vec<f32> = if accumulate { before.clone() } else { vec![f32::NAN; rows * y_stride] };
         let packed = PackedMatrix::new(isa, format, &weights, &biases, inputs);
         MatrixProduct {
             weights: &packed,
@@ -396,11 +366,7 @@ pub(crate) mod tests {
         .run(isa);
         for row in 0..rows {
             for output in 0..outputs {
-                let start = if accumulate {
-                    before[row * y_stride + output]
-                } else {
-                    biases[output]
-                };
+                let start = if accumulate { before[row * y_stride + output] } else { biases[output] };
                 let mut right = f64::from(start);
                 for input in 0..inputs {
                     right += rounded(format, x[row * x_stride + input])
@@ -409,18 +375,11 @@ pub(crate) mod tests {
                 let right = right.max(0.0);
                 let got = f64::from(y[row * y_stride + output]);
                 let allowed = 2e-7 * (4.0 + inputs as f64);
-                assert!(
-                    (got - right).abs() <= allowed,
-                    "{what}: [{row}][{output}] {got}, exactly {right}"
-                );
+                assert!((got - right).abs() <= allowed, "{what}: [{row}][{output}] {got}, exactly {right}");
             }
             for gap in outputs..y_stride {
                 let got = y[row * y_stride + gap];
-                let untouched = if accumulate {
-                    got == before[row * y_stride + gap]
-                } else {
-                    got.is_nan()
-                };
+                let untouched = if accumulate { got == before[row * y_stride + gap] } else { got.is_nan() };
                 assert!(untouched, "{what}: wrote beyond row {row}");
             }
         }

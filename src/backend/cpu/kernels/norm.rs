@@ -31,11 +31,7 @@ impl Kernel for LayerNorm<'_> {
         }
         match self.branch {
             Some(branch) => {
-                assert_eq!(
-                    branch.len(),
-                    self.data.len(),
-                    "branch and residual have the same rows"
-                );
+                assert_eq!(branch.len(), self.data.len(), "branch and residual have the same rows");
                 let alpha = simd.splat(self.alpha);
                 for (row, branch) in self.data.chunks_exact_mut(width).zip(branch.chunks_exact(width)) {
                     let mean = sum_with_branch(simd, row, branch, alpha) / width as f32;
@@ -108,12 +104,7 @@ fn normalise<S: Simd>(simd: S, row: &mut [f32], mean: f32, gammas: &[f32], betas
         let normal = simd.mul(simd.sub(simd.load(x), centre), scales);
         simd.store(simd.mul_add(normal, simd.load(g), simd.load(b)), x);
     }
-    for ((x, g), b) in vectors
-        .into_remainder()
-        .iter_mut()
-        .zip(gamma.remainder())
-        .zip(beta.remainder())
-    {
+    for ((x, g), b) in vectors.into_remainder().iter_mut().zip(gamma.remainder()).zip(beta.remainder()) {
         *x = (*x - mean) * scale * g + b;
     }
 }
@@ -128,9 +119,7 @@ mod tests {
         for isa in Isa::available() {
             for width in [1, 2, 15, 16, 17, 63, 64, 65, 255] {
                 let row = |seed: usize| -> Vec<f32> {
-                    (0..3 * width)
-                        .map(|i| ((i * 37 + seed * 11) % 101) as f32 / 50.0 - 1.0)
-                        .collect()
+                    (0..3 * width).map(|i| ((i * 37 + seed * 11) % 101) as f32 / 50.0 - 1.0).collect()
                 };
                 let (x, branch) = (row(1), row(2));
                 let (gammas, betas) = (&row(3)[..width], &row(4)[..width]);
@@ -149,11 +138,7 @@ mod tests {
                         let v: Vec<f64> = (0..width)
                             .map(|c| {
                                 let i = r * width + c;
-                                let branch = if with_branch {
-                                    f64::from(alpha * branch[i])
-                                } else {
-                                    0.0
-                                };
+                                let branch = if with_branch { f64::from(alpha * branch[i]) } else { 0.0 };
                                 f64::from(x[i]) + branch
                             })
                             .collect();

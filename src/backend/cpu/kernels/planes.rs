@@ -17,11 +17,7 @@ const PIECE_PLANES: usize = 12;
 
 /// What plane `plane` holds on the squares of its mask.
 fn plane_value(input: &InputPlanes, plane: usize) -> f32 {
-    if plane == InputPlanes::RULE50_PLANE {
-        input.rule50_value
-    } else {
-        1.0
-    }
+    if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 }
 }
 
 /// The squares of a mask.
@@ -41,10 +37,7 @@ fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32]) {
     let whole = count / S::LANES * S::LANES;
     for i in (0..whole).step_by(S::LANES) {
         let place = &mut to[i..i + S::LANES];
-        simd.store(
-            simd.add(simd.load(&row[i..i + S::LANES]), simd.load(place)),
-            place,
-        );
+        simd.store(simd.add(simd.load(&row[i..i + S::LANES]), simd.load(place)), place);
     }
     for i in whole..count {
         to[i] += row[i];
@@ -60,10 +53,7 @@ fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
     let factor = simd.splat(scale);
     for i in (0..whole).step_by(S::LANES) {
         let place = &mut to[i..i + S::LANES];
-        simd.store(
-            simd.mul_add(simd.load(&row[i..i + S::LANES]), factor, simd.load(place)),
-            place,
-        );
+        simd.store(simd.mul_add(simd.load(&row[i..i + S::LANES]), factor, simd.load(place)), place);
     }
     for i in whole..count {
         to[i] += scale * row[i];
@@ -72,22 +62,13 @@ fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
 
 /// The planes that fill the board, with their values.
 fn full_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, f32)> {
-    let full = input
-        .masks
-        .iter()
-        .enumerate()
-        .filter(|(_, mask)| **mask == u64::MAX);
+    let full = input.masks.iter().enumerate().filter(|(_, mask)| **mask == u64::MAX);
     full.map(|(plane, _)| (plane, plane_value(input, plane)))
 }
 
 /// The other planes that are not empty.
 fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
-    input
-        .masks
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
+    input.masks.iter().copied().enumerate().filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
 }
 
 /// A dense layer over each square's 112 planes, to `[64][outputs]`.
@@ -118,11 +99,7 @@ impl PlaneEmbedding {
 
     /// Writes `[64][outputs]`, before any activation.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedPlanes {
-            layer: self,
-            input,
-            to: &mut to[..SQUARES * self.outputs],
-        });
+        self.isa.run(EmbedPlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs] });
     }
 }
 
@@ -148,12 +125,7 @@ impl Kernel for EmbedPlanes<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let PlaneEmbedding {
-            rows,
-            constant,
-            outputs,
-            ..
-        } = self.layer;
+        let PlaneEmbedding { rows, constant, outputs, .. } = self.layer;
         let outputs = *outputs;
         if outputs == 0 {
             return;
@@ -164,9 +136,8 @@ impl Kernel for EmbedPlanes<'_> {
         for (plane, value) in full_planes(self.input) {
             add_scaled_row(simd, first, &rows[plane * outputs..], value);
         }
-        for (other, constant) in others
-            .chunks_exact_mut(outputs)
-            .zip(constant[outputs..].chunks_exact(outputs))
+        for (other, constant) in
+            others.chunks_exact_mut(outputs).zip(constant[outputs..].chunks_exact(outputs))
         {
             other.copy_from_slice(first);
             add_row(simd, other, constant);
@@ -209,11 +180,7 @@ impl BoardEmbedding {
 
     /// Writes all outputs of one position.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
-        self.isa.run(EmbedBoard {
-            layer: self,
-            input,
-            to,
-        });
+        self.isa.run(EmbedBoard { layer: self, input, to });
     }
 }
 
@@ -294,12 +261,7 @@ impl PlaneConvolution {
     /// Writes `[64][outputs]`, before any activation. `places` is memory, of any size.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], places: &mut AlignedVec<f32>) {
         places.grow_to(9 * self.outputs());
-        self.isa.run(ConvolvePlanes {
-            layer: self,
-            input,
-            to: &mut to[..SQUARES * self.outputs()],
-            places,
-        });
+        self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], places });
     }
 }
 
@@ -367,19 +329,12 @@ mod tests {
         masks[105] = u64::MAX;
         masks[109] = u64::MAX;
         masks[111] = u64::MAX;
-        InputPlanes {
-            masks,
-            rule50_value: 17.0,
-        }
+        InputPlanes { masks, rule50_value: 17.0 }
     }
 
     fn dense_input(input: &InputPlanes, plane: usize, square: usize) -> f64 {
         let set = input.masks[plane] >> square & 1 == 1;
-        if set {
-            f64::from(plane_value(input, plane))
-        } else {
-            0.0
-        }
+        if set { f64::from(plane_value(input, plane)) } else { 0.0 }
     }
 
     fn close(got: f32, right: f64) -> bool {
@@ -407,11 +362,7 @@ mod tests {
                             right +=
                                 f64::from(weights[output * 112 + plane]) * dense_input(&input, plane, square);
                         }
-                        assert!(
-                            close(to[square * outputs + output], right),
-                            "{} {outputs}",
-                            isa.name()
-                        );
+                        assert!(close(to[square * outputs + output], right), "{} {outputs}", isa.name());
                     }
                 }
             }
@@ -423,12 +374,8 @@ mod tests {
         let input = some_input();
         for isa in Isa::available() {
             let outputs = 37;
-            let dense = Dense {
-                weights: noise(outputs * 768, 1),
-                biases: noise(outputs, 2),
-                inputs: 768,
-                outputs,
-            };
+            let dense =
+                Dense { weights: noise(outputs * 768, 1), biases: noise(outputs, 2), inputs: 768, outputs };
             let mut to = vec![f32::NAN; outputs];
             BoardEmbedding::new(isa, &dense).run(&input, &mut to);
             for (output, &got) in to.iter().enumerate() {
@@ -472,11 +419,7 @@ mod tests {
                                 }
                             }
                         }
-                        assert!(
-                            close(to[square * outputs + output], right),
-                            "{} {square}",
-                            isa.name()
-                        );
+                        assert!(close(to[square * outputs + output], right), "{} {square}", isa.name());
                     }
                 }
             }

@@ -72,10 +72,7 @@ impl Kernel for Gate<'_> {
     fn run<S: Simd>(self, simd: S) {
         for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
             // A board has 64 * width elements, which every vector length divides.
-            let gates = self
-                .multiply
-                .chunks_exact(S::LANES)
-                .zip(self.add.chunks_exact(S::LANES));
+            let gates = self.multiply.chunks_exact(S::LANES).zip(self.add.chunks_exact(S::LANES));
             for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
                 simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);
             }
@@ -119,17 +116,10 @@ mod tests {
     fn gates_scale_and_shift_each_square() {
         for isa in Isa::available() {
             for width in [1, 15, 16, 33] {
-                let (data, multiply, add) = (
-                    noise(2 * 64 * width, 1),
-                    noise(64 * width, 2),
-                    noise(64 * width, 3),
-                );
+                let (data, multiply, add) =
+                    (noise(2 * 64 * width, 1), noise(64 * width, 2), noise(64 * width, 3));
                 let mut out = data.clone();
-                isa.run(Gate {
-                    data: &mut out,
-                    multiply: &multiply,
-                    add: &add,
-                });
+                isa.run(Gate { data: &mut out, multiply: &multiply, add: &add });
                 for (i, got) in out.iter().enumerate() {
                     let gate = i % (64 * width);
                     let right = data[i] * multiply[gate] + add[gate];

@@ -76,10 +76,7 @@ impl PackedConvolution {
                 transformed_weight(kernel, component / SIDE, component % SIDE)
             },
         );
-        PackedConvolution {
-            components,
-            biases: convolution.biases.clone(),
-        }
+        PackedConvolution { components, biases: convolution.biases.clone() }
     }
 
     /// Output channels.
@@ -198,13 +195,7 @@ fn output_transform<S: Simd>(simd: S, m: &[S::Vector; SIDE]) -> [S::Vector; RESU
         combine(simd, near_sum, NEAR_SQUARED, far_sum, FAR_SQUARED),
         simd.add(
             m[5],
-            combine(
-                simd,
-                near_difference,
-                NEAR * NEAR_SQUARED,
-                far_difference,
-                FAR * FAR_SQUARED,
-            ),
+            combine(simd, near_difference, NEAR * NEAR_SQUARED, far_difference, FAR * FAR_SQUARED),
         ),
     ]
 }
@@ -218,31 +209,19 @@ fn combine<S: Simd>(
     far: S::Vector,
     far_factor: f32,
 ) -> S::Vector {
-    simd.mul_add(
-        near,
-        simd.splat(near_factor),
-        simd.mul(far, simd.splat(far_factor)),
-    )
+    simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
 }
 
 /// A vector if `WHOLE`, else as many numbers as `from` has.
 #[inline(always)]
 fn load<S: Simd, const WHOLE: bool>(simd: S, from: &[f32]) -> S::Vector {
-    if WHOLE {
-        simd.load(from)
-    } else {
-        simd.load_some(from)
-    }
+    if WHOLE { simd.load(from) } else { simd.load_some(from) }
 }
 
 /// A vector if `WHOLE`, else as many numbers as `to` has room for.
 #[inline(always)]
 fn store<S: Simd, const WHOLE: bool>(simd: S, v: S::Vector, to: &mut [f32]) {
-    if WHOLE {
-        simd.store(v, to)
-    } else {
-        simd.store_some(v, to)
-    }
+    if WHOLE { simd.store(v, to) } else { simd.store_some(v, to) }
 }
 
 struct TransformInput<'a> {
@@ -291,12 +270,7 @@ impl TransformInput<'_> {
         channel: usize,
         count: usize,
     ) {
-        let column = Column {
-            board,
-            channels: self.channels,
-            channel,
-            count,
-        };
+        let column = Column { board, channels: self.channels, channel, count };
         let columns = [
             column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 0),
             column.transformed::<S, DOWN, ACROSS, WHOLE>(simd, 1),
@@ -349,14 +323,7 @@ impl Column<'_> {
 /// Row `i` of six columns.
 #[inline(always)]
 fn row_of<V: Copy, const N: usize>(columns: &[[V; N]; SIDE], i: usize) -> [V; SIDE] {
-    [
-        columns[0][i],
-        columns[1][i],
-        columns[2][i],
-        columns[3][i],
-        columns[4][i],
-        columns[5][i],
-    ]
+    [columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i], columns[5][i]]
 }
 
 struct TransformOutput<'a> {
@@ -396,11 +363,7 @@ impl Kernel for TransformOutput<'_> {
                 }
             }
             // While the board is in the first-level cache.
-            activate_slice(
-                simd,
-                after,
-                &mut self.y[position * SQUARES * channels..][..SQUARES * channels],
-            );
+            activate_slice(simd, after, &mut self.y[position * SQUARES * channels..][..SQUARES * channels]);
         }
     }
 }

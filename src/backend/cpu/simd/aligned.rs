@@ -32,11 +32,7 @@ impl<T: Plain> AlignedVec<T> {
     /// `len` zeros.
     pub(crate) fn zeroed(len: usize) -> AlignedVec<T> {
         let bytes = len * size_of::<T>();
-        let mapped = if bytes >= MAPPED_BYTES {
-            MmapMut::map_anon(bytes).ok()
-        } else {
-            None
-        };
+        let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
         let memory = match mapped {
             Some(map) => {
                 #[cfg(target_os = "linux")]
@@ -46,11 +42,7 @@ impl<T: Plain> AlignedVec<T> {
             }
             None => Memory::Lines(vec![CacheLine([0; 16]); bytes.div_ceil(size_of::<CacheLine>())]),
         };
-        AlignedVec {
-            memory,
-            len,
-            element: std::marker::PhantomData,
-        }
+        AlignedVec { memory, len, element: std::marker::PhantomData }
     }
 
     /// Makes it at least `len` long; what it held is lost when it grows.

@@ -166,11 +166,7 @@ impl Simd for Avx2 {
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         fn select(x: __m256, positive: __m256, otherwise: __m256) -> __m256 {
-            _mm256_blendv_ps(
-                otherwise,
-                positive,
-                _mm256_cmp_ps::<_CMP_GT_OQ>(x, _mm256_setzero_ps()),
-            )
+            _mm256_blendv_ps(otherwise, positive, _mm256_cmp_ps::<_CMP_GT_OQ>(x, _mm256_setzero_ps()))
         }
         // SAFETY: `self` proves AVX2.
         unsafe { select(x, positive, otherwise) }

@@ -64,11 +64,7 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
-        if FUSED {
-            each(|i| a[i].mul_add(b[i], c[i]))
-        } else {
-            each(|i| a[i] * b[i] + c[i])
-        }
+        if FUSED { each(|i| a[i].mul_add(b[i], c[i])) } else { each(|i| a[i] * b[i] + c[i]) }
     }
 
     #[inline(always)]

@@ -23,10 +23,7 @@ impl Kernel for Primitives {
         let expect = |name: &str, v: S::Vector, right: &dyn Fn(f32, f32) -> f32| {
             for (i, got) in lanes(v).iter().enumerate().take(S::LANES) {
                 let right = right(self.a[i], self.b[i]);
-                assert!(
-                    (got - right).abs() <= 1e-6 * right.abs(),
-                    "{name}: lane {i} is {got}, not {right}"
-                );
+                assert!((got - right).abs() <= 1e-6 * right.abs(), "{name}: lane {i} is {got}, not {right}");
             }
         };
         expect("add", simd.add(a, b), &|a, b| a + b);
@@ -42,19 +39,13 @@ impl Kernel for Primitives {
         let nan = simd.splat(f32::NAN);
         assert!(lanes(simd.max(a, nan))[0].is_nan() && lanes(simd.min(a, nan))[0].is_nan());
         let whole = simd.round(a);
-        expect("scale", simd.scale_by_power_of_two(b, whole), &|a, b| {
-            b * a.round_ties_even().exp2()
-        });
+        expect("scale", simd.scale_by_power_of_two(b, whole), &|a, b| b * a.round_ties_even().exp2());
         let sum: f32 = self.a[..S::LANES].iter().sum();
         assert!((simd.sum(a) - sum).abs() < 1e-4);
 
         let mut pairs = [0; MAX_LANES];
         simd.store_pairs(simd.round_to_bf16(a, b), &mut pairs);
-        let flat: Vec<f32> = self.a[..S::LANES]
-            .iter()
-            .chain(&self.b[..S::LANES])
-            .copied()
-            .collect();
+        let flat: Vec<f32> = self.a[..S::LANES].iter().chain(&self.b[..S::LANES]).copied().collect();
         for (i, x) in flat.iter().enumerate() {
             let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
             assert_eq!(got, bf16_bits(*x), "bf16 of {x}");
@@ -63,10 +54,7 @@ impl Kernel for Primitives {
         let dot = lanes(simd.dot_pairs(simd.splat(1.0), operand, simd.round_to_bf16(a, b)));
         for (i, got) in dot.iter().enumerate().take(S::LANES) {
             let unrounded = 1.0 + 3.0 * flat[2 * i] - 5.0 * flat[2 * i + 1];
-            assert!(
-                (got - unrounded).abs() < 1.0,
-                "dot: lane {i} is {got}, about {unrounded}"
-            );
+            assert!((got - unrounded).abs() < 1.0, "dot: lane {i} is {got}, about {unrounded}");
         }
 
         let (from_stride, to_stride) = (S::LANES + 3, S::LANES + 1);
@@ -77,10 +65,7 @@ impl Kernel for Primitives {
             for j in 0..S::LANES {
                 assert_eq!(to[j * to_stride + i], from[i * from_stride + j]);
             }
-            assert!(
-                to[i * to_stride + S::LANES].is_nan(),
-                "transpose wrote beyond a row"
-            );
+            assert!(to[i * to_stride + S::LANES].is_nan(), "transpose wrote beyond a row");
         }
     }
 }

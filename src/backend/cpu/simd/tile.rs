@@ -170,10 +170,7 @@ impl<P: Product> PanelProduct<'_, P> {
         }
         assert!(self.width <= panel_width, "a panel has {panel_width} columns");
         assert!(self.panel.len() >= self.steps * panel_width, "the panel is short");
-        assert!(
-            self.c.len() >= (self.rows - 1) * self.c_stride + self.width,
-            "C is short"
-        );
+        assert!(self.c.len() >= (self.rows - 1) * self.c_stride + self.width, "C is short");
         if self.steps > 0 {
             let last = match self.layout {
                 Layout::RowMajor { stride } => (self.rows - 1) * stride + self.steps - 1,
@@ -251,16 +248,8 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         // `wrapping_add`: with no steps A may be empty, and then the pointer is never read.
         let a = self.a.as_ptr().wrapping_add(first);
-        let PanelProduct {
-            layout, steps, floor, ..
-        } = *self;
-        Operands {
-            a,
-            layout,
-            panel: self.panel.as_ptr(),
-            steps,
-            floor,
-        }
+        let PanelProduct { layout, steps, floor, .. } = *self;
+        Operands { a, layout, panel: self.panel.as_ptr(), steps, floor }
     }
 }
 
@@ -313,21 +302,11 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     c: *mut f32,
     c_stride: usize,
 ) {
-    let Operands {
-        a,
-        panel,
-        steps,
-        floor,
-        ..
-    } = operands;
+    let Operands { a, panel, steps, floor, .. } = operands;
     let mut sums = [[simd.splat(0.0); 2]; ROWS];
     for (i, row) in sums.iter_mut().enumerate() {
         for (half, sum) in row.iter_mut().enumerate() {
-            let from = if bias.is_null() {
-                c.wrapping_add(i * c_stride).cast_const()
-            } else {
-                bias
-            };
+            let from = if bias.is_null() { c.wrapping_add(i * c_stride).cast_const() } else { bias };
             // SAFETY: both the bias and C's row have `2 * LANES` numbers.
             *sum = unsafe { simd.load_unchecked(from.wrapping_add(half * S::LANES)) };
         }
@@ -339,11 +318,7 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
         // SAFETY: as above.
         let second = unsafe { P::load(simd, b.wrapping_add(S::LANES)) };
         for (i, row) in sums.iter_mut().enumerate() {
-            let at = if ROW_MAJOR {
-                i * a_stride + k
-            } else {
-                k * a_stride + i
-            };
+            let at = if ROW_MAJOR { i * a_stride + k } else { k * a_stride + i };
             // SAFETY: row `i` has a step `k`.
             let word = P::splat(simd, unsafe { *a.wrapping_add(at) });
             row[0] = P::multiply(simd, row[0], word, first);

@@ -31,9 +31,7 @@ pub struct Smooth {
 impl Smooth {
     /// For a new game.
     pub fn new(parameters: Parameters) -> Smooth {
-        Smooth {
-            memory: Arc::new(Mutex::new(GameMemory::new(parameters))),
-        }
+        Smooth { memory: Arc::new(Mutex::new(GameMemory::new(parameters))) }
     }
 }
 
@@ -69,10 +67,8 @@ struct SmoothStopper {
 
 impl Stopper for SmoothStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        let speed = lock(&self.memory).measure_speed(
-            milliseconds(stats.time_since_first_batch),
-            stats.nodes_since_move_start,
-        );
+        let speed = lock(&self.memory)
+            .measure_speed(milliseconds(stats.time_since_first_batch), stats.nodes_since_move_start);
         let now = stats.time_since_move_start;
         self.trend.update(now, &stats.edge_visits);
         if stats.time_usage_hint == TimeUsageHint::ImmediateMove {
@@ -81,11 +77,7 @@ impl Stopper for SmoothStopper {
         let needs_reserve = stats.time_usage_hint == TimeUsageHint::NeedMoreTime
             || stats.time_since_first_batch <= self.reserve_is_free_for
             || self.trend.is_overtaken_by(self.last_deadline);
-        let limit = if needs_reserve {
-            self.last_deadline
-        } else {
-            self.deadline
-        };
+        let limit = if needs_reserve { self.last_deadline } else { self.deadline };
         self.used_reserve |= needs_reserve && now >= self.deadline;
         hints.nodes_per_second = Some(speed as f32);
         hints.limit_time(limit.saturating_sub(now));
@@ -94,9 +86,7 @@ impl Stopper for SmoothStopper {
 
     fn on_search_done(&mut self, stats: &IterationStats) {
         let elapsed = milliseconds(stats.time_since_move_start);
-        let from_reserve = self
-            .used_reserve
-            .then(|| (elapsed - milliseconds(self.deadline)).max(0.0));
+        let from_reserve = self.used_reserve.then(|| (elapsed - milliseconds(self.deadline)).max(0.0));
         lock(&self.memory).finish_move(elapsed, from_reserve, stats.total_nodes);
     }
 }
@@ -134,10 +124,7 @@ mod tests {
         let (mut stats, mut hints) = (at(ms), StopperHints::default());
         change(&mut stats);
         stopper.should_stop(&stats, &mut hints);
-        assert_eq!(
-            hints.nodes_per_second,
-            Some(if ms == 0 { 20_000.0 } else { 1000.0 })
-        );
+        assert_eq!(hints.nodes_per_second, Some(if ms == 0 { 20_000.0 } else { 1000.0 }));
         hints.remaining_time.expect("a clock limits the time") + Duration::from_millis(ms)
     }
 
@@ -151,9 +138,7 @@ mod tests {
         });
         assert!(plain < early, "{plain:?} {early:?}");
         assert_eq!(early, doubtful);
-        let rivalled = limit_at(&mut *stopper, 1700, |stats| {
-            stats.edge_visits = vec![1_000_100, 1_000_000]
-        });
+        let rivalled = limit_at(&mut *stopper, 1700, |stats| stats.edge_visits = vec![1_000_100, 1_000_000]);
         assert_eq!(rivalled, doubtful);
     }
 
@@ -164,10 +149,7 @@ mod tests {
         let mut hints = StopperHints::default();
         assert!(!stopper.should_stop(&at(deadline - 1), &mut hints));
         assert!(stopper.should_stop(&at(deadline + 1), &mut hints));
-        let told = IterationStats {
-            time_usage_hint: TimeUsageHint::ImmediateMove,
-            ..at(2100)
-        };
+        let told = IterationStats { time_usage_hint: TimeUsageHint::ImmediateMove, ..at(2100) };
         assert!(stopper.should_stop(&told, &mut hints));
     }
 }

@@ -160,10 +160,7 @@ impl GameMemory {
         self.budget_ms = ((expected_ms - taxed) / self.time_use)
             .min(clock.remaining_ms() * parameters.most_of_clock)
             .min(clock.spendable_ms());
-        MovePlan {
-            budget_ms: self.budget_ms,
-            reserve_ms: reserve.min(clock.spendable_ms() - self.budget_ms),
-        }
+        MovePlan { budget_ms: self.budget_ms, reserve_ms: reserve.min(clock.spendable_ms() - self.budget_ms) }
     }
 
     /// The speed, from a running search: `elapsed_ms` since its first batch, `nodes` made by it.
@@ -211,20 +208,12 @@ impl GameMemory {
         }
         let reused = reused_nodes as f64 / self.last_nodes as f64;
         let weight = self.in_average_moves(self.last_measured_ms);
-        self.tree_reuse = approach(
-            self.tree_reuse,
-            reused,
-            weight / self.parameters.tree_reuse_half_life,
-        )
-        .min(self.parameters.most_tree_reuse);
+        self.tree_reuse = approach(self.tree_reuse, reused, weight / self.parameters.tree_reuse_half_life)
+            .min(self.parameters.most_tree_reuse);
     }
 
     fn in_average_moves(&self, ms: f64) -> f64 {
-        if self.average_move_ms > 0.0 {
-            ms / self.average_move_ms
-        } else {
-            0.0
-        }
+        if self.average_move_ms > 0.0 { ms / self.average_move_ms } else { 0.0 }
     }
 }
 
@@ -263,10 +252,7 @@ mod tests {
         let plan = memory.plan_move(&clock(100_000), 0, 0);
         let share = (clock(100_000).total_ms(10.0) - 9000.0) / 10.0;
         assert!((9000.0..9100.0).contains(&share));
-        assert!(
-            (plan.budget_ms - share / 0.48 * 0.88 / 0.7).abs() < 1e-6,
-            "{plan:?}"
-        );
+        assert!((plan.budget_ms - share / 0.48 * 0.88 / 0.7).abs() < 1e-6, "{plan:?}");
         assert!((plan.reserve_ms - 9000.0 * 0.94).abs() < 1e-6, "{plan:?}");
         assert!((memory.reserve_ms - (9000.0 + share / 0.48 * 0.12)).abs() < 1e-6);
     }
@@ -277,12 +263,7 @@ mod tests {
         let fresh = memory("smooth").plan_move(&clock(100_000), 0, 0).budget_ms;
         let half = memory("smooth").plan_move(&clock(100_000), 0, 189_000).budget_ms;
         assert!((half / fresh - 0.5).abs() < 0.01);
-        assert_eq!(
-            memory("smooth")
-                .plan_move(&clock(100_000), 0, 1_000_000)
-                .budget_ms,
-            0.0
-        );
+        assert_eq!(memory("smooth").plan_move(&clock(100_000), 0, 1_000_000).budget_ms, 0.0);
     }
 
     #[test]
@@ -331,28 +312,16 @@ mod tests {
     fn a_slow_start_is_forgiven_over_the_window() {
         let mut memory = memory("smooth(nps-update-period=10)");
         memory.plan_move(&clock(100_000), 0, 0);
-        assert_eq!(
-            memory.measure_speed(1000.0, 500),
-            500.0,
-            "the first move is believed"
-        );
+        assert_eq!(memory.measure_speed(1000.0, 500), 500.0, "the first move is believed");
         assert_eq!(memory.measure_speed(2000.0, 2000), 1000.0);
         memory.finish_move(2000.0, None, 2000);
         memory.plan_move(&clock(98_000), 2, 0);
         // Half of the speed: after a fifth of the window a fifth of the way.
         assert!((memory.measure_speed(2000.0, 1000) - 900.0).abs() < 1e-9);
         assert!((memory.measure_speed(5000.0, 2500) - 750.0).abs() < 1e-9);
-        assert_eq!(
-            memory.measure_speed(5000.0, 9999),
-            750.0,
-            "no time passed, nothing new"
-        );
+        assert_eq!(memory.measure_speed(5000.0, 9999), 750.0, "no time passed, nothing new");
         assert_eq!(memory.measure_speed(12_000.0, 6000), 500.0);
-        assert_eq!(
-            memory.measure_speed(13_000.0, 13_000),
-            1000.0,
-            "faster is believed at once"
-        );
+        assert_eq!(memory.measure_speed(13_000.0, 13_000), 1000.0, "faster is believed at once");
     }
 
     #[test]

@@ -45,10 +45,7 @@ impl VisitsTrend {
         if visits.is_empty() || self.latest.as_ref().is_some_and(|latest| now <= latest.at) {
             return;
         }
-        let look = Look {
-            at: now,
-            visits: visits.to_vec(),
-        };
+        let look = Look { at: now, visits: visits.to_vec() };
         let candidate = self.candidate.get_or_insert_with(|| look.clone());
         self.baseline.get_or_insert_with(|| look.clone());
         if now.saturating_sub(candidate.at) >= self.period {
@@ -74,11 +71,7 @@ impl VisitsTrend {
         };
         // The first of equals; `update` lets no empty look in.
         let most = latest.visits.iter().copied().max().unwrap_or(0);
-        let best = latest
-            .visits
-            .iter()
-            .position(|&visits| visits == most)
-            .unwrap_or(0);
+        let best = latest.visits.iter().position(|&visits| visits == most).unwrap_or(0);
         let mark = expected(best, self.best_move_optimism);
         (0..latest.visits.len()).any(|index| index != best && expected(index, self.rival_optimism) > mark)
     }

@@ -15,6 +15,7 @@ use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
 use crate::tree::Tree;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// GUIs send `go` right behind `position`: then the clock has run since `position` arrived.
@@ -50,6 +51,8 @@ pub struct Engine {
     game: Game,
     tree: Arc<Tree>,
     search: Option<Search>,
+    /// Threads of ended searches that may still evaluate what nobody needs any more.
+    retired: Vec<JoinHandle<()>>,
     /// How often `ClearTree` was pressed when the tree was last cleared for it.
     tree_cleared_at: Presses,
     /// The `go ponder` that is running.
@@ -95,6 +98,7 @@ impl Engine {
             game: Game { start, moves: Vec::new(), history },
             tree: Arc::new(Tree::new()),
             search: None,
+            retired: Vec::new(),
             tree_cleared_at: Presses::default(),
             pondering: None,
             position_times: None,
@@ -249,13 +253,19 @@ impl Engine {
         Ok(created.backend)
     }
 
-    /// Ends a running search and all its threads; its best move is told first.
+    /// Ends a running search; its best move is told first. Its threads let go of the tree, but a batch that is
+    /// under evaluation is not waited for here: a large network on a CPU may take a second for it.
     fn end_search(&mut self) {
         self.pondering = None;
         if let Some(search) = self.search.take() {
             search.stop();
             search.wait_for_move();
-            search.join();
+            let released = search.release();
+            if !released.tree_is_sound {
+                self.tree = Arc::new(Tree::new());
+            }
+            self.retired.retain(|thread| !thread.is_finished());
+            self.retired.extend(released.threads);
         }
     }
 
@@ -339,6 +349,7 @@ impl Engine {
             stopper,
             start,
             is_open_ended: go.infinite || go.ponder,
+            predecessors: std::mem::take(&mut self.retired),
         };
         self.search = Some(Search::start(setup, self.responder.clone())?);
         self.pondering = go.ponder.then(|| go.clone());
@@ -355,5 +366,16 @@ impl Engine {
         }
         let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
         Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
+    }
+}
+
+impl Drop for Engine {
+    /// No thread outlives the engine: the backend's library may not like to be unloaded under it.
+    fn drop(&mut self) {
+        self.search = None;
+        for thread in self.retired.drain(..) {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
     }
 }

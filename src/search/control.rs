@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const LONGEST_NAP: Duration = Duration::from_millis(100);
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
 /// How long a stopped search waits for its root to be evaluated before it answers with any move.
-const ROOT_PATIENCE: Duration = Duration::from_millis(40);
+/// It and that of a search that the next command ended before are less than the 50 ms of a GUI's patience.
+const ROOT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A move of this value is as good as lost; lc0 takes the same.
 const HOPELESS: f32 = -0.98;
@@ -70,8 +71,12 @@ impl Shared {
     }
 
     /// A worker thread. A panic in it ends the search like an error, with an answer.
-    pub(super) fn run_worker(&self) {
-        if catch_unwind(AssertUnwindSafe(|| Worker::new(self).run())).is_err() {
+    pub(super) fn run_worker(&self, index: usize) {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            self.wait_for_predecessors();
+            Worker::new(self, index).run();
+        }));
+        if ended.is_err() && self.desks.leave_in_panic(index, |gathered| self.cancel(gathered)) {
             self.fail(&crate::backend::BackendError::Evaluate {
                 name: self.backend.attributes().name.clone(),
                 reason: "a search thread panicked".to_owned(),

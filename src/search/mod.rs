@@ -13,11 +13,13 @@
 //! | 7 back up | [`backup`] |
 //!
 //! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
-//! best move the moment the search stops, without waiting for workers that are still evaluating.
+//! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
+//! search wait for them to get the tree: see [`desks`].
 
 mod backup;
 mod best;
 mod control;
+mod desks;
 mod gather;
 pub mod info;
 pub mod limits;
@@ -73,6 +75,16 @@ pub struct SearchSetup {
     pub start: Instant,
     /// Infinite or pondering: the best move is told only after [`Search::stop`] or [`Search::ponder_hit`].
     pub is_open_ended: bool,
+    /// Threads of earlier searches that may still evaluate: the workers wait for them, and nobody else does.
+    pub predecessors: Vec<JoinHandle<()>>,
+}
+
+/// What is left of a search that let go of its tree.
+pub struct Released {
+    /// Its threads, which may still evaluate.
+    pub threads: Vec<JoinHandle<()>>,
+    /// Whether the tree may be used again. Not if a thread panicked while it worked on it.
+    pub tree_is_sound: bool,
 }
 
 /// A running (or finished) search. Dropping it stops it without a word.
@@ -94,7 +106,7 @@ impl Search {
         search.threads.push(spawn("controller", move || shared.run_controller())?);
         for index in 0..worker_count {
             let shared = search.shared.clone();
-            match spawn(&format!("worker {index}"), move || shared.run_worker()) {
+            match spawn(&format!("worker {index}"), move || shared.run_worker(index)) {
                 Ok(thread) => search.threads.push(thread),
                 Err(error) if index == 0 => return Err(error),
                 Err(error) => {
@@ -124,6 +136,8 @@ impl Search {
         control.stopper = stopper;
         control.start = start;
         control.may_respond = true;
+        // Now, not after the batch under way: the time may be up before it.
+        self.shared.consult_stoppers(&mut control);
         drop(control);
         self.shared.notify_control();
     }
@@ -156,9 +170,12 @@ impl Search {
         self.shared.failure()
     }
 
-    /// Ends all threads; afterwards nothing touches the tree.
-    pub fn join(mut self) {
-        self.end_threads();
+    /// Stops without telling a move, and lets go of the tree: afterwards nothing touches it, though threads may
+    /// still wait for an evaluation that nobody needs. Does not wait for them.
+    pub fn release(mut self) -> Released {
+        self.abort();
+        let tree_is_sound = self.shared.let_go_of_tree();
+        Released { threads: std::mem::take(&mut self.threads), tree_is_sound }
     }
 
     fn end_threads(&mut self) {

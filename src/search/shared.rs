@@ -1,12 +1,15 @@
 //! What the threads of one search share.
 
+use super::desks::Desks;
 use super::info::Responder;
+use super::minibatch::Gathered;
 use super::{SearchParams, StopperHints};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::tree::{Node, Tree};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Everything that the workers and the controller of one search look at.
@@ -26,6 +29,9 @@ pub(super) struct Shared {
     pub(super) initial_visits: u64,
     pub(super) responder: Arc<dyn Responder>,
     pub(super) counters: Counters,
+    /// Which workers are at the tree.
+    pub(super) desks: Desks,
+    predecessors: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     control: Mutex<Control>,
     control_changed: Condvar,
@@ -82,6 +88,8 @@ impl Shared {
         let initial_visits = u64::from(setup.tree.node(setup.tree.root()).visits());
         Shared {
             initial_visits,
+            desks: Desks::new(setup.params.threads.max(1)),
+            predecessors: Mutex::new(setup.predecessors),
             tree: setup.tree,
             backend: setup.backend,
             params: setup.params,
@@ -133,6 +141,40 @@ impl Shared {
             }
         }
         best
+    }
+
+    /// Waits until the threads of earlier searches are done with the backend.
+    pub(super) fn wait_for_predecessors(&self) {
+        // One worker joins them, the others wait for the lock.
+        let mut predecessors = self.predecessors.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in predecessors.drain(..) {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// Takes the tree from the workers, which are stopping. Returns whether it is sound.
+    pub(super) fn let_go_of_tree(&self) -> bool {
+        self.desks.clear(|gathered| self.cancel(gathered))
+    }
+
+    /// Takes back all that a minibatch has claimed and announced.
+    pub(super) fn cancel(&self, gathered: &Gathered) {
+        for leaf in gathered.waiting.iter().flatten() {
+            let path = &gathered.paths[leaf.path.clone()];
+            if let Some(&id) = path.last() {
+                self.tree.node(id).cancel_claim();
+            }
+            self.cancel_visits(path, 1);
+        }
+        self.cancel_collisions(gathered);
+    }
+
+    /// Takes back the announced visits that found nothing to do.
+    pub(super) fn cancel_collisions(&self, gathered: &Gathered) {
+        for collision in &gathered.collisions {
+            self.cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
+        }
     }
 
     /// Whether the workers should end.
@@ -213,9 +255,7 @@ impl Shared {
             *failure = Some(message);
         }
         drop(failure);
-        self.stop.store(true, Ordering::Release);
-        self.control_changed.notify_all();
-        self.count_progress();
+        self.stop_workers();
     }
 
     /// Why the search ended early, where it did.

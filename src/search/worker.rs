@@ -6,6 +6,7 @@ use super::stoppers::pause_for_speed_limit;
 use super::{Shared, StopperHints};
 use crate::backend::{BackendError, Batch, Evaluations};
 use crate::tree::State;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,28 +16,46 @@ const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
 /// See the module.
 pub(super) struct Worker<'a> {
     shared: &'a Shared,
+    /// Which desk is its own.
+    index: usize,
     gatherer: Gatherer,
     hints: StopperHints,
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(shared: &'a Shared) -> Worker<'a> {
-        Worker { shared, gatherer: Gatherer::new(shared), hints: StopperHints::default() }
+    pub(super) fn new(shared: &'a Shared, index: usize) -> Worker<'a> {
+        Worker { shared, index, gatherer: Gatherer::new(shared), hints: StopperHints::default() }
     }
 
     /// Searches until the search stops, or evaluating fails.
     pub(super) fn run(mut self) {
-        // A stop that comes before anything is known does not take effect at once: somebody must evaluate the root.
-        while !self.shared.is_stopping() || self.shared.root().state() == State::Unevaluated {
-            if let Err(error) = self.iterate() {
-                self.shared.fail(&error);
-                return;
+        if self.shared.desks.come_back(self.index).is_none() {
+            return;
+        }
+        while self.goes_on() {
+            match self.iterate() {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(error) => {
+                    self.shared.fail(&error);
+                    break;
+                }
             }
         }
+        self.shared.desks.leave(self.index);
     }
 
-    /// One iteration. The numbers of the steps are those of the functions that do them.
-    fn iterate(&mut self) -> Result<(), BackendError> {
+    /// A stop that comes before anything is known does not take effect at once: somebody must evaluate the root, or
+    /// a move be told without.
+    fn goes_on(&self) -> bool {
+        let shared = self.shared;
+        !shared.is_stopping()
+            || (shared.root().state() == State::Unevaluated && !shared.control().has_responded)
+    }
+
+    /// One iteration. The numbers of the steps are those of the functions that do them. `Break`: the search has let
+    /// go of the tree meanwhile.
+    fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
         // 1. Initialise.
         let shared = self.shared;
         let progress = shared.progress();
@@ -48,12 +67,12 @@ impl<'a> Worker<'a> {
         // 3. Collisions: where there is nothing else they go back at once, and this thread sleeps until another
         // one has changed the tree.
         if minibatch.gathered.leaf_count == 0 {
-            self.cancel_collisions(&minibatch.gathered);
+            shared.cancel_collisions(&minibatch.gathered);
             if minibatch.gathered.out_of_order == 0 {
                 shared.wait_for_progress(progress);
             }
             self.update_counters(&minibatch.gathered);
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
 
         // 4. Prefetch into the cache. On the CPU a position costs as much in a larger batch: none are guessed.
@@ -61,18 +80,21 @@ impl<'a> Worker<'a> {
             self.gatherer.prefetch(shared, &mut minibatch);
         }
 
-        // 5. Evaluate.
+        // 5. Evaluate. The tree may be wanted meanwhile.
         let Minibatch { request, gathered } = minibatch;
-        let evaluated = self.evaluate(request, gathered.waiting.len());
+        let expected = gathered.waiting.len();
+        shared.desks.go_away(self.index, gathered);
+        let evaluated = self.evaluate(request, expected);
+        let Some(gathered) = shared.desks.come_back(self.index) else {
+            return Ok(ControlFlow::Break(()));
+        };
 
         // 6. Fetch the results into the leaves and 7. back them up to the root.
-        match &evaluated {
-            Ok(evaluations) => self.finish_leaves(&gathered, evaluations),
-            Err(_) => self.cancel_leaves(&gathered),
-        }
-        self.cancel_collisions(&gathered);
+        let evaluations = evaluated.inspect_err(|_| shared.cancel(&gathered))?;
+        self.finish_leaves(&gathered, &evaluations);
+        shared.cancel_collisions(&gathered);
         self.update_counters(&gathered);
-        evaluated.map(|_| ())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// 5. Evaluates the batch of `expected` positions.
@@ -99,23 +121,6 @@ impl<'a> Worker<'a> {
         }
         let evaluated = gathered.waiting.len() as u64;
         self.shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
-    }
-
-    /// Gives claimed leaves back after a failed evaluation.
-    fn cancel_leaves(&self, gathered: &Gathered) {
-        for leaf in gathered.waiting.iter().flatten() {
-            let path = &gathered.paths[leaf.path.clone()];
-            if let Some(&id) = path.last() {
-                self.shared.tree.node(id).cancel_claim();
-            }
-            self.shared.cancel_visits(path, 1);
-        }
-    }
-
-    fn cancel_collisions(&self, gathered: &Gathered) {
-        for collision in &gathered.collisions {
-            self.shared.cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
-        }
     }
 
     /// After the steps: counts, asks the stoppers, reports.

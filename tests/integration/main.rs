@@ -17,6 +17,7 @@ mod planes;
 mod policy;
 mod positions;
 mod search;
+mod search_stress;
 mod selfplay;
 mod time;
 mod uci_features;

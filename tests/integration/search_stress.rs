@@ -1,0 +1,322 @@
+//! Searches under ill treatment: commands at random moments, backends that are slow, fail or panic. A user would
+//! notice a search that hangs, answers late or not at all, or a tree that later searches stumble over.
+
+use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use rukh::chess::{Position, PositionHistory, uci_move};
+use rukh::engine::Engine;
+use rukh::options::Options;
+use rukh::search::stoppers::{ChainStopper, VisitsStopper};
+use rukh::search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
+use rukh::search::{Search, SearchParams, SearchSetup};
+use rukh::tree::{State, Tree};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Counts answers.
+#[derive(Default)]
+struct Counter {
+    best_moves: AtomicU64,
+    messages: Mutex<Vec<String>>,
+}
+
+impl Responder for Counter {
+    fn thinking(&self, _infos: &[ThinkingInfo]) {}
+
+    fn best_move(&self, _best: &BestMove) {
+        self.best_moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn message(&self, text: &str) {
+        self.messages.lock().expect("no test panics while it holds the lock").push(text.to_owned());
+    }
+}
+
+fn engine(settings: &[(&str, &str)]) -> (Engine, Arc<Counter>) {
+    let counter = Arc::new(Counter::default());
+    let mut options = Options::default();
+    for (name, value) in settings {
+        options.set(name, value).expect("the test's settings are valid");
+    }
+    (Engine::new(options, counter.clone()), counter)
+}
+
+fn position(engine: &mut Engine, moves: &[String]) {
+    let command = PositionCommand { start: StartPosition::Standard, moves: moves.to_vec() };
+    engine.set_position(&command).expect("the test's moves are legal");
+}
+
+fn infinite() -> GoParams {
+    GoParams { infinite: true, ..GoParams::default() }
+}
+
+fn nodes(count: u64) -> GoParams {
+    GoParams { nodes: Some(count), ..GoParams::default() }
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// Random commands at random moments; returns how many answers are owed.
+fn ill_treat(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u64 {
+    let mut moves: Vec<String> = Vec::new();
+    let mut owed = 0;
+    let clock = GoParams { wtime: Some(40), btime: Some(40), ..GoParams::default() };
+    for step in 0..steps {
+        let begun = Instant::now();
+        let action = dice.roll(12);
+        match action {
+            0 | 1 => {
+                // The game goes on, or another begins.
+                let current = engine.position().clone();
+                let legal = current.legal_moves();
+                if legal.is_empty() || moves.len() > 60 {
+                    moves.clear();
+                } else {
+                    let m = legal[dice.roll(legal.len() as u64) as usize];
+                    moves.push(uci_move::text(m, false));
+                }
+                position(engine, &moves);
+            }
+            2 => position(engine, &moves),
+            3 if dice.roll(4) == 0 => {
+                engine.new_game();
+                engine.finished_tree().check_invariants().expect("a sound tree");
+            }
+            3 | 4 => engine.stop(),
+            5 => drop(engine.ponder_hit()),
+            6 => {
+                engine
+                    .finished_tree()
+                    .check_invariants()
+                    .unwrap_or_else(|broken| panic!("step {step}: {broken}"));
+            }
+            other => {
+                let go = match other {
+                    7 => infinite(),
+                    8 => GoParams { ponder: true, ..clock.clone() },
+                    9 => clock.clone(),
+                    10 => nodes(dice.roll(300)),
+                    _ => GoParams { movetime: Some(dice.roll(10)), ..GoParams::default() },
+                };
+                engine.go(&go).expect("the search starts");
+                owed += 1;
+            }
+        }
+        assert!(begun.elapsed() < Duration::from_secs(2), "step {step}: action {action} took too long");
+        match dice.roll(4) {
+            0 => std::thread::sleep(Duration::from_micros(dice.roll(4000))),
+            1 => std::thread::yield_now(),
+            _ => {}
+        }
+    }
+    engine.finished_tree().check_invariants().expect("a sound tree");
+    owed
+}
+
+#[test]
+fn any_commands_at_any_moment_leave_a_sound_tree_and_one_answer_each() {
+    for (seed, settings) in [
+        [("Backend", "trivial"), ("Threads", "8"), ("MinibatchSize", "3"), ("NNCacheSize", "5")],
+        [("Backend", "random"), ("Threads", "4"), ("MinibatchSize", "1"), ("NNCacheSize", "0")],
+        [("Backend", "random"), ("Threads", "6"), ("MinibatchSize", "7"), ("NNCacheSize", "1000")],
+    ]
+    .iter()
+    .enumerate()
+    {
+        for delay in ["", "delay=1", "delay=15"] {
+            if delay.is_empty() == (settings[0].1 == "random") {
+                continue;
+            }
+            let (mut engine, counter) = engine(settings);
+            engine.set_option("BackendOptions", delay).expect("a valid option");
+            engine.set_option("VerboseMoveStats", "true").expect("a valid option");
+            let mut dice = Dice(seed as u64 + 1);
+            let owed = ill_treat(&mut engine, &mut dice, 250);
+            assert_eq!(counter.best_moves.load(Ordering::Relaxed), owed, "{settings:?} {delay}");
+            let messages = counter.messages.lock().expect("see message");
+            assert!(!messages.iter().any(|message| message.contains("error")), "{messages:?}");
+        }
+    }
+}
+
+#[test]
+fn stop_is_answered_at_once_while_an_older_batch_is_still_evaluated() {
+    // Half a second a batch, like a very large network on a CPU.
+    let (mut engine, counter) = engine(&[
+        ("Backend", "random"),
+        ("BackendOptions", "delay=500"),
+        ("Threads", "2"),
+        ("MinibatchSize", "8"),
+    ]);
+    position(&mut engine, &[]);
+    engine.go(&nodes(1)).expect("the search starts");
+    engine.wait();
+    let mut moves = Vec::new();
+    for next in ["e2e4", "e7e5", "g1f3", "b8c6"] {
+        engine.go(&infinite()).expect("the search starts");
+        std::thread::sleep(Duration::from_millis(30));
+        moves.push(next.to_owned());
+        let asked = Instant::now();
+        position(&mut engine, &moves);
+        engine.go(&infinite()).expect("the search starts");
+        engine.stop();
+        engine.wait();
+        let answered = asked.elapsed();
+        // The bar is 50 ms; a loaded test machine gets some more.
+        assert!(answered < Duration::from_millis(150), "answered after {answered:?}");
+    }
+    assert_eq!(counter.best_moves.load(Ordering::Relaxed), 9);
+    engine.finished_tree().check_invariants().expect("a sound tree");
+}
+
+/// How a batch goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    Error,
+    PanicInWait,
+    PanicInAdd,
+    MissingResults,
+}
+
+/// `random`, but every `period`-th batch goes wrong.
+struct Moody {
+    inner: RandomBackend,
+    fault: Fault,
+    period: u64,
+    batches: Arc<AtomicU64>,
+}
+
+struct MoodyBatch {
+    inner: Box<dyn Batch>,
+    fault: Option<Fault>,
+}
+
+struct MoodyTicket {
+    inner: Box<dyn Ticket>,
+    fault: Option<Fault>,
+}
+
+impl Backend for Moody {
+    fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        let number = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
+        let fault = number.is_multiple_of(self.period).then_some(self.fault);
+        Box::new(MoodyBatch { inner: self.inner.new_batch(), fault })
+    }
+}
+
+impl Batch for MoodyBatch {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        assert!(self.fault != Some(Fault::PanicInAdd), "a test's panic in add");
+        self.inner.add(request)
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        Box::new(MoodyTicket { inner: self.inner.submit(), fault: self.fault })
+    }
+}
+
+impl Ticket for MoodyTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let reason = "a test's error".to_owned();
+        match self.fault {
+            Some(Fault::Error) => Err(BackendError::Evaluate { name: "moody".to_owned(), reason }),
+            Some(Fault::PanicInWait) => panic!("a test's panic in wait"),
+            Some(Fault::MissingResults) => Ok(Evaluations::default()),
+            Some(Fault::PanicInAdd) | None => self.inner.wait(),
+        }
+    }
+}
+
+/// One search of 300 nodes; returns whether the tree is sound after it, and the threads that are left.
+fn search_once(
+    tree: &Arc<Tree>,
+    backend: Arc<dyn Backend>,
+    threads: usize,
+    counter: &Arc<Counter>,
+) -> (bool, Vec<JoinHandle<()>>) {
+    let mut stopper = ChainStopper::new();
+    stopper.push(VisitsStopper::new(300, false));
+    let setup = SearchSetup {
+        tree: tree.clone(),
+        params: SearchParams { threads, minibatch_size: 4, ..SearchParams::default() },
+        backend,
+        score_type: Options::default().score_type,
+        wdl_max_s: 1.4,
+        history: PositionHistory::new(Position::startpos()),
+        searchmoves: Vec::new(),
+        visit_limit: Some(300),
+        stopper: Box::new(stopper),
+        start: Instant::now(),
+        is_open_ended: false,
+        predecessors: Vec::new(),
+    };
+    let before = counter.best_moves.load(Ordering::Relaxed);
+    let begun = Instant::now();
+    let search = Search::start(setup, counter.clone()).expect("threads can be had");
+    search.wait_for_move();
+    assert!(begun.elapsed() < Duration::from_secs(2), "the answer took {:?}", begun.elapsed());
+    let released = search.release();
+    assert_eq!(counter.best_moves.load(Ordering::Relaxed), before + 1);
+    (released.tree_is_sound, released.threads)
+}
+
+#[test]
+fn a_backend_that_fails_or_panics_gets_an_answer_and_leaves_a_sound_tree() {
+    for fault in [Fault::Error, Fault::PanicInWait, Fault::MissingResults, Fault::PanicInAdd] {
+        for threads in [1, 4] {
+            for period in [1, 2, 5, 13] {
+                let what = format!("{fault:?}, every {period}th batch, {threads} threads");
+                let counter = Arc::new(Counter::default());
+                let batches = Arc::new(AtomicU64::new(0));
+                let inner = || RandomBackend::new(RandomOptions::default());
+                let moody: Arc<dyn Backend> =
+                    Arc::new(Moody { inner: inner(), fault, period, batches: batches.clone() });
+                let mut tree = Arc::new(Tree::new());
+                for _ in 0..4 {
+                    let (is_sound, left) = search_once(&tree, moody.clone(), threads, &counter);
+                    if is_sound {
+                        tree.check_invariants().unwrap_or_else(|broken| panic!("{what}: {broken}"));
+                    } else {
+                        // Only a panic amid work on the tree excuses this.
+                        assert_eq!(fault, Fault::PanicInAdd, "{what}");
+                        tree = Arc::new(Tree::new());
+                    }
+                    for thread in left {
+                        thread.join().expect("panics are caught in the threads");
+                    }
+                }
+                assert!(
+                    !counter.messages.lock().expect("see message").is_empty(),
+                    "{what}: nothing was said"
+                );
+                // A backend that works finishes what was begun.
+                let (is_sound, _) = search_once(&tree, Arc::new(inner()), threads, &counter);
+                assert!(is_sound, "{what}");
+                let visits = tree.node(tree.root()).visits();
+                assert!(
+                    tree.node(tree.root()).state() == State::Expanded && visits >= 300,
+                    "{what}: {visits}"
+                );
+                tree.check_invariants().unwrap_or_else(|broken| panic!("{what}: {broken}"));
+            }
+        }
+    }
+}

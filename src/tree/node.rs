@@ -4,7 +4,8 @@
 //!
 //! # Protocol
 //! The state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal` (a leaf may become `Terminal`
-//! at once; a cancelled evaluation is the one step back, made by its claimant while nobody else may touch the node).
+//! at once; a cancelled evaluation is the one step back, made by its claimant, or by who ends the search, while nobody
+//! else may touch the node).
 //! One compare-and-swap claims a node; losers count a collision and go elsewhere. One Release store publishes it.
 //!
 //! | field | written by | ordering | pairs with |
@@ -321,6 +322,13 @@ impl Node {
         self.edge_count.store(other.edge_count.load(Ordering::Relaxed), Ordering::Relaxed);
         self.bounds.store(other.bounds.load(Ordering::Relaxed), Ordering::Relaxed);
         self.state.store(other.state.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// Makes a proven node an expanded one again, with these totals; only while no search runs.
+    pub(super) fn reopen(&self, totals: Totals) {
+        self.set_totals(totals);
+        self.bounds.store(0, Ordering::Relaxed);
+        self.state.store(State::Expanded as u8, Ordering::Release);
     }
 
     /// The mean value, or the exact one of a terminal node. Meaningless (zero) before the first visit.

@@ -2,9 +2,10 @@
 //!
 //! Copying leaves no holes and needs no free list, and it is the one place where path-dependent results are
 //! undone: a first repetition counts as a draw only while both occurrences lie within the search. When the root
-//! moves past the first of them, the node must be evaluated again, and its visits leave all its ancestors.
+//! moves past the first of them, the node must be evaluated again, and its visits leave all its ancestors, up to
+//! one that is proven: that stays proven without them, and so do the visits that it has passed up.
 
-use super::node::{Node, State, TerminalKind, Totals};
+use super::node::{Node, TerminalKind, Totals};
 use super::{Allocator, NodeId, Tree};
 use crate::chess::PackedMove;
 use std::sync::atomic::Ordering;
@@ -19,13 +20,24 @@ impl Tree {
             id = self.child(node, index)?;
         }
         let source = self.node(id);
-        // A proven or drawn node has no edges to play: the new root must be evaluated as a root.
-        if source.state() != State::Expanded || source.visits() == 0 {
+        let (_, edge_count) = source.edge_range();
+        // A node that ended by the rules has no edges: as a root it must be evaluated.
+        if source.visits() == 0 || edge_count == 0 {
             return None;
         }
         let copy = Tree::new();
         self.copy_below(id, &copy, &mut Allocator::default())?;
+        copy.reopen_root();
         Some(copy)
+    }
+
+    /// Makes a proven root an expanded one, for its moves are what the next search is for. Its own visit counts
+    /// what was proven; those that it had as a proven node, without its children, are gone.
+    fn reopen_root(&self) {
+        let root = self.node(self.root());
+        let Some(outcome) = root.outcome() else { return };
+        let children = self.children(root).flatten().map(|child| self.node(child).totals().for_parent());
+        root.reopen(children.fold(Totals::of(outcome.sample(), 1), Totals::plus));
     }
 
     /// Copies the subtree of `source_root` over the root of `copy`. `None`: no room.
@@ -54,6 +66,9 @@ impl Tree {
                 stack.push(Frame::enter(self, child, copy, target, allocator)?);
             } else if let Some(done) = stack.pop() {
                 let node = copy.node(done.target);
+                if node.is_terminal() {
+                    continue;
+                }
                 node.set_totals(node.totals().minus(done.lost));
                 if let Some(parent) = stack.last_mut() {
                     parent.lost = parent.lost.plus(done.lost.for_parent());
@@ -97,4 +112,138 @@ impl<'tree> Frame<'tree> {
 fn is_outlived_two_fold(node: &Node, depth: usize) -> bool {
     node.outcome()
         .is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold && depth < usize::from(outcome.plies))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Edge, Node, Outcome, Sample};
+    use super::*;
+
+    const SAMPLE: Sample = Sample { wl: 0.25, d: 0.5, m: 20.0 };
+
+    /// A tree under construction. Moves are just numbers here.
+    struct Builder {
+        tree: Tree,
+        allocator: Allocator,
+    }
+
+    impl Builder {
+        fn new() -> Builder {
+            let mut builder = Builder { tree: Tree::new(), allocator: Allocator::default() };
+            builder.expand(&[]);
+            builder
+        }
+
+        fn node(&self, path: &[u16]) -> &Node {
+            let step = |id, &index: &u16| self.tree.child(self.tree.node(id), usize::from(index));
+            let found = path.iter().try_fold(self.tree.root(), step);
+            self.tree.node(found.expect("the path exists"))
+        }
+
+        /// Evaluates the node at the end of `path`, with three edges.
+        fn expand(&mut self, path: &[u16]) {
+            self.spawn(path);
+            let edges: Vec<Edge> = (0..3).map(|index| Edge::new(PackedMove::from_bits(index), 0.3)).collect();
+            let mut allocator = std::mem::take(&mut self.allocator);
+            assert!(self.node(path).try_claim() && self.tree.expand(self.node(path), &edges, &mut allocator));
+            self.allocator = allocator;
+            self.visit(path, SAMPLE, 1);
+        }
+
+        /// The node at the end of `path` ends the game, `visits` times.
+        fn finish(&mut self, path: &[u16], outcome: Outcome, visits: u32) {
+            self.spawn(path);
+            assert!(self.node(path).try_claim());
+            self.node(path).publish_terminal(outcome);
+            self.visit(path, outcome.sample(), visits);
+        }
+
+        fn spawn(&mut self, path: &[u16]) {
+            let Some((&last, parents)) = path.split_last() else { return };
+            let mut allocator = std::mem::take(&mut self.allocator);
+            let child = self.tree.child_or_new(self.node(parents), usize::from(last), &mut allocator);
+            assert!(child.is_some());
+            self.allocator = allocator;
+        }
+
+        fn visit(&self, path: &[u16], mut sample: Sample, visits: u32) {
+            for length in (0..=path.len()).rev() {
+                let node = self.node(&path[..length]);
+                sample = node.outcome().map_or(sample, Outcome::sample);
+                node.add_in_flight(visits);
+                node.finish_visits(sample, visits);
+                sample = sample.for_parent();
+            }
+        }
+
+        /// As the search does where the children of a node prove it.
+        fn prove(&self, path: &[u16], outcome: Outcome) {
+            let node = self.node(path);
+            let before = node.totals();
+            assert!(node.try_prove(outcome));
+            let mut change =
+                Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
+            for length in (0..=path.len()).rev() {
+                self.node(&path[..length]).adjust(change);
+                change = change.for_parent();
+            }
+        }
+
+        fn after(&self, path: &[u16]) -> Option<Tree> {
+            self.tree.check_invariants().expect("the test builds a sound tree");
+            let moves: Vec<PackedMove> = path.iter().map(|&bits| PackedMove::from_bits(bits)).collect();
+            let copy = self.tree.subtree(&moves)?;
+            copy.check_invariants().expect("a copy is sound");
+            Some(copy)
+        }
+    }
+
+    fn outcome(result: i8, plies: u16, kind: TerminalKind) -> Outcome {
+        Outcome { result, plies, kind }
+    }
+
+    #[test]
+    fn an_outlived_repetition_leaves_its_ancestors() {
+        let mut builder = Builder::new();
+        for path in [&[0][..], &[0, 0], &[0, 0, 0]] {
+            builder.expand(path);
+        }
+        builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
+        let copy = builder.after(&[0]).expect("the move was searched");
+        let root = copy.node(copy.root());
+        assert_eq!((root.visits(), root.sample().wl), (3, 0.25 / 3.0));
+    }
+
+    #[test]
+    fn what_a_proven_node_passed_up_stays() {
+        let mut builder = Builder::new();
+        for path in [&[0][..], &[0, 0], &[0, 0, 0]] {
+            builder.expand(path);
+        }
+        builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
+        builder.finish(&[0, 0, 0, 2], outcome(-1, 0, TerminalKind::EndOfGame), 1);
+        builder.prove(&[0, 0, 0], outcome(1, 1, TerminalKind::EndOfGame));
+        let copy = builder.after(&[0]).expect("the move was searched");
+        // Its own visit of 0.25, the reply's -0.25, and seven wins two plies below.
+        let root = copy.node(copy.root());
+        assert_eq!((root.visits(), root.sample().wl), (9, 7.0 / 9.0));
+    }
+
+    #[test]
+    fn a_proven_root_keeps_its_subtree() {
+        let mut builder = Builder::new();
+        builder.expand(&[0]);
+        builder.expand(&[0, 1]);
+        builder.finish(&[0, 2], outcome(-1, 0, TerminalKind::EndOfGame), 4);
+        builder.prove(&[0], outcome(1, 1, TerminalKind::EndOfGame));
+        builder.visit(&[0], Sample { wl: 1.0, d: 0.0, m: 1.0 }, 10);
+        let copy = builder.after(&[0]).expect("the move was searched");
+        let root = copy.node(copy.root());
+        assert!(!root.is_terminal() && copy.edges(root).len() == 3);
+        assert_eq!((root.visits(), root.sample().wl), (6, (1.0 - 0.25 + 4.0) / 6.0));
+        let mate = copy.child(root, 2).map(|id| copy.node(id).outcome());
+        assert_eq!(mate, Some(Some(outcome(-1, 0, TerminalKind::EndOfGame))));
+        // Where the rules end the game there is nothing to keep.
+        assert!(builder.after(&[0, 2]).is_none());
+    }
 }

@@ -326,6 +326,46 @@ fn verbose_statistics_list_every_root_move_and_the_root() {
 }
 
 #[test]
+fn a_move_that_is_proven_to_lose_has_no_policy_left() {
+    // As in lc0: a loss has nothing to explore. The only move here runs into a mate.
+    let mut session = Session::new(&[("VerboseMoveStats", "true"), ("SmartPruningFactor", "0")]);
+    session.position(Some("k7/8/1K6/8/8/8/8/7R b - - 0 1"), "");
+    session.go(nodes(1_000));
+    let infos = session.recorder.record().infos;
+    let lost: Vec<&str> = (infos.iter().map(|info| info.comment.as_str()))
+        .filter(|line| line.contains("(Q: -1.00000)") && line.ends_with("(T) "))
+        .collect();
+    assert!(!lost.is_empty());
+    for line in lost {
+        assert!(line.contains("(P:  0.00%)") && line.contains("(U: 0.00000)"), "{line}");
+    }
+}
+
+#[test]
+fn a_mate_that_was_found_is_kept_when_the_moves_are_played() {
+    let mut session = Session::new(&[("SmartPruningFactor", "0")]);
+    session.position(Some("7k/8/8/8/8/8/R7/1R5K w - - 0 1"), "");
+    let (info, best) = session.go(nodes(30_000));
+    let Some(Score::Mate(found @ 2..)) = info.score else { panic!("no mate in {info:?}") };
+    let reply = text(info.pv.get(1).copied());
+    session.position(Some("7k/8/8/8/8/8/R7/1R5K w - - 0 1"), &format!("{best} {reply}"));
+    let (info, _) = session.go(nodes(1));
+    assert_eq!(info.score, Some(Score::Mate(found - 1)), "{info:?}");
+    session.engine.finished_tree().check_invariants().expect("a sound tree");
+}
+
+#[test]
+fn the_last_line_told_begins_with_the_move_played() {
+    let mut session = Session::new(&[("Threads", "4"), ("MinibatchSize", "3"), ("MoveOverheadMs", "0")]);
+    session.position(None, "");
+    for time in 1..80 {
+        session.engine.set_option("ClearTree", "").expect("a button");
+        let (info, best) = session.go(GoParams { movetime: Some(time % 5 + 1), ..GoParams::default() });
+        assert_eq!(text(info.pv.first().copied()), best);
+    }
+}
+
+#[test]
 fn a_panic_or_error_of_the_backend_still_gives_a_move() {
     // See tests/integration/backends.rs for errors inside backends; here: the backend cannot even be made.
     let mut session = Session::new(&[("Backend", "trivial"), ("BackendOptions", "no_such_option=1")]);

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::tree::{Bounds, Node, NodeId, Outcome, Sample, TerminalKind, Totals};
+use std::sync::atomic::{Ordering, fence};
 
 /// What a changed child means for its parent.
 #[derive(Debug)]
@@ -62,9 +63,13 @@ impl Shared {
         let (_, edge_count) = node.edge_range();
         let mut bounds = Bounds::exact(-1);
         let mut seen = 0;
-        let mut win_plies = u16::MAX;
-        let mut other_plies = 0;
+        // The shortest mate; the shortest tablebase win; the longest draw; the longest loss.
+        let (mut mate_plies, mut win_plies) = (None, u16::MAX);
+        let (mut draw_plies, mut loss_plies) = (0, 0);
         let mut uses_tablebase = false;
+        // Two threads may end two children at the same time: each must see the other's, or nobody proves this node.
+        // Their ends were stored before, and this orders them before the loads below.
+        fence(Ordering::SeqCst);
         for child in self.tree.children(node).flatten() {
             let child = self.tree.node(child);
             seen += 1;
@@ -78,11 +83,15 @@ impl Shared {
             bounds.lower = bounds.lower.max(child_bounds.lower);
             bounds.upper = bounds.upper.max(child_bounds.upper);
             if let Some(outcome) = outcome {
-                uses_tablebase |= outcome.kind == TerminalKind::Tablebase;
-                if child_bounds == Bounds::exact(1) {
-                    win_plies = win_plies.min(outcome.plies);
-                } else {
-                    other_plies = other_plies.max(outcome.plies);
+                let from_tablebase = outcome.kind == TerminalKind::Tablebase;
+                uses_tablebase |= from_tablebase;
+                match -outcome.result {
+                    1 if from_tablebase => win_plies = win_plies.min(outcome.plies),
+                    1 => {
+                        mate_plies = Some(mate_plies.map_or(outcome.plies, |least| outcome.plies.min(least)))
+                    }
+                    0 => draw_plies = draw_plies.max(outcome.plies),
+                    _ => loss_plies = loss_plies.max(outcome.plies),
                 }
             }
         }
@@ -90,8 +99,14 @@ impl Shared {
             bounds.upper = 1;
         }
         if bounds.is_exact() || bounds.lower == 1 {
-            let plies = if bounds.lower == 1 { win_plies } else { other_plies };
-            let kind = if uses_tablebase { TerminalKind::Tablebase } else { TerminalKind::EndOfGame };
+            let (plies, needs_tablebase) = match (bounds.lower, mate_plies) {
+                // A mate needs no tablebase, whatever the other moves do.
+                (1, Some(plies)) => (plies, false),
+                (1, None) => (win_plies, uses_tablebase),
+                (0, _) => (draw_plies, uses_tablebase),
+                _ => (loss_plies, uses_tablebase),
+            };
+            let kind = if needs_tablebase { TerminalKind::Tablebase } else { TerminalKind::EndOfGame };
             return self.prove(node, Outcome { result: bounds.lower, plies: plies.saturating_add(1), kind });
         }
         if bounds == Bounds::UNKNOWN {

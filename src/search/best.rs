@@ -67,13 +67,12 @@ impl Shared {
         ranked
     }
 
-    /// The move to play and the answer expected.
-    pub(super) fn best_moves(&self) -> (Option<PackedMove>, Option<PackedMove>) {
+    /// The move to play, of these root moves, and the answer expected.
+    pub(super) fn best_moves(&self, ranked: &[RankedChild]) -> (Option<PackedMove>, Option<PackedMove>) {
         let side = self.history.last().side_to_move();
-        let ranked = self.ranked_children(self.root(), side);
         let temperature = self.temperature_now();
         let best =
-            if temperature > 0.0 { self.draw_by_temperature(&ranked, temperature) } else { ranked.first() };
+            if temperature > 0.0 { self.draw_by_temperature(ranked, temperature) } else { ranked.first() };
         let ponder = best.and_then(|best| best.node).and_then(|id| {
             self.ranked_children(self.tree.node(id), !side).first().map(RankedChild::packed_move)
         });
@@ -144,7 +143,7 @@ impl Shared {
         let tried = |child: &Option<NodeId>| child.is_some_and(|id| self.tree.node(id).visits() > 0);
         (self.tree.edges(node).zip(self.tree.children(node)))
             .filter(|(_, child)| tried(child))
-            .map(|(edge, _)| edge.prior())
+            .map(|(edge, child)| select::prior_of(edge, child.map(|id| self.tree.node(id))))
             .sum()
     }
 }

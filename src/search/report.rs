@@ -145,7 +145,8 @@ impl Shared {
             if self.params.verbose_move_stats {
                 self.report_move_statistics();
             }
-            self.best_move()
+            // From the same ranking as the line above: the workers may be changing the tree.
+            self.best_move(&ranked)
         };
         let stats = self.iteration_stats(control);
         control.stopper.on_search_done(&stats);
@@ -154,8 +155,8 @@ impl Shared {
         self.notify_control();
     }
 
-    fn best_move(&self) -> BestMove {
-        let (best, ponder) = self.best_moves();
+    fn best_move(&self, ranked: &[RankedChild]) -> BestMove {
+        let (best, ponder) = self.best_moves(ranked);
         let position = self.history.last();
         let Some(best) = best.map(|packed| packed.unpack(position)) else {
             return BestMove { best: self.any_legal_move(), ponder: None };
@@ -188,10 +189,12 @@ impl Shared {
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
         let mut rows: Vec<(u32, f32, String)> = Vec::new();
         let mut children = self.tree.children(root);
+        let mut history = self.history.clone();
         for edge in self.tree.edges(root) {
             let child = children.next().flatten().map(|id| self.tree.node(id));
             let (visits, in_flight) = child.map_or((0, 0), |child| (child.visits(), child.in_flight()));
-            let u = edge.prior() * exploration / (1.0 + (visits + in_flight) as f32);
+            let prior = select::prior_of(edge, child);
+            let u = prior * exploration / (1.0 + (visits + in_flight) as f32);
             let visited = child.filter(|_| visits > 0).map(|child| child.sample());
             let (q, m_bonus) = match visited {
                 Some(sample) => {
@@ -206,7 +209,7 @@ impl Shared {
                 uci_move::text(m.unpack(position), false),
                 policy_index::index_of(m, side, 0)
             );
-            write_counts(&mut line, visits, in_flight, edge.prior());
+            write_counts(&mut line, visits, in_flight, prior);
             match visited {
                 Some(sample) => write_value(&mut line, -sample.wl, sample.d, sample.m, q),
                 None => {
@@ -214,7 +217,12 @@ impl Shared {
                 }
             }
             let _ = write!(line, "(U: {u:>6.5}) (S: {:>8.5}) ", q + u + m_bonus);
-            let own_value = child.and_then(|child| self.own_value(child, Some(m))).map(|value| -value);
+            let own_value = child.and_then(|child| {
+                history.push(m.unpack(position));
+                let value = self.own_value(child, &history);
+                history.pop();
+                value.map(|value| -value)
+            });
             write_own_value(&mut line, own_value);
             if let Some(child) = child {
                 line.push_str(bounds_mark(child.bounds().flipped()));
@@ -234,22 +242,18 @@ impl Shared {
         write_counts(&mut line, root.visits(), root.in_flight(), self.visited_policy(root));
         let sample = root.sample();
         write_value(&mut line, sample.wl, sample.d, sample.m, draw_score.mul_add(sample.d, sample.wl));
-        write_own_value(&mut line, self.own_value(root, None));
+        write_own_value(&mut line, self.own_value(root, &self.history));
         line.push_str(bounds_mark(root.bounds()));
         line
     }
 
-    /// The backend's own value of the root, or of its child by `m`, in that node's view; from the cache only.
-    fn own_value(&self, node: &Node, m: Option<PackedMove>) -> Option<f32> {
+    /// The backend's own value of a node, the last position of `history`, in its view; from the cache only.
+    fn own_value(&self, node: &Node, history: &PositionHistory) -> Option<f32> {
         if let Some(outcome) = node.outcome() {
             return Some(f32::from(outcome.result));
         }
-        let mut history: PositionHistory = self.history.clone();
-        if let Some(m) = m {
-            history.push(m.unpack(self.history.last()));
-        }
         let moves: Vec<PackedMove> = legal_moves(history.last());
-        self.backend.cached(EvalRequest { history: &history, moves: &moves }).map(|found| found.value.q)
+        self.backend.cached(EvalRequest { history, moves: &moves }).map(|found| found.value.q)
     }
 }
 

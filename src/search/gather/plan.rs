@@ -135,7 +135,8 @@ impl Gatherer {
                 candidate.started = child.started();
                 visits = child.visits();
                 if visits > 0 {
-                    visited_policy += prior;
+                    candidate.prior = select::prior_of(edge, Some(child));
+                    visited_policy += candidate.prior;
                     let sample = child.sample().for_parent();
                     let q = select::utility(sample, draw_score);
                     // The bonus compares the child's own plies left with the parent's.

@@ -36,8 +36,12 @@ impl Gatherer {
         candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.edge_index.cmp(&b.edge_index)));
         let mut used = 0;
         for (rank, candidate) in candidates.iter().enumerate() {
-            if used >= budget || candidate.prior == 0.0 {
+            if used >= budget {
                 break;
+            }
+            // Proven to lose, or of no policy at all.
+            if candidate.prior == 0.0 {
+                continue;
             }
             let rival = candidates.get(rank + 1).map_or(f32::NEG_INFINITY, |next| next.score);
             let share = select::visits_until_overtaken(

@@ -18,6 +18,7 @@ mod policy;
 mod positions;
 mod search;
 mod selfplay;
+mod tablebases;
 mod time;
 mod uci_features;
 mod uci_lines;

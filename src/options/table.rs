@@ -56,7 +56,7 @@ options! {
     ponder: bool = false,
         check().uci("Ponder").uci_only().no_effect("the tree is kept, and `go ponder` understood, always");
     /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows).
-    syzygy_paths: String = "", text().uci("SyzygyPath").short('s').no_effect(NOT_YET);
+    syzygy_paths: String = "", text().uci("SyzygyPath").short('s');
     /// Starts the clock at `go` if `isready` was answered since the position came: for hosts that make up for
     /// lag.
     strict_uci_timing: bool = false, check().uci("StrictTiming").hidden();
@@ -151,7 +151,7 @@ options! {
     /// Carries finished games up the tree: a move that mates makes the position before it a win, for certain.
     sticky_endgames: bool = true, check().uci("StickyEndgames");
     /// Where the tablebases know the distance, keeps only the winning moves that shorten it most.
-    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay").no_effect(NOT_YET);
+    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay");
 
     ["Info lines"]
     /// How many lines of play to show.

@@ -38,6 +38,7 @@ pub use params::SearchParams;
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 
 use crate::backend::Backend;
+use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
 use crate::tree::Tree;
@@ -65,6 +66,11 @@ pub struct SearchSetup {
     pub history: PositionHistory,
     /// The root moves to search; empty: all.
     pub searchmoves: Vec<PackedMove>,
+    /// Tables that leaves are looked up in; `None` where there are none, or where the root's moves were already
+    /// chosen by distance: then the network must find the way.
+    pub tablebases: Option<Arc<Tablebases>>,
+    /// Look-ups that were answered before the search began.
+    pub tablebase_hits: u64,
     /// The most visits that the root may have; `None`: no limit.
     pub visit_limit: Option<u64>,
     /// Decides when to stop.

@@ -59,7 +59,7 @@ impl Shared {
             nodes: Some(playouts + self.initial_visits),
             nps: rate(playouts),
             eps: rate(self.counters.network_evaluations.load(Ordering::Relaxed)),
-            tb_hits: Some(0),
+            tb_hits: Some(self.counters.tablebase_hits.load(Ordering::Relaxed)),
             ..ThinkingInfo::default()
         };
         let lines: Vec<ThinkingInfo> = (ranked.iter().take(self.params.multi_pv).enumerate())

@@ -323,7 +323,9 @@ impl Engine {
             self.tree_cleared_at = self.options.clear_tree;
             self.tree = Arc::new(Tree::new());
         }
-        let params = SearchParams::from_options(&self.options, backend.attributes());
+        // In an endless analysis nobody is the player.
+        let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
+        let params = SearchParams::from_options(&self.options, backend.attributes(), player);
         let stopper = self.stoppers(go)?;
         let (searchmoves, tablebases, tablebase_hits) = self.consult_tablebases(searchmoves);
         let reused = u64::from(self.tree.node(self.tree.root()).visits());
@@ -336,7 +338,6 @@ impl Engine {
             backend,
             params,
             score_type: self.options.score_type,
-            wdl_max_s: self.options.wdl_max_s,
             history: self.game.history.clone(),
             searchmoves,
             tablebases,

@@ -17,6 +17,7 @@
 
 mod backup;
 mod best;
+pub mod contempt;
 mod control;
 mod gather;
 pub mod info;
@@ -60,8 +61,6 @@ pub struct SearchSetup {
     pub params: SearchParams,
     /// How scores are shown.
     pub score_type: ScoreType,
-    /// Widest distribution from which a score is made; `WDLMaxS`.
-    pub wdl_max_s: f32,
     /// The game up to the root, which must have a legal move.
     pub history: PositionHistory,
     /// The root moves to search; empty: all.

@@ -16,7 +16,6 @@ pub(super) struct Shared {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) params: SearchParams,
     pub(super) score_type: crate::options::ScoreType,
-    pub(super) wdl_max_s: f32,
     /// The game up to the root.
     pub(super) history: PositionHistory,
     /// The root moves to search; empty: all.
@@ -89,7 +88,6 @@ impl Shared {
             backend: setup.backend,
             params: setup.params,
             score_type: setup.score_type,
-            wdl_max_s: setup.wdl_max_s,
             history: setup.history,
             searchmoves: setup.searchmoves,
             tablebases: setup.tablebases,

@@ -33,7 +33,11 @@ impl Gatherer {
             shared.cancel_visits(path, 1);
             return;
         }
+        // The root's side is to move at even depths.
+        let root_side = shared.history.last().side_to_move();
+        let side = if path.len() % 2 == 1 { root_side } else { !root_side };
         let sample = Sample { wl: value.q, d: value.d, m: value.m };
+        let sample = shared.params.wdl_rescale.apply(sample, side);
         shared.back_up(path, sample, 1, false);
     }
 }

@@ -67,7 +67,7 @@ impl WdlRescale {
         const NEXT_TO_NOTHING: f32 = 0.0001;
         let (win, loss) = ((1.0 + sample.wl - sample.d) / 2.0, (1.0 - sample.wl - sample.d) / 2.0);
         let usable = |share: f32| share > NEXT_TO_NOTHING && share < 1.0 - NEXT_TO_NOTHING;
-        if !self.is_active() || !(usable(win) && usable(sample.d) && usable(loss)) {
+        if !(self.is_active() && usable(win) && usable(sample.d) && usable(loss)) {
             return sample;
         }
         let (a, b) = ((1.0 / loss - 1.0).ln(), (1.0 / win - 1.0).ln());

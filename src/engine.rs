@@ -7,6 +7,7 @@
 use crate::backend::cache::BYTES_PER_ENTRY;
 use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Backend, BackendError};
+use crate::chess::tablebase::Tablebases;
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
 use crate::options::{OptionError, Options, Presses};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
@@ -48,6 +49,8 @@ pub struct Engine {
     /// The backend and what it was made from; made when first needed.
     backend: Option<(BackendConfig, Arc<dyn Backend>)>,
     time_manager: Option<(String, Box<dyn TimeManager>)>,
+    /// The tables of `SyzygyPath`, and the path they were opened from.
+    tablebases: (String, Option<Arc<Tablebases>>),
     game: Game,
     tree: Arc<Tree>,
     search: Option<Search>,
@@ -95,6 +98,7 @@ impl Engine {
             responder,
             backend: None,
             time_manager: None,
+            tablebases: (String::new(), None),
             game: Game { start, moves: Vec::new(), history },
             tree: Arc::new(Tree::new()),
             search: None,
@@ -329,8 +333,11 @@ impl Engine {
             self.tree_cleared_at = self.options.clear_tree;
             self.tree = Arc::new(Tree::new());
         }
-        let params = SearchParams::from_options(&self.options, backend.attributes());
+        // In an endless analysis nobody is the player.
+        let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
+        let params = SearchParams::from_options(&self.options, backend.attributes(), player);
         let stopper = self.stoppers(go)?;
+        let (searchmoves, tablebases, tablebase_hits) = self.consult_tablebases(searchmoves);
         let reused = u64::from(self.tree.node(self.tree.root()).visits());
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
             true => reused.saturating_add(nodes),
@@ -341,9 +348,10 @@ impl Engine {
             backend,
             params,
             score_type: self.options.score_type,
-            wdl_max_s: self.options.wdl_max_s,
             history: self.game.history.clone(),
             searchmoves,
+            tablebases,
+            tablebase_hits,
             // A root that has its visits already is looked at once more, so that there is something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
             stopper,
@@ -354,6 +362,41 @@ impl Engine {
         self.search = Some(Search::start(setup, self.responder.clone())?);
         self.pondering = go.ponder.then(|| go.clone());
         Ok(())
+    }
+
+    /// What the tablebases say of the root: its moves that keep the best result (unless the user chose moves), the
+    /// tables for the leaves, and how many look-ups that took. Where the moves are chosen by distance the leaves
+    /// are not looked up: all of them would be won, and the network must tell which way to go.
+    fn consult_tablebases(
+        &mut self,
+        searchmoves: Vec<PackedMove>,
+    ) -> (Vec<PackedMove>, Option<Arc<Tablebases>>, u64) {
+        let paths = &self.options.syzygy_paths;
+        if self.tablebases.0 != *paths {
+            let opened = if paths.is_empty() { None } else { Some(Tablebases::open(paths)) };
+            let tables = match opened {
+                None => None,
+                Some(Ok(tables)) => {
+                    let (files, men) = (tables.files(), tables.max_pieces());
+                    self.responder.message(&format!("{files} tablebase files, up to {men} men"));
+                    Some(Arc::new(tables))
+                }
+                Some(Err(error)) => {
+                    self.responder.message(&format!("error: {error}"));
+                    None
+                }
+            };
+            self.tablebases = (paths.clone(), tables);
+        }
+        let Some(tables) = &self.tablebases.1 else { return (searchmoves, None, 0) };
+        if !searchmoves.is_empty() {
+            return (searchmoves, Some(tables.clone()), 0);
+        }
+        match tables.root_moves(&self.game.history, self.options.syzygy_fast_play) {
+            Some(root) if root.by_distance => (root.best, None, 1),
+            Some(root) => (root.best, Some(tables.clone()), 1),
+            None => (searchmoves, Some(tables.clone()), 0),
+        }
     }
 
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {

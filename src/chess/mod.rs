@@ -16,6 +16,7 @@ pub mod fen;
 pub mod history;
 pub mod packed_move;
 pub mod position;
+pub mod tablebase;
 pub mod uci_move;
 
 pub use fen::FenError;

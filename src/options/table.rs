@@ -43,7 +43,6 @@ macro_rules! options {
 
 const ONE_WORKER_PER_THREAD: &str = "each search thread does its own picking and processing";
 const SIDE_BY_SIDE: &str = "all threads gather side by side, each until its batch is full";
-const NOT_YET: &str = "not done yet";
 
 options! {
     ["General"]
@@ -56,7 +55,7 @@ options! {
     ponder: bool = false,
         check().uci("Ponder").uci_only().no_effect("the tree is kept, and `go ponder` understood, always");
     /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows).
-    syzygy_paths: String = "", text().uci("SyzygyPath").short('s').no_effect(NOT_YET);
+    syzygy_paths: String = "", text().uci("SyzygyPath").short('s');
     /// Starts the clock at `go` if `isready` was answered since the position came: for hosts that make up for
     /// lag.
     strict_uci_timing: bool = false, check().uci("StrictTiming").hidden();
@@ -151,7 +150,7 @@ options! {
     /// Carries finished games up the tree: a move that mates makes the position before it a win, for certain.
     sticky_endgames: bool = true, check().uci("StickyEndgames");
     /// Where the tablebases know the distance, keeps only the winning moves that shorten it most.
-    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay").no_effect(NOT_YET);
+    syzygy_fast_play: bool = false, check().uci("SyzygyFastPlay");
 
     ["Info lines"]
     /// How many lines of play to show.
@@ -181,33 +180,33 @@ options! {
     draw_score: f32 = 0.0, float(-1.0, 1.0).uci("DrawScore");
     /// Whose side contempt takes: the player's (`play`), one colour's for analysis, or nobody's.
     contempt_mode: ContemptMode = ContemptMode::Play,
-        choice(ContemptMode::NAMES).uci("ContemptMode").no_effect(NOT_YET);
+        choice(ContemptMode::NAMES).uci("ContemptMode");
     /// Elo advantage to assume: comma-separated `name=value`, the name looked for in `UCI_Opponent`; a value
     /// without a name is for everybody else. Without one, `UCI_RatingAdv` counts.
-    contempt: String = "", text().uci("Contempt").no_effect(NOT_YET);
+    contempt: String = "", text().uci("Contempt");
     /// The opponent, as the GUI describes it; see `Contempt`.
-    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only().no_effect(NOT_YET);
+    uci_opponent: String = "", text().uci("UCI_Opponent").uci_only();
     /// Our Elo advantage, as the GUI knows it; see `Contempt`.
-    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only().no_effect(NOT_YET);
+    uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only();
     /// Larger advantages are cut to this.
-    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden().no_effect(NOT_YET);
+    contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden();
     /// Elo of the side that contempt takes, on the rapid scale; 0 leaves win, draw and loss as the network
     /// has them.
-    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo").no_effect(NOT_YET);
+    wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo");
     /// How much of the Elo advantage is applied: 1 for analysis, 0.5 to 0.6 for playing.
     wdl_contempt_attenuation: f32 = 1.0,
-        float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden().no_effect(NOT_YET);
+        float(-10.0, 10.0).uci("WDLContemptAttenuation").hidden();
     /// Widest spread of win, draw and loss taken at its word; more for odds games and the like.
     wdl_max_s: f32 = 1.4, float(0.0, 10.0).uci("WDLMaxS").hidden();
     /// Score shown: 0 as the search sees it with contempt, 1 as if there were none.
-    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity").no_effect(NOT_YET);
+    wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity");
     /// Draw rate of equal positions to aim at, in place of `WDLCalibrationElo`; 0 leaves it.
-    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden().no_effect(NOT_YET);
+    wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden();
     /// Draw rate that the network has in equal positions.
-    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference").no_effect(NOT_YET);
+    wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference");
     /// Advantage with which games leave the opening book where Elo is measured; counts only with a draw rate
     /// target.
-    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden().no_effect(NOT_YET);
+    wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden();
 
     ["Search threads in detail"]
     /// How many threads may gather at the same time; 0 means all.

@@ -18,6 +18,7 @@
 
 mod backup;
 mod best;
+pub mod contempt;
 mod control;
 mod desks;
 mod gather;
@@ -40,6 +41,7 @@ pub use params::SearchParams;
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 
 use crate::backend::Backend;
+use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
 use crate::tree::Tree;
@@ -61,12 +63,15 @@ pub struct SearchSetup {
     pub params: SearchParams,
     /// How scores are shown.
     pub score_type: ScoreType,
-    /// Widest distribution from which a score is made; `WDLMaxS`.
-    pub wdl_max_s: f32,
     /// The game up to the root, which must have a legal move.
     pub history: PositionHistory,
     /// The root moves to search; empty: all.
     pub searchmoves: Vec<PackedMove>,
+    /// Tables that leaves are looked up in; `None` where there are none, or where the root's moves were already
+    /// chosen by distance: then the network must find the way.
+    pub tablebases: Option<Arc<Tablebases>>,
+    /// Look-ups that were answered before the search began.
+    pub tablebase_hits: u64,
     /// The most visits that the root may have; `None`: no limit.
     pub visit_limit: Option<u64>,
     /// Decides when to stop.

@@ -1,6 +1,8 @@
 //! The options that steer the search, as plain numbers.
 
+use super::contempt::WdlRescale;
 use crate::backend::Attributes;
+use crate::chess::Color;
 use crate::options::{self, Options};
 
 /// How cpuct grows with a node's visits.
@@ -97,6 +99,10 @@ pub struct SearchParams {
     pub has_wdl: bool,
     /// Bonus for short wins.
     pub moves_left: MovesLeftParams,
+    /// Contempt and calibration.
+    pub wdl_rescale: WdlRescale,
+    /// How much of the contempt a score leaves out, 0 to 1.
+    pub wdl_eval_objectivity: f32,
     /// What a draw is worth to White.
     pub draw_score: f32,
     /// A first repetition within the search counts as a draw.
@@ -150,6 +156,8 @@ impl Default for SearchParams {
                 scaled_factor: 1.6521,
                 quadratic_factor: -0.6521,
             },
+            wdl_rescale: WdlRescale::OFF,
+            wdl_eval_objectivity: 1.0,
             draw_score: 0.0,
             two_fold_draws: true,
             sticky_endgames: true,
@@ -184,8 +192,8 @@ impl Default for SearchParams {
 }
 
 impl SearchParams {
-    /// The parameters that `options` give for a backend.
-    pub fn from_options(options: &Options, attributes: &Attributes) -> SearchParams {
+    /// The parameters that `options` give for a backend; `player` is the engine's side, `None` in analysis.
+    pub fn from_options(options: &Options, attributes: &Attributes, player: Option<Color>) -> SearchParams {
         let cpuct =
             CpuctGrowth { init: options.cpuct, base: options.cpuct_base, factor: options.cpuct_factor };
         let cpuct_at_root = CpuctGrowth {
@@ -226,6 +234,8 @@ impl SearchParams {
                 scaled_factor: options.moves_left_scaled_factor,
                 quadratic_factor: options.moves_left_quadratic_factor,
             },
+            wdl_rescale: WdlRescale::from_options(options, player),
+            wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,
             two_fold_draws: options.two_fold_draws,
             sticky_endgames: options.sticky_endgames,
@@ -259,7 +269,7 @@ impl SearchParams {
     }
 
     /// What a draw is worth to the side to move.
-    pub fn draw_score_for(&self, side: crate::chess::Color) -> f32 {
+    pub fn draw_score_for(&self, side: Color) -> f32 {
         if side.is_white() { self.draw_score } else { -self.draw_score }
     }
 }

@@ -59,7 +59,7 @@ impl Shared {
             nodes: Some(playouts + self.initial_visits),
             nps: rate(playouts),
             eps: rate(self.counters.network_evaluations.load(Ordering::Relaxed)),
-            tb_hits: Some(0),
+            tb_hits: Some(self.counters.tablebase_hits.load(Ordering::Relaxed)),
             ..ThinkingInfo::default()
         };
         let lines: Vec<ThinkingInfo> = (ranked.iter().take(self.params.multi_pv).enumerate())
@@ -84,7 +84,7 @@ impl Shared {
         } else {
             (root.wl, root.d, root.m + 1.0)
         };
-        let (shown_wl, shown_d, mu) = WdlView::plain(self.wdl_max_s).convert(wl, d);
+        let (shown_wl, shown_d, mu) = self.wdl_view().convert(wl, d);
         let score = match child.proven {
             Some((result, from_tablebase)) if result != 0 => {
                 Score::Mate(info::mate_in(f32::from(result), m, from_tablebase))
@@ -94,7 +94,7 @@ impl Shared {
                 ScoreInputs {
                     wl: shown_wl,
                     d: shown_d,
-                    q: shown_wl + draw_score * shown_d,
+                    q: wl + draw_score * d,
                     mu,
                     has_wdl: self.params.has_wdl,
                 },
@@ -108,6 +108,17 @@ impl Shared {
             multipv: (self.params.multi_pv > 1).then_some(rank as u32 + 1),
             pv: self.principal_variation(child),
             ..common
+        }
+    }
+
+    /// How values at the root are shown: without what contempt and calibration did to them.
+    fn wdl_view(&self) -> WdlView {
+        let rescale = &self.params.wdl_rescale;
+        WdlView {
+            ratio: rescale.ratio,
+            diff: rescale.diff * self.params.wdl_eval_objectivity,
+            for_side_to_move: rescale.side == Some(self.history.last().side_to_move()),
+            max_s: rescale.max_s,
         }
     }
 
@@ -211,7 +222,7 @@ impl Shared {
             );
             write_counts(&mut line, visits, in_flight, prior);
             match visited {
-                Some(sample) => write_value(&mut line, -sample.wl, sample.d, sample.m, q),
+                Some(sample) => self.write_value(&mut line, -sample.wl, sample.d, sample.m, draw_score),
                 None => {
                     let _ = write!(line, "(WL:  -.-----) (D: -.---) (M:  -.-) (Q: {fpu:>8.5}) ");
                 }
@@ -235,13 +246,26 @@ impl Shared {
         lines
     }
 
+    /// A value of the root side's, as it is shown.
+    fn write_value(&self, line: &mut String, wl: f32, d: f32, m: f32, draw_score: f32) {
+        let (wl, d) = match self.params.wdl_rescale.is_active() {
+            true => {
+                let (wl, d, _) = self.wdl_view().convert(wl, d);
+                (wl, d)
+            }
+            false => (wl, d),
+        };
+        let q = wl + draw_score * d;
+        let _ = write!(line, "(WL: {wl:>8.5}) (D: {d:>5.3}) (M: {m:>4.1}) (Q: {q:>8.5}) ");
+    }
+
     fn root_statistics(&self, draw_score: f32) -> String {
         let root = self.root();
         let (_, edge_count) = root.edge_range();
         let mut line = format!("node  ({edge_count:>4}) ");
         write_counts(&mut line, root.visits(), root.in_flight(), self.visited_policy(root));
         let sample = root.sample();
-        write_value(&mut line, sample.wl, sample.d, sample.m, draw_score.mul_add(sample.d, sample.wl));
+        self.write_value(&mut line, sample.wl, sample.d, sample.m, draw_score);
         write_own_value(&mut line, self.own_value(root, &self.history));
         line.push_str(bounds_mark(root.bounds()));
         line
@@ -266,10 +290,6 @@ fn write_counts(line: &mut String, visits: u32, in_flight: u32, prior: f32) {
     let percent = prior * 100.0;
     // Writing to a string cannot fail.
     let _ = write!(line, "N: {visits:>7} (+{in_flight:>2}) (P: {percent:>5.decimals$}%) ");
-}
-
-fn write_value(line: &mut String, wl: f32, d: f32, m: f32, q: f32) {
-    let _ = write!(line, "(WL: {wl:>8.5}) (D: {d:>5.3}) (M: {m:>4.1}) (Q: {q:>8.5}) ");
 }
 
 fn write_own_value(line: &mut String, value: Option<f32>) {

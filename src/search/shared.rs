@@ -5,6 +5,7 @@ use super::info::Responder;
 use super::minibatch::Gathered;
 use super::{SearchParams, StopperHints};
 use crate::backend::{Backend, BackendError};
+use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::tree::{Node, Tree};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,11 +19,11 @@ pub(super) struct Shared {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) params: SearchParams,
     pub(super) score_type: crate::options::ScoreType,
-    pub(super) wdl_max_s: f32,
     /// The game up to the root.
     pub(super) history: PositionHistory,
     /// The root moves to search; empty: all.
     pub(super) searchmoves: Vec<PackedMove>,
+    pub(super) tablebases: Option<Arc<Tablebases>>,
     /// Visits that the root may have, reused ones included.
     pub(super) visit_limit: u64,
     /// Visits that the root had at the start.
@@ -49,6 +50,7 @@ pub(super) struct Counters {
     pub(super) seldepth: AtomicU32,
     pub(super) batches: AtomicU64,
     pub(super) network_evaluations: AtomicU64,
+    pub(super) tablebase_hits: AtomicU64,
 }
 
 impl Counters {
@@ -94,12 +96,15 @@ impl Shared {
             backend: setup.backend,
             params: setup.params,
             score_type: setup.score_type,
-            wdl_max_s: setup.wdl_max_s,
             history: setup.history,
             searchmoves: setup.searchmoves,
+            tablebases: setup.tablebases,
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             responder,
-            counters: Counters::default(),
+            counters: Counters {
+                tablebase_hits: AtomicU64::new(setup.tablebase_hits),
+                ..Counters::default()
+            },
             stop: AtomicBool::new(false),
             control: Mutex::new(Control {
                 stopper: setup.stopper,

@@ -19,6 +19,7 @@ mod positions;
 mod search;
 mod search_stress;
 mod selfplay;
+mod tablebases;
 mod time;
 mod uci_features;
 mod uci_lines;

@@ -374,3 +374,34 @@ fn a_panic_or_error_of_the_backend_still_gives_a_move() {
     let record = session.recorder.record();
     assert_eq!(record.best_moves.len(), usize::from(result.is_err()));
 }
+
+#[test]
+fn tablebases_choose_root_moves_and_end_lines() {
+    let Some(directory) = crate::tablebases::directory() else { return };
+    let directory = directory.to_str().expect("a readable path");
+    let mut session = Session::new(&[("SyzygyPath", directory), ("SmartPruningFactor", "0")]);
+    // King and pawn against king: some moves win, some do not.
+    session.position(Some("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1"), "");
+    let only: Vec<String> = {
+        let tables = rukh::chess::tablebase::Tablebases::open(directory).expect("tables open");
+        let history = rukh::chess::PositionHistory::new(session.engine.position().clone());
+        let root = tables.root_moves(&history, false).expect("covered");
+        root.best.iter().map(|m| text(Some(m.unpack(history.last())))).collect()
+    };
+    assert!(!only.is_empty() && only.len() < session.engine.position().legal_moves().len());
+    let (info, best) = session.go(nodes(300));
+    assert!(only.contains(&best), "{best} is not among {only:?}");
+    assert!(info.tb_hits > Some(0));
+    // Five men: the tables are met below the root.
+    session.position(Some("8/8/8/3k4/2p5/2PPK3/8/8 w - - 0 1"), "");
+    let (info, _) = session.go(nodes(2_000));
+    assert!(info.tb_hits > Some(10), "{info:?}");
+    session.engine.finished_tree().check_invariants().expect("a sound tree");
+    // A wrong path is said once and harms nothing.
+    session.engine.set_option("SyzygyPath", "/no/such/directory").expect("any text is allowed");
+    session.go(nodes(10));
+    session.go(nodes(10));
+    let record = session.recorder.record();
+    assert_eq!(record.messages.iter().filter(|text| text.contains("/no/such/directory")).count(), 1);
+    assert_eq!(record.best_moves.len(), 4);
+}

@@ -6,6 +6,7 @@ use crate::chess::{PackedMove, Position};
 use crate::search::Shared;
 use crate::tree::{Edge, NodeId, Outcome, Sample, TerminalKind};
 use rand_distr::Distribution;
+use std::sync::atomic::Ordering;
 
 impl Gatherer {
     /// 6. Fetch: turns an evaluation into edges, publishes the leaf and backs its value up.
@@ -32,7 +33,11 @@ impl Gatherer {
             shared.cancel_visits(path, 1);
             return;
         }
+        // The root's side is to move at even depths.
+        let root_side = shared.history.last().side_to_move();
+        let side = if path.len() % 2 == 1 { root_side } else { !root_side };
         let sample = Sample { wl: value.q, d: value.d, m: value.m };
+        let sample = shared.params.wdl_rescale.apply(sample, side);
         shared.back_up(path, sample, 1, false);
     }
 }
@@ -66,6 +71,15 @@ pub(super) fn outcome_by_rule(
     }
     None
 }
+
+/// The result of a position by the tablebases, where they know it; `parent_m`: the plies left at its parent.
+pub(super) fn outcome_by_tablebase(shared: &Shared, position: &Position, parent_m: f32) -> Option<Outcome> {
+    let result = shared.tablebases.as_ref()?.result_after_zeroing(position)?;
+    shared.counters.tablebase_hits.fetch_add(1, Ordering::Relaxed);
+    // Tables tell no length in plies: the parent's guess, a ply on (a float's conversion saturates).
+    Some(Outcome { result, plies: (parent_m - 1.0) as u16, kind: TerminalKind::Tablebase })
+}
+
 /// Mixes Dirichlet noise into the priors.
 fn add_noise(edges: &mut [Edge], epsilon: f32, alpha: f32) {
     let Ok(gamma) = rand_distr::Gamma::new(alpha, 1.0) else {

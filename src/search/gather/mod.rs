@@ -17,7 +17,7 @@ use super::minibatch::{Collision, Leaf, Minibatch};
 use crate::backend::{Added, EvalRequest};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::tree::{Allocator, Edge, NodeId, State};
-use leaf::outcome_by_rule;
+use leaf::{outcome_by_rule, outcome_by_tablebase};
 use plan::{Candidate, RootFocus, Task};
 
 /// Deeper than any game that matters; keeps recursion within the thread's stack.
@@ -187,7 +187,11 @@ impl Gatherer {
         let position = self.history.last();
         self.leaf_moves.clear();
         self.leaf_moves.extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
-        if let Some(outcome) = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth) {
+        let outcome = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth).or_else(|| {
+            let parent = self.path.get(depth.checked_sub(1)?)?;
+            outcome_by_tablebase(shared, position, shared.tree.node(*parent).sample().m)
+        });
+        if let Some(outcome) = outcome {
             node.publish_terminal(outcome);
             shared.back_up(&self.path, outcome.sample(), 1, true);
             shared.counters.count_visits(depth + 1, 1);

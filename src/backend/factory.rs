@@ -76,7 +76,8 @@ impl Default for BackendConfig {
 pub struct CreatedBackend {
     /// Ready for use.
     pub backend: Arc<dyn Backend>,
-    /// What the user should be told (as `info string`): why the backend is not the one they may expect.
+    /// What the user should be told (as `info string`): why the backend is not the one they may expect, and
+    /// which network was found where none was named.
     pub notices: Vec<String>,
 }
 
@@ -198,7 +199,12 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
         backend
     };
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
-    Ok(CreatedBackend { backend: Arc::new(backend), notices: maker.notices.into_inner() })
+    let mut notices = maker.notices.into_inner();
+    // Who named no network wants to know which one was found.
+    if let Some(file) = maker.file.get().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str())) {
+        notices.push(format!("network {}", file.path().display()));
+    }
+    Ok(CreatedBackend { backend: Arc::new(backend), notices })
 }
 
 /// What the functions that make backends share.

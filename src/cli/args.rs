@@ -2,6 +2,7 @@
 
 use super::{bench, config_file, default_options, flags};
 use crate::options::{Options, Spec};
+use clap::ArgAction::Set;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ pub struct Invocation {
 /// A UCI chess engine for Leela Chess Zero networks.
 ///
 /// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given
-/// as flags, in the configuration file, and over UCI.
+/// as flags, in the configuration file, and over UCI. What is true or false can be switched on by `--name`, and
+/// off by `--no-name` or `--name=false`.
 #[derive(Parser, Debug)]
 #[command(name = "rukh", version, args_override_self = true)]
 struct Cli {
@@ -66,8 +68,8 @@ pub struct BenchArgs {
     /// How many of the positions to search
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
     pub num_positions: Option<u32>,
-    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 1000 nodes
-    /// each
+    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 10000
+    /// nodes each
     #[arg(long)]
     pub signature: bool,
     /// Prints the result as JSON
@@ -115,14 +117,22 @@ pub struct BackendbenchArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub batch_step: u32,
     /// Prints the header once and not every 32 lines
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
+          default_value_t = false, hide_default_value = true, value_name = "true|false",
+          overrides_with = "no_header_only_once")]
     pub header_only_once: bool,
+    #[arg(long, hide = true, overrides_with = "header_only_once")]
+    no_header_only_once: bool,
     /// The position to evaluate
     #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
     pub fen: String,
     /// Recommends minibatch sizes
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
+          default_value_t = false, hide_default_value = true, value_name = "true|false",
+          overrides_with = "no_clippy")]
     pub clippy: bool,
+    #[arg(long, hide = true, overrides_with = "clippy")]
+    no_clippy: bool,
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,

@@ -62,6 +62,10 @@ pub struct Measurement {
 /// # Errors
 /// The position or the backend does not work, or the batches are too few.
 pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    if arguments.start_batch_size > arguments.max_batch_size {
+        let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
+        return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
+    }
     let position = Position::from_fen(&arguments.fen)?;
     let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
     let history = PositionHistory::new(position);

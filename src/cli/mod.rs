@@ -23,7 +23,7 @@ use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
 use std::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -55,12 +55,25 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Tells somebody who has started the program by hand what it is waiting for. GUIs never see it.
+fn greet() {
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        tell(concat!(
+            "Rukh ",
+            env!("RUKH_VERSION"),
+            ": a chess engine, to be added to a chess program as a UCI engine. It has no board of its own.\n",
+            "To try it here, type `go nodes 1000`, and `quit` to leave; `rukh --help` lists what else it can do."
+        ));
+    }
+}
+
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     let Invocation { mode, options, show_hidden } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
     match mode {
         Mode::Uci => {
+            greet();
             Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
             Ok(())
         }

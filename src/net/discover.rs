@@ -26,8 +26,10 @@ pub fn embedded() -> Option<&'static [u8]> {
     None
 }
 
-/// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`].
+/// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`]. Nothing is the same as
+/// [`AUTODISCOVER`]: GUIs send it when the field is emptied.
 pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
+    let location = if location.is_empty() { AUTODISCOVER } else { location };
     let error = |reason| NetworkError { path: location.into(), reason };
     match location {
         EMBEDDED => {

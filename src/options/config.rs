@@ -34,7 +34,8 @@ pub enum ConfigError {
 /// The first line that cannot be used; the options are then as before.
 pub fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
     let mut changed = options.clone();
-    for (index, text) in file.lines().enumerate() {
+    // Windows' editors begin a UTF-8 file with a byte-order mark.
+    for (index, text) in file.trim_start_matches('\u{feff}').lines().enumerate() {
         let (line, text) = (index + 1, text.trim());
         if text.is_empty() || text.starts_with('#') {
             continue;
@@ -103,6 +104,11 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_flag() {
+        assert_eq!(applied("\u{feff}threads=4\r\n").unwrap().threads, 4);
     }
 
     #[test]

@@ -8,19 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Output {
     sink: Mutex<Box<dyn Write + Send>>,
     log: Arc<Log>,
-    when_closed: fn(),
+    when_broken: fn(&io::Error),
 }
 
 impl Output {
     /// Writes to stdout. When nobody reads it any more (the GUI is gone, or `| head` has seen enough) the
-    /// process ends, without a word.
+    /// process ends, without a word. Where it cannot be written (the disk is full), it ends with an error.
     pub fn stdout(log: Arc<Log>) -> Output {
-        Output::new(Box::new(io::stdout()), log, || std::process::exit(0))
+        Output::new(Box::new(io::stdout()), log, |error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                std::process::exit(0);
+            }
+            let _ = writeln!(io::stderr(), "rukh: cannot write to stdout: {error}");
+            std::process::exit(1);
+        })
     }
 
-    /// Writes to `sink`; calls `when_closed` if that fails.
-    pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_closed: fn()) -> Output {
-        Output { sink: Mutex::new(sink), log, when_closed }
+    /// Writes to `sink`; calls `when_broken` if that fails.
+    pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_broken: fn(&io::Error)) -> Output {
+        Output { sink: Mutex::new(sink), log, when_broken }
     }
 
     /// Writes a line.
@@ -35,8 +41,8 @@ impl Output {
         for line in lines {
             let line = line.as_ref();
             self.log.written(line);
-            if writeln!(sink, "{line}").and_then(|()| sink.flush()).is_err() {
-                (self.when_closed)();
+            if let Err(error) = writeln!(sink, "{line}").and_then(|()| sink.flush()) {
+                (self.when_broken)(&error);
                 return;
             }
         }

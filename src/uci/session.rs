@@ -8,6 +8,7 @@ use super::parse::{self, Command};
 use super::responder::UciResponder;
 use crate::engine::Engine;
 use crate::options::{Options, listing};
+use crate::quote::quoted;
 use crate::search::limits::GoParams;
 use std::io::BufRead;
 use std::ops::ControlFlow;
@@ -29,7 +30,7 @@ impl Session {
     pub fn new(options: Options, output: Arc<Output>, log: Arc<Log>, show_hidden: bool) -> Session {
         let responder = Arc::new(UciResponder::new(Arc::clone(&output), Shown::of(&options)));
         if let Err(error) = log.set_path(&options.logfile) {
-            output.error(&format!("LogFile: {error}"));
+            output.error(&cannot_log(&options.logfile, &error));
         }
         let preload = options.preload;
         let mut engine = Engine::new(options, Arc::clone(&responder) as Arc<_>);
@@ -124,7 +125,7 @@ impl Session {
         self.engine.set_option(name, value).map_err(text)?;
         let options = self.engine.options();
         self.responder.show(Shown::of(options));
-        self.log.set_path(&options.logfile).map_err(|error| format!("LogFile: {error}"))
+        self.log.set_path(&options.logfile).map_err(|error| cannot_log(&options.logfile, &error))
     }
 
     fn go(&mut self, params: GoParams) -> Result<(), String> {
@@ -133,6 +134,10 @@ impl Session {
         self.open_ended = open_ended;
         Ok(())
     }
+}
+
+fn cannot_log(path: &str, error: &std::io::Error) -> String {
+    format!("LogFile: cannot write {}: {error}", quoted(path))
 }
 
 fn text(error: impl std::fmt::Display) -> String {

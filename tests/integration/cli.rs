@@ -3,7 +3,7 @@
 use crate::driver::{Driver, rukh, run, run_any};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A file in the temporary directory, gone when dropped.
 struct Scratch(PathBuf);
@@ -227,6 +227,26 @@ fn backendbench_prints_lc0s_table() {
     assert_eq!(steps.lines().count(), 51);
 }
 
+/// lc0 takes these as it takes every option that is true or false.
+#[test]
+fn backendbench_flags_can_be_switched_off() {
+    let clippy_of = |flags: &[&str]| {
+        let common = ["backendbench", "-b", "trivial", "--batches=5", "--max-batch-size=1"];
+        run(&[&common, flags].concat()).contains("Recommended")
+    };
+    assert!(clippy_of(&["--clippy=true", "--no-header-only-once"]));
+    assert!(clippy_of(&["--no-clippy", "--clippy", "--header-only-once=false"]));
+    assert!(!clippy_of(&["--clippy", "--no-clippy"]));
+    assert!(!clippy_of(&["--clippy=false"]));
+}
+
+#[test]
+fn backendbench_has_something_to_measure_or_says_why_not() {
+    let output = run_any(&["backendbench", "-b", "trivial", "--start-batch-size=8", "--max-batch-size=4"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("8 is more than --max-batch-size=4"));
+}
+
 #[test]
 fn backendbench_recommends_and_speaks_json() {
     let text = run(&["backendbench", "-b", "trivial", "--batches=5", "--max-batch-size=2", "--clippy"]);
@@ -261,4 +281,49 @@ fn tools_name_the_file_that_is_wrong() {
         assert!(stderr.contains("/nonexistent.pb.gz"), "{arguments:?}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
+}
+
+/// A script must not take half a table on a full disk for the whole.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_a_failure() {
+    for mode in [&["perft", "1"][..], &["bench", "-b", "trivial", "--nodes=1", "--json"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = rukh(mode).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("cannot write to stdout"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_network_that_nobody_named_is_looked_for_and_named() {
+    let directory = std::env::temp_dir().join(format!("rukh-{}-networks", std::process::id()));
+    fs::create_dir_all(directory.join("weights")).unwrap();
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
+    fs::copy(network, directory.join("weights/found.pb.gz")).unwrap();
+    let in_directory = |arguments: &[&str]| rukh(arguments).current_dir(&directory).output().unwrap();
+    let shown = Path::new("weights").join("found.pb.gz").display().to_string();
+    // Emptied in a GUI, the option is as if it had never been set.
+    for weights in ["--weights=<autodiscover>", "--weights="] {
+        let bench = in_directory(&["bench", "--nodes=1", "--num-positions=1", "-t", "1", weights]);
+        let stderr = String::from_utf8_lossy(&bench.stderr);
+        assert!(
+            bench.status.success() && stderr.contains(&format!("network {shown}")),
+            "{weights}: {stderr}"
+        );
+        assert!(in_directory(&["describenet", weights]).status.success());
+    }
+    fs::remove_dir_all(directory.join("weights")).unwrap();
+    let stderr = in_directory(&["describenet", "--weights="]).stderr;
+    fs::remove_dir_all(&directory).unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(stderr.contains("no network file found in ") && stderr.contains("--weights FILE"), "{stderr}");
+}
+
+/// The greeting is for people: a chess program that shows or logs stderr gets none.
+#[test]
+fn the_engine_greets_terminals_only() {
+    let output = run_any(&[]);
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
 }

@@ -224,5 +224,9 @@ fn logs_both_directions() {
     let log = std::fs::read_to_string(&path).unwrap();
     let _ = std::fs::remove_file(&path);
     assert!(log.contains(">> xyzzy\n") && log.contains("<< Nothing happens.\n"), "{log}");
-    assert!(Driver::start(&[]).ask("setoption name LogFile value /nonexistent/log")[0].contains("LogFile: "));
+    let refused = Driver::start(&[]).ask("setoption name LogFile value /nonexistent/log");
+    assert!(
+        refused[0].starts_with("info string error: LogFile: cannot write `/nonexistent/log`: "),
+        "{refused:?}"
+    );
 }

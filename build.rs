@@ -10,7 +10,9 @@ fn main() {
     let full = match commit() {
         Some(commit) => {
             // A worktree has its own head, elsewhere than in `.git`.
-            for path in ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name])) {
+            for path in
+                ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name]))
+            {
                 if Path::new(&path).exists() {
                     println!("cargo:rerun-if-changed={path}");
                 }

@@ -36,7 +36,8 @@ pub(crate) const MAX_LANES: usize = 16;
 /// Two bf16 numbers as they lie in memory: the first in the low half.
 pub(crate) type Bf16Pair = u32;
 
-/// fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements.
+/// fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements, which is a power of two and at
+/// most [`MAX_LANES`]; [`tile`] checks that when it is compiled.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Elements in a vector.
     const LANES: usize;
@@ -88,7 +89,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Panics if a slice is too short.
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize);
 
-    /// `2 * LANES` numbers rounded to bf16 (nearest, ties to even), in memory order.
+    /// `2 * LANES` numbers rounded to bf16 (nearest, ties to even), in memory order. Infinities and the NaNs
+    /// that arithmetic makes stay what they are; subnormal numbers may become zero.
     fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs;
     /// Writes the first `LANES` pairs of `to`; panics if there are fewer.
     fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]);

@@ -6,6 +6,7 @@
 use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
+use crate::backend::ticket::check_batch_size;
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
 };
@@ -179,10 +180,7 @@ impl Core {
     /// Evaluates a filled batch.
     fn evaluate(&self, memory: &mut Memory) -> Result<Evaluations, BackendError> {
         let count = memory.ends.len();
-        if count > self.attributes.maximum_batch_size {
-            let most = self.attributes.maximum_batch_size;
-            return Err(self.failed(format!("a batch of {count} positions, at most {most} fit")));
-        }
+        check_batch_size(&self.attributes, count)?;
         self.run(memory)?;
         let mut evaluations = Evaluations::with_capacity(count);
         let mut start = 0;

@@ -7,10 +7,11 @@
 
 use super::kernels::SQUARES;
 use super::kernels::matrix::{Format, PackedMatrix};
-use super::kernels::planes::{BoardEmbedding, PLANES, PlaneConvolution, PlaneEmbedding};
+use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
 use super::kernels::winograd::PackedConvolution;
 use super::simd::Isa;
 use crate::net::architecture::{Activation, Architecture, BodyKind, InputEmbedding};
+use crate::net::input::InputPlanes;
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights as file;
 use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, LayerNorm, POLICY_LAYER_NORM_EPSILON};
@@ -221,7 +222,7 @@ impl Packing {
         let constant = |square: usize, output: usize| {
             let table: f32 = (0..SQUARES)
                 .filter(|_| has_map)
-                .map(|other| positional_value(square, other) * weight(output, PLANES + other))
+                .map(|other| positional_value(square, other) * weight(output, InputPlanes::COUNT + other))
                 .sum();
             biases[output] + table
         };
@@ -234,9 +235,9 @@ impl Packing {
                     self.isa,
                     self.format,
                     *outputs,
-                    inputs - PLANES,
+                    inputs - InputPlanes::COUNT,
                     &[],
-                    |output, input| weight(output, PLANES + input),
+                    |output, input| weight(output, InputPlanes::COUNT + input),
                 );
                 (BoardEmbedding::new(self.isa, preprocess), reader)
             }),

@@ -82,8 +82,11 @@ fn damaged_recordings_are_refused() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert!(refusal().contains("cut short"));
-    let mut long = bytes.clone();
-    long[9 + 20..9 + 22].fill(0xff);
-    std::fs::write(&path, &long).unwrap();
-    assert!(refusal().contains("65535 moves"));
+    // Of the first record: the number of moves, and the last byte pair of q.
+    for (damage, said) in [(9 + 20..9 + 22, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
+        let mut damaged = bytes.clone();
+        damaged[damage].fill(0xff);
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(refusal().contains(said), "{}", refusal());
+    }
 }

@@ -166,20 +166,23 @@ pub(super) struct ScalarHead {
 }
 
 impl Packing {
-    pub(super) fn body(self, network: &file::Network) -> Body {
-        match &network.body {
+    /// Takes blocks and encoders out of the network as it packs them: they are nearly all of it, and a large
+    /// network would else be in memory twice.
+    pub(super) fn body(self, network: &mut file::Network) -> Body {
+        let alpha = network.residual_alpha();
+        match &mut network.body {
             file::Body::Convolution { input, blocks } => Body::Tower {
                 input: PlaneConvolution::new(self.isa, input),
-                blocks: blocks.iter().map(|block| self.block(block)).collect(),
+                blocks: blocks.drain(..).map(|block| self.block(&block)).collect(),
             },
             file::Body::Attention {
                 embedding, encoders, heads, ffn_activation, smolgen_activation, ..
             } => Body::Attention {
                 embedding: Box::new(self.embedding(embedding, &network.architecture)),
                 encoders: EncoderStack {
-                    encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
+                    encoders: encoders.drain(..).map(|encoder| self.encoder(&encoder, *heads)).collect(),
                     heads: *heads,
-                    alpha: network.residual_alpha(),
+                    alpha,
                     epsilon: network.layer_norm_epsilon,
                     ffn_activation: *ffn_activation,
                     smolgen_activation: *smolgen_activation,

@@ -10,13 +10,14 @@ use std::sync::Mutex;
 fn check_catches_a_backend_that_is_a_little_wrong() {
     let samples = samples(30);
     for mode in [CheckMode::Check, CheckMode::Display, CheckMode::Histogram] {
-        for wrong in [false, true] {
+        for error in [None, Some(1e-3), Some(f32::NAN)] {
+            let wrong = error.is_some();
             let lines = Arc::new(Mutex::new(Vec::new()));
             let sink = {
                 let lines = Arc::clone(&lines);
                 Box::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
             };
-            let work = if wrong { Faulty::with(Fault::WrongValue) } else { random() };
+            let work = error.map_or_else(random, |error| Faulty::with(Fault::WrongValue(error)));
             let options = CheckOptions { mode, frequency: 0.5, ..CheckOptions::default() };
             let check = CheckBackend::with_sink(work, random(), options, sink);
             for _ in 0..10 {
@@ -31,13 +32,15 @@ fn check_catches_a_backend_that_is_a_little_wrong() {
             let lines = lines.lock().unwrap();
             // One line when made, one per batch compared, one at the end.
             assert_eq!(lines.len(), 7, "{lines:?}");
-            let expected = match (mode, wrong) {
-                (CheckMode::Check, false) => "passed",
-                (CheckMode::Check, true) => "FAILED",
-                (CheckMode::Display, false) => "values 0.0e0 absolute",
-                (CheckMode::Display, true) => "values 1.0e-3 absolute",
-                (CheckMode::Histogram, false) => "< 1e-12",
-                (CheckMode::Histogram, true) => ">= 1e-",
+            let expected = match (mode, error) {
+                (CheckMode::Check, None) => "passed",
+                (CheckMode::Check, Some(_)) => "FAILED",
+                (CheckMode::Display, None) => "values 0.0e0 absolute",
+                (CheckMode::Display, Some(1e-3)) => "values 1.0e-3 absolute",
+                (CheckMode::Display, Some(_)) => "values inf absolute",
+                (CheckMode::Histogram, None) => "< 1e-12",
+                (CheckMode::Histogram, Some(1e-3)) => ">= 1e-",
+                (CheckMode::Histogram, Some(_)) => ">= 1e+0",
             };
             assert!(lines[3].contains(expected), "{}", lines[3]);
             assert!(lines[6].contains("5 batches compared"), "{}", lines[6]);

@@ -139,6 +139,7 @@ pub(crate) trait Kernel {
     /// What it returns.
     type Output;
     /// Whether it multiplies bf16 pairs: only then is it compiled for the bf16 instructions too.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has such instructions"))]
     const MULTIPLIES_BF16: bool = false;
     /// Does it. Implementations are `#[inline(always)]`, with everything that they call in their loops.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
@@ -163,14 +164,16 @@ pub(crate) enum Isa {
 impl Isa {
     /// All that this processor has, the best last.
     pub(crate) fn available() -> Vec<Isa> {
-        let mut all = vec![Isa::Portable(Portable)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.extend(Avx2::detect().map(Isa::Avx2));
-            all.extend(Avx512::<false>::detect().map(Isa::Avx512));
-            all.extend(Avx512::<true>::detect().map(Isa::Avx512Bf16));
-        }
-        all
+        let all = [
+            Some(Isa::Portable(Portable)),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Isa::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::<false>::detect().map(Isa::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::<true>::detect().map(Isa::Avx512Bf16),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// The best that this processor has.

@@ -67,6 +67,24 @@ fn what_was_recorded_replays() {
 }
 
 #[test]
+fn a_recording_tells_apart_what_a_network_sees() {
+    let from_fen = |fen| Sample::new(PositionHistory::new(Position::from_fen(fen).unwrap()));
+    let pairs = [
+        // Another rule-50 counter.
+        (from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 10 50"), from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 11 50")),
+        // The same moves in another order.
+        (Sample::after("g1f3 g8f6 b1c3"), Sample::after("b1c3 g8f6 g1f3")),
+    ];
+    for (index, (recorded, other)) in pairs.into_iter().enumerate() {
+        let path = scratch_file(&format!("like-{index}.bin"));
+        evaluate(&RecordingBackend::new(random(), &path).unwrap(), std::slice::from_ref(&recorded)).unwrap();
+        let replay = ReplayingBackend::new(&path).unwrap();
+        assert!(evaluate(&replay, &[recorded]).is_ok(), "pair {index}");
+        assert!(evaluate(&replay, &[other]).is_err(), "pair {index}");
+    }
+}
+
+#[test]
 fn damaged_recordings_are_refused() {
     let path = scratch_file("damaged.bin");
     let refusal = || match ReplayingBackend::new(&path) {

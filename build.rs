@@ -1,13 +1,24 @@
 //! Tells the program which commit it was built from, where git knows; a build without git works as well.
 
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=.git/HEAD");
-    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    // With no line of this kind, or one of a file that is not there, Cargo would build everything anew each time.
+    println!("cargo:rerun-if-changed=build.rs");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let full = match commit() {
-        Some(commit) => format!("{version}+g{commit}"),
+        Some(commit) => {
+            // A worktree has its own head, elsewhere than in `.git`.
+            for path in
+                ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name]))
+            {
+                if Path::new(&path).exists() {
+                    println!("cargo:rerun-if-changed={path}");
+                }
+            }
+            format!("{version}+g{commit}")
+        }
         None => version,
     };
     println!("cargo:rustc-env=RUKH_VERSION={full}");
@@ -15,10 +26,16 @@ fn main() {
 
 /// The short hash of the checked-out commit, if this is the top of a git checkout.
 fn commit() -> Option<String> {
-    if !std::path::Path::new(".git").exists() {
+    if !Path::new(".git").exists() {
         return None;
     }
-    let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).output().ok()?;
-    let hash = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (output.status.success() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
+    let hash = git(&["rev-parse", "--short=8", "HEAD"])?;
+    hash.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(hash)
+}
+
+/// What git prints, if it is there and succeeds.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
 }

@@ -1,10 +1,12 @@
 //! What can go wrong in a backend.
 
+use crate::quote::quoted;
+
 /// An evaluation or a backend's creation failed. Carries what was tried.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BackendError {
     /// No such backend.
-    #[error("unknown backend `{name}` (known: {known})")]
+    #[error("unknown backend {} (known: {known})", quoted(.name))]
     Unknown {
         /// As given.
         name: String,
@@ -12,7 +14,7 @@ pub enum BackendError {
         known: String,
     },
     /// An option string or option value was not understood.
-    #[error("backend option {option}: {reason}")]
+    #[error("backend option {}: {reason}", quoted(.option))]
     Option {
         /// As given.
         option: String,

@@ -4,7 +4,7 @@
 //! backend, add a row and the function that makes it. [`create`] wraps what is made: a batch splitter where
 //! the backend takes small batches only, and the cache around everything.
 //!
-//! The network is read at most once, however many backends share it, and not at all for those that need none.
+//! The network is read once, however many backends share it, and not at all for those that need none.
 
 use super::batch_split::BatchSplittingBackend;
 use super::cache::CachingBackend;
@@ -22,7 +22,7 @@ use super::{Backend, BackendError};
 use crate::net::discover::{AUTODISCOVER, EMBEDDED, embedded, find_network};
 use crate::net::error::Reason;
 use crate::net::{HeadSelection, HistoryFill, Network, NetworkError, NetworkFile};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,21 +210,23 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
 /// What the functions that make backends share.
 struct Maker<'a> {
     config: &'a BackendConfig,
-    file: OnceCell<NetworkFile>,
-    /// Networks assembled so far: the heads can be chosen per backend.
+    /// The network's file, while somebody may want it.
+    file: RefCell<Option<NetworkFile>>,
+    /// Networks assembled for backends that may have neighbours: the heads can be chosen per backend.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
-    depth: RefCell<usize>,
+    /// How many backends are being made, one for another.
+    depth: Cell<usize>,
 }
 
 impl Maker<'_> {
     fn new(config: &BackendConfig) -> Maker<'_> {
         Maker {
             config,
-            file: OnceCell::new(),
+            file: RefCell::default(),
             networks: RefCell::default(),
             notices: RefCell::default(),
-            depth: RefCell::default(),
+            depth: Cell::default(),
         }
     }
 
@@ -235,20 +237,20 @@ impl Maker<'_> {
         }
         let kind = kind_of(name)
             .ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known: names().join(", ") })?;
-        if *self.depth.borrow() == MAXIMUM_DEPTH {
+        if self.depth.get() == MAXIMUM_DEPTH {
             let reason = format!("backends inside backends, more than {MAXIMUM_DEPTH} deep");
             return Err(BackendError::Create { name: name.to_owned(), reason });
         }
-        *self.depth.borrow_mut() += 1;
+        self.depth.update(|depth| depth + 1);
         let made = (kind.make)(self, options);
-        *self.depth.borrow_mut() -= 1;
+        self.depth.update(|depth| depth - 1);
         made
     }
 
     /// The best backend that works with the network; `trivial` where there is none.
     fn make_auto(&self, options: Options<'_>) -> Made {
         match self.network_file() {
-            Ok(_) => {}
+            Ok(file) => *self.file.borrow_mut() = Some(file),
             Err(error) if is_absence(&error) => {
                 self.notices
                     .borrow_mut()
@@ -305,6 +307,8 @@ impl Maker<'_> {
     }
 
     /// The network, with the heads that `options` choose.
+    ///
+    /// A backend by itself gets the only copy: neither file nor network are kept here while it packs them.
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
         let mut heads = HeadSelection::default();
         if let Some(policy) = options.text("policy_head") {
@@ -327,7 +331,10 @@ impl Maker<'_> {
         })?;
         let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
         let network = Arc::new(network);
-        self.networks.borrow_mut().push((heads, Arc::clone(&network)));
+        if self.depth.get() > 1 {
+            *self.file.borrow_mut() = Some(file);
+            self.networks.borrow_mut().push((heads, Arc::clone(&network)));
+        }
         Ok(network)
     }
 
@@ -366,17 +373,17 @@ impl Maker<'_> {
         )?))
     }
 
-    fn network_file(&self) -> Result<&NetworkFile, NetworkError> {
-        if let Some(file) = self.file.get() {
+    /// The network's file: what was put back, or else opened anew.
+    fn network_file(&self) -> Result<NetworkFile, NetworkError> {
+        if let Some(file) = self.file.take() {
             return Ok(file);
         }
-        let file = match find_network(&self.config.network) {
+        match find_network(&self.config.network) {
             Err(NetworkError { reason: Reason::NotFound { .. }, .. }) if embedded().is_some() => {
                 find_network(EMBEDDED)
             }
             found => found,
-        }?;
-        Ok(self.file.get_or_init(|| file))
+        }
     }
 }
 

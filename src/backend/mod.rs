@@ -2,8 +2,20 @@
 //!
 //! Chess-shaped: positions with history and legal moves go in; q, d, m and one prior per legal move come out.
 //! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes
-//! a ticket that completes or fails; an error is a value, never a hang. Decorators (cache, check, record,
-//! multiplexing …) are backends around backends.
+//! a ticket that completes or fails; an error is a value, never a hang.
+//!
+//! | modules | what they are |
+//! |---|---|
+//! | [`factory`], [`options`], [`config`] | from the user's words to a backend |
+//! | [`cpu`] | evaluates a network |
+//! | [`trivial`], [`random`] | evaluators that need none, for tests and for measuring the search |
+//! | [`cache`], [`batch_split`] | decorators (backends around backends) around whatever is made |
+//! | [`multiplexing`], [`demux`], [`round_robin`] | decorators around several backends; [`children`] is what they share |
+//! | [`check`], [`record`] | decorators that compare, or write down |
+//! | [`evaluation`], [`error`] | what comes back |
+//! | [`ticket`], [`position_key`] | what backends share: finished tickets, and what counts as the same position |
+//!
+//! The way of a batch: `search` fills one of [`cache`], which passes on what it does not know, to [`cpu`].
 
 pub mod batch_split;
 pub mod cache;

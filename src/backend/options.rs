@@ -16,6 +16,7 @@
 //! Values stay text until a backend asks for them with a type, so that the error can say what was expected.
 
 use super::BackendError;
+use crate::quote::quoted;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -352,7 +353,7 @@ impl<'a> Parser<'a> {
 
     /// An error that shows the text up to where parsing stopped.
     fn error(&self, reason: &str) -> BackendError {
-        option_error(&format!("\"{}\"", self.text), format!("{reason}, after \"{}\"", &self.text[..self.at]))
+        option_error(self.text, format!("{reason}, after {}", quoted(&self.text[..self.at])))
     }
 }
 

@@ -223,7 +223,12 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     }
     let mut bytes = vec![0; 4 * moves];
     reader.read_exact(&mut bytes).map_err(|_| truncated())?;
-    let priors = bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
+    let priors: Box<[f32]> =
+        bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
+    if [q, d, m].iter().chain(&priors).any(|figure| !figure.is_finite()) {
+        let reason = "a figure in it is not a number: the file is damaged";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     Ok(Some((key, Evaluation { value: Value { q, d, m }, priors })))
 }
 

@@ -2,6 +2,7 @@
 //! large, a child's batch that answers for every request in order, and the net under a child that panics.
 
 use super::{Added, Attributes, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A ticket whose outcome is known: for backends that evaluate while the batch is filled, and for refusals.
@@ -42,13 +43,15 @@ pub fn catch_panic<T>(
     evaluate: impl FnOnce() -> Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     catch_unwind(AssertUnwindSafe(evaluate)).unwrap_or_else(|payload| {
-        let message = payload
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("no message");
-        Err(BackendError::Evaluate { name: name.to_owned(), reason: format!("it panicked: {message}") })
+        Err(BackendError::Evaluate { name: name.to_owned(), reason: panic_reason(&*payload) })
     })
+}
+
+/// What a caught panic said.
+pub(super) fn panic_reason(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("no message"))
 }
 
 /// A child's batch, for decorators: requests that the child answers at once keep their place among the

@@ -25,14 +25,3 @@ pub use packed_move::PackedMove;
 pub use position::Position;
 pub use shakmaty::{Color, Move, MoveList, Role, Square};
 pub use uci_move::UciMoveError;
-
-/// The beginning of a text that was refused, fit for a one-line message: at most 60 characters, control
-/// characters escaped. Input of any length may end up in an error; the error must stay readable.
-pub(crate) fn excerpt(text: &str) -> String {
-    const LIMIT: usize = 60;
-    let mut short: String = text.chars().take(LIMIT).flat_map(char::escape_debug).collect();
-    if text.chars().nth(LIMIT).is_some() {
-        short.push('…');
-    }
-    short
-}

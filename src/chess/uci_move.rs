@@ -5,17 +5,18 @@
 //! king on f1, `f1g1`), they are that. Writing gives the king's squares, or king takes rook when the
 //! GUI asked for Chess960, and wherever else the king's squares could be misread.
 
-use super::{Move, Position, Role, Square, excerpt};
+use super::{Move, Position, Role, Square};
+use crate::quote::quoted;
 use shakmaty::{CastlingSide, File};
 
 /// Why a move text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
-    /// Not a move at all.
-    #[error("bad move \"{0}\": expected two squares and perhaps a promotion, such as e2e4 or e7e8q")]
+    /// Not a move at all; the text, quoted.
+    #[error("bad move {0}: expected two squares and perhaps a promotion, such as e2e4 or e7e8q")]
     Malformed(String),
     /// A move, but not one that can be played.
-    #[error("illegal move \"{text}\" in position {fen}")]
+    #[error("illegal move `{text}` in position {fen}")]
     Illegal {
         /// The move.
         text: String,
@@ -29,7 +30,7 @@ pub enum UciMoveError {
 /// # Errors
 /// A [`UciMoveError`] with the text if it is no move, or none that is legal.
 pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
-    let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(excerpt(text)))?;
+    let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(quoted(text)))?;
     let moves = position.legal_moves();
     let exact = moves.iter().find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
     let by_king_squares = || {
@@ -119,7 +120,7 @@ mod tests {
         let start = Position::startpos();
         for bad in ["", "e2", "e2e9", "e2e4x", "e2e4qq", "0000", "é2e4", &"x".repeat(10_000_000)] {
             let error = parse(&start, bad).expect_err(bad);
-            assert!(matches!(&error, UciMoveError::Malformed(text) if text.len() < 100), "{error}");
+            assert!(matches!(&error, UciMoveError::Malformed(text) if text.chars().count() < 110), "{error}");
         }
         for illegal in ["e2e5", "e1g1", "e1h1", "e7e5", "e4e5", "e2e4q"] {
             let error = parse(&start, illegal).expect_err(illegal);

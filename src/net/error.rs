@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::quote::quoted;
+
 /// A network file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("network {}: {reason}", .path.display())]
@@ -122,7 +124,7 @@ pub enum Reason {
         index: usize,
     },
     /// A head was asked for that the file does not have.
-    #[error("has no {kind} head '{name}'; it has {available}")]
+    #[error("has no {kind} head {}; it has {available}", quoted(.name))]
     UnknownHead {
         /// `policy` or `value`.
         kind: &'static str,

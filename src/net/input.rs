@@ -41,12 +41,16 @@ use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputPlanes {
     /// One bit a square.
-    pub masks: [u64; 112],
+    pub masks: [u64; InputPlanes::COUNT],
     /// The value of the rule-50 plane's set bits (it can be 0 with all bits set).
     pub rule50_value: f32,
 }
 
 impl InputPlanes {
+    /// How many planes there are.
+    pub const COUNT: usize = 112;
+    /// The first so many are the newest board's pieces, ours and theirs.
+    pub const PIECES: usize = 12;
     /// The only plane whose value is not 1.
     pub const RULE50_PLANE: usize = 109;
 }
@@ -64,7 +68,7 @@ const ALL: u64 = !0;
 /// Encodes the last position of `history`. Returns the planes and the board transform (0…7, see
 /// [`super::policy_index`]) that was applied to them and must be applied to the policy.
 pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill) -> (InputPlanes, u8) {
-    let mut masks = [0; 112];
+    let mut masks = [0; InputPlanes::COUNT];
     let last = history.last();
     let us = last.side_to_move();
     write_auxiliary(&mut masks, last, format);
@@ -103,7 +107,7 @@ fn seen_by(us: Color, mask: Bitboard) -> u64 {
 }
 
 /// The planes about the whole.
-fn write_auxiliary(masks: &mut [u64; 112], last: &Position, format: InputFormat) {
+fn write_auxiliary(masks: &mut [u64; InputPlanes::COUNT], last: &Position, format: InputFormat) {
     let us = last.side_to_move();
     let castles = last.board().castles();
     let all_if = |condition| if condition { ALL } else { 0 };
@@ -133,7 +137,7 @@ fn write_auxiliary(masks: &mut [u64; 112], last: &Position, format: InputFormat)
 
 /// The history, newest first.
 fn write_boards(
-    masks: &mut [u64; 112],
+    masks: &mut [u64; InputPlanes::COUNT],
     positions: &[Position],
     us: Color,
     format: InputFormat,

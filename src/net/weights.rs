@@ -7,6 +7,10 @@ use super::architecture::{Activation, Architecture, BodyKind};
 /// encoders, and we follow the CPU backend, which made our golden figures.)
 pub const POLICY_LAYER_NORM_EPSILON: f32 = 1e-6;
 
+/// Added to the variance in the LayerNorms of a body's encoders, but for PE_DENSE, where it is
+/// [`EMBEDDING_LAYER_NORM_EPSILON`].
+pub const ENCODER_LAYER_NORM_EPSILON: f32 = 1e-6;
+
 /// Added to the variance in smolgen's two LayerNorms and in the two of a PE_DENSE embedding.
 pub const EMBEDDING_LAYER_NORM_EPSILON: f32 = 1e-3;
 
@@ -184,7 +188,8 @@ pub struct Network {
     pub policy: PolicyHead,
     pub value: ScalarHead,
     pub moves_left: Option<ScalarHead>,
-    /// Epsilon of the body's encoder LayerNorms: 1e-6, or 1e-3 with PE_DENSE.
+    /// Of the body's encoder LayerNorms: [`ENCODER_LAYER_NORM_EPSILON`], or with PE_DENSE
+    /// [`EMBEDDING_LAYER_NORM_EPSILON`].
     pub layer_norm_epsilon: f32,
 }
 

@@ -1,4 +1,4 @@
-//! Evaluations per second of the CPU backend: the figures in the README.
+//! Evaluations per second of the CPU backend, by precision, batch size and threads.
 //!
 //! ```text
 //! cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] [--threads 1,2]

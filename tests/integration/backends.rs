@@ -123,8 +123,8 @@ enum Fault {
     PanicInWait,
     PanicInSubmit,
     TooFewEvaluations,
-    /// None; but every q is moved by a thousandth.
-    WrongValue,
+    /// None; but this is added to every q.
+    WrongValue(f32),
 }
 
 /// A backend with a fault, which otherwise answers as `random`. It counts its batches and takes its time over
@@ -194,10 +194,10 @@ impl Ticket for FaultyTicket {
             }
             Some(Fault::PanicInWait) => panic!("injected panic"),
             Some(Fault::TooFewEvaluations) => Ok(Evaluations::default()),
-            Some(Fault::WrongValue) => {
+            Some(Fault::WrongValue(error)) => {
                 let mut wrong = Evaluations::default();
                 for (value, priors) in self.inner.wait()?.iter() {
-                    wrong.push(Value { q: value.q + 1e-3, ..value }, priors.iter().copied());
+                    wrong.push(Value { q: value.q + error, ..value }, priors.iter().copied());
                 }
                 Ok(wrong)
             }

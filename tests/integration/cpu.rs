@@ -8,6 +8,7 @@ use rukh::backend::cpu::{
 use rukh::backend::{Added, Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::{HistoryFill, InputPlanes, encode};
+use rukh::net::weights::PolicyHead;
 use rukh::net::{InputFormat, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
@@ -89,7 +90,7 @@ fn check_fp32(set: &GoldenSet) {
             continue; // The same kernels as without, in fp32.
         }
         let what = format!("{} on {}", set.name, instructions.name());
-        let packed = CpuNetwork::new(&network, Precision::Fp32, instructions);
+        let packed = CpuNetwork::new(network.clone(), Precision::Fp32, instructions);
         let together = packed.evaluate_raw(&inputs);
         difference(set, &together).assert_small(&format!("{what}, one batch"));
         let alone: Vec<RawEvaluation> =
@@ -139,7 +140,7 @@ fn bf16_stays_near_lc0() {
         let network = load(&set);
         let inputs = inputs(&set, network.architecture.input_format);
         for &instructions in &chosen {
-            let packed = CpuNetwork::new(&network, Precision::Bf16, instructions);
+            let packed = CpuNetwork::new(network.clone(), Precision::Bf16, instructions);
             let got = difference(&set, &packed.evaluate_raw(&inputs));
             println!("{} in bf16 on {}: {got:?}", set.name, instructions.name());
             let most = BF16_TOLERANCE;
@@ -156,7 +157,7 @@ fn bf16_stays_near_lc0() {
 #[test]
 fn an_empty_batch_is_no_evaluation() {
     let set = &goldens::committed()[0];
-    let packed = CpuNetwork::new(&load(set), Precision::Fp32, InstructionSet::best());
+    let packed = CpuNetwork::new(load(set), Precision::Fp32, InstructionSet::best());
     assert!(packed.evaluate_raw(&[]).is_empty());
 }
 
@@ -267,24 +268,43 @@ fn batches_may_be_empty_dropped_or_too_large() {
     assert!(error.contains("3 positions, at most 2"), "{error}");
 }
 
+/// Backends on networks whose weights are finite as a file's are, but so large that the arithmetic is not.
 #[test]
-fn a_network_that_says_nonsense_is_an_error() {
+fn a_network_that_overflows_is_an_error() {
+    let overflows: [fn(&mut Network); 4] = [
+        |network| network.value.output.biases[0] = f32::NAN,
+        |network| network.value.output.weights.fill(f32::MAX),
+        |network| network.moves_left.as_mut().expect("it has one").hidden.weights.fill(f32::MAX),
+        |network| match &mut network.policy {
+            PolicyHead::Attention { query, key, .. } => {
+                query.biases.fill(f32::MAX);
+                key.biases.fill(f32::MAX);
+            }
+            _ => panic!("micro-attn has an attention policy"),
+        },
+    ];
     let set = set_named("micro-attn");
-    let mut network = load(&set);
-    network.value.output.biases[0] = f32::NAN;
-    let backend = CpuBackend::new(
-        Arc::new(network),
-        Precision::Fp32,
-        &CpuOptions::default(),
-        1.0,
-        HistoryFill::FenOnly,
-    )
-    .unwrap_or_else(|error| panic!("{error}"));
     let (history, moves) = &requests(&set)[0];
-    let mut batch = backend.new_batch();
-    batch.add(EvalRequest { history, moves });
-    let error = batch.submit().wait().expect_err("NaN is no value").to_string();
-    assert!(error.contains("not a number"), "{error}");
+    for (which, overflow) in overflows.into_iter().enumerate() {
+        for precision in [Precision::Fp32, Precision::Bf16] {
+            for instructions in InstructionSet::available() {
+                let mut network = load(&set);
+                overflow(&mut network);
+                let options = CpuOptions { instructions: Some(instructions), ..CpuOptions::default() };
+                let network = Arc::new(network);
+                let backend = CpuBackend::new(network, precision, &options, 1.0, HistoryFill::FenOnly)
+                    .unwrap_or_else(|error| panic!("{error}"));
+                let mut batch = backend.new_batch();
+                batch.add(EvalRequest { history, moves });
+                let error = batch.submit().wait().err().map(|error| error.to_string());
+                let what = format!("network {which} in {precision:?} on {}", instructions.name());
+                assert!(
+                    error.as_ref().is_some_and(|error| error.contains("not a number")),
+                    "{what}: {error:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -150,6 +150,29 @@ fn planes_are_lc0s_bit_for_bit() {
     assert_eq!(compared, 46 * 21 - 68);
 }
 
+/// The king on the diagonal h1-a8 leaves the choice to the first set that is not its own reflection in it. In
+/// these boards two sets are not, and they would choose differently.
+#[test]
+fn on_the_diagonal_the_first_uneven_set_decides() {
+    // e1 and h4 are each other's reflections, and so are a7 and b8.
+    for (placement, expected) in [
+        ("k7/8/8/8/4K2r/8/8/4N3", 0), // ours before rooks
+        ("k7/8/8/8/4K2N/8/8/4r3", policy_index::TRANSPOSE),
+        ("1k6/r7/8/8/4K3/8/8/8", policy_index::TRANSPOSE), // kings before rooks
+        ("1r6/k7/8/8/4K3/8/8/8", 0),
+        ("k7/8/8/8/4K2R/8/8/4Q3", 0), // queens before rooks
+        ("k7/8/8/8/4K2Q/8/8/4R3", policy_index::TRANSPOSE),
+        ("k7/8/8/8/4K2N/8/8/4R3", 0), // rooks before knights
+        ("k7/8/8/8/4K2R/8/8/4N3", policy_index::TRANSPOSE),
+        ("k7/8/8/8/4K2B/8/8/4N3", 0), // knights before bishops
+        ("k7/8/8/8/4K2N/8/8/4B3", policy_index::TRANSPOSE),
+    ] {
+        let position = Position::from_fen(&format!("{placement} w - - 0 1")).expect(placement);
+        let (_, transform) = encode(&PositionHistory::new(position), InputFormat::Canonical, HistoryFill::No);
+        assert_eq!(transform, expected, "{placement}");
+    }
+}
+
 #[test]
 fn where_lc0_crashes_the_history_ends_at_the_first_known_position() {
     let mut crashes = 0;

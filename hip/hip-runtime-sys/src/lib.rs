@@ -1,6 +1,6 @@
 //! Bindings to HIP ([`LIBRARY`]), loaded at run time, so that a build never needs ROCm.
 //!
-//! This crate is the place of the bindings; the function table arrives with the ROCm evaluator.
+//! No backend uses it: so far it holds the name of the library and no function.
 
 /// The shared library's name without prefix and suffix, as the dynamic linker knows it.
 pub const LIBRARY: &str = "amdhip64";

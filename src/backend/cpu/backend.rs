@@ -6,6 +6,7 @@
 use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
+use crate::backend::ticket::check_batch_size;
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
 };
@@ -66,7 +67,7 @@ struct Memory {
 }
 
 impl CpuBackend {
-    /// Packs the network; it is not needed afterwards.
+    /// Packs the network. Where nobody else holds it, its memory is given back layer by layer meanwhile.
     ///
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///
@@ -86,8 +87,9 @@ impl CpuBackend {
         check("policy softmax temperature", policy_softmax_temperature, positive, "more than 0")?;
 
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        let packed = Arc::new(CpuNetwork::new(&network, precision, instructions));
         let attributes = attributes(&network, precision, instructions, options);
+        let format = network.architecture.input_format;
+        let packed = Arc::new(CpuNetwork::new(Arc::unwrap_or_clone(network), precision, instructions));
         let pool = Pool::new(&packed, threads - 1).map_err(|error| BackendError::Create {
             name: attributes.name.clone(),
             reason: format!("cannot start {threads} threads: {error}"),
@@ -98,7 +100,7 @@ impl CpuBackend {
                 pool,
                 threads,
                 attributes,
-                format: network.architecture.input_format,
+                format,
                 history_fill,
                 inverse_temperature: 1.0 / policy_softmax_temperature,
                 memories: Mutex::default(),
@@ -179,10 +181,7 @@ impl Core {
     /// Evaluates a filled batch.
     fn evaluate(&self, memory: &mut Memory) -> Result<Evaluations, BackendError> {
         let count = memory.ends.len();
-        if count > self.attributes.maximum_batch_size {
-            let most = self.attributes.maximum_batch_size;
-            return Err(self.failed(format!("a batch of {count} positions, at most {most} fit")));
-        }
+        check_batch_size(&self.attributes, count)?;
         self.run(memory)?;
         let mut evaluations = Evaluations::with_capacity(count);
         let mut start = 0;

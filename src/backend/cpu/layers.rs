@@ -7,10 +7,11 @@
 
 use super::kernels::SQUARES;
 use super::kernels::matrix::{Format, PackedMatrix};
-use super::kernels::planes::{BoardEmbedding, PLANES, PlaneConvolution, PlaneEmbedding};
+use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
 use super::kernels::winograd::PackedConvolution;
 use super::simd::Isa;
 use crate::net::architecture::{Activation, Architecture, BodyKind, InputEmbedding};
+use crate::net::input::InputPlanes;
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights as file;
 use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, LayerNorm, POLICY_LAYER_NORM_EPSILON};
@@ -165,20 +166,23 @@ pub(super) struct ScalarHead {
 }
 
 impl Packing {
-    pub(super) fn body(self, network: &file::Network) -> Body {
-        match &network.body {
+    /// Takes blocks and encoders out of the network as it packs them: they are nearly all of it, and a large
+    /// network would else be in memory twice.
+    pub(super) fn body(self, network: &mut file::Network) -> Body {
+        let alpha = network.residual_alpha();
+        match &mut network.body {
             file::Body::Convolution { input, blocks } => Body::Tower {
                 input: PlaneConvolution::new(self.isa, input),
-                blocks: blocks.iter().map(|block| self.block(block)).collect(),
+                blocks: blocks.drain(..).map(|block| self.block(&block)).collect(),
             },
             file::Body::Attention {
                 embedding, encoders, heads, ffn_activation, smolgen_activation, ..
             } => Body::Attention {
                 embedding: Box::new(self.embedding(embedding, &network.architecture)),
                 encoders: EncoderStack {
-                    encoders: encoders.iter().map(|encoder| self.encoder(encoder, *heads)).collect(),
+                    encoders: encoders.drain(..).map(|encoder| self.encoder(&encoder, *heads)).collect(),
                     heads: *heads,
-                    alpha: network.residual_alpha(),
+                    alpha,
                     epsilon: network.layer_norm_epsilon,
                     ffn_activation: *ffn_activation,
                     smolgen_activation: *smolgen_activation,
@@ -221,7 +225,7 @@ impl Packing {
         let constant = |square: usize, output: usize| {
             let table: f32 = (0..SQUARES)
                 .filter(|_| has_map)
-                .map(|other| positional_value(square, other) * weight(output, PLANES + other))
+                .map(|other| positional_value(square, other) * weight(output, InputPlanes::COUNT + other))
                 .sum();
             biases[output] + table
         };
@@ -234,9 +238,9 @@ impl Packing {
                     self.isa,
                     self.format,
                     *outputs,
-                    inputs - PLANES,
+                    inputs - InputPlanes::COUNT,
                     &[],
-                    |output, input| weight(output, PLANES + input),
+                    |output, input| weight(output, InputPlanes::COUNT + input),
                 );
                 (BoardEmbedding::new(self.isa, preprocess), reader)
             }),

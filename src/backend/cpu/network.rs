@@ -62,7 +62,8 @@ const SLICE_OF_TOWER: usize = 8;
 /// Positions that go through encoders together: smolgen's dense layers read their weights once per slice, and
 /// gain nothing from more.
 const SLICE_OF_ENCODERS: usize = 16;
-/// A network packed for one instruction set. The weights are copied: the [`Network`] can go.
+
+/// A network packed for one instruction set.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
     pub(super) body: Body,
@@ -94,17 +95,17 @@ pub struct RawEvaluation {
 }
 
 impl CpuNetwork {
-    /// Packs a network.
-    pub fn new(network: &Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
+    /// Packs a network, and gives the memory of its layers back on the way.
+    pub fn new(mut network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
         let format = match precision {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
         };
         let packing = Packing { isa: instructions.0, format };
-        let policy = packing.policy(network);
+        let policy = packing.policy(&network);
         CpuNetwork {
             isa: packing.isa,
-            body: packing.body(network),
+            body: packing.body(&mut network),
             smolgen_global: packing.smolgen_global(&network.body),
             places: policy.places(),
             policy,

@@ -7,6 +7,7 @@
 
 use super::forward::{Outputs, Scratch};
 use super::network::CpuNetwork;
+use crate::backend::ticket::panic_reason;
 use crate::net::input::InputPlanes;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::io;
@@ -27,11 +28,7 @@ impl Part {
         // After a panic the scratch memory may hold anything, but it is only memory: each step writes what
         // the next one reads.
         let evaluate = AssertUnwindSafe(|| network.forward(&self.inputs, scratch, &mut self.outputs));
-        catch_unwind(evaluate).map_err(|payload| {
-            let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-            text.unwrap_or_else(|| "a worker panicked".to_owned())
-        })
+        catch_unwind(evaluate).map_err(|payload| panic_reason(&*payload))
     }
 }
 

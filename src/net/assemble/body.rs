@@ -7,15 +7,12 @@ use crate::net::decode::{
     convolution, convolution_to, dense, dense_to, feed_forward, has, layer_norm, matrix, multiple_of, values,
 };
 use crate::net::error::Reason;
+use crate::net::input::InputPlanes;
 use crate::net::proto::{Residual, SeUnit, Weights};
 use crate::net::weights::{Body, Dense, Embedding, ResidualBlock, SqueezeExcitation};
 
-/// Input planes a square.
-const PLANES: usize = 112;
 /// Width of lc0's fixed positional table.
 const POSITION_TABLE_WIDTH: usize = 64;
-/// Piece planes of the newest board, which PE_DENSE reads.
-const PIECE_PLANES: usize = 12;
 /// Values of an attention map, which smolgen generates.
 const ATTENTION_MAP: usize = 64 * 64;
 
@@ -33,7 +30,7 @@ pub(super) fn assemble(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody
 }
 
 fn tower(weights: &Weights) -> Result<AssembledBody, Reason> {
-    let input = convolution("input", &weights.input, PLANES, 3)?;
+    let input = convolution("input", &weights.input, InputPlanes::COUNT, 3)?;
     let filters = input.outputs;
     let mut blocks = Vec::new();
     for (index, block) in weights.residual.iter().enumerate() {
@@ -114,8 +111,11 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         (None, InputEmbedding::None) => 0,
         (None, _) => POSITION_TABLE_WIDTH,
     };
-    let dense =
-        dense(("ip_emb_w", &weights.ip_emb_w), ("ip_emb_b", &weights.ip_emb_b), PLANES + position_width)?;
+    let dense = dense(
+        ("ip_emb_w", &weights.ip_emb_w),
+        ("ip_emb_b", &weights.ip_emb_b),
+        InputPlanes::COUNT + position_width,
+    )?;
     let width = dense.outputs;
     let norm = |gammas, betas| layer_norm(gammas, betas, width);
     let ln = pe_dense.then(|| {
@@ -142,12 +142,12 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
     })
 }
 
-/// PE_DENSE's layer from the newest board's pieces to some values for each square.
+/// PE_DENSE's layer from the newest board's pieces, `[64][12]`, to some values for each square.
 fn position_layer(weights: &Weights) -> Result<Dense, Reason> {
     let layer = dense(
         ("ip_emb_preproc_w", &weights.ip_emb_preproc_w),
         ("ip_emb_preproc_b", &weights.ip_emb_preproc_b),
-        64 * PIECE_PLANES,
+        64 * InputPlanes::PIECES,
     )?;
     multiple_of("ip_emb_preproc_b", &weights.ip_emb_preproc_b, 64)?;
     Ok(layer)

@@ -11,16 +11,13 @@ use super::encoder::{self, Surroundings};
 use crate::net::architecture::{Activation, BodyKind};
 use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
-use crate::net::policy_index::POLICY_SIZE;
+use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
 use crate::net::proto::{
     ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
     decode_bounded,
 };
 use crate::net::schema::PolicyFormat;
 use crate::net::weights::{HeadInput, PolicyHead, ScalarHead};
-
-/// Planes of a convolution policy that stand for moves; files pad them to 80.
-const POLICY_PLANES: usize = 73;
 
 /// The policy heads in a file, by lc0's names.
 pub(crate) fn policy_head_names(weights: &Weights) -> Result<Vec<&'static str>, Reason> {
@@ -163,10 +160,10 @@ fn convolution_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> R
     let named = |field: &str| format!("{prefix}{field}");
     let first = convolution_to(&named("policy1"), &layers.policy1, channels, channels, 3)?;
     let output = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
-    if output.outputs < POLICY_PLANES {
+    if output.outputs < CONVOLUTION_PLANES {
         return Err(Reason::LayerSize {
             layer: named("policy.biases"),
-            expected: format!("at least {POLICY_PLANES}"),
+            expected: format!("at least {CONVOLUTION_PLANES}"),
             found: output.outputs,
         });
     }

@@ -12,7 +12,7 @@ use super::architecture::{Activation, Architecture, BodyKind, InputEmbedding, In
 use super::error::Reason;
 use super::proto::{NetworkFormat, Weights};
 use super::schema;
-use super::weights::{Body, Network};
+use super::weights::{Body, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON, Network};
 
 pub(super) use heads::{policy_head_names, policy_layers, value_head_names};
 
@@ -69,7 +69,7 @@ pub(super) fn assemble(
         policy,
         value,
         moves_left,
-        layer_norm_epsilon: if pe_dense { 1e-3 } else { 1e-6 },
+        layer_norm_epsilon: if pe_dense { EMBEDDING_LAYER_NORM_EPSILON } else { ENCODER_LAYER_NORM_EPSILON },
     })
 }
 

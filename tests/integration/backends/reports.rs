@@ -10,13 +10,14 @@ use std::sync::Mutex;
 fn check_catches_a_backend_that_is_a_little_wrong() {
     let samples = samples(30);
     for mode in [CheckMode::Check, CheckMode::Display, CheckMode::Histogram] {
-        for wrong in [false, true] {
+        for error in [None, Some(1e-3), Some(f32::NAN)] {
+            let wrong = error.is_some();
             let lines = Arc::new(Mutex::new(Vec::new()));
             let sink = {
                 let lines = Arc::clone(&lines);
                 Box::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
             };
-            let work = if wrong { Faulty::with(Fault::WrongValue) } else { random() };
+            let work = error.map_or_else(random, |error| Faulty::with(Fault::WrongValue(error)));
             let options = CheckOptions { mode, frequency: 0.5, ..CheckOptions::default() };
             let check = CheckBackend::with_sink(work, random(), options, sink);
             for _ in 0..10 {
@@ -31,13 +32,15 @@ fn check_catches_a_backend_that_is_a_little_wrong() {
             let lines = lines.lock().unwrap();
             // One line when made, one per batch compared, one at the end.
             assert_eq!(lines.len(), 7, "{lines:?}");
-            let expected = match (mode, wrong) {
-                (CheckMode::Check, false) => "passed",
-                (CheckMode::Check, true) => "FAILED",
-                (CheckMode::Display, false) => "values 0.0e0 absolute",
-                (CheckMode::Display, true) => "values 1.0e-3 absolute",
-                (CheckMode::Histogram, false) => "< 1e-12",
-                (CheckMode::Histogram, true) => ">= 1e-",
+            let expected = match (mode, error) {
+                (CheckMode::Check, None) => "passed",
+                (CheckMode::Check, Some(_)) => "FAILED",
+                (CheckMode::Display, None) => "values 0.0e0 absolute",
+                (CheckMode::Display, Some(1e-3)) => "values 1.0e-3 absolute",
+                (CheckMode::Display, Some(_)) => "values inf absolute",
+                (CheckMode::Histogram, None) => "< 1e-12",
+                (CheckMode::Histogram, Some(1e-3)) => ">= 1e-",
+                (CheckMode::Histogram, Some(_)) => ">= 1e+0",
             };
             assert!(lines[3].contains(expected), "{}", lines[3]);
             assert!(lines[6].contains("5 batches compared"), "{}", lines[6]);
@@ -64,6 +67,24 @@ fn what_was_recorded_replays() {
 }
 
 #[test]
+fn a_recording_tells_apart_what_a_network_sees() {
+    let from_fen = |fen| Sample::new(PositionHistory::new(Position::from_fen(fen).unwrap()));
+    let pairs = [
+        // Another rule-50 counter.
+        (from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 10 50"), from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 11 50")),
+        // The same moves in another order.
+        (Sample::after("g1f3 g8f6 b1c3"), Sample::after("b1c3 g8f6 g1f3")),
+    ];
+    for (index, (recorded, other)) in pairs.into_iter().enumerate() {
+        let path = scratch_file(&format!("like-{index}.bin"));
+        evaluate(&RecordingBackend::new(random(), &path).unwrap(), std::slice::from_ref(&recorded)).unwrap();
+        let replay = ReplayingBackend::new(&path).unwrap();
+        assert!(evaluate(&replay, &[recorded]).is_ok(), "pair {index}");
+        assert!(evaluate(&replay, &[other]).is_err(), "pair {index}");
+    }
+}
+
+#[test]
 fn damaged_recordings_are_refused() {
     let path = scratch_file("damaged.bin");
     let refusal = || match ReplayingBackend::new(&path) {
@@ -82,8 +103,11 @@ fn damaged_recordings_are_refused() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert!(refusal().contains("cut short"));
-    let mut long = bytes.clone();
-    long[9 + 20..9 + 22].fill(0xff);
-    std::fs::write(&path, &long).unwrap();
-    assert!(refusal().contains("65535 moves"));
+    // Of the first record: the number of moves, and the last byte pair of q.
+    for (damage, said) in [(9 + 20..9 + 22, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
+        let mut damaged = bytes.clone();
+        damaged[damage].fill(0xff);
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(refusal().contains(said), "{}", refusal());
+    }
 }

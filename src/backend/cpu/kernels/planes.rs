@@ -10,10 +10,8 @@ use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
 use crate::net::input::InputPlanes;
 use crate::net::weights::{Convolution, Dense};
 
-/// Planes of an input.
-pub(crate) const PLANES: usize = 112;
-/// Planes of the newest board's pieces.
-const PIECE_PLANES: usize = 12;
+const PLANES: usize = InputPlanes::COUNT;
+const PIECE_PLANES: usize = InputPlanes::PIECES;
 
 /// What plane `plane` holds on the squares of its mask.
 fn plane_value(input: &InputPlanes, plane: usize) -> f32 {

@@ -3,10 +3,15 @@
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 
-/// Plain numbers for which all-zero bytes, and any other bytes, are a value.
-pub(crate) trait Plain: Copy + 'static {}
-impl Plain for f32 {}
-impl Plain for u32 {}
+/// Plain numbers.
+///
+/// # Safety
+/// All-zero bytes, and any other bytes, are a value, and a cache line is aligned enough for it.
+pub(crate) unsafe trait Plain: Copy + 'static {}
+// SAFETY: every pattern of 32 bits is a number, aligned to 4 bytes.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
 
 /// From this size on, memory is mapped by itself and asked for in huge pages: a network's weights are
 /// streamed through once a batch, and with 4 kB pages the address translation shows in the profile.
@@ -30,8 +35,12 @@ pub(crate) struct AlignedVec<T> {
 
 impl<T: Plain> AlignedVec<T> {
     /// `len` zeros.
+    ///
+    /// # Panics
+    /// If that is more bytes than an allocation can have, as a `Vec` does.
     pub(crate) fn zeroed(len: usize) -> AlignedVec<T> {
-        let bytes = len * size_of::<T>();
+        // Checked: a product that wrapped round would be a small allocation under a long slice.
+        let bytes = len.checked_mul(size_of::<T>()).expect("a length in bytes fits a usize");
         let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
         let memory = match mapped {
             Some(map) => {
@@ -68,8 +77,9 @@ impl<T: Plain> Deref for AlignedVec<T> {
             Memory::Lines(lines) => lines.as_ptr().cast(),
             Memory::Mapped(map) => map.as_ptr(),
         };
-        // SAFETY: the memory holds at least `len` elements (both allocations round up), was zeroed, is
-        // aligned to a cache line or a page, and any bytes are a `T`.
+        // SAFETY: the memory holds at least `len` elements (both allocations have room for `len` times the
+        // size of one, in bytes; `len` never changes after), all of it was initialised with zeros, it is
+        // aligned to a cache line or a page, and any bytes are a `T`. It is borrowed as long as `self` is.
         unsafe { std::slice::from_raw_parts(start.cast(), self.len) }
     }
 }

@@ -27,8 +27,8 @@ pub(super) fn enter<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16, nearest, ties to even, in the low half of its 32 bits. NaN is not expected
-/// (weights are checked on load); one may become infinity.
+/// Rounds each lane to bf16, nearest, ties to even, in the low half of its 32 bits. A NaN that arithmetic
+/// makes (quiet, no other bit set) stays one; others cannot come, as weights are checked on load.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn bf16_halves(v: __m256) -> __m256i {

@@ -50,8 +50,8 @@ pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output 
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16 without the extension: nearest, ties to even. NaN is not expected (weights are
-/// checked on load); one may become infinity.
+/// Rounds each lane to bf16 without the extension: nearest, ties to even. A NaN that arithmetic makes (quiet,
+/// no other bit set) stays one; others cannot come, as weights are checked on load.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn bf16_halves(v: __m512) -> __m256i {

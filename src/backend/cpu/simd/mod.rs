@@ -36,7 +36,8 @@ pub(crate) const MAX_LANES: usize = 16;
 /// Two bf16 numbers as they lie in memory: the first in the low half.
 pub(crate) type Bf16Pair = u32;
 
-/// fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements.
+/// fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements, which is a power of two and at
+/// most [`MAX_LANES`]; [`tile`] checks that when it is compiled.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Elements in a vector.
     const LANES: usize;
@@ -88,7 +89,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Panics if a slice is too short.
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize);
 
-    /// `2 * LANES` numbers rounded to bf16 (nearest, ties to even), in memory order.
+    /// `2 * LANES` numbers rounded to bf16 (nearest, ties to even), in memory order. Infinities and the NaNs
+    /// that arithmetic makes stay what they are; subnormal numbers may become zero.
     fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs;
     /// Writes the first `LANES` pairs of `to`; panics if there are fewer.
     fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]);
@@ -137,6 +139,7 @@ pub(crate) trait Kernel {
     /// What it returns.
     type Output;
     /// Whether it multiplies bf16 pairs: only then is it compiled for the bf16 instructions too.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has such instructions"))]
     const MULTIPLIES_BF16: bool = false;
     /// Does it. Implementations are `#[inline(always)]`, with everything that they call in their loops.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
@@ -161,14 +164,16 @@ pub(crate) enum Isa {
 impl Isa {
     /// All that this processor has, the best last.
     pub(crate) fn available() -> Vec<Isa> {
-        let mut all = vec![Isa::Portable(Portable)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.extend(Avx2::detect().map(Isa::Avx2));
-            all.extend(Avx512::<false>::detect().map(Isa::Avx512));
-            all.extend(Avx512::<true>::detect().map(Isa::Avx512Bf16));
-        }
-        all
+        let all = [
+            Some(Isa::Portable(Portable)),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Isa::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::<false>::detect().map(Isa::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::<true>::detect().map(Isa::Avx512Bf16),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// The best that this processor has.

@@ -1,6 +1,8 @@
 //! Every instruction set's primitives against plain Rust.
 
+use super::tile::{Fp32, Layout, PanelProduct, Start};
 use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs each primitive on the same numbers and returns what it gave.
 struct Primitives {
@@ -50,6 +52,14 @@ impl Kernel for Primitives {
             let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
             assert_eq!(got, bf16_bits(*x), "bf16 of {x}");
         }
+        // What overflows and what is no number must show: nearest, so the largest finite number overflows too.
+        let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN, f32::MAX];
+        for x in special {
+            simd.store_pairs(simd.round_to_bf16(simd.splat(x), simd.splat(1.0)), &mut pairs);
+            let got = f32::from_bits(pairs[0] << 16);
+            let right = if x == f32::MAX { f32::INFINITY } else { x };
+            assert!(got == right || got.is_nan() && x.is_nan(), "bf16 of {x} is {got}");
+        }
         let operand = simd.splat_pair(u32::from(bf16_bits(3.0)) | u32::from(bf16_bits(-5.0)) << 16);
         let dot = lanes(simd.dot_pairs(simd.splat(1.0), operand, simd.round_to_bf16(a, b)));
         for (i, got) in dot.iter().enumerate().take(S::LANES) {
@@ -91,5 +101,73 @@ fn aligned_memory_is_zeroed_aligned_and_as_long_as_asked() {
         assert_eq!(numbers.len(), len, "growing never shrinks");
         numbers.grow_to(len + 1);
         assert_eq!(numbers.len(), len + 1);
+    }
+}
+
+/// How long the slices of a product are, beyond or short of what its sizes need.
+#[derive(Clone, Copy, Default)]
+struct Lengths {
+    a: isize,
+    panel: isize,
+    c: isize,
+    bias: isize,
+}
+
+struct Sized {
+    step_major: bool,
+    width: usize,
+    lengths: Lengths,
+}
+
+impl Kernel for Sized {
+    type Output = bool;
+
+    /// Whether the product of these lengths is computed, rather than refused.
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> bool {
+        let (rows, steps, stride) = (S::TILE_ROWS + 1, 3, S::TILE_ROWS + 5);
+        let (panel_width, width) = (2 * S::LANES, self.width.min(2 * S::LANES));
+        let memory = |length: usize, extra: isize| vec![1.0; length.saturating_add_signed(extra)];
+        let (layout, a_length) = if self.step_major {
+            (Layout::StepMajor { stride }, (steps - 1) * stride + rows)
+        } else {
+            (Layout::RowMajor { stride }, (rows - 1) * stride + steps)
+        };
+        let a = memory(a_length, self.lengths.a);
+        let panel = memory(steps * panel_width, self.lengths.panel);
+        let mut c = memory((rows - 1) * panel_width + width, self.lengths.c);
+        let bias = memory(panel_width, self.lengths.bias);
+        let product = PanelProduct::<Fp32> {
+            a: &a,
+            layout,
+            panel: &panel,
+            steps,
+            c: &mut c,
+            c_stride: panel_width,
+            rows,
+            width,
+            start: Start::Bias(&bias),
+            floor: 0.0,
+        };
+        catch_unwind(AssertUnwindSafe(|| product.run(simd))).is_ok()
+            && c.iter().all(|&x| x == 1.0 || x == 4.0)
+    }
+}
+
+#[test]
+fn a_product_takes_slices_that_just_fit_and_no_shorter_ones() {
+    for isa in Isa::available() {
+        for step_major in [false, true] {
+            for width in [1, MAX_LANES, 2 * MAX_LANES] {
+                let accepts = |lengths| isa.run(Sized { step_major, width, lengths });
+                let fit = Lengths::default();
+                assert!(accepts(fit), "{}", isa.name());
+                assert!(!accepts(Lengths { a: -1, ..fit }), "{} reads beyond A", isa.name());
+                assert!(!accepts(Lengths { panel: -1, ..fit }), "{} reads beyond the panel", isa.name());
+                assert!(!accepts(Lengths { c: -1, ..fit }), "{} writes beyond C", isa.name());
+                let whole = width >= 2 * isa.lanes();
+                assert_eq!(accepts(Lengths { bias: -1, ..fit }), !whole, "{}: bias", isa.name());
+            }
+        }
     }
 }

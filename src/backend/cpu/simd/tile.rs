@@ -23,6 +23,13 @@ pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;
 /// Tallest tile of any instruction set.
 const MAX_ROWS: usize = 12;
 
+/// From the start of the first of `rows` (not 0), `stride` apart, to the end of the last, which is `width` wide.
+#[inline(always)]
+fn extent(rows: usize, stride: usize, width: usize) -> usize {
+    // Saturating: what wrapped round would pass for a small number.
+    (rows - 1).saturating_mul(stride).saturating_add(width)
+}
+
 /// What one step of a product multiplies.
 pub(crate) trait Product: Copy + 'static {
     /// One element of A; B's vectors are of the same.
@@ -164,19 +171,21 @@ impl<P: Product> PanelProduct<'_, P> {
     /// Computes it. Panics if a slice is shorter than the sizes say.
     #[inline(always)]
     pub(crate) fn run<S: Simd>(mut self, simd: S) {
+        // What the blocks of `ragged_tile` rely on.
+        const { assert!(S::LANES <= MAX_LANES && S::LANES.is_power_of_two()) }
         let panel_width = 2 * S::LANES;
         if self.rows == 0 || self.width == 0 {
             return;
         }
         assert!(self.width <= panel_width, "a panel has {panel_width} columns");
-        assert!(self.panel.len() >= self.steps * panel_width, "the panel is short");
-        assert!(self.c.len() >= (self.rows - 1) * self.c_stride + self.width, "C is short");
+        assert!(self.panel.len() >= self.steps.saturating_mul(panel_width), "the panel is short");
+        assert!(self.c.len() >= extent(self.rows, self.c_stride, self.width), "C is short");
         if self.steps > 0 {
-            let last = match self.layout {
-                Layout::RowMajor { stride } => (self.rows - 1) * stride + self.steps - 1,
-                Layout::StepMajor { stride } => (self.steps - 1) * stride + self.rows - 1,
+            let needed = match self.layout {
+                Layout::RowMajor { stride } => extent(self.rows, stride, self.steps),
+                Layout::StepMajor { stride } => extent(self.steps, stride, self.rows),
             };
-            assert!(self.a.len() > last, "A is short");
+            assert!(self.a.len() >= needed, "A is short");
         }
         // Tiles of nearly equal height: 64 rows are 4 x 11 and 2 x 10 rather than 5 x 12 and 4.
         let tiles = self.rows.div_ceil(P::tile_rows::<S>());
@@ -230,8 +239,9 @@ impl<P: Product> PanelProduct<'_, P> {
                 std::ptr::null()
             }
         };
-        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `2 * LANES` columns,
-        // and `height <= tile_rows <= MAX_ROWS`; `bias` has `MAX_PANEL` numbers.
+        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `MAX_PANEL` columns,
+        // `any_height` takes no more than `MAX_ROWS` rows, and `2 * LANES <= MAX_PANEL`; `bias` has `MAX_PANEL`
+        // numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];

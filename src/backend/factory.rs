@@ -23,7 +23,7 @@ use crate::net::discover::{AUTODISCOVER, EMBEDDED, embedded, find_network};
 use crate::net::error::Reason;
 use crate::net::{HeadSelection, HistoryFill, Network, NetworkError, NetworkFile};
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,9 +201,8 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
     let mut notices = maker.notices.into_inner();
     // Who named no network wants to know which one was found.
-    if let Some(file) = maker.file.get().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str())) {
-        notices.push(format!("network {}", file.path().display()));
-    }
+    let found = maker.found.into_inner().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str()));
+    notices.extend(found.map(|path| format!("network {}", path.display())));
     Ok(CreatedBackend { backend: Arc::new(backend), notices })
 }
 
@@ -212,6 +211,8 @@ struct Maker<'a> {
     config: &'a BackendConfig,
     /// The network's file, while somebody may want it.
     file: RefCell<Option<NetworkFile>>,
+    /// Where the network was found.
+    found: RefCell<Option<PathBuf>>,
     /// Networks assembled for backends that may have neighbours: the heads can be chosen per backend.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
@@ -224,6 +225,7 @@ impl Maker<'_> {
         Maker {
             config,
             file: RefCell::default(),
+            found: RefCell::default(),
             networks: RefCell::default(),
             notices: RefCell::default(),
             depth: Cell::default(),
@@ -378,12 +380,14 @@ impl Maker<'_> {
         if let Some(file) = self.file.take() {
             return Ok(file);
         }
-        match find_network(&self.config.network) {
+        let file = match find_network(&self.config.network) {
             Err(NetworkError { reason: Reason::NotFound { .. }, .. }) if embedded().is_some() => {
                 find_network(EMBEDDED)
             }
             found => found,
-        }
+        }?;
+        *self.found.borrow_mut() = Some(file.path().to_owned());
+        Ok(file)
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Invocation {
     pub options: Options,
     /// `--show-hidden`
     pub show_hidden: bool,
+    /// What is wrong with the configuration file that a UCI engine goes on without: a chess program would only
+    /// see that it has died.
+    pub configuration_error: Option<String>,
 }
 
 /// A UCI chess engine for Leela Chess Zero networks.
@@ -181,7 +184,8 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
 /// Reads the command line and the configuration file. `arguments` begins with the program's name.
 ///
 /// # Errors
-/// What clap prints and exits with: wrong arguments, a wrong configuration file, or a request for help.
+/// What clap prints and exits with: wrong arguments, a wrong configuration file (unless it was only found, and
+/// UCI is to be spoken), or a request for help.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let arguments: Vec<OsString> = arguments.collect();
     // Which options the help lists must be known before the arguments are read.
@@ -210,13 +214,21 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, cl
         (false, true) => None,
         (false, false) => config_file::find(),
     };
+    let mode = cli.mode.unwrap_or(Mode::Uci);
+    let mut configuration_error = None;
     // An empty name means no configuration file.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
         options = default_options(mode_name);
-        config_file::read(&path, &mut options).map_err(wrong_value)?;
+        match config_file::read(&path, &mut options) {
+            Ok(()) => {}
+            Err(error) if matches!(mode, Mode::Uci) && !is_named => {
+                configuration_error = Some(error.to_string())
+            }
+            Err(error) => return Err(wrong_value(error)),
+        }
         apply_flags(&mut options).map_err(wrong_value)?;
     }
-    Ok(Invocation { mode: cli.mode.unwrap_or(Mode::Uci), options, show_hidden })
+    Ok(Invocation { mode, options, show_hidden, configuration_error })
 }
 
 /// clap's command with the options of the table added to every mode.

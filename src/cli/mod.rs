@@ -68,12 +68,15 @@ fn greet() {
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
-    let Invocation { mode, options, show_hidden } = invocation;
+    let Invocation { mode, options, show_hidden, configuration_error } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
     match mode {
         Mode::Uci => {
             greet();
+            if let Some(error) = configuration_error {
+                output.error(&format!("{error}; this file counts for nothing"));
+            }
             Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
             Ok(())
         }

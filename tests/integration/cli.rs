@@ -4,6 +4,7 @@ use crate::driver::{Driver, rukh, run, run_any};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// A file in the temporary directory, gone when dropped.
 struct Scratch(PathBuf);
@@ -111,10 +112,18 @@ fn the_users_configuration_is_found() {
     let home = std::env::temp_dir().join(format!("rukh-{}-home", std::process::id()));
     fs::create_dir_all(home.join("rukh")).unwrap();
     fs::write(home.join("rukh/rukh.config"), "backend=trivial\nthreads=1\nnonsense\n").unwrap();
-    let output = rukh(&["uci"]).env("XDG_CONFIG_HOME", &home).output().unwrap();
+    let start =
+        |mode: &[&str]| rukh(mode).env("XDG_CONFIG_HOME", &home).stdin(Stdio::null()).output().unwrap();
+    let (tool, engine) = (start(&["bench"]), start(&[]));
     fs::remove_dir_all(&home).unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&tool.stderr);
     assert!(stderr.contains("rukh.config, line 3: unknown flag `--nonsense`"), "{stderr}");
+    assert_eq!(tool.status.code(), Some(2));
+    // A chess program shows nobody stderr, and an engine that ends at once is a riddle.
+    let stdout = String::from_utf8_lossy(&engine.stdout);
+    assert!(stdout.starts_with("info string error: configuration file "), "{stdout}");
+    assert!(stdout.contains("rukh.config, line 3: unknown flag `--nonsense`"), "{stdout}");
+    assert!(engine.status.success());
 }
 
 #[test]

@@ -310,6 +310,17 @@ mod tests {
         let folded = convolution("conv", &Some(oldest), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![1.0], vec![-1.0]));
 
+        // Weights that are numbers only before the scale is multiplied in; a variance that has no root.
+        let overflow = ConvBlock { weights: floats(&[f32::MAX]), bn_gammas: floats(&[9.0]), ..block.clone() };
+        let negative = ConvBlock { bn_stddivs: floats(&[-1.0]), ..block.clone() };
+        for block in [overflow, negative] {
+            let error = convolution("conv", &Some(block), 1, 1).expect_err("it is refused").to_string();
+            assert!(
+                error.contains("conv with its batch normalisation holds a value that is not finite"),
+                "{error}"
+            );
+        }
+
         let plain = ConvBlock { bn_means: None, ..block };
         let folded = convolution("conv", &Some(plain), 1, 1).expect("there is nothing to fold");
         assert_eq!((folded.weights, folded.biases), (vec![2.0], vec![1.0]));

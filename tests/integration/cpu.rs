@@ -155,6 +155,20 @@ fn bf16_stays_near_lc0() {
 }
 
 #[test]
+fn fewer_than_no_moves_are_never_left() {
+    let set = set_named("micro-attn");
+    let mut network = load(&set);
+    network.moves_left.as_mut().expect("it has one").output.biases.fill(-1e6);
+    let inputs = inputs(&set, network.architecture.input_format);
+    for instructions in InstructionSet::available() {
+        let packed = CpuNetwork::new(network.clone(), Precision::Fp32, instructions);
+        for evaluation in packed.evaluate_raw(&inputs[..3]) {
+            assert_eq!(evaluation.m, 0.0, "{}", instructions.name());
+        }
+    }
+}
+
+#[test]
 fn an_empty_batch_is_no_evaluation() {
     let set = &goldens::committed()[0];
     let packed = CpuNetwork::new(load(set), Precision::Fp32, InstructionSet::best());

@@ -150,6 +150,22 @@ fn planes_are_lc0s_bit_for_bit() {
     assert_eq!(compared, 46 * 21 - 68);
 }
 
+#[test]
+fn version_2_shows_no_repetition_from_before_a_zeroing_move() {
+    let boards = |moves: &str| {
+        let mut history = PositionHistory::new(Position::startpos());
+        for text in moves.split_whitespace() {
+            history.push(uci_move::parse(history.last(), text).expect(text));
+        }
+        let (planes, _) = encode(&history, InputFormat::CanonicalV2, HistoryFill::No);
+        planes.masks[..104].chunks(13).filter(|board| board.iter().any(|&mask| mask != 0)).count()
+    };
+    let there_and_back = "g1f3 g8f6 f3g1 f6g8 g1f3";
+    assert_eq!(boards(there_and_back), 2, "the newest board, and the start that came up again");
+    // The newest board and nothing else, though what came before the pawn's move had been repeated.
+    assert_eq!(boards(&format!("{there_and_back} a7a6 b1c3")), 1);
+}
+
 /// The king on the diagonal h1-a8 leaves the choice to the first set that is not its own reflection in it. In
 /// these boards two sets are not, and they would choose differently.
 #[test]

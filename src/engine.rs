@@ -38,8 +38,8 @@ pub enum EngineError {
     TimeManager(#[from] TimeManagerError),
     #[error("cannot start a search thread: {0}")]
     Thread(#[from] std::io::Error),
-    #[error("no search is running")]
-    NotSearching,
+    #[error("ponderhit: no `go ponder` is running")]
+    NotPondering,
 }
 
 /// See the module.
@@ -58,6 +58,8 @@ pub struct Engine {
     retired: Vec<JoinHandle<()>>,
     /// How often `ClearTree` was pressed when the tree was last cleared for it.
     tree_cleared_at: Presses,
+    /// An endless `go` where no move can be played: its answer waits for `stop` or `ponderhit`.
+    holds_answer: bool,
     /// The `go ponder` that is running.
     pondering: Option<GoParams>,
     /// When the last `position` arrived and when it was done.
@@ -104,6 +106,7 @@ impl Engine {
             search: None,
             retired: Vec::new(),
             tree_cleared_at: Presses::default(),
+            holds_answer: false,
             pondering: None,
             position_times: None,
         }
@@ -169,26 +172,35 @@ impl Engine {
     /// Starts a search.
     ///
     /// # Errors
-    /// The backend or a thread could not be made. A best move is told all the same, so that nobody waits for it.
+    /// The backend or a thread could not be made. No move is told then: see [`Engine::answer_without_search`].
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
         let searchmoves = self.searchmoves(go);
         if self.game.history.last().legal_moves().is_empty() {
-            self.answer_finished_game();
+            self.show_finished_game();
+            self.holds_answer = go.infinite || go.ponder;
+            if !self.holds_answer {
+                self.answer_without_search();
+            }
             return Ok(());
         }
-        let started = self.start_search(go, searchmoves, start);
-        if started.is_err() {
-            let any = self.game.history.last().legal_moves().first().copied();
-            self.responder.best_move(&BestMove { best: any, ponder: None });
-        }
-        started
+        self.start_search(go, searchmoves, start)
+    }
+
+    /// Tells any legal move, or that there is none: the answer to a `go` that could not be searched.
+    pub fn answer_without_search(&mut self) {
+        self.holds_answer = false;
+        let any = self.game.history.last().legal_moves().first().copied();
+        self.responder.best_move(&BestMove { best: any, ponder: None });
     }
 
     /// Stops the running search; its best move is told. Without one, nothing happens.
     pub fn stop(&mut self) {
         self.pondering = None;
+        if self.holds_answer {
+            self.answer_without_search();
+        }
         if let Some(search) = &self.search {
             search.stop();
         }
@@ -200,10 +212,14 @@ impl Engine {
     /// If no `go ponder` is running.
     pub fn ponder_hit(&mut self) -> Result<(), EngineError> {
         let start = Instant::now();
-        let mut go = self.pondering.take().ok_or(EngineError::NotSearching)?;
+        if self.holds_answer {
+            self.answer_without_search();
+            return Ok(());
+        }
+        let mut go = self.pondering.take().ok_or(EngineError::NotPondering)?;
         go.ponder = false;
         let chain = self.stoppers(&go)?;
-        let search = self.search.as_ref().ok_or(EngineError::NotSearching)?;
+        let search = self.search.as_ref().ok_or(EngineError::NotPondering)?;
         search.ponder_hit(chain, start);
         Ok(())
     }
@@ -218,7 +234,7 @@ impl Engine {
 
     /// Whether a search is running whose move was not told yet.
     pub fn is_searching(&self) -> bool {
-        self.search.as_ref().is_some_and(|search| !search.has_responded())
+        self.holds_answer || self.search.as_ref().is_some_and(|search| !search.has_responded())
     }
 
     /// The running or last search's visits of the root.
@@ -261,6 +277,9 @@ impl Engine {
     /// under evaluation is not waited for here: a large network on a CPU may take a second for it.
     fn end_search(&mut self) {
         self.pondering = None;
+        if self.holds_answer {
+            self.answer_without_search();
+        }
         if let Some(search) = self.search.take() {
             search.stop();
             search.wait_for_move();
@@ -310,8 +329,8 @@ impl Engine {
         moves
     }
 
-    /// `go` where no move can be played: the score, and the null move that UCI writes `0000`.
-    fn answer_finished_game(&self) {
+    /// What is shown of a game in which no move can be played; the answer to `go` is the null move, UCI's `0000`.
+    fn show_finished_game(&self) {
         let is_mate = self.game.history.last().is_check();
         let score = if is_mate { Score::Mate(0) } else { Score::Cp(0) };
         self.responder.thinking(&[ThinkingInfo {
@@ -319,7 +338,6 @@ impl Engine {
             score: Some(score),
             ..ThinkingInfo::default()
         }]);
-        self.responder.best_move(&BestMove { best: None, ponder: None });
     }
 
     fn start_search(

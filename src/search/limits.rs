@@ -53,9 +53,7 @@ impl GoParams {
     /// Whether the search ends only when told to: `wait` would wait for ever.
     pub fn is_open_ended(&self) -> bool {
         let limits = [self.nodes, self.movetime, self.wtime, self.btime];
-        let counts = [self.depth, self.mate, self.movestogo];
-        self.infinite
-            || self.ponder
-            || (limits.iter().all(Option::is_none) && counts.iter().all(Option::is_none))
+        // A mate need not be there, and moves to go limit nothing without a clock.
+        self.infinite || self.ponder || (limits.iter().all(Option::is_none) && self.depth.is_none())
     }
 }

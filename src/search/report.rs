@@ -217,7 +217,7 @@ impl Shared {
             let m = edge.packed_move();
             let mut line = format!(
                 "{:<5} ({:<4}) ",
-                uci_move::text(m.unpack(position), false),
+                uci_move::text(m.unpack(position), true),
                 policy_index::index_of(m, side, 0)
             );
             write_counts(&mut line, visits, in_flight, prior);

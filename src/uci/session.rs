@@ -130,7 +130,12 @@ impl Session {
 
     fn go(&mut self, params: GoParams) -> Result<(), String> {
         let open_ended = params.is_open_ended();
-        self.engine.go(&params).map_err(text)?;
+        if let Err(error) = self.engine.go(&params) {
+            // The reason first; then a move all the same, for somebody waits for it.
+            self.output.error(&text(error));
+            self.engine.answer_without_search();
+            return Ok(());
+        }
         self.open_ended = open_ended;
         Ok(())
     }

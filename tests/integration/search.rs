@@ -366,13 +366,33 @@ fn the_last_line_told_begins_with_the_move_played() {
 }
 
 #[test]
-fn a_panic_or_error_of_the_backend_still_gives_a_move() {
-    // See tests/integration/backends.rs for errors inside backends; here: the backend cannot even be made.
-    let mut session = Session::new(&[("Backend", "trivial"), ("BackendOptions", "no_such_option=1")]);
+fn a_finished_game_answers_an_endless_go_only_when_asked() {
+    let mate = "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3";
+    for ponder in [false, true] {
+        let mut session = Session::new(&[]);
+        session.position(Some(mate), "");
+        let go = GoParams { infinite: !ponder, ponder, ..GoParams::default() };
+        session.engine.go(&go).expect("nothing to search");
+        assert!(session.engine.is_searching() && session.recorder.record().best_moves.is_empty());
+        if ponder {
+            session.engine.ponder_hit().expect("it was pondering");
+        } else {
+            session.engine.stop();
+        }
+        assert!(!session.engine.is_searching());
+        assert_eq!(session.recorder.record().best_moves.len(), 1);
+        session.engine.stop();
+        assert_eq!(session.recorder.record().best_moves.len(), 1);
+    }
+}
+
+#[test]
+fn a_backend_that_cannot_be_made_is_an_error_and_the_next_search_works() {
+    let mut session = Session::new(&[("BackendOptions", "no_such_option=1")]);
     session.position(None, "");
-    let result = session.engine.go(&nodes(10));
-    let record = session.recorder.record();
-    assert_eq!(record.best_moves.len(), usize::from(result.is_err()));
+    assert!(session.engine.go(&nodes(10)).is_err());
+    session.engine.set_option("BackendOptions", "").expect("any text is allowed");
+    assert_eq!(session.go(nodes(10)).0.nodes, Some(10));
 }
 
 #[test]

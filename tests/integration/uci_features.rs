@@ -211,3 +211,25 @@ fn commands_during_a_search_are_obeyed() {
     assert!(best_move(&lines).ends_with(['5', '6']), "Black's move: {}", best_move(&lines));
     assert_eq!(engine.ask(""), [""; 0]);
 }
+
+#[test]
+fn a_search_that_cannot_be_made_gives_the_reason_and_then_a_move() {
+    let mut engine = Driver::start(&["--backend=cpu", "--weights=/no/such/network.pb.gz"]);
+    engine.send("position startpos");
+    engine.send("go nodes 10");
+    let lines = engine.until("bestmove");
+    let reason = lines.iter().position(|line| line.contains("/no/such/network.pb.gz"));
+    let answer = lines.iter().position(|line| line.starts_with("bestmove "));
+    assert!(reason.is_some() && reason < answer, "{lines:?}");
+    assert_ne!(best_move(&lines), "0000");
+}
+
+#[test]
+fn statistics_name_castling_as_the_king_taking_its_rook() {
+    let mut engine = Driver::trivial();
+    engine.ask("setoption name VerboseMoveStats value true");
+    engine.ask(MIDDLEGAME);
+    let lines = engine.search("go nodes 200");
+    let castling = lines.iter().filter(|line| line.starts_with("info string e1h1 ")).count();
+    assert_eq!(castling, 1, "{lines:?}");
+}

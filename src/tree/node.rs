@@ -324,6 +324,14 @@ impl Node {
         self.state.store(other.state.load(Ordering::Relaxed), Ordering::Release);
     }
 
+    /// Takes visits and their sums away; only while no search runs.
+    pub(super) fn remove(&self, totals: Totals) {
+        self.wl_sum.fetch_sub(totals.wl, Ordering::Relaxed);
+        self.d_sum.fetch_sub(totals.d, Ordering::Relaxed);
+        self.m_sum.fetch_sub(totals.m, Ordering::Relaxed);
+        self.visits.fetch_sub(totals.visits, Ordering::Release);
+    }
+
     /// Makes a proven node an expanded one again, with these totals; only while no search runs.
     pub(super) fn reopen(&self, totals: Totals) {
         self.set_totals(totals);

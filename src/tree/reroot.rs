@@ -1,5 +1,7 @@
 //! Keeping a subtree when the game goes on: a copy of what can still be reached, then the old tree is dropped.
 //!
+//! A large subtree is copied by many threads, for the clock is running.
+//!
 //! Copying leaves no holes and needs no free list, and it is the one place where path-dependent results are
 //! undone: a first repetition counts as a draw only while both occurrences lie within the search. When the root
 //! moves past the first of them, the node must be evaluated again, and its visits leave all its ancestors, up to
@@ -8,7 +10,12 @@
 use super::node::{Node, TerminalKind, Totals};
 use super::{Allocator, NodeId, Tree};
 use crate::chess::PackedMove;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A branch of fewer visits is not worth a hand-over between threads.
+const SMALLEST_JOB: u32 = 1 << 13;
+/// Copying waits for memory: more threads than this gain nothing.
+const MOST_THREADS: usize = 16;
 
 impl Tree {
     /// The tree below the root's moves `path`, or `None` where it was never visited. Only while no search runs.
@@ -26,7 +33,8 @@ impl Tree {
             return None;
         }
         let copy = Tree::new();
-        self.copy_below(id, &copy, &mut Allocator::default())?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        self.copy_all(id, &copy, threads, SMALLEST_JOB)?;
         copy.reopen_root();
         Some(copy)
     }
@@ -40,43 +48,106 @@ impl Tree {
         root.reopen(children.fold(Totals::of(outcome.sample(), 1), Totals::plus));
     }
 
-    /// Copies the subtree of `source_root` over the root of `copy`. `None`: no room.
-    fn copy_below(&self, source_root: NodeId, copy: &Tree, allocator: &mut Allocator) -> Option<()> {
+    /// Copies the subtree of `source` over the root of `copy`: one thread copies the trunk, and as many as there are
+    /// the branches of about `smallest_job` visits or more that it leaves. `None`: no room.
+    fn copy_all(&self, source: NodeId, copy: &Tree, threads: usize, smallest_job: u32) -> Option<()> {
+        let visits = self.node(source).visits();
+        let mut allocator = Allocator::default();
+        let whole = Job { source, target: copy.root(), ancestors: Vec::new() };
+        if threads == 1 || visits < 4 * smallest_job {
+            return self.copy_below(&whole, copy, &mut allocator, None).map(|_| ());
+        }
+        // Several jobs a thread, for they are of all sizes.
+        let most_visits = (visits / (8 * threads as u32)).max(smallest_job);
+        let mut jobs = Vec::new();
+        self.copy_below(&whole, copy, &mut allocator, Some((most_visits, &mut jobs)))?;
+
+        let next = AtomicUsize::new(0);
+        let work = || -> Option<()> {
+            let mut allocator = Allocator::default();
+            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let lost = self.copy_below(job, copy, &mut allocator, None)?;
+                copy.take_from_ancestors(&job.ancestors, lost);
+            }
+            Some(())
+        };
+        std::thread::scope(|scope| {
+            let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            // Without helpers this thread does it all.
+            let helpers: Vec<_> = (1..threads).filter_map(spawn).collect();
+            let mine = work();
+            let theirs = helpers.into_iter().all(|helper| matches!(helper.join(), Ok(Some(()))));
+            mine.filter(|()| theirs)
+        })
+    }
+
+    /// Takes what left a node, in its view, from those above it, up to one that is proven.
+    fn take_from_ancestors(&self, ancestors: &[NodeId], mut lost: Totals) {
+        for &id in ancestors.iter().rev() {
+            let node = self.node(id);
+            if lost == Totals::default() || node.is_terminal() {
+                return;
+            }
+            lost = lost.for_parent();
+            node.remove(lost);
+        }
+    }
+
+    /// Copies a subtree, without the branches of at most so many visits that are left to `leave`. Returns what left
+    /// its root's totals, in the root's view. `None`: no room.
+    fn copy_below(
+        &self,
+        job: &Job,
+        copy: &Tree,
+        allocator: &mut Allocator,
+        mut leave: Option<(u32, &mut Vec<Job>)>,
+    ) -> Option<Totals> {
         // An explicit stack: a long forced line must not overflow the thread's.
-        let mut stack = vec![Frame::enter(self, source_root, copy, copy.root(), allocator)?];
+        let mut stack = vec![Frame::enter(self, job.source, copy, job.target, allocator)?];
         while let Some(frame) = stack.last_mut() {
             if let Some((index, child)) = frame.children.next() {
                 let Some(child) = child else { continue };
                 let child_node = self.node(child);
-                let depth = stack.len();
-                if is_outlived_two_fold(child_node, depth) {
-                    let lost = child_node.totals();
+                let parent = frame.target;
+                if is_outlived_two_fold(child_node, job.ancestors.len() + stack.len()) {
                     if let Some(parent) = stack.last_mut() {
-                        parent.lost = parent.lost.plus(lost.for_parent());
+                        parent.lost = parent.lost.plus(child_node.totals().for_parent());
                     }
                     continue;
                 }
                 if child_node.visits() == 0 {
                     continue;
                 }
-                let Some(parent) = stack.last() else {
-                    return Some(());
-                };
-                let target = copy.child_or_new(copy.node(parent.target), index, allocator)?;
-                stack.push(Frame::enter(self, child, copy, target, allocator)?);
+                let target = copy.child_or_new(copy.node(parent), index, allocator)?;
+                match &mut leave {
+                    // Not the small ones: they cost less than their list.
+                    Some((most, jobs)) if (*most / 64..=*most).contains(&child_node.visits()) => {
+                        let ancestors = stack.iter().map(|frame| frame.target).collect();
+                        jobs.push(Job { source: child, target, ancestors });
+                    }
+                    _ => stack.push(Frame::enter(self, child, copy, target, allocator)?),
+                }
             } else if let Some(done) = stack.pop() {
                 let node = copy.node(done.target);
-                if node.is_terminal() {
-                    continue;
-                }
-                node.set_totals(node.totals().minus(done.lost));
-                if let Some(parent) = stack.last_mut() {
-                    parent.lost = parent.lost.plus(done.lost.for_parent());
+                let lost = if node.is_terminal() { Totals::default() } else { done.lost };
+                node.remove(lost);
+                match stack.last_mut() {
+                    Some(parent) => parent.lost = parent.lost.plus(lost.for_parent()),
+                    None => return Some(lost),
                 }
             }
         }
-        Some(())
+        None
     }
+}
+
+/// A subtree to be copied.
+struct Job {
+    source: NodeId,
+    /// Where to, in the copy.
+    target: NodeId,
+    /// Of the target, the copy's root first.
+    ancestors: Vec<NodeId>,
 }
 
 /// One node of the path being copied.
@@ -245,5 +316,50 @@ mod tests {
         assert_eq!(mate, Some(Some(outcome(-1, 0, TerminalKind::EndOfGame))));
         // Where the rules end the game there is nothing to keep.
         assert!(builder.after(&[0, 2]).is_none());
+    }
+
+    #[test]
+    fn many_threads_copy_what_one_does() {
+        // Everything to depth 6, where some nodes are repetitions of one that the new root leaves behind.
+        let mut builder = Builder::new();
+        let mut paths = vec![vec![]];
+        while let Some(path) = paths.pop() {
+            for edge in 0..3 {
+                let mut longer: Vec<u16> = path.clone();
+                longer.push(edge);
+                match longer.len() {
+                    6 => builder.finish(&longer, outcome(0, 6, TerminalKind::TwoFold), 1),
+                    5 if edge == 2 => builder.finish(&longer, outcome(0, 4, TerminalKind::TwoFold), 2),
+                    _ => {
+                        builder.expand(&longer);
+                        paths.push(longer);
+                    }
+                }
+            }
+        }
+        builder.prove(&[1, 1, 1], outcome(1, 3, TerminalKind::EndOfGame));
+        let source = builder.tree.child(builder.node(&[]), 1).expect("the move was searched");
+        let copies = [1, 3].map(|threads| {
+            let copy = Tree::new();
+            builder.tree.copy_all(source, &copy, threads, 4).expect("there is room");
+            copy.check_invariants().expect("a copy is sound");
+            copy
+        });
+        let mut pairs = vec![copies.each_ref().map(Tree::root)];
+        let mut compared = 0;
+        while let Some([one, many]) = pairs.pop() {
+            let (one, many) = (copies[0].node(one), copies[1].node(many));
+            assert_eq!((one.totals(), one.state()), (many.totals(), many.state()));
+            compared += 1;
+            for index in 0..3 {
+                let children = (copies[0].child(one, index), copies[1].child(many, index));
+                match children {
+                    (Some(one), Some(many)) => pairs.push([one, many]),
+                    (None, None) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(compared > 50, "{compared}");
     }
 }

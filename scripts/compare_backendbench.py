@@ -12,25 +12,22 @@ the first engine's median to each other's.
 """
 
 import argparse
-import itertools
-import os
 import shlex
-import statistics
 import subprocess
 import sys
+
+from engine_figures import measure_in_turn, parse_engines, print_figures
 
 MEDIAN_COLUMN = 6
 
 
-def measure(command, arguments):
+def measure(environment, words, arguments):
     """One run; returns the median column of its one row, in evaluations per second."""
-    variables = list(itertools.takewhile(lambda word: "=" in word, command))
-    program, *options = command[len(variables):]
+    program, *options = words
     # lc0 wants its mode first.
     line = [program, "backendbench", *options, f"--weights={arguments.net}", f"--threads={arguments.threads}",
             f"--start-batch-size={arguments.batch}", f"--max-batch-size={arguments.batch}",
             f"--batches={arguments.batches}"]
-    environment = os.environ | dict(word.split("=", 1) for word in variables)
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
     rows = [row.split(",") for row in done.stdout.splitlines() if row.strip().startswith(f"{arguments.batch},")]
     if len(rows) != 1:
@@ -48,20 +45,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
 
-    engines = {}
-    for engine in arguments.engines:
-        name, _, command = engine.partition("=")
-        engines[name] = shlex.split(command)
-    figures = {name: [] for name in engines}
-    for _ in range(arguments.rounds):
-        for name, command in engines.items():
-            figures[name].append(measure(command, arguments))
-
-    first = statistics.median(next(iter(figures.values())))
-    print(f"batch {arguments.batch}, {arguments.threads} thread(s), {arguments.rounds} rounds, evaluations/s")
-    for name, values in figures.items():
-        median = statistics.median(values)
-        print(f"{name:<16} {median:>9.0f}  ({min(values):.0f} to {max(values):.0f})  x{first / median:.2f}")
+    figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
+                              lambda environment, words: measure(environment, words, arguments))
+    title = f"batch {arguments.batch}, {arguments.threads} thread(s), {arguments.rounds} rounds, evaluations/s"
+    print_figures(title, figures)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ positions together. Printed are the median, the range, and the ratio of the firs
 """
 
 import argparse
-import itertools
-import os
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import time
+
+from engine_figures import measure_in_turn, parse_engines, print_figures
 
 POSITIONS = [
     "startpos",
@@ -29,10 +28,8 @@ POSITIONS = [
 class Engine:
     """A UCI engine, as much of it as is needed here."""
 
-    def __init__(self, command, options):
-        variables = list(itertools.takewhile(lambda word: "=" in word, command))
-        environment = os.environ | dict(word.split("=", 1) for word in variables)
-        self.process = subprocess.Popen(command[len(variables):], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, environment, words, options):
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env=environment)
         for option in options:
             name, _, value = option.partition("=")
@@ -68,9 +65,9 @@ class Engine:
         self.process.wait()
 
 
-def measure(command, options, nodes):
+def measure(environment, words, options, nodes):
     """One run over all positions, in nodes per second."""
-    engine = Engine(command, options)
+    engine = Engine(environment, words, options)
     engine.search(POSITIONS[0], 1)
     results = [engine.search(position, nodes) for position in POSITIONS]
     engine.quit()
@@ -86,21 +83,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
 
-    engines = {}
-    for engine in arguments.engines:
-        name, _, command = engine.partition("=")
-        engines[name] = shlex.split(command)
     options = [f"Threads={arguments.threads}", "SmartPruningFactor=0", *arguments.option]
-    figures = {name: [] for name in engines}
-    for _ in range(arguments.rounds):
-        for name, command in engines.items():
-            figures[name].append(measure(command, options, arguments.nodes))
-
-    first = statistics.median(next(iter(figures.values())))
-    print(f"{arguments.nodes} nodes, {arguments.threads} thread(s), {arguments.rounds} rounds, nodes/s")
-    for name, values in figures.items():
-        median = statistics.median(values)
-        print(f"{name:<16} {median:>9.0f}  ({min(values):.0f} to {max(values):.0f})  x{first / median:.2f}")
+    figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
+                              lambda environment, words: measure(environment, words, options, arguments.nodes))
+    title = f"{arguments.nodes} nodes, {arguments.threads} thread(s), {arguments.rounds} rounds, nodes/s"
+    print_figures(title, figures)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,9 @@ impl SmartPruningStopper {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        Some(remaining / self.factor)
+        // Giving up early saves time on a clock. Without one there is nothing to save: only a certain end counts.
+        let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
+        Some(remaining / factor)
     }
 }
 
@@ -139,9 +141,13 @@ mod tests {
 
     #[test]
     fn a_node_limit_does_as_well_as_time() {
-        let mut hints = StopperHints::default();
-        hints.limit_playouts(133);
-        assert!(running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints));
+        // Exactly: with 100 playouts to come a lead of 101 is safe, one of 100 is not, whatever the factor.
+        for (lead, stops) in [(101, true), (100, false)] {
+            let mut hints = StopperHints::default();
+            hints.limit_playouts(100);
+            let stats = at(1000, &[300 + lead, 300]);
+            assert_eq!(running(1.33, 0).should_stop(&stats, &mut hints), stops, "a lead of {lead}");
+        }
         let mut hints = time_left(1);
         hints.limit_playouts(10_000);
         assert!(running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints), "the nearer end counts");

@@ -6,6 +6,7 @@
 //! a difference in strength moves the mean by `s * s *` a *diff*. Both come from the options, by formulas and fits
 //! that are lc0's, so that settings mean the same.
 
+use super::outcome_model::OutcomeModel;
 use crate::chess::Color;
 use crate::options::{ContemptMode, Options};
 use crate::tree::Sample;
@@ -63,20 +64,15 @@ impl WdlRescale {
     /// nothing the model says nothing, and the value stays.
     #[must_use]
     pub fn apply(&self, sample: Sample, side_to_move: Color) -> Sample {
-        /// lc0's.
-        const NEXT_TO_NOTHING: f32 = 0.0001;
-        let (win, loss) = ((1.0 + sample.wl - sample.d) / 2.0, (1.0 - sample.wl - sample.d) / 2.0);
-        let usable = |share: f32| share > NEXT_TO_NOTHING && share < 1.0 - NEXT_TO_NOTHING;
-        if !(self.is_active() && usable(win) && usable(sample.d) && usable(loss)) {
+        if !self.is_active() {
             return sample;
         }
-        let (a, b) = ((1.0 / loss - 1.0).ln(), (1.0 / win - 1.0).ln());
-        let scale = (2.0 / (a + b)).min(self.max_s);
+        let Some(network) = OutcomeModel::of_shares(sample.wl, sample.d) else { return sample };
+        let scale = network.scale.min(self.max_s);
         let shift = if self.side == Some(side_to_move) { self.diff } else { -self.diff };
-        let mean = (a - b) / (a + b) + scale * scale * shift;
-        let scale = scale * self.ratio;
-        let (win, loss) = (logistic((mean - 1.0) / scale), logistic((-mean - 1.0) / scale));
-        Sample { wl: win - loss, d: (1.0 - win - loss).max(0.0), m: sample.m }
+        let moved = OutcomeModel { mean: network.mean + scale * scale * shift, scale: scale * self.ratio };
+        let (wl, d) = moved.shares();
+        Sample { wl, d, m: sample.m }
     }
 }
 
@@ -137,10 +133,6 @@ fn game_pair_elo(elo: f32) -> f32 {
     const SHARPNESS: f32 = 250.0;
     const MIDPOINT: f32 = 2737.0;
     elo + 0.5 * SHARPNESS * (1.0 + ((MIDPOINT - elo) / SHARPNESS).exp()).ln()
-}
-
-fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
 }
 
 #[cfg(test)]

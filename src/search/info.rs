@@ -7,6 +7,7 @@
 //! All values are from the view of the side to move at the root. `wl` is win minus loss probability (-1…1),
 //! `d` the draw probability (0…1), and `q` is `wl` with draws at their `DrawScore`.
 
+use super::outcome_model::OutcomeModel;
 use crate::chess::Move;
 use crate::options::ScoreType;
 
@@ -169,27 +170,15 @@ impl WdlView {
     /// Returns (wl, d, mu) to show for the search's `wl` and `d`. Where one of the three shares is next to
     /// nothing the model says nothing: wl and d stay, and mu is 0.
     pub fn convert(&self, wl: f32, d: f32) -> (f32, f32, f32) {
-        const NEXT_TO_NOTHING: f32 = 0.0001;
-        let (win, loss) = ((1.0 + wl - d) / 2.0, (1.0 - wl - d) / 2.0);
-        let usable = |share: f32| share > NEXT_TO_NOTHING && share < 1.0 - NEXT_TO_NOTHING;
-        if !(usable(win) && usable(d) && usable(loss)) {
-            return (wl, d, 0.0);
-        }
-        // From the two tails: loss = logistic((-1 - mu) / s), win = logistic((-1 + mu) / s).
-        let (a, b) = ((1.0 / loss - 1.0).ln(), (1.0 / win - 1.0).ln());
-        let searched_s = 2.0 / (a + b);
-        let network_s = (searched_s / self.ratio).min(self.max_s);
+        let Some(searched) = OutcomeModel::of_shares(wl, d) else { return (wl, d, 0.0) };
+        let network_s = (searched.scale / self.ratio).min(self.max_s);
         let sign = if self.for_side_to_move { 1.0 } else { -1.0 };
         // The advantage is taken back as it was given, at the network's scale; the spread shown stays the
         // search's.
-        let mu = (a - b) / (a + b) - sign * network_s * network_s * self.diff;
-        let (win, loss) = (logistic((-1.0 + mu) / searched_s), logistic((-1.0 - mu) / searched_s));
-        (win - loss, (1.0 - win - loss).max(0.0), mu)
+        let mean = searched.mean - sign * network_s * network_s * self.diff;
+        let (wl, d) = OutcomeModel { mean, ..searched }.shares();
+        (wl, d, mean)
     }
-}
-
-fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
 }
 
 #[cfg(test)]

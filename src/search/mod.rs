@@ -26,6 +26,7 @@ pub mod info;
 pub mod limits;
 pub mod math;
 mod minibatch;
+mod outcome_model;
 pub mod params;
 mod report;
 pub mod select;

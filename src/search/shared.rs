@@ -85,7 +85,6 @@ pub(super) struct Control {
 }
 
 impl Shared {
-    #[allow(clippy::too_many_arguments, reason = "a constructor of named parts, called once")]
     pub(super) fn new(setup: super::SearchSetup, responder: Arc<dyn Responder>) -> Shared {
         let initial_visits = u64::from(setup.tree.node(setup.tree.root()).visits());
         Shared {

@@ -66,10 +66,10 @@ class Engine(chess.engine.UciProtocol):
         self.error_lines.append(line)
 
 
-async def start(command, options=None, timeout=60.0):
+async def start(command, options=None, timeout=60.0, environment=None):
     """Starts an engine from a command line (a string or a list) and sets options (a dict of strings)."""
     words = shlex.split(command) if isinstance(command, str) else command
-    transport, engine = await Engine.popen(words)
+    transport, engine = await Engine.popen(words, env=environment)
     await asyncio.wait_for(engine.initialize(), timeout)
     await engine.configure(options or {})
     return transport, engine

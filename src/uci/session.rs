@@ -40,6 +40,11 @@ impl Session {
         Session { engine, responder, output, log, show_hidden, open_ended: false }
     }
 
+    /// The engine, for whoever wants to look at it between two commands.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
     /// Reads commands until `quit` or the end of the stream; a search that still runs is then broken off.
     pub fn run(mut self, input: impl BufRead) {
         let mut lines = LineReader::new(input);

@@ -117,6 +117,11 @@ impl Driver {
         self.lines.recv_timeout(time).ok()
     }
 
+    /// The engine's, as the system counts processes.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Closes stdin.
     pub(crate) fn hang_up(&mut self) {
         self.stdin = None;

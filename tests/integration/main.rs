@@ -20,6 +20,7 @@ mod positions;
 mod search;
 mod search_stress;
 mod selfplay;
+mod session_stress;
 mod tablebases;
 mod time;
 mod uci_features;

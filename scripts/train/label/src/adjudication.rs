@@ -4,12 +4,9 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rukh::chess::{Color, GameResult};
 
-/// Above this many centipawns a game counts as won …
-const WON_SCORE: i16 = 1500;
-/// … if so many searches in a row say so.
-const WON_PLIES: usize = 4;
-/// How many of the games are called when won; the others are played to mate, for the moves-left head.
-const WON_SHARE: f64 = 0.7;
+/// Centipawns above which a game counts as won, in how many searches in a row, and in how many of the games.
+/// The rest are played to mate, for the moves-left head.
+const WON: [(i16, usize, f64); 2] = [(400, 8, 0.4), (1000, 6, 0.35)];
 /// Up to this many centipawns a game counts as level …
 const LEVEL_SCORE: i16 = 10;
 /// … if so many searches in a row say so …
@@ -21,7 +18,8 @@ const LEVEL_SHARE: f64 = 0.75;
 
 /// Watches the scores of one game.
 pub(crate) struct Adjudicator {
-    calls_wins: bool,
+    /// Score and number of searches, if wins are called at all.
+    won: Option<(i16, usize)>,
     calls_draws: bool,
     winner: Color,
     won_plies: usize,
@@ -32,7 +30,7 @@ impl Adjudicator {
     /// Decides by lot what will be called in this game.
     pub(crate) fn new(rng: &mut StdRng) -> Adjudicator {
         Adjudicator {
-            calls_wins: rng.random_bool(WON_SHARE),
+            won: Self::toss_won(rng.random()),
             calls_draws: rng.random_bool(LEVEL_SHARE),
             winner: Color::White,
             won_plies: 0,
@@ -40,17 +38,28 @@ impl Adjudicator {
         }
     }
 
+    fn toss_won(mut toss: f64) -> Option<(i16, usize)> {
+        for (score, plies, share) in WON {
+            if toss < share {
+                return Some((score, plies));
+            }
+            toss -= share;
+        }
+        None
+    }
+
     /// Takes the score of the next position, for the side to move, `ply` plies into the game.
     pub(crate) fn call(&mut self, side: Color, score: i16, ply: usize) -> Option<GameResult> {
         let winner = if score > 0 { side } else { !side };
-        self.won_plies = match score.abs() > WON_SCORE {
+        let (won_score, won_plies) = self.won.unwrap_or((i16::MAX, usize::MAX));
+        self.won_plies = match score.abs() > won_score {
             true if winner == self.winner => self.won_plies + 1,
             true => 1,
             false => 0,
         };
         self.winner = winner;
         self.level_plies = if score.abs() <= LEVEL_SCORE { self.level_plies + 1 } else { 0 };
-        if self.calls_wins && self.won_plies >= WON_PLIES {
+        if self.won_plies >= won_plies {
             Some(GameResult::Won(winner))
         } else if self.calls_draws && self.level_plies >= LEVEL_PLIES && ply >= LEVEL_AFTER {
             Some(GameResult::Drawn)
@@ -66,7 +75,7 @@ mod tests {
 
     fn adjudicator() -> Adjudicator {
         let (winner, won_plies, level_plies) = (Color::White, 0, 0);
-        Adjudicator { calls_wins: true, calls_draws: true, winner, won_plies, level_plies }
+        Adjudicator { won: Some((1000, 6)), calls_draws: true, winner, won_plies, level_plies }
     }
 
     #[test]
@@ -75,12 +84,12 @@ mod tests {
         let mut side = Color::White;
         let mut calls = Vec::new();
         // Black is winning from the second search on; one side's word alone is worth nothing.
-        for score in [1600, 1600, -1600, 1600, -32000, 31999] {
+        for score in [1001, 1001, -1600, 1600, -32000, 31999, -1001, 1001] {
             calls.push(game.call(side, score, 0));
             side = !side;
         }
         let won = Some(GameResult::Won(Color::Black));
-        assert_eq!(calls, [None, None, None, None, won, won]);
+        assert_eq!(calls, [None, None, None, None, None, None, won, won]);
     }
 
     #[test]

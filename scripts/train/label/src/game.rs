@@ -1,10 +1,12 @@
 //! One game: every position is searched, and the search is both its label and, mostly, the next move.
 //!
-//! Now and then another move is played, so that positions after mistakes are in the data. Where such a
-//! move throws much away, the result that follows is no longer that of the positions before it: they keep
-//! their labels and lose their result.
+//! Now and then another move is played, so that positions after mistakes are in the data ([`Deviation`]).
+//! A random one mostly begins a side line: a few positions are labelled, without a result, and the game goes
+//! on from before the mistake, as level as it was. Where the mistake stands and costs much, the result that
+//! follows is no longer that of the positions before it: they keep their labels and lose their result.
 
 use crate::adjudication::Adjudicator;
+use crate::deviation::{Deviation, remaining_share};
 use crate::openings::{Kind, Shares, random_start};
 use crate::progress::Progress;
 use crate::record::{Label, MAX_MOVES, Outcome, Record};
@@ -13,35 +15,32 @@ use crate::stockfish::{Findings, ScoredMove, Stockfish};
 use anyhow::Result;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rand::seq::IndexedRandom as _;
-use rukh::chess::{Color, GameResult, Move, PackedMove, Position, PositionHistory};
+use rukh::chess::{Color, GameResult, Move, PackedMove, PositionHistory};
 use rukh::net::policy_index::index_of;
 
 /// A game is broken off after so many plies.
 const MAX_PLIES: usize = 400;
-/// A start further from level than this many centipawns …
-const LOPSIDED_SCORE: i16 = 400;
-/// … is played on only so often (an endgame more often: it is about winning what is won).
-const LOPSIDED_SHARE: f64 = 0.08;
-/// See above.
+/// A start this many centipawns from level is always played on; beyond, e times more seldom …
+const LEVEL_START: f64 = 100.0;
+/// … for each so many centipawns.
+const LOPSIDED_START: f64 = 150.0;
+/// An endgame is played on at least so often: endgames are about winning what is won.
 const LOPSIDED_ENDGAME_SHARE: f64 = 0.4;
 /// A position that was labelled before is searched by this fraction of the nodes, only to go on.
 const KNOWN_FRACTION: u64 = 8;
+/// How many of the random moves stand; the others begin a side line …
+const STANDING_SHARE: f64 = 0.2;
+/// … of at most so many positions.
+const MAX_SIDE_LINE: usize = 4;
 /// A deviation that costs more than this much of a point takes the result from the positions before it.
 const BLUNDER: f64 = 0.15;
-/// How many deviations choose among the best moves; the others among all.
-const AMONG_BEST_SHARE: f64 = 0.65;
-/// Centipawns by which a move must be worse to be chosen e times more seldom.
-const TEMPERATURE: f64 = 50.0;
-/// In a game decided by this many centipawns the moves seldom deviate, so that it ends.
-const DECIDED_SCORE: i16 = 800;
 
 /// What is the same for all games.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Nodes of a search.
     pub(crate) nodes: u64,
-    /// Nodes of a search of several moves.
+    /// Nodes of the second search, of several moves, where there is one.
     pub(crate) multipv_nodes: u64,
     /// Share of the positions that have several moves labelled.
     pub(crate) multipv_share: f64,
@@ -70,8 +69,17 @@ pub(crate) fn play(
 ) -> Game {
     let (kind, history) = random_start(rng, plan.shares);
     let adjudicator = Adjudicator::new(rng);
-    let mut player =
-        Player { plan, kind, history, adjudicator, labelled: Vec::new(), known_from: 0, expected: None };
+    let mut player = Player {
+        plan,
+        kind,
+        history,
+        adjudicator,
+        labelled: Vec::new(),
+        side_line: None,
+        score: 0,
+        known_from: 0,
+        expected: None,
+    };
     let ended =
         engine.new_game(kind == Kind::Chess960).and_then(|()| player.play_on(engine, rng, seen, progress));
     player.finish(number, ended)
@@ -85,13 +93,33 @@ enum End {
     BrokenOff,
 }
 
+/// A record that waits for the game's result.
+struct Labelled {
+    record: Record,
+    side: Color,
+    ply: usize,
+    in_side_line: bool,
+}
+
+/// A line of play after a mistake that will be taken back.
+struct SideLine {
+    /// Length of the history before the mistake.
+    back_to: usize,
+    /// What is played then.
+    best: Move,
+    /// Positions still to be labelled.
+    left: usize,
+}
+
 struct Player<'a> {
     plan: &'a Plan,
     kind: Kind,
     history: PositionHistory,
     adjudicator: Adjudicator,
-    /// Records, with the side to move and the ply.
-    labelled: Vec<(Record, Color, usize)>,
+    labelled: Vec<Labelled>,
+    side_line: Option<SideLine>,
+    /// Of the last search, for its side to move.
+    score: i16,
     /// Records before this index have no part in the game's result.
     known_from: usize,
     /// After a deviation: who deviated, and what he could have expected, 0…1.
@@ -107,56 +135,99 @@ impl Player<'_> {
         progress: &Progress,
     ) -> Result<End> {
         loop {
-            let ply = self.history.positions().len() - 1;
-            if let Some(result) = self.history.result() {
+            let result = self.history.result();
+            if self.side_line.as_ref().is_some_and(|line| line.left == 0 || result.is_some()) {
+                self.leave_side_line();
+                continue;
+            }
+            if let Some(result) = result {
                 self.judge_deviation(|side| points(result, side));
                 return Ok(End::Played(result));
             }
+            let ply = self.history.positions().len() - 1;
             if progress.is_over() || ply >= MAX_PLIES {
+                self.leave_side_line();
                 return Ok(End::BrokenOff);
             }
-            let position = self.history.last().clone();
-            let side = position.side_to_move();
-            let mut record = Record::of_position(&position, self.kind == Kind::Chess960);
-            let fresh = position.repetitions() == 0 && seen.insert(record.position_hash());
-            let deviation = Deviation::toss(rng, ply, fresh, self.labelled.last().map(|last| &last.0));
-            let several = deviation == Deviation::AmongBest
-                || fresh && rng.random_bool(remaining_share(self.plan.multipv_share, ply));
-            let findings = self.search(engine, fresh, several)?;
-            let score = findings.moves[0].score;
-            progress.searched(fresh);
-            let points_expected = f64::from(1000 + findings.win - findings.loss) / 2000.0;
-            self.judge_deviation(|who| if who == side { points_expected } else { 1.0 - points_expected });
-            if fresh {
-                record.set_label(&label(&findings, side));
-                self.labelled.push((record, side, ply));
+            let (findings, deviation) = self.label(engine, rng, seen, progress)?;
+            let best = findings.moves[0];
+            self.score = best.score;
+            if let Some(line) = &mut self.side_line {
+                line.left -= 1;
+                self.history.push(best.m);
+                continue;
             }
-            if ply == 0 && self.is_lopsided(score, rng) {
+            let side = self.history.last().side_to_move();
+            let expected = f64::from(1000 + findings.win - findings.loss) / 2000.0;
+            self.judge_deviation(|who| if who == side { expected } else { 1.0 - expected });
+            if ply == 0 && !self.is_worth_playing(best.score, rng) {
                 return Ok(End::BrokenOff);
             }
-            if let Some(result) = self.adjudicator.call(side, score, ply) {
+            if let Some(result) = self.adjudicator.call(side, best.score, ply) {
                 return Ok(End::Adjudicated(result));
             }
-            let m = deviation.choose(rng, &position, &findings.moves);
-            if m != findings.moves[0].m {
-                self.expected = Some((side, points_expected));
+            let m = deviation.choose(rng, self.history.last(), &findings.moves);
+            if m != best.m {
+                if deviation == Deviation::Anything && !rng.random_bool(STANDING_SHARE) {
+                    let left = rng.random_range(1..=MAX_SIDE_LINE);
+                    self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left });
+                } else {
+                    self.expected = Some((side, expected));
+                }
             }
             self.history.push(m);
         }
     }
 
-    fn search(&self, engine: &mut Stockfish, fresh: bool, several: bool) -> Result<Findings> {
-        let nodes = match (fresh, several) {
-            (true, true) => self.plan.multipv_nodes,
-            (true, false) => self.plan.nodes,
-            (false, _) => (self.plan.nodes / KNOWN_FRACTION).max(1),
-        };
-        engine.search(&self.history, nodes, if several { MAX_MOVES } else { 1 })
+    /// Searches the last position, and keeps a record if it is a new one.
+    fn label(
+        &mut self,
+        engine: &mut Stockfish,
+        rng: &mut StdRng,
+        seen: &Seen,
+        progress: &Progress,
+    ) -> Result<(Findings, Deviation)> {
+        let position = self.history.last();
+        let (side, ply) = (position.side_to_move(), self.history.positions().len() - 1);
+        let in_side_line = self.side_line.is_some();
+        let mut record = Record::of_position(position, self.kind == Kind::Chess960);
+        let fresh = position.repetitions() == 0 && seen.insert(record.position_hash());
+        let deviation =
+            if in_side_line { Deviation::None } else { Deviation::toss(rng, ply, fresh, self.score) };
+        let several = deviation == Deviation::AmongBest
+            || fresh && rng.random_bool(remaining_share(self.plan.multipv_share, ply));
+        let findings = self.search(engine, fresh, several)?;
+        progress.searched(fresh);
+        if fresh {
+            record.set_label(&label(&findings, side));
+            self.labelled.push(Labelled { record, side, ply, in_side_line });
+        }
+        Ok((findings, deviation))
     }
 
-    fn is_lopsided(&self, score: i16, rng: &mut StdRng) -> bool {
-        let share = if self.kind == Kind::Endgame { LOPSIDED_ENDGAME_SHARE } else { LOPSIDED_SHARE };
-        score.abs() >= LOPSIDED_SCORE && !rng.random_bool(share)
+    /// Goes on from where the side line began, if there is one.
+    fn leave_side_line(&mut self) {
+        if let Some(line) = self.side_line.take() {
+            self.history.truncate(line.back_to);
+            self.history.push(line.best);
+        }
+    }
+
+    /// For several moves a first search for one fills the hash: that finds the best move more often than
+    /// one search of as many nodes in all.
+    fn search(&self, engine: &mut Stockfish, fresh: bool, several: bool) -> Result<Findings> {
+        let moves = if several { MAX_MOVES } else { 1 };
+        if !fresh {
+            return engine.search(&self.history, (self.plan.nodes / KNOWN_FRACTION).max(1), moves);
+        }
+        let findings = engine.search(&self.history, self.plan.nodes, 1)?;
+        if several { engine.search(&self.history, self.plan.multipv_nodes, moves) } else { Ok(findings) }
+    }
+
+    fn is_worth_playing(&self, score: i16, rng: &mut StdRng) -> bool {
+        let excess = (f64::from(score).abs() - LEVEL_START).max(0.0);
+        let share = (-excess / LOPSIDED_START).exp();
+        rng.random_bool(if self.kind == Kind::Endgame { share.max(LOPSIDED_ENDGAME_SHARE) } else { share })
     }
 
     /// Compares what a deviation has led to, for its side, with what was to be had.
@@ -178,81 +249,22 @@ impl Player<'_> {
             End::BrokenOff => None,
         };
         let last_ply = self.history.positions().len() - 1;
-        let finish = |(index, (mut record, side, ply)): (usize, (Record, Color, usize))| {
-            let outcome = match result.filter(|_| index >= self.known_from) {
+        let finish = |(index, labelled): (usize, Labelled)| {
+            let Labelled { mut record, side, ply, in_side_line } = labelled;
+            let outcome = match result.filter(|_| index >= self.known_from && !in_side_line) {
                 Some(GameResult::Drawn) => Outcome::Draw,
                 Some(GameResult::Won(winner)) if winner == side => Outcome::Win,
                 Some(GameResult::Won(_)) => Outcome::Loss,
                 None => Outcome::Unknown,
             };
-            let plies_to_end = matches!(end, End::Played(_)).then_some(last_ply - ply);
-            record.set_end(outcome, plies_to_end);
+            let is_played = matches!(end, End::Played(_)) && !in_side_line;
+            record.set_end(outcome, is_played.then_some(last_ply - ply));
             record.set_game(number);
             record
         };
         let records = self.labelled.into_iter().enumerate().map(finish).collect();
         Game { records, result, failure }
     }
-}
-
-/// The way the next move is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deviation {
-    /// Not at all: the best move.
-    None,
-    /// Among the best few, the better the likelier.
-    AmongBest,
-    /// Any legal move.
-    Anything,
-}
-
-impl Deviation {
-    /// Casts lots before the search, which has to know how many moves to score. `last` is the record before.
-    fn toss(rng: &mut StdRng, ply: usize, fresh: bool, last: Option<&Record>) -> Deviation {
-        let decided =
-            last.and_then(|last| last.label().ok()).is_some_and(|label| label.score.abs() > DECIDED_SCORE);
-        let probability = match (fresh, decided) {
-            // Off the trodden path soon.
-            (false, false) => 0.5,
-            (_, true) => 0.03,
-            (true, false) => deviation_probability(ply),
-        };
-        match rng.random_bool(probability) {
-            true if rng.random_bool(AMONG_BEST_SHARE) => Deviation::AmongBest,
-            true => Deviation::Anything,
-            false => Deviation::None,
-        }
-    }
-
-    fn choose(self, rng: &mut StdRng, position: &Position, best_first: &[ScoredMove]) -> Move {
-        let best = best_first[0];
-        match self {
-            Deviation::None => best.m,
-            Deviation::AmongBest => {
-                let weight = |scored: &ScoredMove| {
-                    (f64::from(i32::from(scored.score) - i32::from(best.score)) / TEMPERATURE).exp()
-                };
-                best_first.choose_weighted(rng, weight).map_or(best.m, |scored| scored.m)
-            }
-            Deviation::Anything => position.legal_moves().choose(rng).copied().unwrap_or(best.m),
-        }
-    }
-}
-
-/// How often a move is not simply the best one.
-fn deviation_probability(ply: usize) -> f64 {
-    match ply {
-        0..16 => 0.25,
-        16..60 => 0.13,
-        _ => 0.07,
-    }
-}
-
-/// How often to label several moves where no deviation asks for it, so that `share` of all positions have
-/// them.
-fn remaining_share(share: f64, ply: usize) -> f64 {
-    let asked_for = deviation_probability(ply) * AMONG_BEST_SHARE;
-    ((share - asked_for) / (1.0 - asked_for)).clamp(0.0, 1.0)
 }
 
 /// What a result is worth to a side, 0…1.

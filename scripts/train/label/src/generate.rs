@@ -33,10 +33,6 @@ pub(crate) struct Settings {
     pub(crate) stockfish: PathBuf,
     /// How many of it at once.
     pub(crate) processes: usize,
-    /// How long.
-    pub(crate) time: Duration,
-    /// About how many positions at most.
-    pub(crate) max_positions: u64,
     /// Where the shards go.
     pub(crate) output: PathBuf,
     /// Another one makes other games.
@@ -57,11 +53,11 @@ struct Parcel {
     records: Vec<Record>,
 }
 
-/// Makes shards until the time, the positions or the user's patience are spent.
+/// Makes shards until `progress` is over.
 ///
 /// # Errors
 /// If files cannot be written, or no Stockfish works.
-pub(crate) fn generate(settings: &Settings) -> Result<()> {
+pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(&settings.output)
         .with_context(|| format!("cannot create {}", settings.output.display()))?;
     let seen = Seen::new();
@@ -69,10 +65,6 @@ pub(crate) fn generate(settings: &Settings) -> Result<()> {
     if known > 0 {
         eprintln!("label: {known} positions in {} are not made again", settings.output.display());
     }
-    let progress = Arc::new(Progress::new(settings.time, settings.max_positions));
-    let interrupted = Arc::clone(&progress);
-    ctrlc::set_handler(move || interrupted.stop()).context("cannot catch interrupts")?;
-
     let watches: Vec<Arc<Watch>> = (0..settings.processes).map(|_| Arc::new(Watch::new())).collect();
     let next_game = AtomicU32::new(0);
     let done = (Mutex::new(false), Condvar::new());
@@ -84,12 +76,12 @@ pub(crate) fn generate(settings: &Settings) -> Result<()> {
             progress.stop();
             result
         });
-        scope.spawn(|| report(&progress, &watches, &done));
+        scope.spawn(|| report(progress, &watches, &done));
         let players: Vec<_> = watches
             .iter()
             .map(|watch| {
                 let sender = sender.clone();
-                let (seen, progress, next_game) = (&seen, &*progress, &next_game);
+                let (seen, next_game) = (&seen, &next_game);
                 scope.spawn(move || play_games(settings, watch, seen, progress, next_game, &sender))
             })
             .collect();
@@ -105,7 +97,8 @@ pub(crate) fn generate(settings: &Settings) -> Result<()> {
         let written = writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the writer panicked")));
         *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         done.1.notify_all();
-        for failure in &failures {
+        // All threads mostly fail alike.
+        if let Some(failure) = failures.first() {
             eprintln!("label: {failure:#}");
         }
         let (positions, shards) = written?;
@@ -178,7 +171,7 @@ fn play_games(
                 }
             }
         }
-        let held_out = nth % settings.heldout_every == 0;
+        let held_out = nth.is_multiple_of(settings.heldout_every);
         if sender.send(Parcel { held_out, records: game.records }).is_err() {
             break;
         }
@@ -236,5 +229,69 @@ fn report(progress: &Progress, watches: &[Arc<Watch>], done: &(Mutex<bool>, Cond
             printed = Instant::now();
             eprintln!("label: {progress}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check;
+    use crate::openings::Shares;
+    use std::path::Path;
+
+    fn settings(stockfish: &Path, output: &Path, seed: u64) -> Settings {
+        let shares = Shares { chess960: 0.3, endgame: 0.3 };
+        Settings {
+            stockfish: stockfish.to_owned(),
+            processes: 2,
+            output: output.to_owned(),
+            seed,
+            heldout_every: 3,
+            shard_positions: 100,
+            shard_age: Duration::from_secs(60),
+            plan: Plan { nodes: 100, multipv_nodes: 200, multipv_share: 0.25, shares },
+        }
+    }
+
+    #[test]
+    fn shards_of_two_runs_are_whole_and_share_no_position() {
+        let stockfish = Path::new("/usr/games/stockfish");
+        if !stockfish.exists() {
+            eprintln!("skipped: there is no {}", stockfish.display());
+            return;
+        }
+        let output = std::env::temp_dir().join(format!("label-test-{}", std::process::id()));
+        for seed in [1, 2] {
+            let progress = Progress::new(Duration::from_secs(60), 1500);
+            generate(&settings(stockfish, &output, seed), &progress).expect("a run");
+        }
+        let shards = complete_shards(&output).expect("the folder");
+        check::check(&shards).expect("good records");
+        let (seen, mut count, mut distinct) = (Seen::new(), 0, 0);
+        let mut games = [std::collections::HashSet::new(), std::collections::HashSet::new()];
+        for shard in &shards {
+            let held_out =
+                shard.file_name().is_some_and(|name| name.to_string_lossy().starts_with("heldout"));
+            let each = |record: &Record| {
+                count += 1;
+                distinct += u64::from(seen.insert(record.position_hash()));
+                games[usize::from(held_out)].insert(record.game());
+            };
+            read_shard(shard, each).expect("a shard");
+        }
+        assert!((3000..3010).contains(&count) && distinct == count, "{distinct} of {count} positions");
+        assert!(games[0].is_disjoint(&games[1]) && games[1].len() >= 2, "{games:?}");
+        let files = std::fs::read_dir(&output).expect("the folder").count();
+        assert_eq!(files, shards.len(), "something but .bin is left in {}", output.display());
+        std::fs::remove_dir_all(&output).expect("cleaning up");
+    }
+
+    #[test]
+    fn without_stockfish_a_run_fails_instead_of_waiting() {
+        let output = std::env::temp_dir().join(format!("label-test-none-{}", std::process::id()));
+        let progress = Progress::new(Duration::from_secs(3600), u64::MAX);
+        let error = generate(&settings(Path::new("/nonexistent/stockfish"), &output, 1), &progress);
+        assert!(error.is_err_and(|error| error.to_string().contains("no Stockfish is left")));
+        std::fs::remove_dir_all(&output).expect("cleaning up");
     }
 }

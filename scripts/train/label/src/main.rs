@@ -10,7 +10,7 @@
 //! from a random endgame; lopsided starts are mostly given up. Every position is searched for a fixed number
 //! of nodes: best move, score and win/draw/loss of that search are the position's label, and mostly the best
 //! move is played. Some moves are others, among the best few or at random, so that positions after mistakes
-//! are in the data as well. On part of the positions the best four moves are scored (by twice the nodes).
+//! are in the data as well. On part of the positions a second search scores the best four moves.
 //!
 //! A position comes once, whatever the rule-50 counter; positions of complete shards in the output folder
 //! count too, so a later run with another seed adds to them. Games end by the rules, or are called: most of
@@ -22,6 +22,7 @@
 
 mod adjudication;
 mod check;
+mod deviation;
 mod game;
 mod generate;
 mod openings;
@@ -31,9 +32,11 @@ mod seen;
 mod shards;
 mod stockfish;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes labelled training positions: games played by Stockfish, every position judged by a search.
@@ -55,10 +58,10 @@ struct Arguments {
     /// Nodes of a search.
     #[arg(long, value_name = "NODES", default_value_t = 2000)]
     nodes: u64,
-    /// Nodes of a search that scores four moves [default: twice the nodes].
+    /// Nodes of the second search, which scores four moves [default: 1.5 times the nodes].
     #[arg(long, value_name = "NODES")]
     multipv_nodes: Option<u64>,
-    /// Share of positions with four moves scored.
+    /// Share of positions with four moves scored (never less than what deviations need, some 10 %).
     #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = share)]
     multipv_share: f64,
     /// Share of games from Chess960 starts.
@@ -87,19 +90,26 @@ struct Arguments {
     check: Option<Vec<PathBuf>>,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("label: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<()> {
     if let Some(shards) = &arguments.check {
         return check::check(shards);
     }
     let share_of_kinds = arguments.chess960_share + arguments.endgame_share;
     ensure!(share_of_kinds <= 1.0, "--chess960-share and --endgame-share are {share_of_kinds} together");
     let seconds = |value: f64| Duration::try_from_secs_f64(value);
-    generate::generate(&generate::Settings {
+    let settings = generate::Settings {
         stockfish: arguments.stockfish,
         processes: arguments.processes.max(1),
-        time: seconds(arguments.seconds)?,
-        max_positions: arguments.positions,
         output: arguments.output.unwrap_or_default(),
         seed: arguments.seed,
         heldout_every: arguments.heldout_every,
@@ -107,11 +117,18 @@ fn main() -> Result<()> {
         shard_age: seconds(arguments.shard_seconds)?,
         plan: game::Plan {
             nodes: arguments.nodes.max(1),
-            multipv_nodes: arguments.multipv_nodes.unwrap_or(arguments.nodes.saturating_mul(2)).max(1),
+            multipv_nodes: arguments
+                .multipv_nodes
+                .unwrap_or(arguments.nodes.saturating_add(arguments.nodes / 2))
+                .max(1),
             multipv_share: arguments.multipv_share,
             shares: openings::Shares { chess960: arguments.chess960_share, endgame: arguments.endgame_share },
         },
-    })
+    };
+    let progress = Arc::new(progress::Progress::new(seconds(arguments.seconds)?, arguments.positions));
+    let interrupted = Arc::clone(&progress);
+    ctrlc::set_handler(move || interrupted.stop()).context("cannot catch interrupts")?;
+    generate::generate(&settings, &progress)
 }
 
 fn default_processes() -> usize {

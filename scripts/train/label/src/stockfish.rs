@@ -332,6 +332,68 @@ mod tests {
         assert!(Info::parse("info depth 1 multipv 1 score cp 5 pv e2e4").is_err());
     }
 
+    /// A program that speaks enough UCI to be started, and answers `go` by a shell command of its own.
+    fn impostor(name: &str, answer: &str) -> std::path::PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = std::env::temp_dir().join(format!("label-{name}-{}", std::process::id()));
+        let script = format!(
+            "#!/bin/sh\nwhile read word rest; do case $word in uci) echo uciok;; isready) echo readyok;; \
+             go) {answer};; esac; done\n"
+        );
+        std::fs::write(&path, script).expect("a script");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+        path
+    }
+
+    fn search_with(name: &str, answer: &str) -> Result<Findings> {
+        let path = impostor(name, answer);
+        let watch = Arc::new(Watch::new());
+        let watcher = Arc::clone(&watch);
+        let limit = Duration::from_millis(500);
+        std::thread::spawn(move || {
+            for _ in 0..100 {
+                std::thread::sleep(Duration::from_millis(50));
+                watcher.check(limit);
+            }
+        });
+        let mut engine = Stockfish::start(&path, &watch)?;
+        engine.new_game(true)?;
+        let findings = engine.search(&PositionHistory::new(Position::startpos()), 1, 4);
+        std::fs::remove_file(path)?;
+        findings
+    }
+
+    #[test]
+    fn dead_mute_and_babbling_programs_are_errors() {
+        let error = |name, answer| search_with(name, answer).expect_err(name).to_string();
+        assert_eq!(error("dead", "exit 1"), "Stockfish ended");
+        assert_eq!(error("mute", "exec sleep 60"), "Stockfish ended");
+        assert!(error("illegal", "echo bestmove e2e5").contains("illegal move"));
+        assert!(error("scoreless", "echo bestmove e2e4").contains("without a score"));
+    }
+
+    #[test]
+    fn several_moves_come_best_first_and_once() {
+        let info = |depth, rank, score, m| {
+            format!("echo info depth {depth} multipv {rank} score cp {score} wdl 10 980 10 pv {m}; ")
+        };
+        let answer = [
+            info(7, 1, 90, "a2a3"),
+            info(8, 1, 20, "e2e4"),
+            info(7, 2, 25, "d2d4"),
+            info(7, 3, 5, "e2e4"),
+            info(7, 4, -7, "c2c4"),
+            "echo bestmove e2e4 ponder e7e5".to_owned(),
+        ]
+        .concat();
+        let findings = search_with("several", &answer).expect("findings");
+        let moves: Vec<(String, i16)> =
+            findings.moves.iter().map(|scored| (uci_move::text(scored.m, false), scored.score)).collect();
+        let expected = [("e2e4", 20), ("d2d4", 20), ("c2c4", -7)].map(|(m, score)| (m.to_owned(), score));
+        assert_eq!(moves, expected);
+        assert_eq!((findings.win, findings.loss), (10, 10));
+    }
+
     #[test]
     fn only_a_repeated_position_is_sent_with_its_game() {
         let mut history = PositionHistory::new(Position::startpos());

@@ -18,7 +18,9 @@
 //! positions, interrupt), games under way are written without a result. [`record`] describes the records,
 //! [`shards`] the files: `train-SEED-NUMBER.bin`, and `heldout-SEED-NUMBER.bin` for one game in 200.
 //!
-//! A Stockfish that dies or is silent for 10 s is replaced.
+//! A Stockfish that dies or is silent for 10 s is replaced. One built for the processor at hand is worth it:
+//! Debian's binary of Stockfish 15.1 (SSE2 alone) needs 1.6 times the time of a build for AVX2 for the same
+//! moves.
 
 mod adjudication;
 mod check;

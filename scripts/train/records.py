@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from policy_map import MIRRORED_INDEX, POLICY_SIZE
+from policy_map import POLICY_SIZE
 
 RECORD_SIZE = 296
 MAXIMUM_LABELS = 4
@@ -146,11 +146,11 @@ def _signed(data, count):
     return torch.where(value >= 32768, value - 65536, value)
 
 
-def decode(raw, mirror=None):
+def decode(raw, mirror=None, mirrored_index=None):
     """Decodes a uint8 tensor [B][296], on its device.
 
     `mirror`, [B] bool, asks for the files to be mirrored; positions with castling rights stay as they are, as
-    castling is not symmetric.
+    castling is not symmetric. It needs policy_map.MIRRORED_INDEX as a tensor there.
     """
     device = raw.device
     size = raw.shape[0]
@@ -187,7 +187,6 @@ def decode(raw, mirror=None):
 
     if mirror is not None:
         mirror = mirror & (files == UNKNOWN).all(1)
-        mirrored_index = torch.as_tensor(MIRRORED_INDEX, device=device)
         flipped = planes.view(size, 8, 8, -1).flip(2).view(size, 64, -1)
         planes = torch.where(mirror[:, None, None], flipped, planes)
         legal = torch.where(mirror[:, None], legal[:, mirrored_index], legal)
@@ -206,8 +205,8 @@ def decode(raw, mirror=None):
         labelled=labelled,
         soft=(flags & FLAG_SOFT_POLICY) != 0,
         wdl=wdl,
-        result=(result[:, None] == torch.tensor([2, 1, 0], device=device)).float(),
+        result=torch.stack([result == 2, result == 1, result == 0], dim=1).float(),
         result_known=result <= 2,
         plies_left=plies_left.float(),
-        plies_known=((flags & FLAG_ADJUDICATED) == 0) & (result <= 2) & (plies_left > 0),
+        plies_known=((flags & FLAG_ADJUDICATED) == 0) & (plies_left > 0),
     )

@@ -113,7 +113,11 @@ class DeviceData:
         if len(generation.removed) and self.count:
             removed = torch.from_numpy(generation.removed[generation.removed < self.count]).to(self.device)
             # Another record twice is better than a hole.
-            self.records[removed] = self.records[torch.randint(self.count, removed.shape, device=self.device)]
+            kept = torch.ones(self.count, dtype=torch.bool, device=self.device)
+            kept[removed] = False
+            other = torch.randint(self.count, removed.shape, device=self.device)
+            other = torch.where(kept[other], other, kept.int().argmax())
+            self.records[removed] = self.records[other]
         room = self.capacity - self.count
         training = generation.training[:room]
         if len(training) < len(generation.training):

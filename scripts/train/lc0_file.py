@@ -313,7 +313,7 @@ def _read_shape(format_, weights, encoders):
         moves_left=(weights.size("ip_mov_b"), weights.size("ip1_mov_b")),
         default_activation=default,
         ffn_activation=names.get(format_.get("ffn_activation", 0), default),
-        smolgen_activation=names.get(format_.get("smolgen_activation", 0), default),
+        smolgen_activation=names.get(format_.get("smolgen_activation", 0), default) if smolgen[0] else "swish",
     )
 
 

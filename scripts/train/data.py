@@ -143,7 +143,10 @@ class DeviceData:
         rates = (rates / np.average(rates, weights=sizes)).clip(*RATE_BOUNDS)
         self.shares = sizes * rates / (sizes * rates).sum()
         double = {"dtype": torch.float64, "device": self.device}
-        self._bounds = torch.tensor(np.cumsum(self.shares)[:-1], **double)
+        bounds = np.cumsum(self.shares)
+        # Beyond every random number, whatever the sum was rounded to.
+        bounds[-1] = 2.0
+        self._bounds = torch.tensor(bounds, **double)
         self._starts = torch.tensor(self.starts, device=self.device)
         self._sizes = torch.tensor(self.sizes, **double)
 

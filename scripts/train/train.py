@@ -12,7 +12,6 @@ early, with checkpoint and export.
 import argparse
 import copy
 import json
-import math
 import os
 import queue
 import signal
@@ -109,12 +108,15 @@ class Trainer:
         self.policy_map = PolicyMap().to(self.device)
         self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)
         self.step, self.seconds_before, self.training_from = 0, 0.0, None
+        self.is_compiled = False
         # Halved whenever the loss is no longer a number.
         self.rate_factor = 1.0
         self.metrics = {}
         self.stop = False
         if args.checkpoint and Path(args.checkpoint).exists():
             self.restore(torch.load(args.checkpoint, map_location=self.device, weights_only=True))
+            # Not the same draws again.
+            torch.manual_seed(args.seed + self.step)
             self.say(f"goes on from step {self.step}, after {self.seconds_before:.0f} s")
         self.safe = self.state()
 
@@ -217,19 +219,24 @@ class Trainer:
         self.step += 1
         # The average forgets the beginning sooner.
         decay = min(args.ema, (1 + self.step) / (10 + self.step))
-        torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)
         return parts
 
     def careful_step(self, raw):
         """A step that does without the compiler if the compiler fails."""
         try:
-            return self.train_step(raw)
-        except Exception as error:  # noqa: BLE001: whatever it raises, it is not needed
+            parts = self.train_step(raw)
+            self.is_compiled = True
+            return parts
+        except Exception as error:  # Whatever it raises: the compiler is not needed.
             if self.loss is self.plain_loss:
                 raise
             self.say(f"torch.compile failed, goes on without it: {str(error).splitlines()[:1]}")
-            self.loss = self.plain_loss
+            self.loss, self.is_compiled = self.plain_loss, True
+            elapsed = self.elapsed()
             self.restore(self.safe)
+            self.seconds_before, self.started = elapsed, time.monotonic()
             return self.train_step(raw)
 
     @torch.no_grad()
@@ -247,7 +254,8 @@ class Trainer:
 
     def run(self):
         args = self.args
-        self.say(f"{self.network.parameter_count()} parameters on {self.device}: {self.network.shape}")
+        machine = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+        self.say(f"{self.network.parameter_count()} parameters on {machine}, PyTorch {torch.__version__}: {args}")
         reader = ShardReader(args.data, args.rescan_interval)
         reader.start()
         data = DeviceData(self.device, args.capacity, args.heldout)
@@ -281,12 +289,17 @@ class Trainer:
         evaluated = saved = weighed = reported
         while self.elapsed() < args.seconds and not self.stop:
             raw = data.batch(args.batch)
-            sums += self.train_step(raw) if self.step else self.careful_step(raw)
+            sums += self.train_step(raw) if self.is_compiled else self.careful_step(raw)
             steps += 1
             if self.step % STEPS_BETWEEN_LOOKS and self.device.type == "cuda":
                 continue
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
+            if not torch.isfinite(sums).all():
+                self.fall_back()
+                sums.zero_()
+                steps, reported = 0, time.monotonic()
+                continue
             now = time.monotonic()
             if now - weighed >= 2:
                 weighed = now
@@ -294,10 +307,7 @@ class Trainer:
                 data.weigh()
             if now - reported >= args.report_interval:
                 means = dict(zip(PARTS, (sums / steps).tolist(), strict=True))
-                if not math.isfinite(means["loss"]):
-                    self.fall_back()
-                else:
-                    self.report(means, steps * args.batch / (now - reported), data)
+                self.report(means, steps * args.batch / (now - reported), data)
                 sums.zero_()
                 steps, reported = 0, time.monotonic()
             if now - evaluated >= args.evaluation_interval:
@@ -305,7 +315,7 @@ class Trainer:
                 evaluated = reported = time.monotonic()
                 sums.zero_()
                 steps = 0
-            if now - saved >= args.checkpoint_interval and bool(torch.isfinite(sums).all()):
+            if now - saved >= args.checkpoint_interval:
                 self.save()
                 saved = time.monotonic()
 

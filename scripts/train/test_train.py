@@ -4,8 +4,12 @@
     python -m unittest discover scripts/train        (needs torch, numpy and python-chess)
 """
 
+import json
 import random
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -257,6 +261,37 @@ class OptimizerTest(unittest.TestCase):
                 for one in optimizers:
                     one.step()
             self.assertLess(loss(batch)[0].item(), 0.5 * first, kind)
+
+
+class ProgramTest(unittest.TestCase):
+    def test_a_run_ends_in_time_and_is_gone_on_with(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            raw = raw_records(list(games(3)))
+            raw[:300].tofile(directory / "train-1.bin")
+            raw[300:].tofile(directory / "heldout-1.bin")
+            # A shard that was cut off: half a record at its end.
+            (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
+            log = directory / "log"
+            command = [
+                sys.executable, Path(__file__).with_name("train.py"), f"--data={name}", "--device=cpu", "--no-compile",
+                "--batch=16", "--capacity=1000", "--minimum-records=10", f"--checkpoint={directory / 'checkpoint'}",
+                f"--export={directory / 'network.pb.gz'}", f"--log={log}", "--report-interval=1",
+                "--width=32", "--layers=1", "--heads=2", "--ffn=32", "--smolgen=2,8,8", "--value=2,8",
+            ]  # fmt: skip
+            steps = []
+            for seconds in (8, 24):
+                started = time.monotonic()
+                subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
+                # Roughly: the interpreter's own start is not in the budget, and a machine may be busy.
+                self.assertLess(time.monotonic() - started, seconds + 120)
+                entries = [json.loads(line) for line in log.read_text().splitlines()]
+                steps.append(entries[-1]["step"])
+                self.assertGreaterEqual(entries[-1]["seconds"], seconds)
+                self.assertEqual(entries[-1]["heldout"], len(raw) - 300)
+                self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
+            # It went on, and did not begin again.
+            self.assertGreater(steps[1], steps[0])
 
 
 if __name__ == "__main__":

@@ -261,11 +261,12 @@ class Trainer:
         data = DeviceData(self.device, args.capacity, args.heldout)
         while data.count < args.minimum_records and self.elapsed() < args.seconds and not self.stop:
             self.take(reader, data, timeout_s=1.0)
-        if not data.count:
+        if not data.count and not self.step:
             sys.exit(f"{args.name}: no data in {args.data}")
         if self.training_from is None:
             self.training_from = self.elapsed()
-        self.train(reader, data)
+        if data.count:
+            self.train(reader, data)
         reader.stopped.set()
         self.evaluate(data)
         self.save()

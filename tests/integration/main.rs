@@ -21,6 +21,7 @@ mod search_stress;
 mod selfplay;
 mod tablebases;
 mod time;
+mod trained_network;
 mod uci_features;
 mod uci_lines;
 mod uci_text;

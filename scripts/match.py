@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Plays a match between two UCI engines, one game at a time, each opening with both colours.
+"""Plays a match between two UCI engines, each opening with both colours.
 
     scripts/match.py --engine1 "target/release/rukh" --engine2 "lc0 --threads=2" \\
         --both WeightsFile=net.pb.gz --limit nodes=800 --games 200 --pgn match.pgn
 
-Every game goes into the PGN file as it ends; the same command again goes on where that file stops. Limits are
+Every game goes into the PGN file as it ends; the same command again plays what that file lacks. Limits are
 nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds), and may differ (--limit2). Prints wins, draws and
 losses of the first engine, its Elo difference with a 95 % interval from the pairs of games, and both engines'
 speed as they tell it themselves. An illegal move, a crash or a fallen flag is a loss, and is told; so is a
 line on standard output that is not UCI, which costs nothing (some engines print a banner).
+
+With --concurrency N, N games run at once. Each has two engine processes of its own and a Python process that
+referees; all three are bound to CORES cores of their own with --pin CORES (as many as the engines have
+threads: they never think at the same time). --seconds S starts no game after that time: what runs is finished.
 
 Needs PyPI `chess`.
 """
@@ -16,10 +20,13 @@ Needs PyPI `chess`.
 import argparse
 import asyncio
 import math
+import multiprocessing
+import multiprocessing.connection
 import os
 import random
 import sys
 import time
+from dataclasses import dataclass
 
 import chess
 import chess.engine
@@ -30,8 +37,25 @@ import uci_engine
 DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/data/openings.epd")
 
 
+# Enough for scores and speed. Principal variations cost more time than a search of a few nodes.
+INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
+
+
+@dataclass
+class Played:
+    """A finished game, as its referee tells it."""
+
+    number: int
+    moves: list
+    result: str
+    reason: str
+    # Of the first and of the second engine.
+    nodes: tuple
+    seconds: tuple
+
+
 class Side:
-    """One of the two engines, over the whole match."""
+    """One of the two engines, over all games of one referee."""
 
     def __init__(self, name, command, options, limit):
         self.name, self.command, self.options, self.limit = name, command, options, limit
@@ -42,7 +66,11 @@ class Side:
     async def ready(self):
         """Starts the engine, unless it runs."""
         if self.engine is None or self.engine.returncode.done():
-            self.transport, self.engine = await uci_engine.start(self.command, self.options)
+            try:
+                self.transport, self.engine = await uci_engine.start(self.command, self.options)
+            except (OSError, TimeoutError, asyncio.TimeoutError, chess.engine.EngineError) as error:
+                reason = str(error) or "no answer to `uci`"
+                raise SystemExit(f"{self.name}: {self.command!r} does not start: {reason}") from error
 
     async def stop(self, kill=False):
         if self.engine is None or self.engine.returncode.done():
@@ -60,8 +88,34 @@ class Side:
             self.nodes += info["nps"] * info["time"]
             self.seconds += info["time"]
 
-    def speed(self):
-        return f"{self.nodes / self.seconds:.0f} nps" if self.seconds else "no nps told"
+    def take_count(self):
+        """Nodes and seconds since the last call."""
+        counted = self.nodes, self.seconds
+        self.nodes = self.seconds = 0.0
+        return counted
+
+
+def make_sides(arguments):
+    """The first and the second engine, not started."""
+    both = uci_engine.parse_options(arguments.both)
+    first, second = uci_engine.parse_options(arguments.option1), uci_engine.parse_options(arguments.option2)
+    limits = [uci_engine.Limit(arguments.limit), uci_engine.Limit(arguments.limit2 or arguments.limit)]
+    return (
+        Side(arguments.name1, arguments.engine1, both | first, limits[0]),
+        Side(arguments.name2, arguments.engine2, both | second, limits[1]),
+    )
+
+
+def end_of(board):
+    """The result and why, if the game has ended. Whoever may claim a draw does."""
+    outcome = board.outcome()
+    if outcome is not None:
+        return outcome.result(), outcome.termination.name.lower().replace("_", " ")
+    if board.is_repetition(3):
+        return "1/2-1/2", "threefold repetition"
+    if board.halfmove_clock >= 100:
+        return "1/2-1/2", "fifty moves"
+    return None
 
 
 async def play_game(sides, board, arguments):
@@ -70,9 +124,9 @@ async def play_game(sides, board, arguments):
     increments = {color: side.limit.increment for color, side in sides.items()}
     game, lost_for = object(), 0
     while True:
-        outcome = board.outcome(claim_draw=True)
-        if outcome is not None:
-            return outcome.result(), outcome.termination.name.lower().replace("_", " ")
+        end = end_of(board)
+        if end is not None:
+            return end
         if board.ply() >= arguments.max_plies:
             return "1/2-1/2", "length"
         color = board.turn
@@ -83,7 +137,7 @@ async def play_game(sides, board, arguments):
         start = time.monotonic()
         try:
             played = await asyncio.wait_for(
-                side.engine.play(board, limit, game=game, info=chess.engine.INFO_ALL), longest
+                side.engine.play(board, limit, game=game, info=INFO), longest
             )
         except (TimeoutError, asyncio.TimeoutError):
             await side.stop(kill=True)
@@ -94,7 +148,7 @@ async def play_game(sides, board, arguments):
         spent = time.monotonic() - start
         if side.engine.stray_lines and not side.is_warned:
             side.is_warned = True
-            print(f"{side.name} says what is not UCI: {side.engine.stray_lines[0]!r}")
+            print(f"{side.name} says what is not UCI: {side.engine.stray_lines[0]!r}", flush=True)
         if clocks[color] is not None:
             if spent > clocks[color] + arguments.margin / 1000:
                 return loss, "time"
@@ -129,8 +183,8 @@ def read_openings(path, seed):
 
 
 def read_results(path, signature):
-    """The first engine's points in the games that are in the file already."""
-    points = []
+    """The first engine's points in the games that are in the file already, by their numbers."""
+    points = {}
     if not os.path.exists(path):
         return points
     with open(path, encoding="utf-8") as file:
@@ -138,8 +192,14 @@ def read_results(path, signature):
             if headers.get("Event") != signature:
                 found = headers.get("Event")
                 raise SystemExit(f"{path}: holds another match: {found}\nexpected: {signature}")
-            points.append(points_of(headers["Result"], len(points) % 2 == 0))
+            number = int(headers["Round"]) - 1
+            points[number] = points_of(headers["Result"], is_first_white(number))
     return points
+
+
+def is_first_white(number):
+    """Whether the first engine has White. Games 2n and 2n + 1 are a pair: one opening, both colours."""
+    return number % 2 == 0
 
 
 def points_of(result, first_is_white):
@@ -154,10 +214,11 @@ def elo(score):
 
 
 def summary(points):
-    """Wins, draws, losses, Elo with its interval, from the first engine's points in the order of play."""
-    wins, draws, losses = (sum(1 for point in points if point == value) for value in (1.0, 0.5, 0.0))
-    text = f"+{wins} ={draws} -{losses} of {len(points)}"
-    pairs = [(points[i] + points[i + 1]) / 2 for i in range(0, len(points) - 1, 2)]
+    """Wins, draws, losses, Elo with its interval, from the first engine's points by the games' numbers."""
+    results = list(points.values())
+    text = f"+{results.count(1.0)} ={results.count(0.5)} -{results.count(0.0)} of {len(results)}"
+    firsts = [number for number in points if number % 2 == 0 and number + 1 in points]
+    pairs = [(points[number] + points[number + 1]) / 2 for number in firsts]
     if len(pairs) < 2:
         return text
     mean = sum(pairs) / len(pairs)
@@ -187,46 +248,140 @@ def save_game(path, board, opening, sides, round_number, result, reason, signatu
         print(game, file=file, end="\n\n", flush=True)
 
 
-async def run(arguments):
-    both = uci_engine.parse_options(arguments.both)
-    first = Side(
-        arguments.name1,
-        arguments.engine1,
-        both | uci_engine.parse_options(arguments.option1),
-        uci_engine.Limit(arguments.limit),
-    )
-    second = Side(
-        arguments.name2,
-        arguments.engine2,
-        both | uci_engine.parse_options(arguments.option2),
-        uci_engine.Limit(arguments.limit2 or arguments.limit),
-    )
-    openings = read_openings(arguments.openings, arguments.seed)
-    signature = f"{first.name} {first.limit.text} - {second.name} {second.limit.text}, seed {arguments.seed}"
-    points = read_results(arguments.pgn, signature)
-    if points:
-        print(f"going on after {len(points)} games: {summary(points)}", flush=True)
+def referee(connection, arguments, cores):
+    """A process: plays the games whose numbers come through the connection, until it is closed."""
     try:
-        for number in range(len(points), arguments.games):
-            opening = openings[number // 2 % len(openings)]
-            first_is_white = number % 2 == 0
-            sides = {chess.WHITE: first, chess.BLACK: second} if first_is_white else {
-                chess.WHITE: second,
-                chess.BLACK: first,
-            }
-            for side in (first, second):
+        if cores:
+            # The engines inherit it.
+            os.sched_setaffinity(0, cores)
+        asyncio.run(referee_games(connection, arguments))
+    except (KeyboardInterrupt, EOFError):
+        pass
+    except SystemExit as error:
+        connection.send(str(error))
+
+
+async def referee_games(connection, arguments):
+    sides = first, second = make_sides(arguments)
+    openings = read_openings(arguments.openings, arguments.seed)
+    try:
+        while True:
+            number = connection.recv()
+            for side in sides:
                 await side.ready()
-            board = opening.copy()
-            result, reason = await play_game(sides, board, arguments)
-            save_game(arguments.pgn, board, opening, sides, number + 1, result, reason, signature)
-            points.append(points_of(result, first_is_white))
-            white, black = sides[chess.WHITE].name, sides[chess.BLACK].name
-            print(f"game {number + 1}: {white} - {black} {result} ({reason}, {len(board.move_stack)} plies)")
-            print(f"{first.name}: {summary(points)}", flush=True)
+            board = openings[number // 2 % len(openings)].copy()
+            white, black = sides if is_first_white(number) else (second, first)
+            result, reason = await play_game({chess.WHITE: white, chess.BLACK: black}, board, arguments)
+            nodes, seconds = zip(*(side.take_count() for side in sides))
+            connection.send(Played(number, board.move_stack, result, reason, nodes, seconds))
     finally:
-        for side in (first, second):
+        for side in sides:
             await side.stop()
-            print(f"{side.name}: {side.speed()}")
+
+
+def cores_of_games(count, cores_each):
+    """A set of cores for each of `count` games; None each if they are not to be bound."""
+    if not cores_each:
+        return [None] * count
+
+    def whole_core_first(cpu):
+        """Hardware threads of one core stand together, so that games share as few cores as possible."""
+        try:
+            path = f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+            with open(path, encoding="ascii") as siblings:
+                return int(siblings.read().replace("-", ",").split(",")[0]), cpu
+        except (OSError, ValueError):
+            return cpu, cpu
+
+    cpus = sorted(os.sched_getaffinity(0), key=whole_core_first)
+    if count * cores_each > len(cpus):
+        raise SystemExit(f"--pin {cores_each} with --concurrency {count}: there are only {len(cpus)} cores")
+    return [set(cpus[index * cores_each : (index + 1) * cores_each]) for index in range(count)]
+
+
+class Match:
+    """The results, and what is still to be played."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.sides = make_sides(arguments)
+        first, second = self.sides
+        self.signature = f"{first.name} {first.limit.text} - {second.name} {second.limit.text}, " \
+            f"seed {arguments.seed}"
+        self.openings = read_openings(arguments.openings, arguments.seed)
+        self.points = read_results(arguments.pgn, self.signature)
+        self.missing = [number for number in range(arguments.games) if number not in self.points]
+        self.deadline = time.monotonic() + arguments.seconds if arguments.seconds else math.inf
+        self.nodes, self.seconds = [0.0, 0.0], [0.0, 0.0]
+
+    def next_game(self):
+        """The number of the game to be begun now, or None."""
+        return self.missing.pop(0) if self.missing and time.monotonic() < self.deadline else None
+
+    def add(self, played):
+        """Writes and prints a finished game."""
+        number = played.number
+        opening = self.openings[number // 2 % len(self.openings)]
+        white, black = self.sides if is_first_white(number) else self.sides[::-1]
+        sides = {chess.WHITE: white, chess.BLACK: black}
+        board = opening.copy()
+        for move in played.moves:
+            board.push(move)
+        result, reason = played.result, played.reason
+        save_game(self.arguments.pgn, board, opening, sides, number + 1, result, reason, self.signature)
+        self.points[number] = points_of(result, is_first_white(number))
+        for index in (0, 1):
+            self.nodes[index] += played.nodes[index]
+            self.seconds[index] += played.seconds[index]
+        print(f"game {number + 1}: {white.name} - {black.name} {result} ({reason}, {len(played.moves)} plies)")
+        print(f"{self.sides[0].name}: {summary(self.points)}", flush=True)
+
+    def print_speeds(self):
+        for side, nodes, seconds in zip(self.sides, self.nodes, self.seconds):
+            print(f"{side.name}: {nodes / seconds:.0f} nps" if seconds else f"{side.name}: no nps told")
+
+
+def run(arguments):
+    match = Match(arguments)
+    if match.points:
+        print(f"going on after {len(match.points)} games: {summary(match.points)}", flush=True)
+    idle, busy = [], []
+    # Not forked: a fork would hold the other referees' connections open.
+    context = multiprocessing.get_context("spawn")
+    count = min(arguments.concurrency, len(match.missing))
+    for cores in cores_of_games(count, arguments.pin):
+        ours, theirs = context.Pipe()
+        # A daemon: it does not outlive a match that is broken off.
+        process = context.Process(target=referee, args=(theirs, arguments, cores), daemon=True)
+        process.start()
+        theirs.close()
+        idle.append((ours, process))
+    processes = [process for _, process in idle]
+    try:
+        while True:
+            while idle and (number := match.next_game()) is not None:
+                ours, process = idle.pop()
+                ours.send(number)
+                busy.append((ours, process))
+            if not busy:
+                break
+            ready = multiprocessing.connection.wait([ours for ours, _ in busy])
+            for ours, process in [pair for pair in busy if pair[0] in ready]:
+                try:
+                    played = ours.recv()
+                except EOFError:
+                    played = "a referee has died"
+                if isinstance(played, str):
+                    raise SystemExit(played)
+                match.add(played)
+                busy.remove((ours, process))
+                idle.append((ours, process))
+    finally:
+        for ours, _ in idle + busy:
+            ours.close()
+        for process in processes:
+            process.join(15)
+        match.print_speeds()
 
 
 def main():
@@ -242,6 +397,9 @@ def main():
     parser.add_argument("--limit", required=True, help="nodes=N, movetime=MS or clock=BASE+INCREMENT (s)")
     parser.add_argument("--limit2", help="of the second engine, if it is another")
     parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="games at a time")
+    parser.add_argument("--pin", type=int, default=0, metavar="CORES", help="that each game has to itself")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no game is begun")
     parser.add_argument("--openings", default=DEFAULT_OPENINGS, help="EPD file")
     parser.add_argument("--seed", type=int, default=1, help="of the openings' order")
     parser.add_argument("--pgn", default="match.pgn")
@@ -251,7 +409,7 @@ def main():
     parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end what both call won")
     arguments = parser.parse_args()
     try:
-        asyncio.run(run(arguments))
+        run(arguments)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -4,6 +4,9 @@
 //! through the [`Responder`]; whatever would disturb it (a new position, a new game, another `go`) first ends it.
 //! So the tree is changed only while nobody searches it.
 
+mod known_root;
+
+use self::known_root::{KnownRoot, KnownScores, mating_moves};
 use crate::backend::cache::BYTES_PER_ENTRY;
 use crate::backend::factory::{self, BackendConfig};
 use crate::backend::{Backend, BackendError};
@@ -64,6 +67,18 @@ pub struct Engine {
     pondering: Option<GoParams>,
     /// When the last `position` arrived and when it was done.
     position_times: Option<(Instant, Instant)>,
+}
+
+/// What a search gets from the tablebases.
+struct Consulted {
+    /// The root's moves to be searched; empty: all.
+    searchmoves: Vec<PackedMove>,
+    /// For the leaves.
+    tablebases: Option<Arc<Tablebases>>,
+    /// How many look-ups it took.
+    tablebase_hits: u64,
+    /// The root's result.
+    known: Option<KnownRoot>,
 }
 
 /// A start and the moves since.
@@ -347,7 +362,8 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
-        if self.tree_cleared_at != self.options.clear_tree {
+        // What is proven is not searched again: a longer mate of an earlier search would hide a shorter one.
+        if self.tree_cleared_at != self.options.clear_tree || go.mate.is_some() {
             self.tree_cleared_at = self.options.clear_tree;
             self.tree = Arc::new(Tree::new());
         }
@@ -355,12 +371,22 @@ impl Engine {
         let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
         let params = SearchParams::from_options(&self.options, backend.attributes(), player);
         let stopper = self.stoppers(go)?;
-        let (searchmoves, tablebases, tablebase_hits) = self.consult_tablebases(searchmoves);
+        let Consulted { searchmoves, tablebases, tablebase_hits, known } =
+            self.consult_tablebases(searchmoves);
         let reused = u64::from(self.tree.node(self.tree.root()).visits());
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
             true => reused.saturating_add(nodes),
             false => nodes,
         });
+        let responder: Arc<dyn Responder> = match known {
+            Some(root) => Arc::new(KnownScores {
+                responder: self.responder.clone(),
+                root,
+                score_type: self.options.score_type,
+                draw_score: params.draw_score_for(self.game.history.last().side_to_move()),
+            }),
+            None => self.responder.clone(),
+        };
         let setup = SearchSetup {
             tree: self.tree.clone(),
             backend,
@@ -377,18 +403,15 @@ impl Engine {
             is_open_ended: go.infinite || go.ponder,
             predecessors: std::mem::take(&mut self.retired),
         };
-        self.search = Some(Search::start(setup, self.responder.clone())?);
+        self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then(|| go.clone());
         Ok(())
     }
 
-    /// What the tablebases say of the root: its moves that keep the best result (unless the user chose moves), the
-    /// tables for the leaves, and how many look-ups that took. Where the moves are chosen by distance the leaves
-    /// are not looked up: all of them would be won, and the network must tell which way to go.
-    fn consult_tablebases(
-        &mut self,
-        searchmoves: Vec<PackedMove>,
-    ) -> (Vec<PackedMove>, Option<Arc<Tablebases>>, u64) {
+    /// What the tablebases say of the root: its moves that keep the best result (unless the user chose moves), and
+    /// the tables for the leaves. Where the moves are chosen by distance the leaves are not looked up: all of them
+    /// would be won, and the network must tell which way to go.
+    fn consult_tablebases(&mut self, searchmoves: Vec<PackedMove>) -> Consulted {
         let paths = &self.options.syzygy_paths;
         if self.tablebases.0 != *paths {
             let opened = if paths.is_empty() { None } else { Some(Tablebases::open(paths)) };
@@ -406,15 +429,26 @@ impl Engine {
             };
             self.tablebases = (paths.clone(), tables);
         }
-        let Some(tables) = &self.tablebases.1 else { return (searchmoves, None, 0) };
-        if !searchmoves.is_empty() {
-            return (searchmoves, Some(tables.clone()), 0);
+        let mut consulted =
+            Consulted { searchmoves, tablebases: self.tablebases.1.clone(), tablebase_hits: 0, known: None };
+        let history = &self.game.history;
+        if let Some(tables) = &self.tablebases.1
+            && consulted.searchmoves.is_empty()
+            && let Some(root) = tables.root_moves(history, self.options.syzygy_fast_play)
+        {
+            consulted.searchmoves = root.best;
+            consulted.tablebase_hits = 1;
+            if root.by_distance {
+                consulted.tablebases = None;
+                consulted.known = KnownRoot::look_up(tables, history);
+                let mates = mating_moves(history, &consulted.searchmoves);
+                if !mates.is_empty() {
+                    consulted.searchmoves = mates;
+                    consulted.known = Some(KnownRoot::Mate);
+                }
+            }
         }
-        match tables.root_moves(&self.game.history, self.options.syzygy_fast_play) {
-            Some(root) if root.by_distance => (root.best, None, 1),
-            Some(root) => (root.best, Some(tables.clone()), 1),
-            None => (searchmoves, Some(tables.clone()), 0),
-        }
+        consulted
     }
 
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {

@@ -5,6 +5,7 @@ mod backends;
 mod cli;
 mod cpu;
 mod driver;
+mod endgames;
 mod games;
 mod goldens;
 mod layers;

@@ -1,0 +1,231 @@
+//! Endgames and mates as a GUI sees them: the score, the best move, and `go mate`.
+
+use crate::driver::{Driver, best_move};
+use crate::tablebases;
+use rukh::chess::history::GameResult;
+use rukh::chess::tablebase::Tablebases;
+use rukh::chess::{Position, PositionHistory, uci_move};
+use std::fs;
+
+/// Moves to mate and FEN, side to move's view: 0 is a draw. `None`: skip.
+fn known_endgames() -> Option<Vec<(i32, String)>> {
+    let path = tablebases::directory()?.join("endgame-dm-4.epd");
+    let Ok(text) = fs::read_to_string(&path) else {
+        println!("skipped: no {}", path.display());
+        return None;
+    };
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let endgame = |line: &str| {
+        let (board, distance) = line.split_once(" dm ").expect("every line has a distance");
+        let distance = distance.trim_end_matches(';').parse().expect("the distance is a number");
+        (distance, format!("{board} 0 1"))
+    };
+    let endgames: Vec<(i32, String)> = lines.map(endgame).collect();
+    assert!(endgames.len() >= 40);
+    Some(endgames)
+}
+
+/// The words of the last line with a score: its kind, its value, and the moves expected.
+fn last_score(lines: &[String]) -> (&str, i32, Vec<&str>) {
+    let line = lines.iter().rfind(|line| line.contains(" score ")).expect("a score was told");
+    let (_, rest) = line.split_once(" score ").expect("see above");
+    let mut words = rest.split(' ');
+    let kind = words.next().expect("score has a kind");
+    let value = words.next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+    let moves = line.split_once(" pv ").map_or(Vec::new(), |(_, moves)| moves.split(' ').collect());
+    (kind, value, moves)
+}
+
+/// The end of a game in which these moves are played.
+fn play(fen: &str, moves: &[&str]) -> PositionHistory {
+    let mut history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
+    for text in moves {
+        let m = uci_move::parse(history.last(), text).unwrap_or_else(|error| panic!("{fen}: {error}"));
+        history.push(m);
+    }
+    history
+}
+
+fn is_mate(history: &PositionHistory) -> bool {
+    history.last().is_check() && history.last().legal_moves().is_empty()
+}
+
+#[test]
+fn with_tables_every_score_and_every_move_is_right() {
+    let Some(endgames) = known_endgames() else { return };
+    let Some(directory) = tablebases::directory() else { return };
+    let path = directory.to_str().expect("a readable path");
+    let tables = Tablebases::open(path).expect("tables open");
+    let mut engine = Driver::trivial();
+    engine.ask(&format!("setoption name SyzygyPath value {path}"));
+    engine.ask("setoption name UCI_ShowWDL value true");
+    for (distance, fen) in endgames {
+        engine.ask("ucinewgame");
+        engine.ask(&format!("position fen {fen}"));
+        let lines = engine.search("go nodes 100");
+        let (kind, score, _) = last_score(&lines);
+        let win_draw_loss = match distance.signum() {
+            1 => " wdl 1000 0 0 ",
+            0 => " wdl 0 1000 0 ",
+            _ => " wdl 0 0 1000 ",
+        };
+        let line = lines.iter().rfind(|line| line.contains(" score ")).expect("see last_score");
+        assert!(line.contains(win_draw_loss), "{fen}: {line}");
+        let history = play(&fen, &[best_move(&lines)]);
+        match distance {
+            0 => assert_eq!((kind, score), ("cp", 0), "{fen}"),
+            1 => assert!((kind, score) == ("mate", 1) && is_mate(&history), "{fen}: {lines:?}"),
+            // A hundred is added where the length is not known; what is known is never too short.
+            2.. => assert!(kind == "mate" && score >= distance, "{fen}: {kind} {score}"),
+            ..0 => assert!(kind == "mate" && score <= distance, "{fen}: {kind} {score}"),
+        }
+        if distance != 1 {
+            // The opponent's distance.
+            let left = tables.distance_to_zeroing(history.last()).expect("covered");
+            assert_eq!(-left.signum(), distance.signum(), "{fen}: {}", best_move(&lines));
+        }
+    }
+}
+
+#[test]
+fn with_tables_won_endgames_are_won() {
+    let Some(endgames) = known_endgames() else { return };
+    let Some(directory) = tablebases::directory() else { return };
+    let mut engine = Driver::trivial();
+    engine.ask(&format!("setoption name SyzygyPath value {}", directory.display()));
+    let won = endgames.into_iter().filter(|&(distance, _)| distance > 1);
+    for (index, (_, fen)) in won.step_by(4).enumerate() {
+        // Both ways to choose among the moves that win.
+        engine.ask(&format!("setoption name SyzygyFastPlay value {}", index % 2 == 0));
+        engine.ask("ucinewgame");
+        let mut moves: Vec<String> = Vec::new();
+        let winner = play(&fen, &[]).last().side_to_move();
+        let history = loop {
+            let history = play(&fen, &moves.iter().map(String::as_str).collect::<Vec<_>>());
+            if history.result().is_some() {
+                break history;
+            }
+            engine.send(&format!("position fen {fen} moves {}", moves.join(" ")));
+            let lines = engine.search("go nodes 20");
+            moves.push(best_move(&lines).to_owned());
+        };
+        assert_eq!(history.result(), Some(GameResult::Won(winner)), "{fen} {}", moves.join(" "));
+    }
+}
+
+#[test]
+fn a_mate_that_a_score_names_is_there() {
+    let Some(endgames) = known_endgames() else { return };
+    let mut engine = Driver::trivial();
+    for (distance, fen) in endgames {
+        engine.ask("ucinewgame");
+        engine.ask(&format!("position fen {fen}"));
+        let lines = engine.search("go nodes 2000");
+        let (kind, score, _) = last_score(&lines);
+        if distance == 1 {
+            assert_eq!((kind, score), ("mate", 1), "{fen}");
+        }
+        if kind == "mate" {
+            assert!(score.signum() == distance.signum() && score.abs() >= distance.abs(), "{fen}: {score}");
+        }
+    }
+}
+
+/// Positions from games, and the least number of moves to mate as Stockfish finds it; the last two have four and
+/// five pieces.
+const MATES: [(i32, &str); 14] = [
+    (1, "Q2r1b2/1pkbnp1p/2pp4/1P2p3/P1N5/2Pr3P/6B1/R1B1K2R w KQ - 2 23"),
+    (1, "4B3/p7/4pk1p/6r1/P7/8/7P/1rR4K b - - 11 45"),
+    (1, "4r3/1p3k2/p3p1RQ/3p3p/8/7P/PP4P1/6K1 w - - 1 34"),
+    (1, "2kr3q/pp6/2p1p2p/5p2/4pQ2/bP2P3/P1PP1P1P/1K1R2R1 b - - 1 21"),
+    (2, "r6Q/p3k2p/6RP/2p3P1/8/3Pp1qb/PP2P3/R6K w - - 3 29"),
+    (2, "r7/6pk/5p2/3p3P/1P3P2/2P1P3/2KB3R/5q2 b - - 8 45"),
+    (2, "4k1rR/2R1b3/1p2p1p1/r2p4/3P4/P2B4/1P3Q2/3K4 w - - 7 40"),
+    (2, "5rk1/3pb3/1p2p1p1/1B2P3/5BKP/P7/P4q2/R7 b - - 0 28"),
+    (2, "5R2/2p2r1p/1p3k2/1P3p1Q/2q1pP2/3n4/6PP/7K b - - 3 39"),
+    (3, "r4k2/p6p/6RP/2p3P1/8/2QPp1qb/PP2P3/R6K w - - 1 28"),
+    (3, "4r1k1/1p6/p3pRpQ/3pn2p/8/7P/PP4P1/1B4K1 w - - 3 32"),
+    (4, "7Q/P5pk/3p2rp/8/2P3N1/5qPP/5P1K/4r3 b - - 2 44"),
+    (4, "1Q6/Q7/8/8/8/5k2/8/K7 w - - 0 1"),
+    (7, "8/8/8/8/p7/8/N7/k1K5 w - - 0 1"),
+];
+
+#[test]
+fn go_mate_finds_the_mate_and_stops() {
+    let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
+    for (distance, fen) in MATES {
+        engine.ask("ucinewgame");
+        engine.ask(&format!("position fen {fen}"));
+        let lines = engine.search(&format!("go mate {distance}"));
+        let (kind, score, moves) = last_score(&lines);
+        assert_eq!((kind, score), ("mate", distance), "{fen}");
+        assert_eq!(moves[0], best_move(&lines), "{fen}");
+        assert_eq!(moves.len() as i32, 2 * distance - 1, "{fen}: {moves:?}");
+        assert!(is_mate(&play(fen, &moves)), "{fen}: {moves:?}");
+    }
+}
+
+/// Searches in which a longer mate is proven first, on the way to the shorter one.
+#[test]
+#[ignore = "a proven longer mate hides the shorter one: such a search goes on until `stop`"]
+fn go_mate_is_not_content_with_a_longer_mate() {
+    let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
+    for (distance, fen) in [
+        (3, "3Q4/3N2k1/3Np2p/2P2p2/6p1/4P3/4BPPP/6K1 w - - 7 41"),
+        (3, "4k3/2R1b1r1/1p2p1pR/r2p4/3P4/P2B4/1P3Q2/3K4 w - - 5 39"),
+        (3, "8/Q6p/3k4/p3R3/8/P7/4K3/8 w - - 5 50"),
+        (4, "6r1/5p2/p3p2k/1p6/3q3P/6PK/5P2/8 b - - 1 39"),
+    ] {
+        engine.ask("ucinewgame");
+        engine.ask(&format!("position fen {fen}"));
+        let lines = engine.search(&format!("go mate {distance}"));
+        let (kind, score, _) = last_score(&lines);
+        assert_eq!((kind, score), ("mate", distance), "{fen}");
+    }
+}
+
+/// What an earlier search has proven is not searched again, and its mate may be a longer one.
+#[test]
+fn go_mate_begins_anew() {
+    let (distance, fen) = MATES[8];
+    let mut engine = Driver::trivial();
+    engine.ask("setoption name SmartPruningFactor value 0");
+    engine.ask(&format!("position fen {fen}"));
+    engine.search("go nodes 50000");
+    let lines = engine.search(&format!("go mate {distance}"));
+    assert_eq!(last_score(&lines).1, distance);
+    let line = lines.iter().rfind(|line| line.contains(" nodes ")).expect("nodes were told");
+    let (_, nodes) = line.split_once(" nodes ").expect("see above");
+    let nodes: u64 = nodes.split(' ').next().and_then(|nodes| nodes.parse().ok()).expect("a number");
+    assert!(nodes < 40_000, "{line}");
+}
+
+#[test]
+fn a_search_without_the_mate_goes_on_until_stop() {
+    let mut engine = Driver::trivial();
+    engine.ask("position startpos");
+    engine.send("go mate 2");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let said = engine.ask("");
+    assert!(!said.iter().any(|line| line.starts_with("bestmove")), "{said:#?}");
+    engine.search("stop");
+}
+
+#[test]
+fn who_is_mated_is_told_so() {
+    let mut engine = Driver::trivial();
+    for (moves, fen, played) in [
+        (-1, "4k1rR/2R1b3/1p2p1p1/r2p4/3P4/P2B4/1P3Q2/3K4 w - - 7 40", "h8g8"),
+        (-1, "5rk1/3pb3/1p2p1p1/1B2P3/5BKP/P7/P4q2/R7 b - - 0 28", "f8f4"),
+        (-3, "1Q6/Q7/8/8/8/5k2/8/K7 w - - 0 1", "a7f7"),
+    ] {
+        engine.ask("ucinewgame");
+        engine.ask("setoption name SmartPruningFactor value 0");
+        engine.ask(&format!("position fen {fen} moves {played}"));
+        let lines = engine.search("go nodes 100000");
+        let (kind, score, line) = last_score(&lines);
+        assert_eq!((kind, score), ("mate", moves), "{fen}");
+        let line: Vec<&str> = std::iter::once(played).chain(line).collect();
+        assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
+    }
+}

@@ -23,6 +23,7 @@ mod selfplay;
 mod session_stress;
 mod tablebases;
 mod time;
+mod trained_network;
 mod uci_features;
 mod uci_lines;
 mod uci_text;

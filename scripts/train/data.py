@@ -1,0 +1,164 @@
+"""Training data that grows while it is used: shards are read as they appear, and kept in the device's memory.
+
+A thread of its own looks for new shards (`train-*.bin`, `heldout-*.bin`; `*.part` are not finished) and prepares
+them; the trainer takes what is ready between two steps. Everything that one look finds is a generation. Later
+generations are drawn more often until all have been seen about equally often.
+"""
+
+import queue
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from records import RECORD_SIZE, plausible, position_hash, read_shard
+
+#: Bounds of how much more often than on average a record of a generation is drawn.
+RATE_BOUNDS = (0.25, 4.0)
+
+
+@dataclass
+class Generation:
+    """What one look for shards found."""
+
+    #: uint8 [records][296]
+    training: np.ndarray
+    heldout: np.ndarray
+    #: Earlier training records that have turned out to be held-out positions.
+    removed: np.ndarray
+    shards: int
+
+
+class ShardReader(threading.Thread):
+    """Puts a `Generation` into `ready` whenever there are new shards."""
+
+    def __init__(self, directory, interval_s=20.0):
+        super().__init__(name="shards", daemon=True)
+        self.directory, self.interval_s = Path(directory), interval_s
+        self.ready = queue.Queue()
+        self.stopped = threading.Event()
+        self._seen = set()
+        self._training_hashes = np.zeros(0, dtype=np.uint64)
+        self._heldout_hashes = np.zeros(0, dtype=np.uint64)
+
+    def run(self):
+        while not self.stopped.is_set():
+            generation = self.look()
+            if generation is not None:
+                self.ready.put(generation)
+            self.stopped.wait(self.interval_s)
+
+    def look(self):
+        """Reads all new shards; None if there are none."""
+        training = self._read_new("train-*.bin")
+        heldout = self._read_new("heldout-*.bin")
+        shards = len(training) + len(heldout)
+        if not shards:
+            return None
+        training, heldout = _join(training), _join(heldout)
+
+        new_heldout = np.unique(position_hash(heldout))
+        removed = np.nonzero(_contains(new_heldout, self._training_hashes))[0]
+        self._heldout_hashes = np.union1d(self._heldout_hashes, new_heldout)
+        hashes = position_hash(training)
+        kept = ~_contains(self._heldout_hashes, hashes)
+        self._training_hashes = np.concatenate([self._training_hashes, hashes[kept]])
+        return Generation(training[kept], heldout, removed, shards)
+
+    def _read_new(self, pattern):
+        arrays = []
+        for path in sorted(self.directory.glob(pattern)):
+            if path.name in self._seen:
+                continue
+            self._seen.add(path.name)
+            try:
+                raw = read_shard(path)
+            except OSError as error:
+                print(f"{path} is left out: {error}", file=sys.stderr)
+                continue
+            good = plausible(raw)
+            if not good.all():
+                print(f"{path.name}: {np.count_nonzero(~good)} of {len(raw)} records make no sense", file=sys.stderr)
+            arrays.append(raw[good])
+        return arrays
+
+
+def _join(arrays):
+    return np.concatenate(arrays) if arrays else np.zeros((0, RECORD_SIZE), dtype=np.uint8)
+
+
+def _contains(ordered, values):
+    """Which of `values` are in the sorted array `ordered`."""
+    if not len(ordered) or not len(values):
+        return np.zeros(len(values), dtype=bool)
+    place = np.searchsorted(ordered, values).clip(0, len(ordered) - 1)
+    return ordered[place] == values
+
+
+class DeviceData:
+    """All training records in a device's memory, and random batches of them."""
+
+    def __init__(self, device, capacity, heldout_limit):
+        self.device, self.capacity, self.heldout_limit = device, capacity, heldout_limit
+        self.records = torch.empty((capacity, RECORD_SIZE), dtype=torch.uint8, device=device)
+        self.count = 0
+        self.heldout = torch.empty((0, RECORD_SIZE), dtype=torch.uint8, device=device)
+        # Of each generation: where it starts, how many there are, and how many have been drawn of it.
+        self.starts, self.sizes, self.draws = [], [], []
+
+    def add(self, generation):
+        if len(generation.removed) and self.count:
+            removed = torch.from_numpy(generation.removed[generation.removed < self.count]).to(self.device)
+            # Another record twice is better than a hole.
+            kept = torch.ones(self.count, dtype=torch.bool, device=self.device)
+            kept[removed] = False
+            other = torch.randint(self.count, removed.shape, device=self.device)
+            other = torch.where(kept[other], other, kept.int().argmax())
+            self.records[removed] = self.records[other]
+        room = self.capacity - self.count
+        training = generation.training[:room]
+        if len(training) < len(generation.training):
+            print(f"no room for {len(generation.training) - len(training)} records: --capacity", file=sys.stderr)
+        if len(training):
+            self.records[self.count : self.count + len(training)] = torch.from_numpy(training).to(self.device)
+            self.starts.append(self.count)
+            self.sizes.append(len(training))
+            self.draws.append(0.0)
+            self.count += len(training)
+        room = self.heldout_limit - len(self.heldout)
+        if room > 0 and len(generation.heldout):
+            more = torch.from_numpy(generation.heldout[:room].copy()).to(self.device)
+            self.heldout = torch.cat([self.heldout, more])
+        self.weigh()
+
+    def weigh(self):
+        """Sets how often each generation is drawn from now on."""
+        sizes, draws = np.array(self.sizes, dtype=np.float64), np.array(self.draws)
+        if not len(sizes):
+            return
+        rates = 1.0 / (1.0 + draws / sizes)
+        rates = (rates / np.average(rates, weights=sizes)).clip(*RATE_BOUNDS)
+        self.shares = sizes * rates / (sizes * rates).sum()
+        double = {"dtype": torch.float64, "device": self.device}
+        bounds = np.cumsum(self.shares)
+        # Beyond every random number, whatever the sum was rounded to.
+        bounds[-1] = 2.0
+        self._bounds = torch.tensor(bounds, **double)
+        self._starts = torch.tensor(self.starts, device=self.device)
+        self._sizes = torch.tensor(self.sizes, **double)
+
+    def batch(self, size):
+        """[size][296] records at random."""
+        place = torch.rand((2, size), dtype=torch.float64, device=self.device)
+        generation = torch.searchsorted(self._bounds, place[0], right=True)
+        index = self._starts[generation] + (place[1] * self._sizes[generation]).long()
+        for i, share in enumerate(self.shares):
+            self.draws[i] += size * share
+        return self.records[index]
+
+    def epochs(self):
+        """How often a record has been drawn on average."""
+        return sum(self.draws) / max(self.count, 1)

@@ -1,0 +1,116 @@
+//! Which move is played after a search: mostly the best, now and then another one.
+
+use crate::stockfish::ScoredMove;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rukh::chess::{Move, Position};
+
+/// Centipawns by which a move must be worse to be chosen e times more seldom.
+const TEMPERATURE: f64 = 50.0;
+/// In a game decided by this many centipawns the moves seldom deviate, so that it ends.
+const DECIDED_SCORE: i16 = 800;
+
+/// The way the next move is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deviation {
+    /// Not at all: the best move.
+    None,
+    /// Among the best few, the better the likelier.
+    AmongBest,
+    /// Any legal move.
+    Anything,
+}
+
+impl Deviation {
+    /// Casts lots before the search, which has to know how many moves to score. `score` is
+    /// that of the position before.
+    pub(crate) fn toss(rng: &mut StdRng, ply: usize, fresh: bool, score: i16) -> Deviation {
+        let decided = score.abs() > DECIDED_SCORE;
+        let (among_best, anything) = match (fresh, decided) {
+            (_, true) => (0.02, 0.01),
+            // Off the trodden path soon.
+            (false, false) => (0.4, 0.1),
+            (true, false) => deviations(ply),
+        };
+        let toss: f64 = rng.random();
+        if toss < among_best {
+            Deviation::AmongBest
+        } else if toss < among_best + anything {
+            Deviation::Anything
+        } else {
+            Deviation::None
+        }
+    }
+
+    /// The move to play, given the moves that were searched.
+    pub(crate) fn choose(self, rng: &mut StdRng, position: &Position, best_first: &[ScoredMove]) -> Move {
+        let best = best_first[0];
+        match self {
+            Deviation::None => best.m,
+            Deviation::AmongBest => {
+                let weight = |scored: &ScoredMove| {
+                    (f64::from(i32::from(scored.score) - i32::from(best.score)) / TEMPERATURE).exp()
+                };
+                best_first.choose_weighted(rng, weight).map_or(best.m, |scored| scored.m)
+            }
+            Deviation::Anything => position.legal_moves().choose(rng).copied().unwrap_or(best.m),
+        }
+    }
+}
+
+/// How often a move is chosen among the best, and how often among all.
+fn deviations(ply: usize) -> (f64, f64) {
+    match ply {
+        0..16 => (0.20, 0.05),
+        16..60 => (0.10, 0.05),
+        _ => (0.05, 0.03),
+    }
+}
+
+/// How often to label several moves where no deviation asks for it, so that `share` of all positions have
+/// them.
+pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
+    let (among_best, _) = deviations(ply);
+    ((share - among_best) / (1.0 - among_best)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng as _;
+    use rukh::chess::uci_move;
+
+    #[test]
+    fn better_moves_are_chosen_more_often_and_lost_ones_hardly_ever() {
+        let position = Position::startpos();
+        let scored = |text: &str, score| {
+            let m = uci_move::parse(&position, text).expect("test move");
+            ScoredMove { m, score }
+        };
+        let moves = [scored("e2e4", 30), scored("d2d4", 30), scored("a2a3", -20), scored("g2g4", -600)];
+        let mut rng = StdRng::seed_from_u64(3);
+        let mut counts = [0; 4];
+        for _ in 0..10_000 {
+            let chosen = Deviation::AmongBest.choose(&mut rng, &position, &moves);
+            counts[moves.iter().position(|scored| scored.m == chosen).expect("one of them")] += 1;
+        }
+        // 1 : 1 : 1/e : e^-12.6.
+        assert!((4000..4450).contains(&counts[0]) && (4000..4450).contains(&counts[1]), "{counts:?}");
+        assert!((1400..1700).contains(&counts[2]) && counts[3] <= 2, "{counts:?}");
+        assert_eq!(Deviation::None.choose(&mut rng, &position, &moves), moves[0].m);
+    }
+
+    #[test]
+    fn the_share_of_several_moves_counts_those_of_deviations() {
+        let mut rng = StdRng::seed_from_u64(4);
+        for ply in [0, 30, 100] {
+            let several = (0..20_000).filter(|_| {
+                Deviation::toss(&mut rng, ply, true, 0) == Deviation::AmongBest
+                    || rng.random_bool(remaining_share(0.25, ply))
+            });
+            let count = several.count();
+            assert!((4700..5300).contains(&count), "{count} at ply {ply}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+"""What the network is trained towards, and how far it is from it."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from model import MOVES_LEFT_UNIT, plies_left
+from policy_map import INDEX_OF_LOGIT, LOGIT_OF_INDEX
+from records import MATE_THRESHOLD
+
+#: Centipawns over which a chance to win changes by a factor e: Stockfish's own scale, where 100 is an even chance to
+#: win and about as much to draw, hence an expected score of 0.75; and a wider one, so that there is something to
+#: gain in won positions.
+NARROW_SCALE = 91.0
+WIDE_SCALE = 360.0
+#: Mates count as so many centipawns, less for each move.
+MATE_SCORE = 1600.0
+MATE_STEP = 20.0
+#: A move so much worse (expected score) is less likely by a factor e.
+SOFT_TEMPERATURE = 0.04
+#: Share of the best move beside the softmax over the labelled moves.
+SOFT_BEST = 0.25
+
+#: Logit of what is not a legal move.
+MASKED = -1e4
+#: Of the moves-left loss, in units of MOVES_LEFT_UNIT plies: beyond it the loss grows linearly.
+HUBER_DELTA = 0.5
+
+
+@dataclass
+class Weights:
+    """Of the parts of the loss, and of what they are made of."""
+
+    policy: float = 1.0
+    value: float = 1.0
+    moves_left: float = 0.15
+    #: Spread over all legal moves.
+    smoothing: float = 0.02
+    #: Share of the game's result in the value target, where it is known.
+    result: float = 0.25
+
+
+def expected_score(centipawns):
+    """0 to 1, of scores as in a record."""
+    magnitude = centipawns.abs()
+    mate = MATE_SCORE - MATE_STEP * (32000.0 - magnitude).clamp(0, 30)
+    magnitude = torch.where(magnitude > MATE_THRESHOLD, mate, magnitude.clamp(max=MATE_SCORE - 30 * MATE_STEP))
+    score = torch.copysign(magnitude, centipawns)
+    return (torch.sigmoid(score / NARROW_SCALE) + torch.sigmoid(score / WIDE_SCALE)) / 2
+
+
+def label_weights(batch):
+    """[B][4]: how much of the policy target each labelled move has; sums to 1."""
+    best = torch.zeros_like(batch.scores)
+    best[:, 0] = 1.0
+    scores = expected_score(batch.scores) / SOFT_TEMPERATURE
+    spread = torch.softmax(scores.masked_fill(~batch.labelled, float("-inf")), dim=1)
+    return torch.where(batch.soft[:, None], SOFT_BEST * best + (1 - SOFT_BEST) * spread, best)
+
+
+def value_target(batch, result_share):
+    """[B][3]: win, draw, loss."""
+    share = (batch.result_known.float() * result_share)[:, None]
+    return (1 - share) * batch.wdl + share * batch.result
+
+
+class PolicyMap(nn.Module):
+    """Policy targets and masks among the 4288 attention logits themselves, so that no logit has to be moved."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("index_of_logit", torch.from_numpy(INDEX_OF_LOGIT), persistent=False)
+        self.register_buffer("logit_of_index", torch.from_numpy(LOGIT_OF_INDEX), persistent=False)
+
+    def legal(self, batch):
+        """[B][4288]: which logits are legal moves."""
+        return F.pad(batch.legal, (0, 1))[:, self.index_of_logit]
+
+    def places(self, batch):
+        """[B][4]: the labelled moves' logits."""
+        return self.logit_of_index[batch.moves]
+
+    def log_probabilities(self, logits, legal):
+        """[B][4288]: of the legal moves; the others' are very low."""
+        return torch.log_softmax(logits.float().masked_fill(~legal, MASKED), dim=1)
+
+
+class Loss(nn.Module):
+    """The loss of a network: `forward(batch)` gives it and [4] its parts (total, policy, value, moves left), as means
+    over the batch."""
+
+    def __init__(self, network, weights):
+        super().__init__()
+        self.network, self.weights, self.policy_map = network, weights, PolicyMap()
+
+    def forward(self, batch):
+        weights = self.weights
+        logits, value, moves_left = self.network(batch.planes)
+
+        legal = self.policy_map.legal(batch)
+        log_probabilities = self.policy_map.log_probabilities(logits, legal)
+        labels = log_probabilities.gather(1, self.policy_map.places(batch))
+        uniform = (log_probabilities * legal).sum(1) / legal.sum(1).clamp(min=1)
+        sharp = (label_weights(batch) * labels).sum(1)
+        policy = -((1 - weights.smoothing) * sharp + weights.smoothing * uniform).mean()
+
+        target = value_target(batch, weights.result)
+        value = -(target * F.log_softmax(value.float(), dim=1)).sum(1).mean()
+
+        # Before the ReLU: the target is never negative, and no unit can die.
+        plies = batch.plies_left / MOVES_LEFT_UNIT
+        plies = F.huber_loss(moves_left.float(), plies, reduction="none", delta=HUBER_DELTA)
+        known = batch.plies_known.float()
+        plies = (plies * known).sum() / known.sum().clamp(min=1)
+
+        total = weights.policy * policy + weights.value * value + weights.moves_left * plies
+        return total, torch.stack([total, policy, value, plies]).detach()
+
+
+class Metrics:
+    """Sums over held-out positions; the labels unsmoothed, the engine's WDL unmixed."""
+
+    NAMES = ("top1", "policy_cross_entropy", "wdl_cross_entropy", "q_error", "moves_left_error")
+
+    def __init__(self):
+        self.positions, self.plies_known = 0, 0.0
+        self.sums = dict.fromkeys(self.NAMES, 0.0)
+
+    @torch.no_grad()
+    def add(self, outputs, batch, policy_map):
+        """Adds a batch, given what the network said of it."""
+        logits, value, moves_left = outputs
+        log_probabilities = policy_map.log_probabilities(logits, policy_map.legal(batch))
+        best = policy_map.places(batch)[:, :1]
+        self.positions += len(best)
+        self.sums["top1"] += (log_probabilities.argmax(1) == best[:, 0]).sum().item()
+        self.sums["policy_cross_entropy"] += -log_probabilities.gather(1, best).sum().item()
+        log_wdl = F.log_softmax(value.float(), dim=1)
+        self.sums["wdl_cross_entropy"] += -(batch.wdl * log_wdl).sum().item()
+        wdl = log_wdl.exp()
+        q, target = wdl[:, 0] - wdl[:, 2], batch.wdl[:, 0] - batch.wdl[:, 2]
+        self.sums["q_error"] += (q - target).abs().sum().item()
+        known = batch.plies_known.float()
+        self.plies_known += known.sum().item()
+        error = (plies_left(moves_left.float()) - batch.plies_left).abs()
+        self.sums["moves_left_error"] += (error * known).sum().item()
+
+    def means(self):
+        if not self.positions:
+            return {}
+        means = {name: total / self.positions for name, total in self.sums.items()}
+        means["moves_left_error"] = self.sums["moves_left_error"] / max(self.plies_known, 1.0)
+        return means

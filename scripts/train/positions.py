@@ -1,0 +1,57 @@
+"""Records and planes of python-chess boards: for tests, and for checking a network against another program.
+
+The records of a real run are written by the labelling program; nothing here is fast.
+"""
+
+import chess
+import numpy as np
+
+from policy_map import INDEX_OF
+from records import RECORD, UNKNOWN
+
+PROMOTIONS = {chess.QUEEN: 0, chess.ROOK: 1, chess.BISHOP: 2}
+
+
+def policy_index(board, move):
+    """lc0's policy index of a legal move: castling is king takes rook."""
+    origin, target = move.from_square, move.to_square
+    if board.is_castling(move):
+        king_side = chess.square_file(target) > chess.square_file(origin)
+        rooks = board.clean_castling_rights() & chess.BB_RANKS[chess.square_rank(origin)]
+        target = chess.msb(rooks) if king_side else chess.lsb(rooks)
+    flip = 0 if board.turn else 56
+    return INDEX_OF[origin ^ flip, target ^ flip, PROMOTIONS.get(move.promotion)]
+
+
+def record(board, moves=None, scores=(), flags=0, result=UNKNOWN, win=0, loss=0, plies_left=1):
+    """A record of a board that is not over, labelled with `moves` (the first legal one by default)."""
+    seen = board if board.turn else board.mirror()
+    legal = list(board.legal_moves)
+    moves = legal[:1] if moves is None else moves
+    out = np.zeros((), dtype=RECORD)
+    out["occupied"] = seen.occupied
+    nibbles = []
+    for square in chess.SquareSet(seen.occupied):
+        piece = seen.piece_at(square)
+        nibbles.append(piece.piece_type - 1 + (0 if piece.color else 8))
+    for place, nibble in enumerate(nibbles):
+        out["pieces"][place // 2] |= nibble << 4 * (place % 2)
+    out["castling"] = UNKNOWN
+    for square in chess.SquareSet(seen.clean_castling_rights()):
+        ours = square < 8
+        king_side = square > seen.king(chess.WHITE if ours else chess.BLACK)
+        out["castling"][(0 if ours else 2) + (0 if king_side else 1)] = chess.square_file(square)
+    out["rule50"] = min(board.halfmove_clock, 100)
+    out["en_passant"] = UNKNOWN if board.ep_square is None else chess.square_file(board.ep_square)
+    out["result"], out["flags"], out["plies_left"], out["win"], out["loss"] = result, flags, plies_left, win, loss
+    out["labels"] = len(moves)
+    out["moves"] = 65535
+    out["moves"][: len(moves)] = [policy_index(board, move) for move in moves]
+    out["scores"][: len(scores)] = scores
+    for move in legal:
+        index = policy_index(board, move)
+        if index < 1856:
+            out["legal"][index // 8] |= 1 << index % 8
+        else:
+            out["legal_tail"] |= 1 << index - 1856
+    return out

@@ -7,80 +7,92 @@
 
 A position is kept if the judge, with two lines and `--nodes`, finds its best move `--gap` centipawns better than
 the second, if that decides something (the second does not win as well, the best does not lose all the same), if
-the move does not merely take back, and if the judge's searches to depths 1 to 4 all prefer another. Weak players'
-games have many such positions. Needs PyPI `chess` and a UCI engine as the judge; made with Stockfish 15.1.
+the move does not merely take back, and if the judge preferred others at depths 3 and 4. Weak players' games have
+such positions, about one in a hundred. Needs PyPI `chess` and a UCI engine as the judge; made with Stockfish 15.1.
 """
 
 import argparse
 import multiprocessing
+import re
+import shlex
+import subprocess
 import sys
 
 import chess
-import chess.engine
 import chess.pgn
 
-# Beyond these, in centipawns, a game is decided.
-WON, LOST = 250, -250
+# Beyond these, in centipawns, a game is decided, and only a mate is better.
+WON, LOST = 600, -600
 # A mate, in centipawns: more than any other score.
 MATE = 10_000
-SHALLOW_DEPTHS = [1, 2, 3, 4]
+# A move that a search prefers at one of these depths, in plies, is seen at once. What the first two find is chance.
+SHALLOW_DEPTHS = (3, 4)
 # A first look, to spare the long one where nothing stands out.
-FIRST_NODES, FIRST_GAP = 30_000, 100
+FIRST_NODES, FIRST_GAP = 3000, 80
+LINE = re.compile(r"info depth (\d+) .*multipv (\d+) score (cp|mate) (-?\d+) nodes .* pv (\S+)")
 
 
 class Judge:
-    """The engine that says what is best."""
+    """The engine that says what is best. Spoken to line by line: most searches are shorter than reading them is."""
 
     def __init__(self, arguments):
         self.arguments = arguments
-        self.engine = chess.engine.SimpleEngine.popen_uci(arguments.judge)
-        # One thread and a fresh game for each search: the same games give the same positions.
-        self.engine.configure({"Threads": 1, "Hash": 64})
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(shlex.split(arguments.judge), stdin=pipe, stdout=pipe, text=True, bufsize=1)
+        for option in ["Threads value 1", "Hash value 16", "MultiPV value 2"]:
+            self.send(f"setoption name {option}")
 
-    def lines(self, board, limit, count):
-        return self.engine.analyse(board, limit, multipv=count, game=object())
+    def send(self, line):
+        self.process.stdin.write(line + "\n")
 
-    def stands_out(self, board, nodes, gap):
-        """The best move and its score, if it is that much better than the second and decides something."""
-        lines = self.lines(board, chess.engine.Limit(nodes=nodes), 2)
-        best, second = (line["score"].relative.score(mate_score=MATE) for line in lines)
-        decides = best - second >= gap and second < WON and best > LOST
-        return (lines[0]["pv"][0], best) if decides else None
+    def look(self, board, captured_on, nodes, gap):
+        """The best move, its score, and whether it is one to be found; `captured_on`: the last move's, if it took."""
+        # A new game each time: the same games give the same positions.
+        for line in ["ucinewgame", f"position fen {board.fen()}", f"go nodes {nodes}"]:
+            self.send(line)
+        seen_at_once, lines = set(), {}
+        for line in self.process.stdout:
+            if line.startswith("bestmove"):
+                break
+            if found := LINE.match(line):
+                depth, rank, kind, value, move = found.groups()
+                lines[rank] = move, centipawns(kind, int(value))
+                if rank == "1" and int(depth) in SHALLOW_DEPTHS:
+                    seen_at_once.add(move)
+        (text, best), (_, second) = lines["1"], lines["2"]
+        move = chess.Move.from_uci(text)
+        is_obvious = text in seen_at_once or move.to_square == captured_on
+        decides = best > LOST and (second < WON or best > MATE / 2 > second)
+        return move, best, best - second >= gap and decides and not is_obvious
 
-    def is_seen_at_once(self, board, move):
-        limits = [chess.engine.Limit(depth=depth) for depth in SHALLOW_DEPTHS]
-        return any(self.lines(board, limit, 1)[0]["pv"][0] == move for limit in limits)
 
-    def tactic(self, board, captured_on):
-        """The move to be found and its score, or None; `captured_on`: the square if the last move was a capture."""
-
-        def is_obvious(move):
-            return move.to_square == captured_on or self.is_seen_at_once(board, move)
-
-        if board.legal_moves.count() < 2:
-            return None
-        first = self.stands_out(board, FIRST_NODES, FIRST_GAP)
-        if first is None or is_obvious(first[0]):
-            return None
-        found = self.stands_out(board, self.arguments.nodes, self.arguments.gap)
-        return None if found is None or is_obvious(found[0]) else found
+def centipawns(kind, value):
+    if kind == "cp":
+        return value
+    return MATE - value if value > 0 else -MATE - value
 
 
 def tactics_of_game(game):
     """EPD lines without their numbers; `judge` is the process's own."""
-    kept, board, skip = [], game.board(), judge.arguments.first_ply
+    arguments = judge.arguments
+    kept, board, skip = [], game.board(), arguments.first_ply
     for move in game.mainline_moves():
         captured_on = move.to_square if board.is_capture(move) else None
         board.push(move)
         skip -= 1
-        if skip > 0 or board.is_game_over():
+        if skip > 0 or board.legal_moves.count() < 2:
             continue
-        found = judge.tactic(board, captured_on)
-        if found is not None:
-            best, score = found
+        _, score, stands_out = judge.look(board, captured_on, FIRST_NODES, FIRST_GAP)
+        if abs(score) > 2 * WON:
+            # Where so much is lost, little happens for a while.
+            skip = arguments.apart
+        if not stands_out:
+            continue
+        best, score, stands_out = judge.look(board, captured_on, arguments.nodes, arguments.gap)
+        if stands_out:
             kept.append((board.epd(), board.epd(bm=best, ce=score)))
             # The moves that follow are the same tactic.
-            skip = judge.arguments.apart
+            skip = arguments.apart
     return kept
 
 

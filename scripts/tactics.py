@@ -7,14 +7,16 @@
 Each engine is `NAME=COMMAND`, the command perhaps with environment variables first. The engines take turns, position
 by position, each with a fresh tree. A position is solved if the move played is one of its `bm` moves. Printed are
 the solved ones of each engine, how many of them the first engine solved alone and the other alone, and the nodes
-that were really searched: engines may go beyond a limit by a batch, or stop where a move is certain. Broken off
-with Ctrl-C, it prints what it has.
+that were really searched: engines may go beyond a limit by a batch, or stop where a move is certain. With
+--concurrency N, N positions are searched at a time, each by processes of its own. --seconds S begins no position
+after that time; broken off with Ctrl-C, too, it prints what it has.
 
 Needs PyPI `chess`.
 """
 
 import argparse
 import asyncio
+import itertools
 import os
 import time
 
@@ -27,36 +29,37 @@ from engine_figures import parse_engines
 DEFAULT_SUITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/data/tactics.epd")
 
 
-class Solver:
-    """An engine and what it has done."""
+class Contestant:
+    """An engine, and what its processes have done."""
 
-    def __init__(self, name):
-        self.name = name
-        self.transport = self.engine = None
-        self.solved = []
-        self.nodes = 0
-        self.seconds = 0.0
+    def __init__(self, name, environment, words):
+        self.name, self.environment, self.words = name, environment, words
+        # Whether it was solved, nodes and seconds, by the position's number.
+        self.results = {}
 
-    async def start(self, environment, words, options):
-        self.transport, self.engine = await uci_engine.start(words, options, environment=environment)
+    async def start(self, options):
+        _, engine = await uci_engine.start(self.words, options, environment=self.environment)
+        return engine
 
-    async def solve(self, board, best_moves, limit):
+    async def solve(self, engine, number, board, best_moves, limit):
         start = time.monotonic()
         # Another game for every position: nothing is left from the last one.
-        played = await self.engine.play(board, limit, game=object(), info=chess.engine.INFO_BASIC)
-        self.seconds += time.monotonic() - start
-        self.nodes += played.info.get("nodes", 0)
-        self.solved.append(played.move in best_moves)
+        played = await engine.play(board, limit, game=object(), info=chess.engine.INFO_BASIC)
+        seconds = time.monotonic() - start
+        self.results[number] = played.move in best_moves, played.info.get("nodes", 0), seconds
         return played.move
 
-    def summary(self, first):
-        count = len(self.solved)
-        share = 100 * sum(self.solved) / count
-        pairs = list(zip(first.solved, self.solved))
-        alone = f"  {first.name} alone {pairs.count((True, False))}, {self.name} alone {pairs.count((False, True))}"
-        figures = f"{self.nodes / count:.0f} nodes, {self.seconds / count:.2f} s each"
-        text = f"{self.name:<12} solved {sum(self.solved)} of {count} ({share:.1f} %), {figures}"
-        return text if self is first else text + alone
+    def summary(self, numbers, first):
+        """Over the positions with these numbers."""
+        solved, nodes, seconds = zip(*(self.results[number] for number in numbers))
+        count, share = len(numbers), 100 * sum(solved) / len(numbers)
+        figures = f"{sum(nodes) / count:.0f} nodes, {sum(seconds) / count:.2f} s each"
+        text = f"{self.name:<12} solved {sum(solved)} of {count} ({share:.1f} %), {figures}"
+        if self is first:
+            return text
+        pairs = list(zip((first.results[number][0] for number in numbers), solved))
+        alone = pairs.count((True, False)), pairs.count((False, True))
+        return f"{text}; {first.name} alone {alone[0]}, {self.name} alone {alone[1]}"
 
 
 def read_suite(path):
@@ -71,29 +74,35 @@ def read_suite(path):
     return suite
 
 
-async def run(arguments):
+async def work(contestants, positions, arguments):
+    """Takes positions while there are any, and gives each to all contestants in turn."""
     options = uci_engine.parse_options(arguments.option)
+    limit = chess.engine.Limit(nodes=arguments.nodes)
+    engines = [await contestant.start(options) for contestant in contestants]
+    for number, (board, best_moves, name) in positions:
+        moves = []
+        for contestant, engine in zip(contestants, engines):
+            moves.append(await contestant.solve(engine, number, board, best_moves, limit))
+        if arguments.verbose:
+            marks = [f"{board.san(move)}{'' if move in best_moves else '?'}" for move in moves]
+            print(f"{name:<16} {' '.join(f'{mark:<8}' for mark in marks)}", flush=True)
+    for engine in engines:
+        await engine.quit()
+
+
+async def run(arguments):
     suite = read_suite(arguments.suite)[: arguments.positions]
-    solvers = []
+    engines = parse_engines(arguments.engines).items()
+    contestants = [Contestant(name, environment, words) for name, (environment, words) in engines]
+    end = time.monotonic() + arguments.seconds if arguments.seconds else float("inf")
+    # Shared by all workers: each position is taken once.
+    positions = itertools.takewhile(lambda _: time.monotonic() < end, enumerate(suite))
     try:
-        for name, (environment, words) in parse_engines(arguments.engines).items():
-            solvers.append(Solver(name))
-            await solvers[-1].start(environment, words, options)
-        limit = chess.engine.Limit(nodes=arguments.nodes)
-        for board, best_moves, name in suite:
-            moves = [await solver.solve(board, best_moves, limit) for solver in solvers]
-            if arguments.verbose:
-                marks = [f"{board.san(move)}{'' if move in best_moves else '?'}" for move in moves]
-                print(f"{name:<16} {' '.join(f'{mark:<8}' for mark in marks)}", flush=True)
+        await asyncio.gather(*(work(contestants, positions, arguments) for _ in range(arguments.concurrency)))
     finally:
-        count = min((len(solver.solved) for solver in solvers), default=0)
-        for solver in solvers:
-            # Broken off, some have had a position more.
-            solver.solved = solver.solved[:count]
-            if count:
-                print(solver.summary(solvers[0]))
-            if solver.engine is not None:
-                await solver.engine.quit()
+        numbers = sorted(set.intersection(*(set(contestant.results) for contestant in contestants)))
+        for contestant in contestants if numbers else []:
+            print(contestant.summary(numbers, contestants[0]))
 
 
 def main():
@@ -104,6 +113,8 @@ def main():
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--suite", default=DEFAULT_SUITE, help="EPD file")
     parser.add_argument("--positions", type=int, help="only so many, from the first")
+    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions at a time")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no position is begun")
     parser.add_argument("--verbose", action="store_true", help="print every move played")
     arguments = parser.parse_args()
     try:

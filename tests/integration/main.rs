@@ -7,6 +7,7 @@ mod cpu;
 mod driver;
 mod games;
 mod goldens;
+mod graph;
 mod layers;
 mod network_bytes;
 mod network_refusals;

@@ -317,7 +317,7 @@ impl Engine {
         if played_since.is_empty() {
             return self.tree.clone();
         }
-        Arc::new(self.tree.subtree(played_since).unwrap_or_default())
+        if self.tree.reroot(played_since) { self.tree.clone() } else { Arc::new(Tree::new()) }
     }
 
     fn clock_start(&self) -> Instant {

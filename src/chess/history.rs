@@ -68,6 +68,24 @@ impl PositionHistory {
         PositionHistory { positions: self.positions[start..].to_vec() }
     }
 
+    /// What the game from here on depends on, as one number: equal keys (64 bits) mean the same position with the
+    /// same moves, the same counters and the same repetitions ahead. `None` where an earlier position may come again:
+    /// then the future depends on which ones those are, and no other way through them leads here.
+    ///
+    /// An earlier position is out of reach after a capture or pawn move, and once a castling right is lost. What
+    /// remains of the past is the rule-50 counter, which a lost right does not set back. Were the earlier positions
+    /// part of the key instead, two ways here could still agree only if they went through the same positions in
+    /// another order: each would have to repeat one, for a move changes one side's pieces only.
+    pub fn future_key(&self) -> Option<u64> {
+        let position = self.last();
+        let is_first = self.positions.len() == 1;
+        let may_come_again = position.rule50_ply() > 0
+            && self.positions.iter().rev().nth(1).is_some_and(|earlier| earlier.has_same_rights(position));
+        // What came before a game's first position is not known.
+        (!is_first && !may_come_again)
+            .then(|| position.key() ^ u64::from(position.rule50_ply()).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     /// Whether a position since the last capture or pawn move has stood twice.
     pub fn has_repetition_since_zeroing(&self) -> bool {
         for position in self.positions.iter().rev() {
@@ -172,6 +190,25 @@ mod tests {
         let history = play(START, "g1f3 g8f6 f3g1 f6g8 a2a3 a7a6 g1f3 g8f6 f3g1 f6g8");
         assert!(!history.positions()[5..10].iter().any(|p| p.repetitions() > 0));
         assert_eq!(repetitions(&history)[10], (1, 4));
+    }
+
+    #[test]
+    fn the_future_depends_on_the_past_until_a_move_that_cannot_be_taken_back() {
+        let key = |moves| play(START, moves).future_key();
+        assert_eq!(key(""), None);
+        assert_eq!(key("g1f3"), None);
+        assert_eq!(key("d2d4 d7d5 g1f3"), None);
+        assert!(key("d2d4").is_some());
+        assert_eq!(key("d2d4 d7d5 c2c4"), key("c2c4 d7d5 d2d4"));
+        assert_ne!(key("d2d4 d7d5 c2c4"), key("d2d4 d7d5 c2c3"));
+        // A lost right cuts the past off, but not the counter.
+        let rooks = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 5 9";
+        let lost = |moves| play(rooks, moves).future_key();
+        assert!(lost("e1e2").is_some() && lost("e1e2 e8e7").is_some());
+        assert_eq!(lost("e1e2 e8e7 e2e1"), None);
+        assert_ne!(lost("h1h8"), lost("a1a8"));
+        let later = play("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 6 9", "e1e2").future_key();
+        assert_ne!(lost("e1e2"), later);
     }
 
     #[test]

@@ -190,6 +190,11 @@ impl Position {
             && self.board.castles().castling_rights() == other.board.castles().castling_rights()
     }
 
+    /// Whether the same castling rights are left.
+    pub(super) fn has_same_rights(&self, other: &Position) -> bool {
+        self.board.castles().castling_rights() == other.board.castles().castling_rights()
+    }
+
     /// For the history, which alone knows these.
     pub(super) fn set_repetitions(&mut self, repetitions: u8, plies_since_repetition: u16) {
         self.repetitions = repetitions;

@@ -86,6 +86,9 @@ options! {
     root_has_own_cpuct_params: bool = false, check().uci("RootHasOwnCpuctParams").hidden();
     /// Takes a position that came up before within the search for a draw already at its second occurrence.
     two_fold_draws: bool = true, check().uci("TwoFoldDraws");
+    /// Searches a position that several orders of moves lead to once for all of them, where repetitions and the
+    /// fifty-move rule allow. Off: once for each.
+    graph_search: bool = true, check().uci("GraphSearch").hidden();
 
     ["Temperature and noise"]
     /// Randomness of the move played: 0 plays the best, 1 plays in proportion to visits.

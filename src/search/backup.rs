@@ -1,7 +1,8 @@
-//! 7. Back up: a value goes up its path, and proofs go up with it.
+//! 7. Back up: values go up the ways of their descents, and proofs go up with them.
 
 use super::Shared;
-use crate::tree::{Bounds, Node, NodeId, Outcome, Sample, TerminalKind, Totals};
+use super::minibatch::{Step, StepIndex};
+use crate::tree::{Bounds, Node, Outcome, Sample, TerminalKind, Totals};
 use std::sync::atomic::{Ordering, fence};
 
 /// What a changed child means for its parent.
@@ -16,18 +17,26 @@ enum Proof {
 }
 
 impl Shared {
-    /// Ends `visits` announced visits along `path` (root first) with `sample` in the last node's view. `is_proof`:
-    /// the last node has just become terminal, so that nodes above it may be proven too.
-    pub(super) fn back_up(&self, path: &[NodeId], mut sample: Sample, visits: u32, is_proof: bool) {
-        let leaf_depth = path.len() - 1;
+    /// Ends `visits` announced visits of the step `from` with `sample` in its node's view, at once. `is_proof`: the
+    /// node is terminal, and the node above may not know it yet, so that it may be proven too.
+    pub(super) fn back_up(
+        &self,
+        steps: &mut [Step],
+        from: StepIndex,
+        mut sample: Sample,
+        visits: u32,
+        is_proof: bool,
+    ) {
         let mut may_prove = is_proof && self.params.sticky_endgames;
         // What a proof below changes in the sums of everything above it.
         let mut correction = Totals::default();
-        for (depth, &id) in path.iter().enumerate().rev() {
-            let node = self.tree.node(id);
+        let mut next = Some(from);
+        while let Some(index) = next {
+            let step = &mut steps[index as usize];
+            let node = self.tree.node(step.node);
             let mut own_change = Totals::default();
             // The root stays open: its moves are what the search is for.
-            if may_prove && depth > 0 && depth < leaf_depth {
+            if may_prove && index != from && step.parent.is_some() {
                 match self.try_prove(node) {
                     Proof::Nothing => may_prove = false,
                     Proof::Narrowed => {}
@@ -41,16 +50,35 @@ impl Shared {
             } else if correction != Totals::default() {
                 node.adjust(correction);
             }
-            node.finish_visits(sample, visits);
+            if correction != Totals::default() {
+                // The parent has counted those visits that it made itself.
+                let counted = step.link.map_or(0, |link| self.tree.link(link).visits());
+                correction = correction.share(counted, node.visits()).for_parent();
+            }
+            self.finish_visits(step, Totals::of(sample, visits));
+            self.withdraw(step, visits);
+            step.announced -= visits;
             sample = sample.for_parent();
-            correction = correction.for_parent();
+            next = step.parent;
         }
     }
 
-    /// Takes announced visits back along a path.
-    pub(super) fn cancel_visits(&self, path: &[NodeId], visits: u32) {
-        for &id in path {
-            self.tree.node(id).cancel_in_flight(visits);
+    /// Counts finished visits at the node of a step, and at the link that led there.
+    #[inline]
+    pub(super) fn finish_visits(&self, step: &Step, finished: Totals) {
+        // In this order: a link never has more visits than its child.
+        self.tree.node(step.node).finish(finished);
+        if let Some(link) = step.link {
+            self.tree.link(link).finish(finished.visits);
+        }
+    }
+
+    /// Takes announced visits of a step back.
+    #[inline]
+    pub(super) fn withdraw(&self, step: &Step, visits: u32) {
+        match step.link {
+            Some(link) => self.tree.link(link).withdraw(visits),
+            None => drop(self.root_in_flight.fetch_sub(visits, Ordering::Relaxed)),
         }
     }
 
@@ -60,7 +88,7 @@ impl Shared {
         if node.is_terminal() {
             return Proof::Nothing;
         }
-        let (_, edge_count) = node.edge_range();
+        let edge_count = node.edge_count();
         let mut bounds = Bounds::exact(-1);
         let mut seen = 0;
         // The shortest mate; the shortest tablebase win; the longest draw; the longest loss.
@@ -70,7 +98,7 @@ impl Shared {
         // Two threads may end two children at the same time: each must see the other's, or nobody proves this node.
         // Their ends were stored before, and this orders them before the loads below.
         fence(Ordering::SeqCst);
-        for child in self.tree.children(node).flatten() {
+        for child in self.tree.links(node).filter_map(|(_, link)| link.child()) {
             let child = self.tree.node(child);
             seen += 1;
             let outcome = child.outcome();

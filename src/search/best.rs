@@ -1,8 +1,8 @@
 //! Which move is best: the ranking of a node's children, and the draw by temperature.
 
 use super::{Shared, select};
-use crate::chess::{Color, PackedMove};
-use crate::tree::{Edge, Node, NodeId, Sample, TerminalKind};
+use crate::chess::{PackedMove, Position};
+use crate::tree::{Edge, Link, Node, NodeId, Sample, TerminalKind};
 use rand::RngExt;
 use std::cmp::Ordering;
 
@@ -38,25 +38,28 @@ impl RankedChild {
 }
 
 impl Shared {
-    /// The children of `node` that may be played, the best first. `side` is to move there.
-    pub(super) fn ranked_children(&self, node: &Node, side: Color) -> Vec<RankedChild> {
+    /// The root's moves that may be played, the best first.
+    pub(super) fn ranked_root_moves(&self) -> Vec<RankedChild> {
+        self.ranked_children(self.root(), self.history.last())
+    }
+
+    /// The children of `node`, whose position this is, that may be played, the best first.
+    pub(super) fn ranked_children(&self, node: &Node, position: &Position) -> Vec<RankedChild> {
         let is_root = std::ptr::eq(node, self.root());
-        let mut children = self.tree.children(node);
-        let mut ranked: Vec<RankedChild> = (self.tree.edges(node))
-            .map(|edge| self.ranked_child(edge, children.next().flatten()))
-            .filter(|child| {
-                !is_root || self.searchmoves.is_empty() || self.searchmoves.contains(&child.packed_move())
-            })
+        let mut ranked: Vec<RankedChild> = (self.tree.edges(node, position).into_iter())
+            .map(|(edge, link)| self.ranked_child(edge, link))
+            .filter(|child| !is_root || self.is_searched(child.packed_move()))
             .collect();
-        let draw_score = self.params.draw_score_for(side);
+        let draw_score = self.params.draw_score_for(position.side_to_move());
         rank(&mut ranked, draw_score);
         ranked
     }
 
-    fn ranked_child(&self, edge: Edge, node: Option<NodeId>) -> RankedChild {
+    fn ranked_child(&self, edge: Edge, link: Option<Link<'_>>) -> RankedChild {
+        let node = link.and_then(|link| link.child());
         let mut ranked = RankedChild { edge, node, visits: 0, sample: Sample::default(), proven: None };
-        if let Some(child) = node.map(|id| self.tree.node(id)) {
-            ranked.visits = child.visits();
+        if let (Some(link), Some(child)) = (link, node.map(|id| self.tree.node(id))) {
+            ranked.visits = link.visits();
             if ranked.visits > 0 {
                 let sample = child.sample();
                 ranked.sample = Sample { wl: -sample.wl, ..sample };
@@ -69,12 +72,13 @@ impl Shared {
 
     /// The move to play, of these root moves, and the answer expected.
     pub(super) fn best_moves(&self, ranked: &[RankedChild]) -> (Option<PackedMove>, Option<PackedMove>) {
-        let side = self.history.last().side_to_move();
         let temperature = self.temperature_now();
         let best =
             if temperature > 0.0 { self.draw_by_temperature(ranked, temperature) } else { ranked.first() };
-        let ponder = best.and_then(|best| best.node).and_then(|id| {
-            self.ranked_children(self.tree.node(id), !side).first().map(RankedChild::packed_move)
+        let ponder = best.and_then(|best| {
+            let position = self.history.last();
+            let next = position.play(best.packed_move().unpack(position));
+            self.ranked_children(self.tree.node(best.node?), &next).first().map(RankedChild::packed_move)
         });
         (best.map(RankedChild::packed_move), ponder)
     }
@@ -103,7 +107,7 @@ impl Shared {
         let params = &self.params.temperature;
         let side = self.history.last().side_to_move();
         let draw_score = self.params.draw_score_for(side);
-        let fpu = self.first_play_urgency_of(self.root(), side);
+        let fpu = self.root_first_play_urgency();
         let value = |child: &RankedChild| {
             if child.visits > 0 { select::utility(child.sample, draw_score) } else { fpu }
         };
@@ -131,19 +135,18 @@ impl Shared {
         ranked.get(drawn.unwrap_or(0))
     }
 
-    /// What an untried move of `node` counts, `side` to move.
-    pub(super) fn first_play_urgency_of(&self, node: &Node, side: Color) -> f32 {
-        let is_root = std::ptr::eq(node, self.root());
-        let parent_q = select::utility(node.sample(), self.params.draw_score_for(side));
-        select::first_play_urgency(&self.params, parent_q, self.visited_policy(node), is_root)
+    /// What an untried move of the root counts.
+    pub(super) fn root_first_play_urgency(&self) -> f32 {
+        let draw_score = self.params.draw_score_for(self.history.last().side_to_move());
+        let parent_q = select::utility(self.root().sample(), draw_score);
+        select::first_play_urgency(&self.params, parent_q, self.root_visited_policy(), true)
     }
 
-    /// The sum of the priors of the moves that were tried.
-    pub(super) fn visited_policy(&self, node: &Node) -> f32 {
-        let tried = |child: &Option<NodeId>| child.is_some_and(|id| self.tree.node(id).visits() > 0);
-        (self.tree.edges(node).zip(self.tree.children(node)))
-            .filter(|(_, child)| tried(child))
-            .map(|(edge, child)| select::prior_of(edge, child.map(|id| self.tree.node(id))))
+    /// The sum of the priors of the root's moves that were tried.
+    pub(super) fn root_visited_policy(&self) -> f32 {
+        (self.tree.links(self.root()))
+            .filter(|(_, link)| link.visits() > 0)
+            .map(|(_, link)| select::prior_of(link.edge(), link.child().map(|id| self.tree.node(id))))
             .sum()
     }
 }

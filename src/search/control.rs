@@ -136,18 +136,17 @@ impl Shared {
         }
         let side = self.history.last().side_to_move();
         let draw_score = self.params.draw_score_for(side);
-        let fpu = self.first_play_urgency_of(root, side);
+        let fpu = self.root_first_play_urgency();
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
-        let mut children = self.tree.children(root);
         stats.is_hopeless = true;
         let (mut most_visits, mut most_visits_value) = (0, f32::NEG_INFINITY);
         let mut best_value = f32::NEG_INFINITY;
-        for edge in self.tree.edges(root) {
-            let child = children.next().flatten().map(|id| self.tree.node(id));
-            if !self.searchmoves.is_empty() && !self.searchmoves.contains(&edge.packed_move()) {
+        for (_, link) in self.tree.links(root) {
+            if !self.is_searched(link.edge().packed_move()) {
                 continue;
             }
-            let visits = child.map_or(0, |child| child.visits());
+            let child = link.child().map(|id| self.tree.node(id));
+            let visits = link.visits();
             let mut value = fpu;
             if let Some(child) = child.filter(|_| visits > 0) {
                 let sample = child.sample();

@@ -1,29 +1,41 @@
 //! What one iteration carries from gathering to backup.
 //!
-//! A leaf under evaluation is a plain value (path, moves, index in the batch): no lock, guard or borrow of the tree
+//! A leaf under evaluation is a plain value (step, moves, index in the batch): no lock, guard or borrow of the tree
 //! is held while the backend works. It must be finished (backed up) or cancelled; both consume the minibatch.
+//!
+//! The descents of an iteration are kept as the tree that they are: a *step* for each node that one of them came to,
+//! after the step of the node that it came from. So visits that went the same way are announced, finished or
+//! withdrawn there with one change, and the way back is one pass over the steps, last to first.
 
 use crate::backend::Batch;
 use crate::chess::PackedMove;
-use crate::tree::NodeId;
+use crate::tree::{LinkId, NodeId};
 use std::ops::Range;
+
+/// Which step.
+pub(super) type StepIndex = u32;
+
+/// A node on the way of a descent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// The step before; `None` at the root.
+    pub(super) parent: Option<StepIndex>,
+    /// The link that was followed; `None` at the root.
+    pub(super) link: Option<LinkId>,
+    pub(super) node: NodeId,
+    /// Visits that stand announced at the link because of this step.
+    pub(super) announced: u32,
+}
 
 /// A claimed node whose evaluation is in the batch.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// Root to leaf, in [`Gathered::paths`].
-    pub(super) path: Range<usize>,
+    /// In [`Gathered::steps`].
+    pub(super) step: StepIndex,
+    /// Nodes on the way from the root, both ends counted.
+    pub(super) depth: u32,
     /// Its legal moves, in [`Gathered::moves`].
     pub(super) moves: Range<usize>,
-}
-
-/// Visits that found nothing to do: announced along a path, to be taken back after the batch.
-#[derive(Clone, Debug)]
-pub(super) struct Collision {
-    /// Root to the node whose child was busy.
-    pub(super) path: Range<usize>,
-    /// How many visits.
-    pub(super) visits: u32,
 }
 
 /// See the module.
@@ -37,14 +49,15 @@ pub(super) struct Minibatch {
 /// The tree's side of a minibatch.
 #[derive(Default)]
 pub(super) struct Gathered {
-    /// For each request in the batch, the leaf that waits for it; `None`: it was sent for the cache only.
+    /// For each request in the batch, the leaf that waits for it; `None`: it was sent for the cache only. In the order
+    /// of their steps.
     pub(super) waiting: Vec<Option<Leaf>>,
-    /// See the type.
-    pub(super) collisions: Vec<Collision>,
-    /// Node ids, referred to by ranges.
-    pub(super) paths: Vec<NodeId>,
+    /// See the module.
+    pub(super) steps: Vec<Step>,
     /// Moves, referred to by ranges.
     pub(super) moves: Vec<PackedMove>,
+    /// How often visits found nothing to do: they stay announced until the batch is done.
+    pub(super) collision_events: u32,
     /// Visits that were backed up while gathering.
     pub(super) out_of_order: u32,
     /// Leaves in `waiting`.
@@ -52,16 +65,25 @@ pub(super) struct Gathered {
 }
 
 impl Minibatch {
-    pub(super) fn new(request: Box<dyn Batch>) -> Minibatch {
-        Minibatch { request, gathered: Gathered::default() }
+    /// `spent`: an iteration's that is over, for its memory.
+    pub(super) fn new(request: Box<dyn Batch>, spent: Gathered) -> Minibatch {
+        let Gathered { mut waiting, mut steps, mut moves, .. } = spent;
+        waiting.clear();
+        steps.clear();
+        moves.clear();
+        Minibatch { request, gathered: Gathered { waiting, steps, moves, ..Gathered::default() } }
     }
 }
 
 impl Gathered {
-    /// Keeps a copy of a path.
-    pub(super) fn keep_path(&mut self, path: &[NodeId]) -> Range<usize> {
-        let start = self.paths.len();
-        self.paths.extend_from_slice(path);
-        start..self.paths.len()
+    /// Adds a step.
+    pub(super) fn push(&mut self, step: Step) -> StepIndex {
+        self.steps.push(step);
+        (self.steps.len() - 1) as StepIndex
+    }
+
+    /// A step.
+    pub(super) fn step(&self, index: StepIndex) -> &Step {
+        &self.steps[index as usize]
     }
 }

@@ -105,6 +105,8 @@ pub struct SearchParams {
     pub wdl_eval_objectivity: f32,
     /// What a draw is worth to White.
     pub draw_score: f32,
+    /// Transpositions share a node.
+    pub graph_search: bool,
     /// A first repetition within the search counts as a draw.
     pub two_fold_draws: bool,
     /// Proven results go up the tree.
@@ -159,6 +161,7 @@ impl Default for SearchParams {
             wdl_rescale: WdlRescale::OFF,
             wdl_eval_objectivity: 1.0,
             draw_score: 0.0,
+            graph_search: true,
             two_fold_draws: true,
             sticky_endgames: true,
             out_of_order_eval: true,
@@ -237,6 +240,7 @@ impl SearchParams {
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,
+            graph_search: options.graph_search,
             two_fold_draws: options.two_fold_draws,
             sticky_endgames: options.sticky_endgames,
             out_of_order_eval: options.out_of_order_eval,

@@ -5,7 +5,7 @@ use super::info::{self, BestMove, Score, ScoreInputs, ThinkingInfo, WdlView};
 use super::shared::Control;
 use super::{Shared, select};
 use crate::backend::EvalRequest;
-use crate::chess::{Color, Move, PackedMove, Position, PositionHistory, uci_move};
+use crate::chess::{Move, PackedMove, Position, PositionHistory, uci_move};
 use crate::net::policy_index;
 use crate::tree::{Bounds, Node, NodeId};
 use std::fmt::Write;
@@ -33,7 +33,7 @@ impl Shared {
             return;
         }
         let last = &control.last_report;
-        let ranked = self.ranked_children(self.root(), self.history.last().side_to_move());
+        let ranked = self.ranked_root_moves();
         let is_news = ranked.first().map(RankedChild::packed_move) != last.best
             || self.counters.average_depth() != last.depth
             || self.counters.seldepth.load(Ordering::Relaxed) != last.seldepth
@@ -132,22 +132,22 @@ impl Shared {
             let m = packed.unpack(&position);
             position = position.play(m);
             moves.push(m);
-            next = node.and_then(|id| self.best_child(id, position.side_to_move()));
+            next = node.and_then(|id| self.best_child(id, &position));
         }
         moves
     }
 
-    fn best_child(&self, id: NodeId, side: Color) -> Option<(PackedMove, Option<NodeId>)> {
+    fn best_child(&self, id: NodeId, position: &Position) -> Option<(PackedMove, Option<NodeId>)> {
         let node = self.tree.node(id);
         if node.visits() == 0 {
             return None;
         }
-        self.ranked_children(node, side).first().map(|best| (best.packed_move(), best.node))
+        self.ranked_children(node, position).first().map(|best| (best.packed_move(), best.node))
     }
 
     /// Ends the search for the outside: last info, statistics, best move. The workers may still be busy.
     pub(super) fn respond(&self, control: &mut Control) {
-        let ranked = self.ranked_children(self.root(), self.history.last().side_to_move());
+        let ranked = self.ranked_root_moves();
         let best = if ranked.is_empty() {
             // Nothing was evaluated in time: any legal move is better than none.
             BestMove { best: self.any_legal_move(), ponder: None }
@@ -195,16 +195,15 @@ impl Shared {
         let position = self.history.last();
         let side = position.side_to_move();
         let draw_score = self.params.draw_score_for(side);
-        let fpu = self.first_play_urgency_of(root, side);
+        let fpu = self.root_first_play_urgency();
         let exploration = select::exploration(&self.params, root.visits(), true);
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
         let mut rows: Vec<(u32, f32, String)> = Vec::new();
-        let mut children = self.tree.children(root);
         let mut history = self.history.clone();
-        for edge in self.tree.edges(root) {
-            let child = children.next().flatten().map(|id| self.tree.node(id));
-            let (visits, in_flight) = child.map_or((0, 0), |child| (child.visits(), child.in_flight()));
-            let prior = select::prior_of(edge, child);
+        for (_, link) in self.tree.links(root) {
+            let child = link.child().map(|id| self.tree.node(id));
+            let (visits, in_flight) = (link.visits(), link.in_flight());
+            let prior = select::prior_of(link.edge(), child);
             let u = prior * exploration / (1.0 + (visits + in_flight) as f32);
             let visited = child.filter(|_| visits > 0).map(|child| child.sample());
             let (q, m_bonus) = match visited {
@@ -214,7 +213,7 @@ impl Shared {
                 }
                 None => (fpu, 0.0),
             };
-            let m = edge.packed_move();
+            let m = link.edge().packed_move();
             let mut line = format!(
                 "{:<5} ({:<4}) ",
                 uci_move::text(m.unpack(position), true),
@@ -261,9 +260,10 @@ impl Shared {
 
     fn root_statistics(&self, draw_score: f32) -> String {
         let root = self.root();
-        let (_, edge_count) = root.edge_range();
+        let edge_count = root.edge_count();
+        let in_flight = self.root_in_flight.load(Ordering::Relaxed);
         let mut line = format!("node  ({edge_count:>4}) ");
-        write_counts(&mut line, root.visits(), root.in_flight(), self.visited_policy(root));
+        write_counts(&mut line, root.visits(), in_flight, self.root_visited_policy());
         let sample = root.sample();
         self.write_value(&mut line, sample.wl, sample.d, sample.m, draw_score);
         write_own_value(&mut line, self.own_value(root, &self.history));

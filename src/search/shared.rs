@@ -7,7 +7,7 @@ use super::{SearchParams, StopperHints};
 use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
-use crate::tree::{Node, Tree};
+use crate::tree::{Allocator, LinkId, Node, State, Tree};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub(super) tablebases: Option<Arc<Tablebases>>,
     /// Visits that the root may have, reused ones included.
     pub(super) visit_limit: u64,
+    /// Visits under way at the root.
+    pub(super) root_in_flight: AtomicU32,
     /// Visits that the root had at the start.
     pub(super) initial_visits: u64,
     pub(super) responder: Arc<dyn Responder>,
@@ -51,6 +53,8 @@ pub(super) struct Counters {
     pub(super) batches: AtomicU64,
     pub(super) network_evaluations: AtomicU64,
     pub(super) tablebase_hits: AtomicU64,
+    /// Visits that counted what a shared node had from other parents.
+    pub(super) transposed: AtomicU64,
 }
 
 impl Counters {
@@ -86,9 +90,17 @@ pub(super) struct Control {
 
 impl Shared {
     pub(super) fn new(setup: super::SearchSetup, responder: Arc<dyn Responder>) -> Shared {
-        let initial_visits = u64::from(setup.tree.node(setup.tree.root()).visits());
+        let root = setup.tree.node(setup.tree.root());
+        let initial_visits = u64::from(root.visits());
+        if root.state() == State::Expanded {
+            // A root that was a node like others before: now all of its moves are looked at.
+            let mut allocator = Allocator::default();
+            setup.tree.link_all(root, setup.history.last(), &mut allocator);
+            allocator.give_back(&setup.tree);
+        }
         Shared {
             initial_visits,
+            root_in_flight: AtomicU32::new(0),
             desks: Desks::new(setup.params.threads.max(1)),
             predecessors: Mutex::new(setup.predecessors),
             tree: setup.tree,
@@ -128,23 +140,26 @@ impl Shared {
 
     /// Visits that may still be announced at the root.
     pub(super) fn visits_left(&self) -> u32 {
-        let left = self.visit_limit.saturating_sub(u64::from(self.root().started()));
+        let started = u64::from(self.root().visits()) + u64::from(self.root_in_flight.load(Ordering::Relaxed));
+        let left = self.visit_limit.saturating_sub(started);
         u32::try_from(left).unwrap_or(u32::MAX)
     }
 
-    /// The root edge with the most visits among those that may be played, and its visits.
-    pub(super) fn most_visited_root_edge(&self) -> Option<(usize, u32)> {
-        let root = self.root();
-        let mut best: Option<(usize, u32)> = None;
-        for (index, (edge, child)) in self.tree.edges(root).zip(self.tree.children(root)).enumerate() {
-            let Some(child) = child else { continue };
-            let visits = self.tree.node(child).visits();
-            let allowed = self.searchmoves.is_empty() || self.searchmoves.contains(&edge.packed_move());
-            if allowed && best.is_none_or(|(_, most)| visits > most) {
-                best = Some((index, visits));
+    /// The root's link with the most visits among those that may be played, and its visits.
+    pub(super) fn most_visited_root_link(&self) -> Option<(LinkId, u32)> {
+        let mut best: Option<(LinkId, u32)> = None;
+        for (id, link) in self.tree.links(self.root()) {
+            let visits = link.visits();
+            if visits > 0 && self.is_searched(link.edge().packed_move()) && best.is_none_or(|(_, most)| visits > most) {
+                best = Some((id, visits));
             }
         }
         best
+    }
+
+    /// Whether the user wants this root move searched.
+    pub(super) fn is_searched(&self, m: PackedMove) -> bool {
+        self.searchmoves.is_empty() || self.searchmoves.contains(&m)
     }
 
     /// Waits until the threads of earlier searches are done with the backend.
@@ -165,19 +180,10 @@ impl Shared {
     /// Takes back all that a minibatch has claimed and announced.
     pub(super) fn cancel(&self, gathered: &Gathered) {
         for leaf in gathered.waiting.iter().flatten() {
-            let path = &gathered.paths[leaf.path.clone()];
-            if let Some(&id) = path.last() {
-                self.tree.node(id).cancel_claim();
-            }
-            self.cancel_visits(path, 1);
+            self.tree.node(gathered.step(leaf.step).node).cancel_claim();
         }
-        self.cancel_collisions(gathered);
-    }
-
-    /// Takes back the announced visits that found nothing to do.
-    pub(super) fn cancel_collisions(&self, gathered: &Gathered) {
-        for collision in &gathered.collisions {
-            self.cancel_visits(&gathered.paths[collision.path.clone()], collision.visits);
+        for step in gathered.steps.iter().filter(|step| step.announced > 0) {
+            self.withdraw(step, step.announced);
         }
     }
 

@@ -20,15 +20,28 @@ pub(super) struct Worker<'a> {
     index: usize,
     gatherer: Gatherer,
     hints: StopperHints,
+    /// The last iteration's, for its memory.
+    spent: Gathered,
 }
 
 impl<'a> Worker<'a> {
     pub(super) fn new(shared: &'a Shared, index: usize) -> Worker<'a> {
-        Worker { shared, index, gatherer: Gatherer::new(shared), hints: StopperHints::default() }
+        Worker {
+            shared,
+            index,
+            gatherer: Gatherer::new(shared),
+            hints: StopperHints::default(),
+            spent: Gathered::default(),
+        }
     }
 
     /// Searches until the search stops, or evaluating fails.
     pub(super) fn run(mut self) {
+        self.iterate_until_stopped();
+        self.gatherer.give_back(self.shared);
+    }
+
+    fn iterate_until_stopped(&mut self) {
         if self.shared.desks.come_back(self.index).is_none() {
             return;
         }
@@ -59,7 +72,7 @@ impl<'a> Worker<'a> {
         // 1. Initialise.
         let shared = self.shared;
         let progress = shared.progress();
-        let mut minibatch = Minibatch::new(shared.backend.new_batch());
+        let mut minibatch = Minibatch::new(shared.backend.new_batch(), std::mem::take(&mut self.spent));
 
         // 2. Gather leaves.
         self.gatherer.gather(shared, &mut minibatch, self.hints.remaining_playouts);
@@ -67,11 +80,12 @@ impl<'a> Worker<'a> {
         // 3. Collisions: where there is nothing else they go back at once, and this thread sleeps until another
         // one has changed the tree.
         if minibatch.gathered.leaf_count == 0 {
-            shared.cancel_collisions(&minibatch.gathered);
+            shared.cancel(&minibatch.gathered);
             if minibatch.gathered.out_of_order == 0 {
                 shared.wait_for_progress(progress);
             }
             self.update_counters(&minibatch.gathered);
+            self.spent = minibatch.gathered;
             return Ok(ControlFlow::Continue(()));
         }
 
@@ -91,9 +105,9 @@ impl<'a> Worker<'a> {
 
         // 6. Fetch the results into the leaves and 7. back them up to the root.
         let evaluations = evaluated.inspect_err(|_| shared.cancel(&gathered))?;
-        self.finish_leaves(&gathered, &evaluations);
-        shared.cancel_collisions(&gathered);
+        self.gatherer.finish_batch(shared, &gathered, &evaluations);
         self.update_counters(&gathered);
+        self.spent = gathered;
         Ok(ControlFlow::Continue(()))
     }
 
@@ -107,20 +121,6 @@ impl<'a> Worker<'a> {
             });
         }
         Ok(evaluations)
-    }
-
-    /// 6 and 7, for each leaf.
-    fn finish_leaves(&mut self, gathered: &Gathered, evaluations: &Evaluations) {
-        for (index, leaf) in gathered.waiting.iter().enumerate() {
-            let Some(leaf) = leaf else { continue };
-            let (value, priors) = evaluations.get(index);
-            let path = &gathered.paths[leaf.path.clone()];
-            let moves = &gathered.moves[leaf.moves.clone()];
-            self.gatherer.finish_leaf(self.shared, path, moves, value, priors);
-            self.shared.counters.count_visits(path.len(), 1);
-        }
-        let evaluated = gathered.waiting.len() as u64;
-        self.shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
     }
 
     /// After the steps: counts, asks the stoppers, reports.

@@ -1,8 +1,8 @@
 //! A growing array that many threads read and extend without a lock.
 //!
 //! Entries live in fixed-size chunks that are allocated when first needed and never move, so a reference stays
-//! good as long as the arena. Threads reserve runs of entries with one `fetch_add`; a run never crosses a chunk.
-//! Nothing is freed one by one: a tree that is no longer needed is dropped whole (see [`super::reroot`]).
+//! good as long as the arena. Threads reserve blocks of entries with one `fetch_add`; a block never crosses a chunk.
+//! What is freed goes to the lists of [`super::allocator`]; the arena itself only grows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,76 +70,5 @@ impl<T: Default> Arena<T> {
     /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).
     pub fn used_bytes(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(1 << 32) * size_of::<T>() as u64
-    }
-}
-
-/// One thread's private part of an [`Arena`]: hands out entries of a reserved block one run at a time.
-#[derive(Debug, Default)]
-pub struct Reservation {
-    next: u32,
-    end: u32,
-}
-
-impl Reservation {
-    /// Takes `count` entries in a row, from a new block of `block` entries where the old one is used up. The rest
-    /// of the old block is lost: `block` should be much larger than `count`.
-    #[inline]
-    pub fn take<T: Default>(&mut self, arena: &Arena<T>, count: u32, block: u32) -> Option<u32> {
-        if self.end - self.next < count {
-            let start = arena.reserve(block.max(count.next_power_of_two()))?;
-            self.next = start;
-            self.end = start + (block.max(count.next_power_of_two()) - 1);
-            // Index 0 means "none": skip it. Likewise the very last index, so that `end` cannot overflow.
-            if start == 0 {
-                self.next = 1;
-            }
-            if self.end - self.next < count {
-                return self.take(arena, count, (2 * block).max(2 * count.next_power_of_two()));
-            }
-        }
-        let start = self.next;
-        self.next += count;
-        Some(start)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-    use std::sync::Mutex;
-
-    #[test]
-    fn reservations_never_overlap_and_never_give_zero() {
-        let arena: Arena<u32> = Arena::new(10);
-        let seen = Mutex::new(HashSet::new());
-        std::thread::scope(|scope| {
-            for thread in 0..4_u32 {
-                let (arena, seen) = (&arena, &seen);
-                scope.spawn(move || {
-                    let mut reservation = Reservation::default();
-                    let mut mine = Vec::new();
-                    for i in 0..500_u32 {
-                        let count = 1 + (i * 7 + thread) % 23;
-                        let start = reservation.take(arena, count, 64).expect("room is left");
-                        assert_eq!(arena.slice(start, count as usize).len(), count as usize);
-                        mine.extend(start..start + count);
-                    }
-                    let mut seen = seen.lock().expect("no thread panics while it holds the lock");
-                    for index in mine {
-                        assert_ne!(index, 0);
-                        assert!(seen.insert(index), "entry {index} was handed out twice");
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn a_run_larger_than_the_block_still_fits() {
-        let arena: Arena<u32> = Arena::new(10);
-        let mut reservation = Reservation::default();
-        let start = reservation.take(&arena, 300, 64).expect("room is left");
-        assert_eq!(arena.slice(start, 300).len(), 300);
     }
 }

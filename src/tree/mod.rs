@@ -1,38 +1,75 @@
-//! The search tree: nodes and edges in arenas, shared by all search threads without a lock.
+//! The search tree: nodes and links in arenas, shared by all search threads without a lock.
 //!
 //! ```text
-//!  nodes (48 bytes each)                      words (4 bytes each)
-//!  ┌──────────────────────────┐   edges      ┌─────────────────────────────────┐
-//!  │ sums · visits · in flight ├────────────>│ move+prior │ move+prior │ …     │  one run a node, sorted by
-//!  │ state · bounds            │             └─────────────────────────────────┘  falling prior
-//!  │ edges · edge count        │   children  ┌─────────────────────────────────┐
-//!  │ children                  ├────────────>│ next │ child 0 │ child 1 │ …    │  see children.rs
-//!  └──────────────────────────┘             └──┬──────────┬───────────────────┘
-//!            ^                                  └> longer   └> back into nodes
+//!  nodes (40 bytes each)                      words (4 bytes each)
+//!  ┌──────────────────────────┐   priors     ┌─────────────────────────────────┐
+//!  │ sums · visits · status    ├────────────>│ one byte a move, see priors.rs  │
+//!  │ priors                    │             └─────────────────────────────────┘
+//!  │ links                     │   links     ┌─────────────────────────────────┐
+//!  │ key                       ├────────────>│ next │ link 0 │ link 1 │ …      │  see links.rs
+//!  └──────────────────────────┘             └──┬──────┬─────────────────────────┘
+//!            ^                                  │      └> child, a node: several links may lead to one
+//!            │   the table of transpositions    └> longer
+//!            └── key -> node
 //! ```
-//! A node knows its children, not its parents: a descent keeps its path. So a node may one day have several
-//! parents, and a subtree is kept by copying it ([`reroot`]). The node protocol stands in [`node`].
+//! A node knows its children, not its parents: a descent keeps its path. The node protocol stands in [`node`].
 //! There is no unsafe code here: every shared word is an atomic.
+//!
+//! # Transpositions
+//! Two ways to a position share its node where nothing that the rules ask of the past tells them apart. That is so
+//! once no earlier position can come again: after a capture, a pawn move, or the loss of a castling right. Of the
+//! past remains the rule-50 counter then, and it is part of the key, exactly
+//! ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)).
+//!
+//! - *No repetition leaks.* Below a shared node a position repeats only one that stands below it too, whichever way
+//!   led there. So a draw that is counted there is a draw on every way, as is one by the fifty-move rule.
+//! - *Proofs are sound*, for the same reason: what is proven of a shared node is so whoever asks.
+//! - *There are no cycles.* Moves that can be taken back raise the rule-50 counter, which is part of what tells
+//!   nodes apart, and the others can never be made again.
+//! - *Between two shared nodes the graph is a tree.* A node that is not shared has one parent, so what depends on the
+//!   path, such as first repetitions, hangs on one path only: up to the last move that could not be taken back.
+//!
+//! The positions between are not shared although some are reached in several orders: their futures differ by the
+//! repetitions that are possible. The evaluation cache answers for those.
+//!
+//! # Visits and values
+//! A link counts the visits made through it, a node those made through any link. An expanded node has one visit, its
+//! own evaluation, more than its links have together, and no link has more than its child. Where the child has more
+//! (from other parents), a visit through the link *absorbs* them: it counts at once with the child's mean value, and
+//! nothing is evaluated.
+//!
+//! A value goes up the path of its descent only. To the other parents of the nodes on it, it comes when they choose
+//! that child the next time; that they look at the child's own mean value for this choice makes it the right one.
+//! Their own means lag behind until then by what the child has learned since they last went there, each visit that
+//! was counted weighing as much as it always does. To tell them at once would cost a list of parents in each node and
+//! a walk through most of the graph for each visit; to recompute a node from all of its children, twice the memory
+//! accesses of a descent. Absorbing makes up for the lag where it is large, without an evaluation.
 
+mod allocator;
 pub mod arena;
-pub mod children;
 pub mod edge;
 pub mod invariants;
+pub mod links;
 pub mod node;
+pub mod priors;
 pub mod reroot;
+pub mod status;
+mod transpositions;
 
-use arena::{Arena, Reservation};
+pub use allocator::Allocator;
+use allocator::FreeLists;
+use arena::Arena;
 pub use edge::Edge;
-pub use node::{Bounds, Node, Outcome, Sample, State, TerminalKind, Totals};
+pub use links::{Link, LinkId};
+pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
+use status::Status;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
+use transpositions::Transpositions;
 
-/// Nodes are allocated 2^14 at a time (768 KiB), edge and child words 2^18 (1 MiB).
+/// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
 const NODE_CHUNK_BITS: u32 = 14;
 const WORD_CHUNK_BITS: u32 = 18;
-/// What one thread reserves at once: large beside one node's 30-odd edges, small beside a chunk.
-const NODE_BLOCK: u32 = 1 << 7;
-const WORD_BLOCK: u32 = 1 << 12;
 
 /// Which node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,24 +89,40 @@ impl NodeId {
 pub struct Tree {
     nodes: Arena<Node>,
     words: Arena<AtomicU32>,
-    root: NodeId,
+    free: FreeLists,
+    table: Transpositions,
+    root: AtomicU32,
 }
 
 impl Tree {
     /// A tree of one unevaluated root.
     pub fn new() -> Tree {
-        let nodes = Arena::new(NODE_CHUNK_BITS);
-        let words = Arena::new(WORD_CHUNK_BITS);
-        // The first block of a fresh arena: its entry 0 means "none", so that the root is entry 1.
-        let root = Reservation::default().take(&nodes, 1, 2).and_then(NodeId::from_raw);
-        let Some(root) = root else { unreachable!("a fresh arena has room for the root") };
-        Tree { nodes, words, root }
+        let tree = Tree {
+            nodes: Arena::new(NODE_CHUNK_BITS),
+            words: Arena::new(WORD_CHUNK_BITS),
+            free: FreeLists::new(),
+            table: Transpositions::new(),
+            root: AtomicU32::new(0),
+        };
+        let mut allocator = Allocator::default();
+        let Some(root) = allocator.take_node(&tree) else { unreachable!("a fresh arena has room for the root") };
+        tree.node(root).begin(0, 0);
+        tree.set_root(root);
+        allocator.give_back(&tree);
+        tree
     }
 
     /// The root.
     #[inline]
     pub fn root(&self) -> NodeId {
-        self.root
+        let Some(root) = NodeId::from_raw(self.root.load(Ordering::Relaxed)) else {
+            unreachable!("the constructor sets a root")
+        };
+        root
+    }
+
+    fn set_root(&self, root: NodeId) {
+        self.root.store(root.raw(), Ordering::Relaxed);
     }
 
     /// A node.
@@ -78,79 +131,43 @@ impl Tree {
         self.nodes.get(id.raw())
     }
 
-    /// The edges of an expanded node, by falling prior. Empty before it is expanded.
-    #[inline]
-    pub fn edges(&self, node: &Node) -> impl ExactSizeIterator<Item = Edge> + '_ {
-        let (start, count) = node.edge_range();
-        let words: &[AtomicU32] = if count == 0 { &[] } else { self.words.slice(start, count) };
-        words.iter().map(|word| Edge::from_bits(word.load(Ordering::Relaxed)))
-    }
-
-    /// One edge of an expanded node.
-    #[inline]
-    pub fn edge(&self, node: &Node, index: usize) -> Edge {
-        let (start, count) = node.edge_range();
-        Edge::from_bits(self.words.slice(start, count)[index].load(Ordering::Relaxed))
-    }
-
-    /// Writes the edges of a claimed node and publishes it as expanded. `edges` must be sorted by falling prior.
-    /// `false`: the arena is full, the claim still stands.
-    pub fn expand(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
-        debug_assert!(edges.is_sorted_by(|a, b| a.prior() >= b.prior()));
-        let Some(start) = allocator.take_words(self, edges.len().max(1) as u32) else {
-            return false;
-        };
-        for (word, edge) in self.words.slice(start, edges.len()).iter().zip(edges) {
-            word.store(edge.bits(), Ordering::Relaxed);
+    /// The child behind `link`, found or made if it is not known yet. `key`: of its position's future, where it may be
+    /// shared. `None`: the arena is full.
+    pub fn child_or_new(
+        &self,
+        link: Link<'_>,
+        key: Option<u64>,
+        allocator: &mut Allocator,
+    ) -> Option<NodeId> {
+        if let Some(child) = link.child() {
+            return Some(child);
         }
-        node.publish_expanded(start, edges.len() as u16);
-        true
+        let Some(key) = key else {
+            let fresh = allocator.take_node(self)?;
+            self.node(fresh).begin(0, 0);
+            let child = link.set_child(fresh);
+            if child != fresh {
+                self.unmake_node(fresh, allocator);
+            }
+            return Some(child);
+        };
+        self.shared_node(key, allocator).map(|child| link.set_child(child))
+    }
+
+    fn unmake_node(&self, id: NodeId, allocator: &mut Allocator) {
+        self.node(id).end(0);
+        allocator.keep_node(id);
     }
 
     /// Bytes in use.
     pub fn used_bytes(&self) -> u64 {
-        self.nodes.used_bytes() + self.words.used_bytes()
+        let reserved = self.nodes.used_bytes() + self.words.used_bytes();
+        reserved.saturating_sub(self.free.free_bytes()) + self.table.bytes()
     }
 }
 
 impl Default for Tree {
     fn default() -> Tree {
         Tree::new()
-    }
-}
-
-/// One thread's private store of free nodes and words. Belongs to one tree.
-#[derive(Debug, Default)]
-pub struct Allocator {
-    nodes: Reservation,
-    words: Reservation,
-    spare_node: Option<NodeId>,
-    spare_words: Option<(u32, u32)>,
-}
-
-impl Allocator {
-    fn take_node(&mut self, tree: &Tree) -> Option<NodeId> {
-        if let Some(node) = self.spare_node.take() {
-            return Some(node);
-        }
-        NodeId::from_raw(self.nodes.take(&tree.nodes, 1, NODE_BLOCK)?)
-    }
-
-    fn keep_node(&mut self, node: NodeId) {
-        self.spare_node = Some(node);
-    }
-
-    fn take_words(&mut self, tree: &Tree, count: u32) -> Option<u32> {
-        if let Some((start, kept)) = self.spare_words
-            && kept == count
-        {
-            self.spare_words = None;
-            return Some(start);
-        }
-        self.words.take(&tree.words, count, WORD_BLOCK)
-    }
-
-    fn keep_words(&mut self, start: u32, count: u32) {
-        self.spare_words = Some((start, count));
     }
 }

@@ -1,4 +1,4 @@
-//! A node: statistics of one position, shared by all search threads.
+//! A node: statistics of one position, shared by all search threads and by all moves that lead to it.
 //!
 //! Values are from **the side to move's view in the node's own position** (a parent negates its child's).
 //!
@@ -10,90 +10,23 @@
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
-//! | `state` | claimant: CAS to `Evaluating` (Relaxed), then one store (Release) | readers load Acquire | the Release store |
-//! | `edges`, `edge_count` | claimant, before it publishes | Relaxed | `state` |
-//! | `children` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's zeroed words |
-//! | `bounds` | claimant before publishing; backup by `fetch_update` | Relaxed; Release before `Terminal` | `state` |
-//! | `wl_sum`, `d_sum`, `m_sum` | backup, `fetch_add` | Relaxed | `visits` |
+//! | `status` | claimant: CAS to `Evaluating` (Relaxed), then one update (Release); backup: bounds, proofs (Release) | readers load Acquire | the Release update |
+//! | `priors` | claimant, before it publishes | Relaxed | `status` |
+//! | `links` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's links |
+//! | `key` | who makes the node, before the table publishes it | Relaxed | the table's entry |
+//! | `wl_sum`, `d_sum` | backup, `fetch_add` | Relaxed | `visits` |
+//! | `m_mean` | backup, load and store | Relaxed | nothing: an update that is lost is a visit's plies, once |
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
-//! | `in_flight` | gather adds, backup or cancel takes away | Relaxed | nothing: a hint for selection |
 //!
 //! Statistics read while others write may be torn between fields by a visit or two; no decision of the protocol
 //! depends on them.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, Ordering};
+use super::status::Status;
+pub use super::status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
 const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
-/// Fixed-point units per ply of m.
-const MOVES_LEFT_SCALE: f64 = (1_u64 << 16) as f64;
-
-/// What a node is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum State {
-    /// Nobody has been here.
-    Unevaluated = 0,
-    /// A thread has claimed it; its evaluation is under way.
-    Evaluating = 1,
-    /// Evaluated, with edges.
-    Expanded = 2,
-    /// Its value is exact: end of game, tablebase, repetition, or proven by its children.
-    Terminal = 3,
-}
-
-/// Why a node is terminal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub enum TerminalKind {
-    /// By the rules, or proven from positions that are.
-    #[default]
-    EndOfGame = 0,
-    /// By an endgame tablebase.
-    Tablebase = 1,
-    /// A first repetition within the search, counted as a draw. Depends on the path: undone when the root moves.
-    TwoFold = 2,
-}
-
-/// What is proven of a position, side to move's view: -1 loss, 0 draw, 1 win.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
-    /// At least this.
-    pub lower: i8,
-    /// At most this.
-    pub upper: i8,
-}
-
-impl Bounds {
-    /// Nothing is known.
-    pub const UNKNOWN: Bounds = Bounds { lower: -1, upper: 1 };
-
-    /// Exactly `result`.
-    pub const fn exact(result: i8) -> Bounds {
-        Bounds { lower: result, upper: result }
-    }
-
-    /// The same, seen by the other side.
-    pub const fn flipped(self) -> Bounds {
-        Bounds { lower: -self.upper, upper: -self.lower }
-    }
-
-    /// Whether the result is known.
-    pub const fn is_exact(self) -> bool {
-        self.lower == self.upper
-    }
-}
-
-/// The exact result of a terminal node.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Outcome {
-    /// Side to move's view: -1, 0 or 1.
-    pub result: i8,
-    /// Plies to the end; for [`TerminalKind::TwoFold`] the cycle's length.
-    pub plies: u16,
-    /// Why.
-    pub kind: TerminalKind,
-}
 
 /// A value on its way up the tree, or a sum of such values.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -109,6 +42,7 @@ pub struct Sample {
 impl Sample {
     /// The same, one ply earlier and seen by the other side.
     #[must_use]
+    #[inline]
     pub fn for_parent(self) -> Sample {
         Sample { wl: -self.wl, d: self.d, m: self.m + 1.0 }
     }
@@ -125,8 +59,8 @@ impl Outcome {
     }
 }
 
-/// Fixed-point totals, for moving statistics between nodes without rounding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a number of visits add up to. Values are in fixed point, so that the order of adding makes no difference.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Totals {
     /// Visits.
     pub visits: u32,
@@ -134,8 +68,8 @@ pub struct Totals {
     pub wl: i64,
     /// Sum of d in fixed point.
     pub d: i64,
-    /// Sum of m in fixed point.
-    pub m: i64,
+    /// Sum of plies left.
+    pub m: f64,
 }
 
 /// See the module.
@@ -143,75 +77,84 @@ pub struct Totals {
 pub struct Node {
     wl_sum: AtomicI64,
     d_sum: AtomicI64,
-    m_sum: AtomicI64,
     visits: AtomicU32,
-    in_flight: AtomicU32,
-    /// First edge word; meaningful from `Expanded` on.
-    edges: AtomicU32,
-    /// First child segment; 0 until a child exists. See [`super::children`].
-    pub(super) children: AtomicU32,
-    /// Plies (16 bits), kind (2), upper + 1 (2), lower + 1 (2), set (1).
-    bounds: AtomicU32,
-    edge_count: AtomicU16,
-    state: AtomicU8,
+    /// An f32.
+    m_mean: AtomicU32,
+    status: AtomicU32,
+    /// First word of the priors; meaningful from `Expanded` on. See [`super::priors`].
+    priors: AtomicU32,
+    /// First segment of links; 0 until there is one. See [`super::links`]. Of a free entry: the next free one.
+    pub(super) links: AtomicU32,
+    /// Half of the key that the table of transpositions knows it by.
+    pub(super) key: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Node>() == 48, "the arena's memory per node is a promise");
+const _: () = assert!(size_of::<Node>() == 40, "the arena's memory per node is a promise");
 
 impl Node {
-    /// The state. Acquire: whoever sees `Expanded` or `Terminal` sees all that was stored before.
+    /// Acquire: whoever sees `Expanded` or `Terminal` sees all that was stored before.
+    #[inline]
+    pub(super) fn status(&self) -> Status {
+        Status(self.status.load(Ordering::Acquire))
+    }
+
+    fn update_status(&self, ordering: Ordering, change: impl Fn(Status) -> Option<Status>) -> bool {
+        let change = |bits| change(Status(bits)).map(|status| status.0);
+        self.status.fetch_update(ordering, Ordering::Relaxed, change).is_ok()
+    }
+
+    /// Makes a free entry of the arena a node that nobody knows yet.
+    pub(super) fn begin(&self, flags: u32, key: u32) {
+        self.wl_sum.store(0, Ordering::Relaxed);
+        self.d_sum.store(0, Ordering::Relaxed);
+        self.visits.store(0, Ordering::Relaxed);
+        self.m_mean.store(0, Ordering::Relaxed);
+        self.links.store(0, Ordering::Relaxed);
+        self.key.store(key, Ordering::Relaxed);
+        self.status.store(Status::IN_USE | flags, Ordering::Relaxed);
+    }
+
+    /// Gives the entry back; `next` is the free entry after it. Only while no search runs.
+    pub(super) fn end(&self, next: u32) {
+        self.status.store(0, Ordering::Relaxed);
+        self.links.store(next, Ordering::Relaxed);
+    }
+
+    /// The state.
     #[inline]
     pub fn state(&self) -> State {
-        match self.state.load(Ordering::Acquire) {
-            0 => State::Unevaluated,
-            1 => State::Evaluating,
-            2 => State::Expanded,
-            _ => State::Terminal,
-        }
+        self.status().state()
     }
 
     /// Claims an unevaluated node; exactly one thread succeeds.
     pub fn try_claim(&self) -> bool {
-        self.state
-            .compare_exchange(
-                State::Unevaluated as u8,
-                State::Evaluating as u8,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            )
-            .is_ok()
+        self.update_status(Ordering::Relaxed, |status| {
+            (status.state() == State::Unevaluated).then(|| status.with_state(State::Evaluating))
+        })
     }
 
     /// Gives a claimed node back, unevaluated.
     pub fn cancel_claim(&self) {
-        self.state.store(State::Unevaluated as u8, Ordering::Release);
+        self.set_status(|status| status.with_state(State::Unevaluated));
     }
 
-    /// Publishes a claimed node with its edges.
-    pub fn publish_expanded(&self, first_edge: u32, edge_count: u16) {
-        self.edges.store(first_edge, Ordering::Relaxed);
-        self.edge_count.store(edge_count, Ordering::Relaxed);
-        self.state.store(State::Expanded as u8, Ordering::Release);
+    /// Publishes a claimed node with its priors.
+    pub(super) fn publish_expanded(&self, priors: u32, edge_count: usize) {
+        self.priors.store(priors, Ordering::Relaxed);
+        self.set_status(|status| status.with_edge_count(edge_count).with_state(State::Expanded));
     }
 
     /// Publishes a claimed node as terminal.
     pub fn publish_terminal(&self, outcome: Outcome) {
-        self.bounds.store(encode_outcome(outcome), Ordering::Relaxed);
-        self.state.store(State::Terminal as u8, Ordering::Release);
+        self.set_status(|status| status.with_outcome(outcome).with_state(State::Terminal));
     }
 
     /// Makes an expanded node terminal, because its children prove it. Only the first caller succeeds.
     pub fn try_prove(&self, outcome: Outcome) -> bool {
-        // The outcome must be there before the state says so; a second prover writes an equally true one.
-        self.bounds.store(encode_outcome(outcome), Ordering::Release);
-        self.state
-            .compare_exchange(
-                State::Expanded as u8,
-                State::Terminal as u8,
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
-            .is_ok()
+        self.update_status(Ordering::Release, |status| {
+            let proven = status.with_outcome(outcome).with_state(State::Terminal);
+            (status.state() == State::Expanded).then_some(proven)
+        })
     }
 
     /// Whether the value is exact.
@@ -223,31 +166,40 @@ impl Node {
     /// The exact result, where there is one.
     #[inline]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.is_terminal().then(|| decode_outcome(self.bounds.load(Ordering::Relaxed)))
+        self.status().outcome()
     }
 
     /// What is proven so far.
     pub fn bounds(&self) -> Bounds {
-        let bits = self.bounds.load(Ordering::Relaxed);
-        if bits & SET_BIT == 0 { Bounds::UNKNOWN } else { decode_bounds(bits) }
+        self.status().bounds()
     }
 
     /// Narrows the bounds to their intersection with `bounds`.
     pub fn narrow_bounds(&self, bounds: Bounds) {
-        let narrow = |bits: u32| {
-            let old = if bits & SET_BIT == 0 { Bounds::UNKNOWN } else { decode_bounds(bits) };
+        self.update_status(Ordering::Release, |status| {
+            let old = status.bounds();
             let new = Bounds { lower: old.lower.max(bounds.lower), upper: old.upper.min(bounds.upper) };
             // Exact bounds belong to `try_prove`, which also sets plies and kind.
-            (new != old && new.lower < new.upper).then(|| encode_bounds(new))
-        };
-        // An error means that there was nothing to narrow.
-        let _ = self.bounds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, narrow);
+            (new != old && new.lower < new.upper).then(|| status.with_bounds(new))
+        });
     }
 
-    /// First edge word and number of edges; zero edges before `Expanded`.
+    /// Number of edges: the legal moves. 0 before `Expanded`.
     #[inline]
-    pub fn edge_range(&self) -> (u32, usize) {
-        (self.edges.load(Ordering::Relaxed), usize::from(self.edge_count.load(Ordering::Relaxed)))
+    pub fn edge_count(&self) -> usize {
+        self.status().edge_count()
+    }
+
+    /// First word of the priors.
+    #[inline]
+    pub(super) fn priors(&self) -> u32 {
+        self.priors.load(Ordering::Relaxed)
+    }
+
+    /// Whether several moves may lead here.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.status().has(Status::SHARED)
     }
 
     /// Finished visits.
@@ -256,55 +208,40 @@ impl Node {
         self.visits.load(Ordering::Acquire)
     }
 
-    /// Visits under way.
+    /// Ends visits.
     #[inline]
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// Finished and under way.
-    #[inline]
-    pub fn started(&self) -> u32 {
-        self.visits.load(Ordering::Relaxed).wrapping_add(self.in_flight.load(Ordering::Relaxed))
-    }
-
-    /// Announces `count` visits.
-    #[inline]
-    pub fn add_in_flight(&self, count: u32) {
-        self.in_flight.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// Takes announced visits back.
-    #[inline]
-    pub fn cancel_in_flight(&self, count: u32) {
-        self.in_flight.fetch_sub(count, Ordering::Relaxed);
-    }
-
-    /// Ends `count` announced visits that all came out as `sample`.
-    #[inline]
-    pub fn finish_visits(&self, sample: Sample, count: u32) {
-        let times = i64::from(count);
-        self.wl_sum.fetch_add(times * to_fixed(sample.wl, VALUE_SCALE), Ordering::Relaxed);
-        self.d_sum.fetch_add(times * to_fixed(sample.d, VALUE_SCALE), Ordering::Relaxed);
-        self.m_sum.fetch_add(times * to_fixed(sample.m, MOVES_LEFT_SCALE), Ordering::Relaxed);
-        self.visits.fetch_add(count, Ordering::Release);
-        self.in_flight.fetch_sub(count, Ordering::Relaxed);
+    pub fn finish(&self, finished: Totals) {
+        self.add_values(finished, self.visits.load(Ordering::Relaxed));
+        self.visits.fetch_add(finished.visits, Ordering::Release);
     }
 
     /// Adds a correction to the sums without a visit (a descendant was proven).
-    pub fn adjust(&self, delta: Totals) {
-        self.wl_sum.fetch_add(delta.wl, Ordering::Relaxed);
-        self.d_sum.fetch_add(delta.d, Ordering::Relaxed);
-        self.m_sum.fetch_add(delta.m, Ordering::Relaxed);
+    pub fn adjust(&self, change: Totals) {
+        self.add_values(Totals { visits: 0, ..change }, self.visits.load(Ordering::Relaxed).max(1));
+    }
+
+    #[inline]
+    fn add_values(&self, added: Totals, visits_before: u32) {
+        self.wl_sum.fetch_add(added.wl, Ordering::Relaxed);
+        self.d_sum.fetch_add(added.d, Ordering::Relaxed);
+        let mean = f64::from(self.m_mean());
+        let visits = f64::from(visits_before) + f64::from(added.visits);
+        let mean = mean + (added.m - f64::from(added.visits) * mean) / visits.max(1.0);
+        self.m_mean.store((mean as f32).to_bits(), Ordering::Relaxed);
+    }
+
+    fn m_mean(&self) -> f32 {
+        f32::from_bits(self.m_mean.load(Ordering::Relaxed))
     }
 
     /// The totals as they stand.
     pub fn totals(&self) -> Totals {
+        let visits = self.visits();
         Totals {
-            visits: self.visits(),
+            visits,
             wl: self.wl_sum.load(Ordering::Relaxed),
             d: self.d_sum.load(Ordering::Relaxed),
-            m: self.m_sum.load(Ordering::Relaxed),
+            m: f64::from(self.m_mean()) * f64::from(visits),
         }
     }
 
@@ -312,31 +249,14 @@ impl Node {
     pub(super) fn set_totals(&self, totals: Totals) {
         self.wl_sum.store(totals.wl, Ordering::Relaxed);
         self.d_sum.store(totals.d, Ordering::Relaxed);
-        self.m_sum.store(totals.m, Ordering::Relaxed);
+        let mean = totals.m / f64::from(totals.visits.max(1));
+        self.m_mean.store((mean as f32).to_bits(), Ordering::Relaxed);
         self.visits.store(totals.visits, Ordering::Release);
     }
 
-    /// Copies state, outcome and bounds of `other`, with edges at `first_edge`; only while no search runs.
-    pub(super) fn copy_state(&self, other: &Node, first_edge: u32) {
-        self.edges.store(first_edge, Ordering::Relaxed);
-        self.edge_count.store(other.edge_count.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.bounds.store(other.bounds.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.state.store(other.state.load(Ordering::Relaxed), Ordering::Release);
-    }
-
-    /// Takes visits and their sums away; only while no search runs.
-    pub(super) fn remove(&self, totals: Totals) {
-        self.wl_sum.fetch_sub(totals.wl, Ordering::Relaxed);
-        self.d_sum.fetch_sub(totals.d, Ordering::Relaxed);
-        self.m_sum.fetch_sub(totals.m, Ordering::Relaxed);
-        self.visits.fetch_sub(totals.visits, Ordering::Release);
-    }
-
-    /// Makes a proven node an expanded one again, with these totals; only while no search runs.
-    pub(super) fn reopen(&self, totals: Totals) {
-        self.set_totals(totals);
-        self.bounds.store(0, Ordering::Relaxed);
-        self.state.store(State::Expanded as u8, Ordering::Release);
+    /// Changes the status; only by the claimant, or while no search runs.
+    pub(super) fn set_status(&self, change: impl Fn(Status) -> Status) {
+        self.update_status(Ordering::Release, |status| Some(change(status)));
     }
 
     /// The mean value, or the exact one of a terminal node. Meaningless (zero) before the first visit.
@@ -353,20 +273,21 @@ impl Node {
         Sample {
             wl: (self.wl_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
             d: (self.d_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
-            m: (self.m_sum.load(Ordering::Relaxed) as f64 / (f64::from(visits) * MOVES_LEFT_SCALE)) as f32,
+            m: self.m_mean(),
         }
     }
 }
 
 impl Totals {
     /// What `visits` visits of `sample` add up to.
+    #[inline]
     pub fn of(sample: Sample, visits: u32) -> Totals {
         let times = i64::from(visits);
         Totals {
             visits,
-            wl: times * to_fixed(sample.wl, VALUE_SCALE),
-            d: times * to_fixed(sample.d, VALUE_SCALE),
-            m: times * to_fixed(sample.m, MOVES_LEFT_SCALE),
+            wl: times * to_fixed(sample.wl),
+            d: times * to_fixed(sample.d),
+            m: f64::from(visits) * f64::from(sample.m),
         }
     }
 
@@ -383,6 +304,7 @@ impl Totals {
 
     /// `self + other`, visits included.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Totals) -> Totals {
         Totals {
             visits: self.visits + other.visits,
@@ -394,47 +316,26 @@ impl Totals {
 
     /// A child's totals as its parent counts them: the other side's view, each visit a ply longer.
     #[must_use]
+    #[inline]
     pub fn for_parent(self) -> Totals {
-        Totals {
-            visits: self.visits,
-            wl: -self.wl,
-            d: self.d,
-            m: self.m + i64::from(self.visits) * MOVES_LEFT_SCALE as i64,
+        Totals { visits: self.visits, wl: -self.wl, d: self.d, m: self.m + f64::from(self.visits) }
+    }
+
+    /// The share `part / whole` of the values; all of them where the two are equal. Without visits.
+    #[must_use]
+    pub fn share(self, part: u32, whole: u32) -> Totals {
+        if part == whole {
+            return Totals { visits: 0, ..self };
         }
+        let factor = f64::from(part) / f64::from(whole.max(1));
+        let scaled = |value: i64| (value as f64 * factor) as i64;
+        Totals { visits: 0, wl: scaled(self.wl), d: scaled(self.d), m: self.m * factor }
     }
 }
 
-fn to_fixed(value: f32, scale: f64) -> i64 {
-    (f64::from(value) * scale).round_ties_even() as i64
-}
-
-const LOWER_SHIFT: u32 = 0;
-const UPPER_SHIFT: u32 = 2;
-const KIND_SHIFT: u32 = 4;
-const SET_BIT: u32 = 1 << 6;
-const PLIES_SHIFT: u32 = 16;
-
-fn encode_bounds(bounds: Bounds) -> u32 {
-    ((bounds.lower + 1) as u32) << LOWER_SHIFT | ((bounds.upper + 1) as u32) << UPPER_SHIFT | SET_BIT
-}
-
-fn decode_bounds(bits: u32) -> Bounds {
-    Bounds { lower: ((bits >> LOWER_SHIFT) & 3) as i8 - 1, upper: ((bits >> UPPER_SHIFT) & 3) as i8 - 1 }
-}
-
-fn encode_outcome(outcome: Outcome) -> u32 {
-    encode_bounds(Bounds::exact(outcome.result))
-        | (outcome.kind as u32) << KIND_SHIFT
-        | u32::from(outcome.plies) << PLIES_SHIFT
-}
-
-fn decode_outcome(bits: u32) -> Outcome {
-    let kind = match (bits >> KIND_SHIFT) & 3 {
-        1 => TerminalKind::Tablebase,
-        2 => TerminalKind::TwoFold,
-        _ => TerminalKind::EndOfGame,
-    };
-    Outcome { result: decode_bounds(bits).lower, plies: (bits >> PLIES_SHIFT) as u16, kind }
+#[inline]
+fn to_fixed(value: f32) -> i64 {
+    (f64::from(value) * VALUE_SCALE) as i64
 }
 
 #[cfg(test)]
@@ -457,25 +358,10 @@ mod tests {
     #[test]
     fn means_are_exact_to_fixed_point() {
         let node = Node::default();
-        node.add_in_flight(4);
-        node.finish_visits(Sample { wl: 0.5, d: 0.25, m: 10.0 }, 1);
-        node.finish_visits(Sample { wl: -0.25, d: 0.5, m: 30.0 }, 3);
-        assert_eq!((node.visits(), node.in_flight()), (4, 0));
+        node.finish(Totals::of(Sample { wl: 0.5, d: 0.25, m: 10.0 }, 1));
+        node.finish(Totals::of(Sample { wl: -0.25, d: 0.5, m: 30.0 }, 3));
+        assert_eq!(node.visits(), 4);
         assert_eq!(node.sample(), Sample { wl: -0.0625, d: 0.4375, m: 25.0 });
-    }
-
-    #[test]
-    fn outcomes_survive_packing() {
-        for result in [-1, 0, 1] {
-            for kind in [TerminalKind::EndOfGame, TerminalKind::Tablebase, TerminalKind::TwoFold] {
-                let outcome = Outcome { result, plies: 65_535, kind };
-                let node = Node::default();
-                assert!(node.try_claim());
-                node.publish_terminal(outcome);
-                assert_eq!(node.outcome(), Some(outcome));
-                assert_eq!(node.bounds(), Bounds::exact(result));
-            }
-        }
     }
 
     #[test]

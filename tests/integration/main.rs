@@ -8,6 +8,7 @@ mod driver;
 mod endgames;
 mod games;
 mod goldens;
+mod graph;
 mod layers;
 mod network_bytes;
 mod network_refusals;

@@ -7,22 +7,22 @@ use rukh::search::{BestMove, GoParams, PositionCommand, Responder, Score, StartP
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
-const MIDDLEGAME: &str = "r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R b KQ - 5 8";
+pub(crate) const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
+pub(crate) const MIDDLEGAME: &str = "r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R b KQ - 5 8";
 
 /// Remembers what a search says.
 #[derive(Default)]
-struct Recorder(Mutex<Record>);
+pub(crate) struct Recorder(Mutex<Record>);
 
 #[derive(Default, Clone, Debug)]
-struct Record {
+pub(crate) struct Record {
     infos: Vec<ThinkingInfo>,
     best_moves: Vec<BestMove>,
     messages: Vec<String>,
 }
 
 impl Recorder {
-    fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         self.0.lock().expect("no test panics while it holds the lock").clone()
     }
 }
@@ -41,13 +41,14 @@ impl Responder for Recorder {
     }
 }
 
-struct Session {
-    engine: Engine,
+/// An engine and what it says.
+pub(crate) struct Session {
+    pub(crate) engine: Engine,
     recorder: Arc<Recorder>,
 }
 
 impl Session {
-    fn new(settings: &[(&str, &str)]) -> Session {
+    pub(crate) fn new(settings: &[(&str, &str)]) -> Session {
         let recorder = Arc::new(Recorder::default());
         let mut options = Options::default();
         for (name, value) in [("Backend", "trivial"), ("Threads", "1")].iter().chain(settings) {
@@ -56,14 +57,14 @@ impl Session {
         Session { engine: Engine::new(options, recorder.clone()), recorder }
     }
 
-    fn position(&mut self, fen: Option<&str>, moves: &str) {
+    pub(crate) fn position(&mut self, fen: Option<&str>, moves: &str) {
         let start = fen.map_or(StartPosition::Standard, |fen| StartPosition::Fen(fen.to_owned()));
         let moves = moves.split_whitespace().map(str::to_owned).collect();
         self.engine.set_position(&PositionCommand { start, moves }).expect("the test's position is valid");
     }
 
     /// Searches to the end; returns the last first-line info and the move as text.
-    fn go(&mut self, go: GoParams) -> (ThinkingInfo, String) {
+    pub(crate) fn go(&mut self, go: GoParams) -> (ThinkingInfo, String) {
         self.engine.go(&go).expect("the search starts");
         self.engine.wait();
         self.last()
@@ -85,7 +86,7 @@ fn text(m: Option<Move>) -> String {
     m.map_or_else(|| "0000".to_owned(), |m| uci_move::text(m, false))
 }
 
-fn nodes(count: u64) -> GoParams {
+pub(crate) fn nodes(count: u64) -> GoParams {
     GoParams { nodes: Some(count), ..GoParams::default() }
 }
 

@@ -1,45 +1,98 @@
 //! Leaves: what the rules say of them, and 6. Fetch: what becomes of them once they are evaluated.
 
 use super::Gatherer;
-use crate::backend::Value;
+use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position};
 use crate::search::Shared;
-use crate::tree::{Edge, NodeId, Outcome, Sample, TerminalKind};
+use crate::search::minibatch::Gathered;
+use crate::tree::{Edge, Node, Outcome, Sample, TerminalKind, Totals};
 use rand_distr::Distribution;
 use std::sync::atomic::Ordering;
 
 impl Gatherer {
-    /// 6. Fetch: turns an evaluation into edges, publishes the leaf and backs its value up.
-    pub(in crate::search) fn finish_leaf(
+    /// 6. Fetch: turns the evaluations into edges and publishes the leaves; and 7. backs their values up, all in one
+    /// pass from the last step to the first. What still stands announced is withdrawn.
+    pub(in crate::search) fn finish_batch(
         &mut self,
         shared: &Shared,
-        path: &[NodeId],
-        moves: &[PackedMove],
-        value: Value,
-        priors: &[f32],
+        gathered: &Gathered,
+        evaluations: &Evaluations,
     ) {
-        let Some(&id) = path.last() else { return };
-        let node = shared.tree.node(id);
+        let mut totals = std::mem::take(&mut self.totals);
+        totals.clear();
+        totals.resize(gathered.steps.len(), Totals::default());
+        let leaves = gathered.waiting.iter().enumerate().rev();
+        let mut leaves = leaves.filter_map(|(index, leaf)| Some((index, leaf.as_ref()?))).peekable();
+        for (index, step) in gathered.steps.iter().enumerate().rev() {
+            let node = shared.tree.node(step.node);
+            if let Some((evaluation, leaf)) = leaves.next_if(|(_, leaf)| leaf.step as usize == index) {
+                let (value, priors) = evaluations.get(evaluation);
+                let moves = &gathered.moves[leaf.moves.clone()];
+                if self.expand(shared, node, step.parent.is_none(), moves, priors) {
+                    totals[index] = Totals::of(value_at(shared, value, leaf.depth as usize - 1), 1);
+                    shared.counters.count_visits(leaf.depth as usize, 1);
+                }
+            }
+            let mut finished = totals[index];
+            if finished.visits > 0 {
+                // Proven meanwhile: from here up the exact value counts.
+                if let Some(outcome) = node.outcome() {
+                    finished = Totals::of(outcome.sample(), finished.visits);
+                }
+                shared.finish_visits(step, finished);
+                if let Some(parent) = step.parent {
+                    let parent = &mut totals[parent as usize];
+                    *parent = parent.plus(finished.for_parent());
+                }
+            }
+            if step.announced > 0 {
+                shared.withdraw(step, step.announced);
+            }
+        }
+        self.totals = totals;
+        let evaluated = gathered.waiting.len() as u64;
+        shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
+    }
+
+    /// Publishes a leaf with its priors. Where there is no room its claim is given back, and the result is `false`.
+    pub(super) fn expand(
+        &mut self,
+        shared: &Shared,
+        node: &Node,
+        is_root: bool,
+        moves: &[PackedMove],
+        priors: &[f32],
+    ) -> bool {
+        let has_links = !is_root || self.link_root(shared, node, moves, priors);
+        if has_links && shared.tree.expand(node, priors.iter().copied(), &mut self.allocator) {
+            return true;
+        }
+        shared.report_full_tree();
+        node.cancel_claim();
+        false
+    }
+
+    /// Gives the root links for all its moves, with exact priors, for these are shown; and with noise where that is
+    /// asked for.
+    fn link_root(&mut self, shared: &Shared, node: &Node, moves: &[PackedMove], priors: &[f32]) -> bool {
         self.edges.clear();
         self.edges.extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
-        if path.len() == 1 && shared.params.noise_epsilon > 0.0 {
+        if shared.params.noise_epsilon > 0.0 {
             add_noise(&mut self.edges, shared.params.noise_epsilon, shared.params.noise_alpha);
         }
-        // Bits compare like priors; the move breaks ties, so that the order is the same everywhere.
+        // The move breaks ties, so that the order is the same everywhere.
         self.edges.sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
-        if !shared.tree.expand(node, &self.edges, &mut self.allocator) {
-            shared.report_full_tree();
-            node.cancel_claim();
-            shared.cancel_visits(path, 1);
-            return;
-        }
-        // The root's side is to move at even depths.
-        let root_side = shared.history.last().side_to_move();
-        let side = if path.len() % 2 == 1 { root_side } else { !root_side };
-        let sample = Sample { wl: value.q, d: value.d, m: value.m };
-        let sample = shared.params.wdl_rescale.apply(sample, side);
-        shared.back_up(path, sample, 1, false);
+        shared.tree.link_exactly(node, &self.edges, &mut self.allocator)
     }
+}
+
+/// An evaluation's value for the search, `depth` plies below the root.
+pub(super) fn value_at(shared: &Shared, value: Value, depth: usize) -> Sample {
+    let sample = Sample { wl: value.q, d: value.d, m: value.m };
+    let rescale = &shared.params.wdl_rescale;
+    // The root's side is to move at even depths.
+    let root_side = shared.history.last().side_to_move();
+    rescale.apply(sample, if depth.is_multiple_of(2) { root_side } else { !root_side })
 }
 
 /// The result of a position by the rules of the game, from the side to move's view.

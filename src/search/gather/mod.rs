@@ -6,19 +6,21 @@
 //!
 //! A visit that meets a node under evaluation is a *collision*: there is nothing to do for it. It stays announced
 //! along its path until the batch is done, which drives later visits elsewhere, and enough of them end the batch.
-//! A visit that ends in a known value (terminal, or in the cache) is backed up at once, *out of order*.
+//! A visit that ends in a known value (terminal, in the cache, or absorbed from a shared node's other parents, see
+//! [`crate::tree`]) is backed up at once, *out of order*.
 
 mod leaf;
 mod plan;
 mod prefetch;
 
 use super::Shared;
-use super::minibatch::{Collision, Leaf, Minibatch};
+use super::minibatch::{Gathered, Leaf, Minibatch, Step, StepIndex};
 use crate::backend::{Added, EvalRequest};
 use crate::chess::{PackedMove, PositionHistory};
-use crate::tree::{Allocator, Edge, NodeId, State};
-use leaf::{outcome_by_rule, outcome_by_tablebase};
+use crate::tree::{Allocator, Edge, MOST_EDGES, State, Totals};
+use leaf::{outcome_by_rule, outcome_by_tablebase, value_at};
 use plan::{Candidate, RootFocus, Task};
+use std::sync::atomic::Ordering;
 
 /// Deeper than any game that matters; keeps recursion within the thread's stack.
 const MAX_DEPTH: usize = 1500;
@@ -29,16 +31,25 @@ pub(super) struct Gatherer {
     history: PositionHistory,
     /// Positions before the root's own moves.
     root_length: usize,
-    /// Root to the current node.
-    path: Vec<NodeId>,
     /// One list of candidates per depth, reused.
     candidates: Vec<Vec<Candidate>>,
     allocator: Allocator,
     /// Scratch for a leaf's moves.
     leaf_moves: Vec<PackedMove>,
-    /// Scratch for a leaf's edges.
+    /// Scratch for the root's edges.
     edges: Vec<Edge>,
+    /// Scratch for backup: what each step has to finish.
+    totals: Vec<Totals>,
 }
+
+/// Where a descent is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    step: StepIndex,
+    /// Plies below the root.
+    depth: usize,
+}
+
 /// What one descent found.
 #[derive(Clone, Copy, Default, Debug)]
 struct Found {
@@ -52,11 +63,11 @@ impl Gatherer {
         Gatherer {
             history: shared.history.clone(),
             root_length: shared.history.positions().len(),
-            path: Vec::new(),
             candidates: Vec::new(),
             allocator: Allocator::default(),
             leaf_moves: Vec::new(),
             edges: Vec::new(),
+            totals: Vec::new(),
         }
     }
 
@@ -82,11 +93,10 @@ impl Gatherer {
             if budget == 0 {
                 return;
             }
-            let first_collision = batch.gathered.collisions.len();
+            let events_before = batch.gathered.collision_events;
             let found = self.descend_from_root(shared, batch, budget, &focus);
             batch.gathered.out_of_order += found.out_of_order;
-            let events = batch.gathered.collisions.len() - first_collision;
-            events_left = events_left.saturating_sub(events as u32);
+            events_left = events_left.saturating_sub(batch.gathered.collision_events - events_before);
             collisions_left = collisions_left.saturating_sub(found.collisions);
             // A descent of nothing but collisions: more of them would only drive visits to bad moves, and cost as
             // much as the leaves they find (a tenth of the speed on flat evaluations, where they are many).
@@ -99,6 +109,11 @@ impl Gatherer {
         }
     }
 
+    /// Gives back what this thread has reserved in the tree.
+    pub(super) fn give_back(&mut self, shared: &Shared) {
+        self.allocator.give_back(&shared.tree);
+    }
+
     fn descend_from_root(
         &mut self,
         shared: &Shared,
@@ -106,128 +121,192 @@ impl Gatherer {
         budget: u32,
         focus: &RootFocus,
     ) -> Found {
-        self.path.clear();
-        self.path.push(shared.tree.root());
         let root = shared.root();
+        let announced = if root.state() == State::Unevaluated { 1 } else { budget };
+        let step = Step { parent: None, link: None, node: shared.tree.root(), announced };
+        shared.root_in_flight.fetch_add(announced, Ordering::Relaxed);
+        let place = Place { step: batch.gathered.push(step), depth: 0 };
         let mut found = Found::default();
-        root.add_in_flight(budget);
         match root.state() {
-            State::Expanded => self.share_out(shared, batch, budget, Some(focus), &mut found),
-            State::Unevaluated if root.try_claim() => {
-                root.cancel_in_flight(budget - 1);
-                self.evaluate(shared, batch, &mut found);
+            State::Expanded => self.share_out(shared, batch, place, budget, Some(focus), &mut found),
+            State::Unevaluated if announced == 1 && root.try_claim() => {
+                self.evaluate(shared, batch, place, &mut found);
             }
-            _ => self.collide(batch, budget, &mut found),
+            _ => collide(&mut batch.gathered, announced, &mut found),
         }
         debug_assert_eq!(self.history.positions().len(), self.root_length);
         found
     }
 
-    /// Shares `budget` announced visits of the last node on the path among its children and makes them.
+    /// Shares `budget` announced visits of the node at `place` among its children and makes them.
     fn share_out(
         &mut self,
         shared: &Shared,
         batch: &mut Minibatch,
+        place: Place,
         budget: u32,
         focus: Option<&RootFocus>,
         found: &mut Found,
     ) {
-        let depth = self.path.len() - 1;
-        let Some(&id) = self.path.last() else { return };
-        if depth >= MAX_DEPTH {
-            return self.collide(batch, budget, found);
+        if place.depth >= MAX_DEPTH {
+            return collide(&mut batch.gathered, budget, found);
         }
-        let node = shared.tree.node(id);
+        let node = shared.tree.node(batch.gathered.step(place.step).node);
         let mut candidates = self.candidates.pop().unwrap_or_default();
         let collided = self.plan(shared, node, budget, focus, &mut candidates);
         if collided > 0 {
-            self.collide(batch, collided, found);
+            collide(&mut batch.gathered, collided, found);
         }
-        for candidate in &candidates {
-            let (Some(child), true) = (candidate.child, candidate.task != Task::Nothing) else {
-                continue;
-            };
-            self.path.push(child);
-            match candidate.task {
-                Task::Terminal => self.revisit_terminal(shared, candidate.share, found),
-                Task::Evaluate | Task::Descend => {
-                    let m = shared.tree.edge(node, candidate.edge_index).packed_move();
-                    self.history.push(m.unpack(self.history.last()));
-                    if candidate.task == Task::Evaluate {
-                        self.evaluate(shared, batch, found);
-                    } else {
-                        self.share_out(shared, batch, candidate.share, None, found);
-                    }
-                    self.history.pop();
-                }
-                Task::Nothing => {}
-            }
-            self.path.pop();
+        for candidate in candidates.iter().filter(|candidate| candidate.share > 0) {
+            self.follow(shared, batch, place, candidate, found);
         }
         candidates.clear();
         self.candidates.push(candidates);
     }
 
-    /// Counts the exact value of the last node on the path again, now.
-    fn revisit_terminal(&mut self, shared: &Shared, visits: u32, found: &mut Found) {
-        let Some(outcome) = self.path.last().and_then(|&id| shared.tree.node(id).outcome()) else {
-            return;
-        };
-        shared.back_up(&self.path, outcome.sample(), visits, false);
-        shared.counters.count_visits(self.path.len(), visits);
-        found.out_of_order += visits;
+    /// Makes the visits that were planned for a child of the node at `place`.
+    fn follow(
+        &mut self,
+        shared: &Shared,
+        batch: &mut Minibatch,
+        place: Place,
+        candidate: &Candidate,
+        found: &mut Found,
+    ) {
+        let link = shared.tree.link(candidate.link);
+        let is_terminal = candidate.task == Task::Terminal;
+        if !is_terminal {
+            self.history.push(link.edge().packed_move().unpack(self.history.last()));
+        }
+        let child = candidate.child.or_else(|| {
+            let key = shared.params.graph_search.then(|| self.history.future_key()).flatten();
+            shared.tree.child_or_new(link, key, &mut self.allocator)
+        });
+        if let Some(id) = child {
+            let step = Step {
+                parent: Some(place.step),
+                link: Some(candidate.link),
+                node: id,
+                announced: candidate.share,
+            };
+            let place = Place { step: batch.gathered.push(step), depth: place.depth + 1 };
+            let task = match candidate.task {
+                Task::Enter => plan::task_at(shared.tree.node(id)),
+                planned => Some(planned),
+            };
+            match task {
+                Some(Task::Evaluate) => self.evaluate(shared, batch, place, found),
+                Some(Task::Descend) => self.descend(shared, batch, place, found),
+                Some(Task::Terminal) => revisit_terminal(shared, batch, place, found),
+                Some(Task::Enter | Task::Nothing) | None => {
+                    collide(&mut batch.gathered, candidate.share, found);
+                }
+            }
+            // Nothing is under way below: the step is of no more use.
+            batch.gathered.steps.pop_if(|last| last.announced == 0);
+        } else {
+            shared.report_full_tree();
+            link.withdraw(candidate.share);
+            collide(&mut batch.gathered, candidate.share, found);
+        }
+        if !is_terminal {
+            self.history.pop();
+        }
     }
 
-    /// Evaluates the last node on the path, which this thread has claimed and announced one visit of: by the
-    /// rules, from the cache, or by putting it into the batch.
-    fn evaluate(&mut self, shared: &Shared, batch: &mut Minibatch, found: &mut Found) {
-        let Some(&id) = self.path.last() else { return };
-        let node = shared.tree.node(id);
-        let depth = self.path.len() - 1;
+    /// Counts what the child at `place` has from other parents, and makes the rest of the announced visits below it.
+    fn descend(&mut self, shared: &Shared, batch: &mut Minibatch, place: Place, found: &mut Found) {
+        let step = *batch.gathered.step(place.step);
+        let node = shared.tree.node(step.node);
+        let mut left = step.announced;
+        if node.is_shared()
+            && let (Some(parent), Some(id)) = (step.parent, step.link)
+        {
+            let link = shared.tree.link(id);
+            let absorbed = link.absorb(left, node.visits());
+            if absorbed > 0 {
+                link.withdraw(absorbed);
+                left -= absorbed;
+                batch.gathered.steps[place.step as usize].announced = left;
+                let sample = node.sample().for_parent();
+                shared.back_up(&mut batch.gathered.steps, parent, sample, absorbed, false);
+                shared.counters.count_visits(place.depth + 1, absorbed);
+                shared.counters.transposed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
+                found.out_of_order += absorbed;
+            }
+        }
+        if left > 0 {
+            self.share_out(shared, batch, place, left, None, found);
+        }
+    }
+
+    /// Evaluates the node at `place`, which this thread has claimed and announced one visit of: by the rules, from
+    /// the cache, or by putting it into the batch.
+    fn evaluate(&mut self, shared: &Shared, batch: &mut Minibatch, place: Place, found: &mut Found) {
+        let step = *batch.gathered.step(place.step);
+        let node = shared.tree.node(step.node);
         let position = self.history.last();
         self.leaf_moves.clear();
-        self.leaf_moves.extend(position.legal_moves().iter().map(|&m| PackedMove::new(m)));
-        let outcome = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), depth).or_else(|| {
-            let parent = self.path.get(depth.checked_sub(1)?)?;
-            outcome_by_tablebase(shared, position, shared.tree.node(*parent).sample().m)
-        });
+        self.leaf_moves.extend(position.legal_moves().iter().take(MOST_EDGES).map(|&m| PackedMove::new(m)));
+        let outcome =
+            outcome_by_rule(shared, position, self.leaf_moves.is_empty(), place.depth).or_else(|| {
+                let parent = batch.gathered.step(step.parent?).node;
+                outcome_by_tablebase(shared, position, shared.tree.node(parent).sample().m)
+            });
         if let Some(outcome) = outcome {
             node.publish_terminal(outcome);
-            shared.back_up(&self.path, outcome.sample(), 1, true);
-            shared.counters.count_visits(depth + 1, 1);
+            if let Some(link) = step.link {
+                shared.tree.link(link).note_result();
+            }
+            shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), 1, true);
+            shared.counters.count_visits(place.depth + 1, 1);
             found.out_of_order += 1;
             return;
         }
         let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
         match batch.request.add(request) {
             Added::Ready(evaluation) => {
-                let path = std::mem::take(&mut self.path);
                 let moves = std::mem::take(&mut self.leaf_moves);
-                self.finish_leaf(shared, &path, &moves, evaluation.value, &evaluation.priors);
-                self.path = path;
+                let is_root = step.parent.is_none();
+                if self.expand(shared, node, is_root, &moves, &evaluation.priors) {
+                    let sample = value_at(shared, evaluation.value, place.depth);
+                    shared.back_up(&mut batch.gathered.steps, place.step, sample, 1, false);
+                    shared.counters.count_visits(place.depth + 1, 1);
+                    found.out_of_order += 1;
+                }
                 self.leaf_moves = moves;
-                shared.counters.count_visits(depth + 1, 1);
-                found.out_of_order += 1;
             }
             Added::Queued => {
                 let first_move = batch.gathered.moves.len();
                 batch.gathered.moves.extend_from_slice(&self.leaf_moves);
-                let path = batch.gathered.keep_path(&self.path);
-                batch
-                    .gathered
-                    .waiting
-                    .push(Some(Leaf { path, moves: first_move..batch.gathered.moves.len() }));
+                batch.gathered.waiting.push(Some(Leaf {
+                    step: place.step,
+                    depth: place.depth as u32 + 1,
+                    moves: first_move..batch.gathered.moves.len(),
+                }));
                 batch.gathered.leaf_count += 1;
                 found.leaves += 1;
             }
         }
     }
+}
 
-    fn collide(&mut self, batch: &mut Minibatch, visits: u32, found: &mut Found) {
-        let path = batch.gathered.keep_path(&self.path);
-        batch.gathered.collisions.push(Collision { path, visits });
-        found.collisions += visits;
-    }
+/// Counts the exact value of the node at `place` again, now.
+fn revisit_terminal(shared: &Shared, batch: &mut Minibatch, place: Place, found: &mut Found) {
+    let step = *batch.gathered.step(place.step);
+    let node = shared.tree.node(step.node);
+    let (Some(outcome), visits) = (node.outcome(), step.announced) else { return };
+    // Proven by way of another parent: this one does not know it yet.
+    let is_news = node.is_shared() && step.link.is_some_and(|link| shared.tree.link(link).note_result());
+    shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), visits, is_news);
+    shared.counters.count_visits(place.depth + 1, visits);
+    found.out_of_order += visits;
+}
+
+/// Counts visits that found nothing to do. They stay announced on their way until the batch is done.
+fn collide(gathered: &mut Gathered, visits: u32, found: &mut Found) {
+    gathered.collision_events += 1;
+    found.collisions += visits;
 }
 
 /// How many collisions a batch may meet in a tree of this size: few while it is small, when they would only

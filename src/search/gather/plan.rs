@@ -3,12 +3,13 @@
 use super::Gatherer;
 use crate::chess::PackedMove;
 use crate::search::{Shared, select};
-use crate::tree::{Node, NodeId, State};
+use crate::tree::{LinkId, Node, NodeId, State};
 
-/// A child, or an edge without one, while its parent's visits are shared out.
+/// A link while its parent's visits are shared out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    pub(super) edge_index: usize,
+    pub(super) link: LinkId,
+    /// `None`: not known yet.
     pub(super) child: Option<NodeId>,
     pub(super) prior: f32,
     /// Value and moves-left bonus; first-play urgency where unvisited.
@@ -25,12 +26,24 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
     Nothing,
+    /// Find out where it leads.
+    Enter,
     /// This thread has claimed it and evaluates it.
     Evaluate,
     /// Count its exact value.
     Terminal,
     /// Share the visits among its children.
     Descend,
+}
+
+/// What a visit to a child has to do there; `None`: it is busy. An unevaluated child is claimed.
+pub(super) fn task_at(child: &Node) -> Option<Task> {
+    match child.state() {
+        State::Unevaluated => child.try_claim().then_some(Task::Evaluate),
+        State::Evaluating => None,
+        State::Expanded => Some(Task::Descend),
+        State::Terminal => Some(Task::Terminal),
+    }
 }
 
 impl Gatherer {
@@ -64,34 +77,22 @@ impl Gatherer {
             )
             .min(left);
             left -= visits;
-            if candidate.child.is_none() {
-                candidate.child = shared.tree.child_or_new(node, candidate.edge_index, &mut self.allocator);
+            if candidate.task == Task::Nothing {
+                let task = match candidate.child {
+                    Some(child) => task_at(shared.tree.node(child)),
+                    None => Some(Task::Enter),
+                };
+                candidate.task = task.unwrap_or(Task::Nothing);
             }
-            let Some(child) = candidate.child.map(|id| shared.tree.node(id)) else {
-                // No room for a node.
-                shared.report_full_tree();
-                return collided + left + visits;
-            };
             let made = match candidate.task {
-                Task::Nothing => match child.state() {
-                    State::Unevaluated if child.try_claim() => {
-                        candidate.task = Task::Evaluate;
-                        1
-                    }
-                    State::Unevaluated | State::Evaluating => 0,
-                    State::Expanded => {
-                        candidate.task = Task::Descend;
-                        visits
-                    }
-                    State::Terminal => {
-                        candidate.task = Task::Terminal;
-                        visits
-                    }
-                },
-                Task::Evaluate => 0,
+                Task::Nothing => 0,
+                // One visit, for there is one evaluation.
+                Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
                 Task::Descend | Task::Terminal => visits,
             };
-            child.add_in_flight(made);
+            if made > 0 {
+                shared.tree.link(candidate.link).announce(made);
+            }
             candidate.share += made;
             candidate.started += made;
             candidate.score = score(candidate, exploration);
@@ -114,43 +115,47 @@ impl Gatherer {
         let parent = node.sample();
         let draw_score = params.draw_score_for(self.history.last().side_to_move());
         let moves_left_bonus = select::MovesLeftBonus::new(params, parent);
-        let mut children = shared.tree.children(node);
+        let mut links = shared.tree.links(node);
         let mut visited_policy = 0.0;
-        let mut untried = 0_u64;
-        for (edge_index, edge) in shared.tree.edges(node).enumerate() {
-            let child = children.next().flatten();
-            let prior = edge.prior();
+        let mut untried = 0;
+        loop {
+            let Some((id, link)) = links.next() else {
+                if links.grow(self.history.last(), &mut self.allocator) {
+                    continue;
+                }
+                break;
+            };
+            let child = link.child();
+            let visits = link.visits();
+            let edge = link.edge();
             let mut candidate = Candidate {
-                edge_index,
+                link: id,
                 child,
-                prior,
+                prior: edge.prior(),
                 utility: f32::NAN,
-                started: 0,
+                started: visits + link.in_flight(),
                 score: 0.0,
                 share: 0,
                 task: Task::Nothing,
             };
-            let mut visits = 0;
-            if let Some(child) = child.map(|id| shared.tree.node(id)) {
-                candidate.started = child.started();
-                visits = child.visits();
-                if visits > 0 {
-                    candidate.prior = select::prior_of(edge, Some(child));
-                    visited_policy += candidate.prior;
-                    let sample = child.sample().for_parent();
-                    let q = select::utility(sample, draw_score);
-                    // The bonus compares the child's own plies left with the parent's.
-                    candidate.utility = q + moves_left_bonus.of(sample.m - 1.0, q);
-                }
+            if visits > 0
+                && let Some(child) = child.map(|id| shared.tree.node(id))
+            {
+                candidate.prior = select::prior_of(edge, Some(child));
+                visited_policy += candidate.prior;
+                let sample = child.sample().for_parent();
+                let q = select::utility(sample, draw_score);
+                // The bonus compares the child's own plies left with the parent's.
+                candidate.utility = q + moves_left_bonus.of(sample.m - 1.0, q);
             }
-            if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), edge_index, visits)) {
+            if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), id, visits)) {
                 continue;
             }
-            untried += u64::from(candidate.started == 0);
+            untried += u32::from(candidate.started == 0);
             candidates.push(candidate);
-            // Edges are sorted by prior, so later untried edges come after this one: each visit can take up at
-            // most one of them, and one more is needed as the rival.
-            if untried > u64::from(budget) {
+            // Links are sorted by prior, so later untried ones come after this one: each visit can take up at most one
+            // of them, and one more is needed as the rival.
+            if untried > budget {
                 break;
             }
         }
@@ -169,25 +174,25 @@ impl Gatherer {
 pub(super) struct RootFocus<'a> {
     /// Empty: all.
     searchmoves: &'a [PackedMove],
-    /// The edge with the most visits, and its visits.
-    best: Option<(usize, u32)>,
+    /// The link with the most visits, and its visits.
+    best: Option<(LinkId, u32)>,
     /// How many more visits there will be: a move further behind cannot become the best.
     remaining_playouts: Option<u64>,
 }
 
 impl<'a> RootFocus<'a> {
     pub(super) fn new(shared: &'a Shared, remaining_playouts: Option<u64>) -> RootFocus<'a> {
-        let best = remaining_playouts.and_then(|_| shared.most_visited_root_edge());
+        let best = remaining_playouts.and_then(|_| shared.most_visited_root_link());
         RootFocus { searchmoves: &shared.searchmoves, best, remaining_playouts }
     }
 
-    fn allows(&self, m: PackedMove, edge_index: usize, visits: u32) -> bool {
+    fn allows(&self, m: PackedMove, link: LinkId, visits: u32) -> bool {
         if !self.searchmoves.is_empty() && !self.searchmoves.contains(&m) {
             return false;
         }
         match (self.best, self.remaining_playouts) {
-            (Some((best_index, best_visits)), Some(remaining)) => {
-                edge_index == best_index || u64::from(best_visits.saturating_sub(visits)) <= remaining
+            (Some((best, best_visits)), Some(remaining)) => {
+                link == best || u64::from(best_visits.saturating_sub(visits)) <= remaining
             }
             _ => true,
         }
@@ -214,7 +219,7 @@ fn best_two(candidates: &[Candidate]) -> Option<(usize, f32)> {
         }
         // Untried edges have equal utility and falling priors: the first two are the best of them. Candidates with
         // visits may still follow only where moves were skipped at the root, which lists few.
-        seen_untried += u32::from(candidate.started == 0 && candidate.child.is_none());
+        seen_untried += u32::from(candidate.started == 0);
         if seen_untried == 2 {
             break;
         }

@@ -33,7 +33,8 @@ impl Gatherer {
         let exploration = select::exploration(&shared.params, node.visits(), depth == 0);
         let mut candidates = self.candidates.pop().unwrap_or_default();
         self.list_candidates(shared, node, budget.min(64) as u32, None, exploration, &mut candidates);
-        candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.edge_index.cmp(&b.edge_index)));
+        // Stable: of equals the better prior first.
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut used = 0;
         for (rank, candidate) in candidates.iter().enumerate() {
             if used >= budget {
@@ -52,9 +53,9 @@ impl Gatherer {
                 rival,
             );
             let share = (share as usize).min(budget - used);
-            let m = shared.tree.edge(node, candidate.edge_index).packed_move();
+            let m = shared.tree.link(candidate.link).edge().packed_move();
             self.history.push(m.unpack(self.history.last()));
-            used += match candidate.child.filter(|&child| shared.tree.node(child).started() > 0) {
+            used += match candidate.child.filter(|&child| shared.tree.node(child).state() != State::Unevaluated) {
                 Some(child) => self.prefetch_below(shared, batch, child, share, depth + 1),
                 None => self.prefetch_leaf(shared, batch),
             };

@@ -1,0 +1,261 @@
+//! Where nodes and words come from: freed ones first, then the end of the arenas.
+//!
+//! Each thread has an [`Allocator`] with a stock of its own, so that most allocations touch nothing shared. What was
+//! freed (see [`super::recycle`]) waits in lists that are threaded through the free entries themselves, one list of
+//! nodes and one of word runs for each length. A thread that ends gives its stock back.
+
+use super::arena::Arena;
+use super::node::Node;
+use super::{NodeId, Tree};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What one thread reserves at once: large beside one node's needs, small beside a chunk.
+const NODE_BLOCK: u32 = 1 << 7;
+const WORD_BLOCK: u32 = 1 << 12;
+/// No run is longer: the longest segment of links.
+pub(super) const LONGEST_RUN: u32 = 1 << 10;
+/// How many freed entries of one kind a thread takes at once.
+const HANDFUL: usize = 32;
+
+/// Entries in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    start: u32,
+    end: u32,
+}
+
+impl Range {
+    const EMPTY: Range = Range { start: 0, end: 0 };
+
+    fn take(&mut self, count: u32) -> Option<u32> {
+        let start = self.start;
+        (self.end - start >= count).then(|| {
+            self.start += count;
+            start
+        })
+    }
+}
+
+/// What is free in a tree's arenas, for all threads.
+#[derive(Debug)]
+pub(super) struct FreeLists {
+    nodes: Mutex<List>,
+    /// By length.
+    runs: Box<[Mutex<List>]>,
+    /// What threads that ended had reserved and not used.
+    node_ranges: Mutex<Vec<Range>>,
+    word_ranges: Mutex<Vec<Range>>,
+    /// Free nodes and words in the lists. Relaxed: a figure.
+    free_nodes: AtomicU64,
+    free_words: AtomicU64,
+}
+
+/// The first entry of a list that goes on in the entries.
+#[derive(Debug, Default)]
+struct List {
+    first: u32,
+    length: u32,
+}
+
+impl FreeLists {
+    pub(super) fn new() -> FreeLists {
+        FreeLists {
+            nodes: Mutex::default(),
+            runs: (0..=LONGEST_RUN).map(|_| Mutex::default()).collect(),
+            node_ranges: Mutex::default(),
+            word_ranges: Mutex::default(),
+            free_nodes: AtomicU64::new(0),
+            free_words: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes that wait to be used again.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.free_nodes.load(Ordering::Relaxed) * size_of::<Node>() as u64
+            + self.free_words.load(Ordering::Relaxed) * size_of::<AtomicU32>() as u64
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing can panic while one of these is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tree {
+    /// Frees a node; only while no search runs.
+    pub(super) fn free_node(&self, id: NodeId) {
+        let mut list = lock(&self.free.nodes);
+        self.node(id).end(list.first);
+        *list = List { first: id.raw(), length: list.length + 1 };
+        self.free.free_nodes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Frees a run of words; only while no search runs.
+    pub(super) fn free_run(&self, start: u32, count: u32) {
+        let mut list = lock(&self.free.runs[count as usize]);
+        self.words.get(start).store(list.first, Ordering::Relaxed);
+        *list = List { first: start, length: list.length + 1 };
+        self.free.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+    }
+}
+
+/// Takes up to [`HANDFUL`] entries off a list.
+fn take_handful(list: &Mutex<List>, stock: &mut Vec<u32>, next: impl Fn(u32) -> u32) {
+    let mut list = lock(list);
+    while list.length > 0 && stock.len() < HANDFUL {
+        stock.push(list.first);
+        *list = List { first: next(list.first), length: list.length - 1 };
+    }
+}
+
+/// One thread's private store of free nodes and words. Belongs to one tree.
+#[derive(Debug)]
+pub struct Allocator {
+    nodes: Range,
+    words: Range,
+    /// Nodes that were freed, or taken and not needed.
+    spare_nodes: Vec<u32>,
+    /// The same for runs, by length.
+    spare_runs: Vec<Vec<u32>>,
+}
+
+impl Default for Allocator {
+    fn default() -> Allocator {
+        Allocator { nodes: Range::EMPTY, words: Range::EMPTY, spare_nodes: Vec::new(), spare_runs: Vec::new() }
+    }
+}
+
+impl Allocator {
+    /// An entry for a node; [`Node::begin`] makes it one. `None`: the arena is full.
+    pub(super) fn take_node(&mut self, tree: &Tree) -> Option<NodeId> {
+        let free = &tree.free;
+        if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
+            let next = |entry| tree.nodes.get(entry).links.load(Ordering::Relaxed);
+            take_handful(&free.nodes, &mut self.spare_nodes, next);
+            free.free_nodes.fetch_sub(self.spare_nodes.len() as u64, Ordering::Relaxed);
+        }
+        let entry = match self.spare_nodes.pop() {
+            Some(entry) => entry,
+            None => take(&mut self.nodes, &tree.nodes, &free.node_ranges, 1, NODE_BLOCK)?,
+        };
+        NodeId::from_raw(entry)
+    }
+
+    /// Keeps a node that was taken and not needed.
+    pub(super) fn keep_node(&mut self, id: NodeId) {
+        self.spare_nodes.push(id.raw());
+    }
+
+    /// `count` words in a row, of any content. `None`: the arena is full.
+    pub(super) fn take_run(&mut self, tree: &Tree, count: u32) -> Option<u32> {
+        let free = &tree.free;
+        let class = count as usize;
+        if self.spare_runs.len() <= class {
+            self.spare_runs.resize_with(class + 1, Vec::new);
+        }
+        let spare = &mut self.spare_runs[class];
+        if spare.is_empty() && free.free_words.load(Ordering::Relaxed) > 0 {
+            let next = |start| tree.words.get(start).load(Ordering::Relaxed);
+            take_handful(&free.runs[class], spare, next);
+            free.free_words.fetch_sub(spare.len() as u64 * u64::from(count), Ordering::Relaxed);
+        }
+        match spare.pop() {
+            Some(start) => Some(start),
+            None => take(&mut self.words, &tree.words, &free.word_ranges, count, WORD_BLOCK),
+        }
+    }
+
+    /// Keeps a run that was taken and not needed.
+    pub(super) fn keep_run(&mut self, start: u32, count: u32) {
+        if let Some(spare) = self.spare_runs.get_mut(count as usize) {
+            spare.push(start);
+        }
+    }
+
+    /// Gives everything back. Other threads may be searching.
+    pub fn give_back(&mut self, tree: &Tree) {
+        let free = &tree.free;
+        give_range(&mut self.nodes, &free.node_ranges);
+        give_range(&mut self.words, &free.word_ranges);
+        for entry in self.spare_nodes.drain(..) {
+            if let Some(id) = NodeId::from_raw(entry) {
+                tree.free_node(id);
+            }
+        }
+        for (count, spare) in self.spare_runs.iter_mut().enumerate() {
+            for start in spare.drain(..) {
+                tree.free_run(start, count as u32);
+            }
+        }
+    }
+}
+
+fn give_range(range: &mut Range, ranges: &Mutex<Vec<Range>>) {
+    let range = std::mem::replace(range, Range::EMPTY);
+    if range.start < range.end {
+        lock(ranges).push(range);
+    }
+}
+
+/// Takes `count` entries from `mine`, which is filled up from what others have left or from a new block of `block`
+/// entries. The rest of the old range is lost if it is too short: `block` should be much larger than `count`.
+fn take<T: Default>(
+    mine: &mut Range,
+    arena: &Arena<T>,
+    ranges: &Mutex<Vec<Range>>,
+    count: u32,
+    block: u32,
+) -> Option<u32> {
+    loop {
+        if let Some(start) = mine.take(count) {
+            return Some(start);
+        }
+        let left = lock(ranges).pop();
+        *mine = match left {
+            Some(range) => range,
+            None => {
+                let start = arena.reserve(block)?;
+                // Index 0 means "none", and the very last one would make `end` overflow: both are skipped.
+                Range { start: start.max(1), end: start + (block - 1) }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn nothing_is_handed_out_twice_and_nothing_is_lost() {
+        let tree = Tree::new();
+        let taken = Mutex::new(HashSet::new());
+        std::thread::scope(|scope| {
+            for thread in 0..4_u32 {
+                let (tree, taken) = (&tree, &taken);
+                scope.spawn(move || {
+                    let mut allocator = Allocator::default();
+                    for i in 0..500_u32 {
+                        let count = 1 + (i * 7 + thread) % 23;
+                        let start = allocator.take_run(tree, count).expect("room is left");
+                        assert_eq!(tree.words.slice(start, count as usize).len(), count as usize);
+                        let mut taken = lock(taken);
+                        for word in start..start + count {
+                            assert!(word != 0 && taken.insert(word), "word {word} was handed out twice");
+                        }
+                    }
+                    allocator.give_back(tree);
+                });
+            }
+        });
+        let mut allocator = Allocator::default();
+        let first = allocator.take_node(&tree).expect("room is left");
+        allocator.keep_node(first);
+        allocator.give_back(&tree);
+        let before = tree.used_bytes();
+        assert_eq!(Allocator::default().take_node(&tree), Some(first));
+        assert_eq!(tree.used_bytes(), before + size_of::<Node>() as u64);
+    }
+}

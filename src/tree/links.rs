@@ -1,0 +1,368 @@
+//! The links of a node to its children: a chain of segments that only ever grows at its end.
+//!
+//! A link is a move that is worth looking at: visited, or the next to be. It counts the visits that its parent has
+//! made through it: the child itself may have more, from other parents. Selection tries moves in the order of their
+//! priors, so the links are those of the best priors, in that order; most nodes have none. The next segment is twice
+//! as long and is made when all links before it were visited. Nothing moves, so no reader ever needs a lock.
+//!
+//! ```text
+//! node.links -> [next, link 0]
+//!                 `-> [next, link 1, link 2]
+//!                       `-> [next, link 3, … link 6] -> …
+//! link = [child, move+prior, visits, in flight]      four words
+//! ```
+//! | word | written by | ordering | pairs with |
+//! |---|---|---|---|
+//! | next | CAS from 0 | AcqRel / Acquire | itself: publishes the segment |
+//! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
+//! | move+prior | before its segment is published; later one flag, `fetch_or` | Relaxed | next |
+//! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
+//! | in flight | gather adds, backup or cancel takes away | Relaxed | nothing: a hint for selection |
+
+use super::node::Node;
+use super::priors::{Place, PriorCode};
+use super::{Allocator, Edge, NodeId, Tree};
+use crate::chess::{PackedMove, Position};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Words of a link.
+const LINK_WORDS: usize = 4;
+/// Of the move+prior word, the bit that a move leaves free: the parent was told of the child's exact result.
+const RESULT_SEEN: u32 = 1 << 15;
+
+/// Which link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkId(NonZeroU32);
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'tree> {
+    words: &'tree [AtomicU32; LINK_WORDS],
+}
+
+impl Link<'_> {
+    /// The move and its prior.
+    #[inline]
+    pub fn edge(&self) -> Edge {
+        Edge::from_bits(self.words[1].load(Ordering::Relaxed) & !RESULT_SEEN)
+    }
+
+    /// Where the move leads, once that is known.
+    #[inline]
+    pub fn child(&self) -> Option<NodeId> {
+        NodeId::from_raw(self.words[0].load(Ordering::Acquire))
+    }
+
+    /// Sets the child, unless another thread was first; returns what it is.
+    pub(super) fn set_child(&self, child: NodeId) -> NodeId {
+        match self.words[0].compare_exchange(0, child.raw(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => child,
+            Err(winner) => NodeId::from_raw(winner).unwrap_or(child),
+        }
+    }
+
+    /// Finished visits by this move.
+    #[inline]
+    pub fn visits(&self) -> u32 {
+        self.words[2].load(Ordering::Acquire)
+    }
+
+    /// Visits under way by this move.
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.words[3].load(Ordering::Relaxed)
+    }
+
+    /// Finished and under way.
+    #[inline]
+    pub fn started(&self) -> u32 {
+        self.visits().wrapping_add(self.in_flight())
+    }
+
+    /// Announces `count` visits.
+    #[inline]
+    pub fn announce(&self, count: u32) {
+        self.words[3].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Takes announced visits back, finished or not.
+    #[inline]
+    pub fn withdraw(&self, count: u32) {
+        self.words[3].fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Counts finished visits, which the child has counted already.
+    #[inline]
+    pub fn finish(&self, count: u32) {
+        self.words[2].fetch_add(count, Ordering::Release);
+    }
+
+    /// Counts up to `count` visits that the child, of `child_visits`, has from other parents. Returns how many.
+    pub fn absorb(&self, count: u32, child_visits: u32) -> u32 {
+        let mut absorbed = 0;
+        let _ = self.words[2].fetch_update(Ordering::AcqRel, Ordering::Acquire, |visits| {
+            absorbed = count.min(child_visits.saturating_sub(visits));
+            (absorbed > 0).then_some(visits + absorbed)
+        });
+        absorbed
+    }
+
+    /// Notes that the parent is being told of the child's exact result; `true` the first time.
+    pub fn note_result(&self) -> bool {
+        self.words[1].load(Ordering::Relaxed) & RESULT_SEEN == 0
+            && self.words[1].fetch_or(RESULT_SEEN, Ordering::Relaxed) & RESULT_SEEN == 0
+    }
+
+    /// Sets finished visits; only while no search runs.
+    pub(super) fn set_visits(&self, visits: u32) {
+        self.words[2].store(visits, Ordering::Release);
+    }
+
+    /// A link without child and visits; before its segment is published.
+    fn begin(&self, edge: Edge) {
+        self.words[0].store(0, Ordering::Relaxed);
+        self.words[1].store(edge.bits(), Ordering::Relaxed);
+        self.words[2].store(0, Ordering::Relaxed);
+        self.words[3].store(0, Ordering::Relaxed);
+    }
+}
+
+/// The links of a node, in their order. Can be made longer at the end, and then goes on.
+#[derive(Clone)]
+pub struct Links<'tree> {
+    tree: &'tree Tree,
+    node: &'tree Node,
+    /// Where the next segment's start is, once there is one.
+    next_segment: &'tree AtomicU32,
+    segment: &'tree [AtomicU32],
+    segment_start: u32,
+    /// First word of the next link in the segment.
+    next_word: usize,
+    /// Links of the next segment, if there are so many edges left.
+    next_length: usize,
+    /// Edges beyond this segment.
+    edges_left: usize,
+    last_edge: Option<Edge>,
+}
+
+impl<'tree> Iterator for Links<'tree> {
+    type Item = (LinkId, Link<'tree>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(LinkId, Link<'tree>)> {
+        if self.next_word >= self.segment.len() {
+            self.enter_segment(self.next_segment.load(Ordering::Acquire))?;
+        }
+        let words = self.segment.get(self.next_word..)?.first_chunk()?;
+        let link = Link { words };
+        let id = NonZeroU32::new(self.segment_start + self.next_word as u32).map(LinkId)?;
+        self.next_word += LINK_WORDS;
+        self.last_edge = Some(link.edge());
+        Some((id, link))
+    }
+}
+
+impl<'tree> Links<'tree> {
+    fn length_of_next(&self) -> usize {
+        self.next_length.min(self.edges_left)
+    }
+
+    fn enter_segment(&mut self, start: u32) -> Option<()> {
+        let length = self.length_of_next();
+        if start == 0 || length == 0 {
+            return None;
+        }
+        self.segment = self.tree.words.slice(start, segment_words(length) as usize);
+        self.segment_start = start;
+        self.next_segment = &self.segment[0];
+        self.next_word = 1;
+        self.next_length *= 2;
+        self.edges_left -= length;
+        Some(())
+    }
+
+    /// Adds links for the next best moves of the node, whose position this is, behind the last one. To be called at
+    /// the end of the links. `false`: there are no more moves, or no room.
+    pub fn grow(&mut self, position: &Position, allocator: &mut Allocator) -> bool {
+        let length = self.length_of_next();
+        if length == 0 {
+            return false;
+        }
+        let mut edges = [Edge::from_bits(0); 256];
+        let found = self.tree.next_edges(self.node, position, self.last_edge, &mut edges[..length]);
+        found == length && self.add_segment(&edges[..length], allocator)
+    }
+
+    /// Adds the next segment; its links are `edges`.
+    fn add_segment(&mut self, edges: &[Edge], allocator: &mut Allocator) -> bool {
+        let words = segment_words(edges.len());
+        let Some(fresh) = allocator.take_run(self.tree, words) else { return false };
+        let segment = self.tree.words.slice(fresh, words as usize);
+        segment[0].store(0, Ordering::Relaxed);
+        for (words, &edge) in segment[1..].as_chunks().0.iter().zip(edges) {
+            Link { words }.begin(edge);
+        }
+        // AcqRel: publishes the fresh segment, or receives the one that another thread published.
+        if self.next_segment.compare_exchange(0, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            allocator.keep_run(fresh, words);
+        }
+        true
+    }
+}
+
+fn segment_words(links: usize) -> u32 {
+    (1 + LINK_WORDS * links) as u32
+}
+
+impl Tree {
+    /// The links of `node` in the order of their priors.
+    #[inline]
+    pub fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
+        Links {
+            tree: self,
+            node,
+            next_segment: &node.links,
+            segment: &[],
+            segment_start: 0,
+            next_word: 0,
+            next_length: 1,
+            edges_left: node.edge_count(),
+            last_edge: None,
+        }
+    }
+
+    /// A link.
+    #[inline]
+    pub fn link(&self, id: LinkId) -> Link<'_> {
+        let words = self.words.slice(id.0.get(), LINK_WORDS);
+        let Some(words) = words.first_chunk() else { unreachable!("the slice is that long") };
+        Link { words }
+    }
+
+    /// Makes links for all moves of `node`, whose position this is. `false`: no room.
+    pub fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
+        let mut links = self.links(node);
+        loop {
+            links.by_ref().for_each(drop);
+            if links.edges_left == 0 {
+                return true;
+            }
+            if !links.grow(position, allocator) {
+                return false;
+            }
+        }
+    }
+
+    /// Makes the links of a claimed node, which are all its edges, by falling prior: with their exact priors, other
+    /// than links that are made from the node's own.
+    pub fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
+        let mut links = self.links(node);
+        links.edges_left = edges.len();
+        let mut rest = edges;
+        while !rest.is_empty() {
+            let (segment, later) = rest.split_at(links.length_of_next());
+            if !links.add_segment(segment, allocator) {
+                return false;
+            }
+            rest = later;
+            links.by_ref().for_each(drop);
+        }
+        true
+    }
+
+    /// All moves of `node`, whose position this is, in the order of their priors, with the links of those that have
+    /// one.
+    pub fn edges<'tree>(
+        &'tree self,
+        node: &'tree Node,
+        position: &Position,
+    ) -> Vec<(Edge, Option<Link<'tree>>)> {
+        let mut edges: Vec<_> = self.links(node).map(|(_, link)| (link.edge(), Some(link))).collect();
+        let mut rest = [Edge::from_bits(0); 256];
+        let rest_length = node.edge_count().saturating_sub(edges.len());
+        let last = edges.last().map(|&(edge, _)| edge);
+        let found = self.next_edges(node, position, last, &mut rest[..rest_length]);
+        edges.extend(rest[..found].iter().map(|&edge| (edge, None)));
+        edges
+    }
+
+    /// The next best moves of `node`, whose position this is, behind `last`. Returns how many were found: as many as
+    /// asked for, unless the position is another one.
+    fn next_edges(&self, node: &Node, position: &Position, last: Option<Edge>, edges: &mut [Edge]) -> usize {
+        if edges.is_empty() {
+            return 0;
+        }
+        let count = node.edge_count();
+        let mut codes = [0_u8; 256];
+        let words = self.words.slice(node.priors(), count.div_ceil(4));
+        for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        let moves = position.legal_moves();
+        if moves.len().min(super::node::MOST_EDGES) != count {
+            return 0;
+        }
+        let place = |index: usize| Place::new(PriorCode::from_bits(codes[index]), index);
+        let last_place = last.and_then(|last| {
+            let index = moves.iter().position(|&m| PackedMove::new(m) == last.packed_move())?;
+            (index < count).then(|| place(index))
+        });
+        let places = (0..count).map(place).filter(|&place| last_place.is_none_or(|last| place < last));
+        let edge = |place: Place| Edge::new(PackedMove::new(moves[place.index()]), place.code().prior());
+        if let [only] = edges {
+            // The usual case by far.
+            return places.max().map_or(0, |best| {
+                *only = edge(best);
+                1
+            });
+        }
+        let mut places: Vec<Place> = places.collect();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        let found = places.len().min(edges.len());
+        for (slot, &place) in edges.iter_mut().zip(&places) {
+            *slot = edge(place);
+        }
+        found
+    }
+
+    /// Writes the priors of a claimed node, in the order of its position's moves, and publishes it as expanded.
+    /// `false`: the arena is full, the claim still stands.
+    pub fn expand(
+        &self,
+        node: &Node,
+        priors: impl ExactSizeIterator<Item = f32>,
+        allocator: &mut Allocator,
+    ) -> bool {
+        let count = priors.len().min(super::node::MOST_EDGES);
+        let words = count.div_ceil(4);
+        let mut codes = [0_u8; 256];
+        for (code, prior) in codes[..count].iter_mut().zip(priors) {
+            *code = PriorCode::new(prior).bits();
+        }
+        let Some(start) = allocator.take_run(self, words.max(1) as u32) else {
+            return false;
+        };
+        for (word, &bytes) in self.words.slice(start, words).iter().zip(codes.as_chunks().0) {
+            word.store(u32::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+        node.publish_expanded(start, count);
+        true
+    }
+
+    /// Frees the priors and links of a node; only while no search runs.
+    pub(super) fn free_edges(&self, node: &Node) {
+        let count = node.edge_count();
+        if count == 0 {
+            return;
+        }
+        let mut links = self.links(node);
+        let mut start = node.links.swap(0, Ordering::Relaxed);
+        while start != 0 && links.enter_segment(start).is_some() {
+            let next = links.next_segment.load(Ordering::Relaxed);
+            self.free_run(start, links.segment.len() as u32);
+            start = next;
+        }
+        self.free_run(node.priors(), count.div_ceil(4) as u32);
+    }
+}

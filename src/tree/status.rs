@@ -1,0 +1,195 @@
+//! All that a node is, beside its statistics, in one word: so that each change is one compare-and-swap.
+//!
+//! ```text
+//!  bits   0-1    2-3    4-5         6-7         8       9       10        11      12-19       20-31
+//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  marked  edge count   plies
+//! ```
+//! A word of zeros is a free entry of the arena.
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum State {
+    /// Nobody has been here, or what was found was forgotten.
+    Unevaluated = 0,
+    /// A thread has claimed it; its evaluation is under way.
+    Evaluating = 1,
+    /// Evaluated, with edges.
+    Expanded = 2,
+    /// Its value is exact: end of game, tablebase, repetition, or proven by its children.
+    Terminal = 3,
+}
+
+/// Why a node is terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum TerminalKind {
+    /// By the rules, or proven from positions that are.
+    #[default]
+    EndOfGame = 0,
+    /// By an endgame tablebase.
+    Tablebase = 1,
+    /// A first repetition within the search, counted as a draw. Depends on the path: undone when the root moves.
+    TwoFold = 2,
+}
+
+/// What is proven of a position, side to move's view: -1 loss, 0 draw, 1 win.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// At least this.
+    pub lower: i8,
+    /// At most this.
+    pub upper: i8,
+}
+
+impl Bounds {
+    /// Nothing is known.
+    pub const UNKNOWN: Bounds = Bounds { lower: -1, upper: 1 };
+
+    /// Exactly `result`.
+    pub const fn exact(result: i8) -> Bounds {
+        Bounds { lower: result, upper: result }
+    }
+
+    /// The same, seen by the other side.
+    pub const fn flipped(self) -> Bounds {
+        Bounds { lower: -self.upper, upper: -self.lower }
+    }
+
+    /// Whether the result is known.
+    pub const fn is_exact(self) -> bool {
+        self.lower == self.upper
+    }
+}
+
+/// The exact result of a terminal node.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Outcome {
+    /// Side to move's view: -1, 0 or 1.
+    pub result: i8,
+    /// Plies to the end, at most [`Outcome::MOST_PLIES`]; for [`TerminalKind::TwoFold`] the cycle's length.
+    pub plies: u16,
+    /// Why.
+    pub kind: TerminalKind,
+}
+
+impl Outcome {
+    /// A node keeps no more.
+    pub const MOST_PLIES: u16 = (1 << (32 - PLIES_SHIFT)) - 1;
+}
+
+/// A node keeps no more edges: far more than a position of a game can have.
+pub const MOST_EDGES: usize = (1 << (PLIES_SHIFT - COUNT_SHIFT)) - 1;
+
+const STATE_MASK: u32 = 3;
+const KIND_SHIFT: u32 = 2;
+const LOWER_SHIFT: u32 = 4;
+const UPPER_SHIFT: u32 = 6;
+const COUNT_SHIFT: u32 = 12;
+const PLIES_SHIFT: u32 = 20;
+const RESULT_BITS: u32 = 0xFF << KIND_SHIFT & 0xFC | !0 << PLIES_SHIFT;
+
+/// See the module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Status(pub(super) u32);
+
+impl Status {
+    /// The entry is a node.
+    pub(super) const IN_USE: u32 = 1 << 8;
+    /// It stands in the table of transpositions: it may have several parents.
+    pub(super) const SHARED: u32 = 1 << 9;
+    /// It has visits whose children were forgotten.
+    pub(super) const COLLAPSED: u32 = 1 << 10;
+    /// It can be reached; see [`super::recycle`].
+    pub(super) const MARKED: u32 = 1 << 11;
+
+    pub(super) fn has(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    pub(super) fn state(self) -> State {
+        match self.0 & STATE_MASK {
+            0 => State::Unevaluated,
+            1 => State::Evaluating,
+            2 => State::Expanded,
+            _ => State::Terminal,
+        }
+    }
+
+    pub(super) fn with_state(self, state: State) -> Status {
+        Status(self.0 & !STATE_MASK | state as u32)
+    }
+
+    #[inline]
+    pub(super) fn edge_count(self) -> usize {
+        (self.0 >> COUNT_SHIFT) as usize & MOST_EDGES
+    }
+
+    pub(super) fn with_edge_count(self, count: usize) -> Status {
+        let mask = (MOST_EDGES as u32) << COUNT_SHIFT;
+        Status(self.0 & !mask | (count.min(MOST_EDGES) as u32) << COUNT_SHIFT)
+    }
+
+    pub(super) fn bounds(self) -> Bounds {
+        let field = |shift: u32| ((self.0 >> shift) & 3) as i8;
+        Bounds { lower: field(LOWER_SHIFT) - 1, upper: 1 - field(UPPER_SHIFT) }
+    }
+
+    pub(super) fn with_bounds(self, bounds: Bounds) -> Status {
+        let kept = self.0 & !(3 << LOWER_SHIFT | 3 << UPPER_SHIFT);
+        Status(kept | ((bounds.lower + 1) as u32) << LOWER_SHIFT | ((1 - bounds.upper) as u32) << UPPER_SHIFT)
+    }
+
+    pub(super) fn with_outcome(self, outcome: Outcome) -> Status {
+        let kept = Status(self.0 & !RESULT_BITS).with_bounds(Bounds::exact(outcome.result)).0;
+        let plies = u32::from(outcome.plies.min(Outcome::MOST_PLIES));
+        Status(kept | (outcome.kind as u32) << KIND_SHIFT | plies << PLIES_SHIFT)
+    }
+
+    /// Without anything that is proven.
+    pub(super) fn without_result(self) -> Status {
+        Status(self.0 & !RESULT_BITS)
+    }
+
+    /// The exact result, where the state says that there is one.
+    #[inline]
+    pub(super) fn outcome(self) -> Option<Outcome> {
+        (self.state() == State::Terminal).then(|| {
+            let kind = match (self.0 >> KIND_SHIFT) & 3 {
+                1 => TerminalKind::Tablebase,
+                2 => TerminalKind::TwoFold,
+                _ => TerminalKind::EndOfGame,
+            };
+            Outcome { result: self.bounds().lower, plies: (self.0 >> PLIES_SHIFT) as u16, kind }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_do_not_touch_each_other() {
+        let mut status = Status(Status::IN_USE | Status::SHARED);
+        assert_eq!(status.bounds(), Bounds::UNKNOWN);
+        status = status.with_state(State::Expanded).with_edge_count(MOST_EDGES);
+        status = status.with_bounds(Bounds { lower: 0, upper: 1 });
+        assert_eq!((status.state(), status.edge_count()), (State::Expanded, MOST_EDGES));
+        assert_eq!((status.bounds(), status.outcome()), (Bounds { lower: 0, upper: 1 }, None));
+        for result in [-1, 0, 1] {
+            for kind in [TerminalKind::EndOfGame, TerminalKind::Tablebase, TerminalKind::TwoFold] {
+                let outcome = Outcome { result, plies: Outcome::MOST_PLIES, kind };
+                let ended = status.with_outcome(outcome).with_state(State::Terminal);
+                assert_eq!((ended.outcome(), ended.bounds()), (Some(outcome), Bounds::exact(result)));
+                assert_eq!(ended.edge_count(), MOST_EDGES);
+                assert!(ended.has(Status::IN_USE) && ended.has(Status::SHARED) && !ended.has(Status::MARKED));
+                let reopened = ended.without_result().with_state(State::Expanded);
+                assert_eq!((reopened.bounds(), reopened.edge_count()), (Bounds::UNKNOWN, MOST_EDGES));
+            }
+        }
+        let endless = status.with_outcome(Outcome { result: 1, plies: u16::MAX, kind: TerminalKind::EndOfGame });
+        assert_eq!(endless.with_state(State::Terminal).outcome().map(|o| o.plies), Some(Outcome::MOST_PLIES));
+    }
+}

@@ -1,0 +1,199 @@
+//! The table of transpositions: from a position's key to its node.
+//!
+//! Which positions stand in it, and why two ways to one of them may share a node, is said in [`super`]. An entry is
+//! half of the key and the node's number in one word, so that one compare-and-swap publishes it; the node keeps the
+//! other half, so that all 64 bits are compared. The table is cut into shards. Finding and entering take a shard's
+//! lock for reading and change entries by compare-and-swap; for writing it is taken only when the shard grows, by a
+//! quarter, which holds nobody else up.
+
+use super::{Allocator, NodeId, Status, Tree};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+const SHARD_BITS: u32 = 8;
+const FIRST_SHARD_LENGTH: usize = 64;
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// Key's upper half and node, or 0.
+    entries: Box<[AtomicU64]>,
+    used: AtomicUsize,
+}
+
+impl Shard {
+    fn new(length: usize) -> Shard {
+        Shard { entries: (0..length).map(|_| AtomicU64::new(0)).collect(), used: AtomicUsize::new(0) }
+    }
+
+    fn is_full(&self) -> bool {
+        4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
+    }
+
+    /// The places where an entry may be, the likeliest first.
+    fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
+        let length = self.entries.len();
+        let first = (u64::from(entry_key) * length as u64 >> 32) as usize;
+        self.entries[first..].iter().chain(&self.entries[..first])
+    }
+
+    /// Enters what is not there yet; only by who has the shard for itself.
+    fn enter(&mut self, entry: u64) {
+        let free = self.places((entry >> 32) as u32).find(|place| place.load(Ordering::Relaxed) == 0);
+        if let Some(place) = free {
+            place.store(entry, Ordering::Relaxed);
+            self.used.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Transpositions {
+    shards: Box<[RwLock<Shard>]>,
+    bytes: AtomicU64,
+}
+
+impl Transpositions {
+    pub(super) fn new() -> Transpositions {
+        let shards = (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect();
+        Transpositions { shards, bytes: AtomicU64::new(0) }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the nodes that `is_kept` refuses; only while no search runs.
+    pub(super) fn retain(&self, is_kept: impl Fn(NodeId) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let kept: Vec<u64> = (shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)))
+                .filter(|&entry| NodeId::from_raw(entry as u32).is_some_and(&is_kept))
+                .collect();
+            let fresh = Shard::new((2 * kept.len()).max(FIRST_SHARD_LENGTH));
+            self.replace(&mut shard, fresh, kept.into_iter());
+        }
+    }
+
+    fn grow(&self, shard: &RwLock<Shard>) {
+        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have done it meanwhile.
+        if !shard.is_full() {
+            return;
+        }
+        let length = shard.entries.len();
+        let fresh = Shard::new((length + length / 4).max(FIRST_SHARD_LENGTH));
+        let entries: Vec<u64> = shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)).collect();
+        self.replace(&mut shard, fresh, entries.into_iter().filter(|&entry| entry != 0));
+    }
+
+    fn replace(&self, shard: &mut Shard, mut fresh: Shard, entries: impl Iterator<Item = u64>) {
+        entries.for_each(|entry| fresh.enter(entry));
+        let size = |shard: &Shard| size_of_val(&*shard.entries) as u64;
+        self.bytes.fetch_add(size(&fresh), Ordering::Relaxed);
+        self.bytes.fetch_sub(size(shard), Ordering::Relaxed);
+        *shard = fresh;
+    }
+}
+
+impl Tree {
+    /// The node of the position with this key, made if need be. `None`: the arena is full.
+    pub(super) fn shared_node(&self, key: u64, allocator: &mut Allocator) -> Option<NodeId> {
+        let key = spread(key);
+        // The shard, the place in it and the comparison use different bits as far as there are enough.
+        let shard = &self.table.shards[(key & ((1 << SHARD_BITS) - 1)) as usize];
+        let (entry_key, node_key) = ((key >> 32) as u32, key as u32);
+        loop {
+            let guard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            if guard.is_full() {
+                drop(guard);
+                self.table.grow(shard);
+                continue;
+            }
+            let mut made: Option<NodeId> = None;
+            for place in guard.places(entry_key) {
+                let mut entry = place.load(Ordering::Acquire);
+                if entry == 0 {
+                    let fresh = match made {
+                        Some(fresh) => fresh,
+                        None => allocator.take_node(self)?,
+                    };
+                    self.node(fresh).begin(Status::SHARED, node_key);
+                    let new_entry = u64::from(entry_key) << 32 | u64::from(fresh.raw());
+                    // AcqRel: publishes the node's key, or receives the one that another thread published.
+                    match place.compare_exchange(0, new_entry, Ordering::AcqRel, Ordering::Acquire) {
+                        Ok(_) => {
+                            guard.used.fetch_add(1, Ordering::Relaxed);
+                            return Some(fresh);
+                        }
+                        Err(winner) => {
+                            made = Some(fresh);
+                            entry = winner;
+                        }
+                    }
+                }
+                if (entry >> 32) as u32 == entry_key
+                    && let Some(id) = NodeId::from_raw(entry as u32)
+                    && self.node(id).key.load(Ordering::Relaxed) == node_key
+                {
+                    if let Some(fresh) = made {
+                        self.unmake_node(fresh, allocator);
+                    }
+                    return Some(id);
+                }
+            }
+            // No place: only where other threads have filled the shard meanwhile.
+            if let Some(fresh) = made {
+                self.unmake_node(fresh, allocator);
+            }
+        }
+    }
+}
+
+/// Every bit of the result depends on every bit of `key` (the finaliser of SplitMix64).
+fn spread(key: u64) -> u64 {
+    let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    key ^ (key >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn every_thread_gets_the_same_node_for_a_key() {
+        let tree = Tree::new();
+        let found: Vec<HashMap<u64, NodeId>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4_u64)
+                .map(|thread| {
+                    let tree = &tree;
+                    scope.spawn(move || {
+                        let mut allocator = Allocator::default();
+                        let keys = (0..20_000_u64).map(|i| (i * (2 * thread + 1)) % 10_007);
+                        let find = |key| (key, tree.shared_node(key, &mut allocator).expect("room is left"));
+                        keys.map(find).collect()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        });
+        assert_eq!(found[0].len(), 10_007);
+        for other in &found[1..] {
+            assert_eq!(&found[0], other);
+        }
+        let mut nodes: Vec<u32> = found[0].values().map(|id| id.raw()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        assert_eq!(nodes.len(), 10_007);
+        assert!(tree.table.bytes() < 10_007 * 16);
+        // Half of them are forgotten.
+        tree.table.retain(|id| id.raw() % 2 == 0);
+        let mut allocator = Allocator::default();
+        for (&key, &id) in &found[0] {
+            let again = tree.shared_node(key, &mut allocator).expect("room is left");
+            assert_eq!(again == id, id.raw() % 2 == 0);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The graph search: positions that several orders of moves lead to are one node, and nothing that depends on the
+//! order leaks through it. What is proven in a searched graph is compared with a plain solver that knows the rules,
+//! each way to a node with its own past.
+
+use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
+use rukh::chess::{GameResult, PackedMove, PositionHistory, uci_move};
+use rukh::search::{GoParams, Score};
+use rukh::tree::{Bounds, NodeId, State, TerminalKind, Tree};
+use std::collections::HashMap;
+
+/// What is certain of the last position of `history`, side to move's view, looking `depth` plies ahead. By the rules:
+/// mate, stalemate, insufficient material, fifty moves, third occurrence.
+fn solve(history: &mut PositionHistory, depth: u32) -> Bounds {
+    if let Some(result) = history.result() {
+        return Bounds::exact(match result {
+            GameResult::Won(winner) if winner == history.last().side_to_move() => 1,
+            GameResult::Won(_) => -1,
+            GameResult::Drawn => 0,
+        });
+    }
+    if depth == 0 {
+        return Bounds::UNKNOWN;
+    }
+    let mut best = Bounds::exact(-1);
+    for m in history.last().legal_moves() {
+        history.push(m);
+        let reply = solve(history, depth - 1).flipped();
+        history.pop();
+        best = Bounds { lower: best.lower.max(reply.lower), upper: best.upper.max(reply.upper) };
+        if best.lower == 1 {
+            break;
+        }
+    }
+    best
+}
+
+/// Walks a finished search.
+struct Walk<'a> {
+    tree: &'a Tree,
+    history: PositionHistory,
+    /// How far the solver looks.
+    solver_depth: u32,
+    /// How often a node may be visited by other ways.
+    ways: u32,
+    seen: HashMap<NodeId, u32>,
+    proven: u32,
+    shared: u32,
+    second_ways: u32,
+}
+
+impl Walk<'_> {
+    /// Compares what is proven of a node, and of all below it.
+    fn compare(&mut self, id: NodeId, depth: usize) {
+        let node = self.tree.node(id);
+        let ways = self.seen.entry(id).or_default();
+        *ways += 1;
+        if *ways > self.ways {
+            return;
+        }
+        self.second_ways += u32::from(*ways == 2);
+        self.shared += u32::from(node.is_shared());
+        let is_two_fold = node.outcome().is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold);
+        if depth > 0 && !is_two_fold && node.state() != State::Unevaluated {
+            let claimed = node.bounds();
+            let known = solve(&mut self.history, self.solver_depth);
+            let both = (claimed.lower.max(known.lower), claimed.upper.min(known.upper));
+            assert!(
+                both.0 <= both.1,
+                "{} after {:?}: the search says {claimed:?}, the rules {known:?}",
+                self.history.last().to_fen(),
+                self.history.positions().iter().map(|position| position.to_fen()).collect::<Vec<_>>()
+            );
+            self.proven += u32::from(claimed.is_exact());
+        }
+        for (_, link) in self.tree.links(node) {
+            if let Some(child) = link.child() {
+                let m = link.edge().packed_move();
+                self.history.push(m.unpack(self.history.last()));
+                self.compare(child, depth + 1);
+                self.history.pop();
+            }
+        }
+    }
+}
+
+fn history_of(fen: &str, moves: &str) -> PositionHistory {
+    let position = rukh::chess::Position::from_fen(fen).expect("the test's position is valid");
+    let mut history = PositionHistory::new(position);
+    for text in moves.split_whitespace() {
+        let m = uci_move::parse(history.last(), text).expect("the test's move is legal");
+        history.push(m);
+    }
+    history
+}
+
+#[test]
+fn what_is_proven_holds_on_every_way() {
+    for (fen, moves, visits) in [
+        // Castling rights are lost in many orders while the fifty-move rule is near.
+        ("r3k3/8/8/8/8/8/8/R3K3 w Qq - 95 80", "", 6_000),
+        ("4k2r/8/8/8/8/8/6p1/4K2R b Kk - 96 80", "", 6_000),
+        // Positions that stood before, and captures that leave them behind.
+        ("8/8/8/8/5k2/1b6/3r4/R5K1 b - - 92 80", "b3a4 g1h1 a4b3 h1g1", 6_000),
+        // Mate on the last move that counts, or one too late.
+        ("7k/8/5K2/8/8/8/8/R7 w - - 96 80", "", 4_000),
+        ("7k/8/5K2/8/8/8/8/R7 w - - 97 80", "", 4_000),
+    ] {
+        for graph in ["true", "false"] {
+            let mut session = Session::new(&[
+                ("GraphSearch", graph),
+                ("SmartPruningFactor", "0"),
+                ("Backend", "random"),
+                ("Threads", "2"),
+            ]);
+            session.position(Some(fen), moves);
+            session.go(nodes(visits));
+            let tree = session.engine.finished_tree();
+            tree.check_invariants().expect("a sound graph");
+            let mut walk = Walk {
+                tree,
+                history: history_of(fen, moves),
+                solver_depth: 2,
+                ways: 4,
+                seen: HashMap::new(),
+                proven: 0,
+                shared: 0,
+                second_ways: 0,
+            };
+            walk.compare(tree.root(), 0);
+            assert!(walk.proven > 20, "{fen}: only {} nodes were proven", walk.proven);
+            assert_eq!(walk.second_ways > 0, graph == "true" && walk.shared > 0, "{fen}");
+        }
+    }
+}
+
+#[test]
+fn a_position_without_its_past_is_worth_what_it_is_worth_alone() {
+    // Black may repeat for a draw only where the past allows it. The same position, reached by a game in which every
+    // position stood twice already, or afresh: White wins it afresh, and a draw is in Black's hand otherwise.
+    let fen = "8/8/8/8/8/5k2/8/4q2K w - - 0 1";
+    let mut session = Session::new(&[("SmartPruningFactor", "0")]);
+    session.position(Some(fen), "");
+    let (info, _) = session.go(nodes(3_000));
+    assert!(matches!(info.score, Some(Score::Mate(..0)) | Some(Score::Cp(..-200))), "{info:?}");
+}
+
+#[test]
+fn the_fifty_move_rule_is_kept_to_the_ply() {
+    // A mate on the hundredth ply counts, one on the next does not come in time.
+    for (fen, expected) in [
+        ("7k/8/6K1/8/8/8/8/R7 w - - 99 80", Score::Mate(1)),
+        ("7k/8/5K2/8/8/8/8/R7 w - - 97 80", Score::Mate(2)),
+        ("7k/8/5K2/8/8/8/8/R7 w - - 98 80", Score::Cp(0)),
+        ("7k/8/5K2/8/8/8/8/R7 w - - 10 80", Score::Mate(2)),
+    ] {
+        let mut session = Session::new(&[("SmartPruningFactor", "0")]);
+        session.position(Some(fen), "");
+        let (info, _) = session.go(nodes(20_000));
+        match expected {
+            Score::Cp(0) => assert!(matches!(info.score, Some(Score::Cp(-20..=20))), "{fen}: {info:?}"),
+            expected => assert_eq!(info.score, Some(expected), "{fen}"),
+        }
+    }
+}
+
+#[test]
+fn a_perpetual_check_is_a_draw() {
+    // Black is a rook and more down and about to be mated, but checks for ever: Qe1+ Kh2 Qh4+ Kg1 Qe1+.
+    let fen = "6k1/1R3pp1/7p/8/7q/8/Q5P1/6K1 b - - 0 1";
+    let mut session = Session::new(&[("SmartPruningFactor", "0"), ("Threads", "2")]);
+    session.position(Some(fen), "h4e1 g1h2 e1h4 h2g1");
+    let (_, best) = session.go(GoParams { ..nodes(20_000) });
+    assert_eq!(best, "h4e1");
+    session.engine.finished_tree().check_invariants().expect("a sound graph");
+}
+
+#[test]
+fn a_graph_shares_what_a_tree_searches_twice() {
+    let count = |graph: &str, fen: Option<&str>| {
+        let mut session = Session::new(&[("GraphSearch", graph), ("SmartPruningFactor", "0")]);
+        session.position(fen, "");
+        session.go(nodes(20_000));
+        let tree = session.engine.finished_tree();
+        let found = tree.check_invariants().expect("a sound graph");
+        assert!(tree.node(tree.root()).visits() >= 20_000);
+        found
+    };
+    for fen in [None, Some(KIWIPETE), Some(MIDDLEGAME)] {
+        let (graph, tree) = (count("true", fen), count("false", fen));
+        assert!(graph < tree, "{fen:?}: {graph} nodes in the graph, {tree} in the tree");
+    }
+}
+
+#[test]
+fn a_graph_is_kept_when_the_game_goes_on() {
+    let mut session = Session::new(&[("Threads", "4"), ("MinibatchSize", "7")]);
+    let mut moves = String::new();
+    for _ in 0..16 {
+        session.position(Some(MIDDLEGAME), &moves);
+        let (_, best) = session.go(nodes(6_000));
+        let tree = session.engine.finished_tree();
+        tree.check_invariants().unwrap_or_else(|broken| panic!("after {moves}: {broken}"));
+        moves = format!("{moves} {best}");
+    }
+    let m = PackedMove::default();
+    assert!(!session.engine.finished_tree().reroot(&[m]), "no such move");
+}

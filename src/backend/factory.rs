@@ -19,8 +19,7 @@ use super::record::{RecordingBackend, ReplayingBackend};
 use super::round_robin::RoundRobinBackend;
 use super::trivial::TrivialBackend;
 use super::{Backend, BackendError};
-use crate::net::discover::{AUTODISCOVER, EMBEDDED, embedded, find_network};
-use crate::net::error::Reason;
+use crate::net::discover::{AUTODISCOVER, find_network};
 use crate::net::{HeadSelection, HistoryFill, Network, NetworkError, NetworkFile};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -183,8 +182,7 @@ fn kind_of(name: &str) -> Option<&'static BackendKind> {
 ///
 /// # Errors
 /// An unknown name, an option that is not understood or that nothing asked for, a network that does not load,
-/// a backend that cannot run here. With `auto`, no network is not an error: `trivial` plays, and a notice
-/// says so.
+/// a backend that cannot run here.
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let tree = OptionTree::parse(&config.options)?;
     let maker = Maker::new(config);
@@ -249,18 +247,10 @@ impl Maker<'_> {
         made
     }
 
-    /// The best backend that works with the network; `trivial` where there is none.
+    /// The best backend that works with the network.
     fn make_auto(&self, options: Options<'_>) -> Made {
-        match self.network_file() {
-            Ok(file) => *self.file.borrow_mut() = Some(file),
-            Err(error) if is_absence(&error) => {
-                self.notices
-                    .borrow_mut()
-                    .push(format!("playing without a network, badly: {}", absence_text(&error)));
-                return self.make("trivial", options);
-            }
-            Err(error) => return Err(BackendError::Network(error.to_string())),
-        }
+        let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
+        *self.file.borrow_mut() = Some(file);
         let mut last_error = None;
         for kind in BACKENDS.iter().filter(|kind| kind.needs_network) {
             match self.make(kind.name, options) {
@@ -328,9 +318,7 @@ impl Maker<'_> {
         if let Some(network) = known {
             return Ok(network);
         }
-        let file = self.network_file().map_err(|error| {
-            BackendError::Network(if is_absence(&error) { absence_text(&error) } else { error.to_string() })
-        })?;
+        let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
         let network = Arc::new(network);
         if self.depth.get() > 1 {
@@ -380,29 +368,10 @@ impl Maker<'_> {
         if let Some(file) = self.file.take() {
             return Ok(file);
         }
-        let file = match find_network(&self.config.network) {
-            Err(NetworkError { reason: Reason::NotFound { .. }, .. }) if embedded().is_some() => {
-                find_network(EMBEDDED)
-            }
-            found => found,
-        }?;
+        let file = find_network(&self.config.network)?;
         *self.found.borrow_mut() = Some(file.path().to_owned());
         Ok(file)
     }
-}
-
-/// Whether there simply is no network, rather than one that does not load.
-fn is_absence(error: &NetworkError) -> bool {
-    matches!(error.reason, Reason::NotFound { .. })
-}
-
-/// The error, and what to do about it.
-fn absence_text(error: &NetworkError) -> String {
-    format!(
-        "{}; give one with --weights FILE or setoption name WeightsFile value FILE, or put a Leela Chess Zero \
-         network (.pb.gz) into one of these directories",
-        error.reason
-    )
 }
 
 fn make_random(_: &Maker<'_>, options: Options<'_>) -> Made {

@@ -4,7 +4,6 @@ use super::CliError;
 use super::args::DescribenetArgs;
 use crate::net::describe::describe;
 use crate::net::discover::find_network;
-use crate::net::error::Reason;
 use crate::options::Options;
 use crate::uci::output::Output;
 use serde_json::{Map, Value};
@@ -14,10 +13,7 @@ use serde_json::{Map, Value};
 /// # Errors
 /// There is no network, or it cannot be read.
 pub fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    let file = find_network(&options.weights).map_err(|error| match error.reason {
-        Reason::NotFound { .. } => format!("{error}; name one with --weights FILE"),
-        _ => error.to_string(),
-    })?;
+    let file = find_network(&options.weights).map_err(|error| error.to_string())?;
     let text = describe(&file);
     if arguments.json {
         output.line(&json(&text, &file.path().display().to_string()).to_string());

@@ -1,7 +1,8 @@
 //! Networks that nobody named: `<autodiscover>` and `<embedded>`.
 //!
 //! Autodiscovery looks in a few directories, in order, and in each takes the newest file that begins as a
-//! network does, as lc0 does. Files are looked at, not believed by their names: `.pb`, `.pb.gz` or none.
+//! network does, as lc0 does. Files are looked at, not believed by their names: `.pb`, `.pb.gz` or none. Where
+//! there is none, the network inside the binary is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::SystemTime;
 
 use prost::bytes::Bytes;
 
-use super::error::{NetworkError, Reason};
+use super::error::NetworkError;
 use super::file::{self, NetworkFile};
 
 /// The name that stands for a search, as in lc0.
@@ -21,31 +22,24 @@ pub const EMBEDDED: &str = "<embedded>";
 /// Smaller files are not looked at: a directory may be full of other things.
 const MINIMUM_SIZE: u64 = 64 << 10;
 
-/// The network inside the binary, compressed; so far there is none.
-pub fn embedded() -> Option<&'static [u8]> {
-    None
-}
+/// The network inside the binary, compressed: the project's own (`weights/README.md`).
+pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
 
 /// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`]. Nothing is the same as
 /// [`AUTODISCOVER`]: GUIs send it when the field is emptied.
 pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
-    let location = if location.is_empty() { AUTODISCOVER } else { location };
-    let error = |reason| NetworkError { path: location.into(), reason };
     match location {
-        EMBEDDED => {
-            let bytes = embedded().ok_or_else(|| error(Reason::NotEmbedded))?;
-            NetworkFile::from_bytes(Path::new(EMBEDDED), Bytes::from_static(bytes))
-        }
-        AUTODISCOVER => {
-            let directories = search_directories();
-            let Some(path) = discover_in(&directories).into_iter().next() else {
-                let listed = directories.iter().map(|directory| directory.display().to_string());
-                return Err(error(Reason::NotFound { searched: listed.collect::<Vec<_>>().join(", ") }));
-            };
-            NetworkFile::open(&path)
-        }
+        EMBEDDED => open_embedded(),
+        AUTODISCOVER | "" => match discover().first() {
+            Some(path) => NetworkFile::open(path),
+            None => open_embedded(),
+        },
         path => NetworkFile::open(Path::new(path)),
     }
+}
+
+fn open_embedded() -> Result<NetworkFile, NetworkError> {
+    NetworkFile::from_bytes(Path::new(EMBEDDED), Bytes::from_static(EMBEDDED_BYTES))
 }
 
 /// All network files in [`search_directories`], the one to use first.
@@ -139,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_embedded_network_yet() {
-        let error = find_network(EMBEDDED).map(|_| ()).expect_err("there is none").to_string();
-        assert_eq!(error, "network <embedded>: this binary has no network inside it; name a file instead");
+    fn the_embedded_network_is_inside() {
+        let file = find_network(EMBEDDED).expect("it is part of the binary");
+        assert_eq!(file.path(), Path::new(EMBEDDED));
     }
 }

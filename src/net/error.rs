@@ -133,13 +133,4 @@ pub enum Reason {
         /// The names that would do.
         available: String,
     },
-    /// `<embedded>` in a binary that has no network inside.
-    #[error("this binary has no network inside it; name a file instead")]
-    NotEmbedded,
-    /// `<autodiscover>` found nothing.
-    #[error("no network file found in {searched}")]
-    NotFound {
-        /// The directories looked into.
-        searched: String,
-    },
 }

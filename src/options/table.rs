@@ -285,7 +285,7 @@ options! {
     /// began at the usual start (`fen_only`), or always.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
     /// The network file. `<autodiscover>` takes the newest in `./`, `./weights/`, beside the binary and in
-    /// the user's data directory.
+    /// the user's data directory, and where there is none the network inside the binary: `<embedded>`.
     weights: String = "<autodiscover>", text().uci("WeightsFile").short('w');
     /// What evaluates positions; `auto` takes the fastest that works here.
     backend: String = "auto", choice(BACKENDS).uci("Backend").short('b');

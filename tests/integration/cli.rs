@@ -324,10 +324,13 @@ fn a_network_that_nobody_named_is_looked_for_and_named() {
         assert!(in_directory(&["describenet", weights]).status.success());
     }
     fs::remove_dir_all(directory.join("weights")).unwrap();
-    let stderr = in_directory(&["describenet", "--weights="]).stderr;
+    // Where there is no file, the network inside the binary plays.
+    let bench = in_directory(&["bench", "--nodes=1", "--num-positions=1", "-t", "1"]);
+    let described = in_directory(&["describenet"]);
     fs::remove_dir_all(&directory).unwrap();
-    let stderr = String::from_utf8_lossy(&stderr);
-    assert!(stderr.contains("no network file found in ") && stderr.contains("--weights FILE"), "{stderr}");
+    let stderr = String::from_utf8_lossy(&bench.stderr);
+    assert!(bench.status.success() && stderr.contains("network <embedded>"), "{stderr}");
+    assert!(String::from_utf8_lossy(&described.stdout).contains("Rukh"), "{described:?}");
 }
 
 /// The greeting is for people: a chess program that shows or logs stderr gets none.

@@ -9,6 +9,7 @@ mod games;
 mod goldens;
 mod graph;
 mod layers;
+mod memory;
 mod network_bytes;
 mod network_refusals;
 mod networks;

@@ -8,6 +8,7 @@ mod driver;
 mod games;
 mod goldens;
 mod graph;
+mod in_flight;
 mod layers;
 mod memory;
 mod network_bytes;

@@ -14,6 +14,7 @@ use crate::chess::tablebase::Tablebases;
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
 use crate::options::{OptionError, Options, Presses};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
+use crate::search::memory::tree_limit;
 use crate::search::stoppers::{SearchStart, build_stoppers};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
@@ -257,6 +258,11 @@ impl Engine {
         self.search.as_ref().map_or(0, Search::total_nodes)
     }
 
+    /// Of those, what the running or last search took over from other orders of moves, without an evaluation.
+    pub fn absorbed_visits(&self) -> u64 {
+        self.search.as_ref().map_or(0, Search::absorbed_visits)
+    }
+
     /// The current position.
     pub fn position(&self) -> &Position {
         self.game.history.last()
@@ -374,6 +380,9 @@ impl Engine {
         let Consulted { searchmoves, tablebases, tablebase_hits, known } =
             self.consult_tablebases(searchmoves);
         let reused = u64::from(self.tree.node(self.tree.root()).visits());
+        let bytes_beside_tree = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
+        let memory_limit =
+            tree_limit(u64::from(self.options.ramlimit_mb), bytes_beside_tree, self.tree.used_bytes());
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
             true => reused.saturating_add(nodes),
             false => nodes,
@@ -396,6 +405,7 @@ impl Engine {
             searchmoves,
             tablebases,
             tablebase_hits,
+            memory_limit,
             // A root that has its visits already is looked at once more, so that there is something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
             stopper,
@@ -453,8 +463,7 @@ impl Engine {
 
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {
         let reused_nodes = u64::from(self.tree.node(self.tree.root()).visits());
-        let cache_bytes = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
-        let start = SearchStart::new(self.game.history.last(), reused_nodes, cache_bytes);
+        let start = SearchStart::new(self.game.history.last(), reused_nodes);
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));

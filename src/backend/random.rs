@@ -102,7 +102,7 @@ impl Backend for RandomBackend {
     fn new_batch(&self) -> Box<dyn Batch> {
         Box::new(RandomBatch {
             shared: Arc::clone(&self.shared),
-            evaluations: Evaluations::default(),
+            evaluations: Evaluations::with_capacity(self.shared.attributes.recommended_batch_size),
             weights: Vec::new(),
         })
     }

@@ -264,7 +264,7 @@ impl Backend for TrivialBackend {
     fn new_batch(&self) -> Box<dyn Batch> {
         Box::new(TrivialBatch {
             attributes: Arc::clone(&self.attributes),
-            evaluations: Evaluations::default(),
+            evaluations: Evaluations::with_capacity(self.attributes.recommended_batch_size),
             weights: Vec::new(),
         })
     }

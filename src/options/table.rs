@@ -237,7 +237,7 @@ options! {
         check().uci("SearchSpinBackoff").no_effect("nothing spins");
     /// Per cent of the move's time to wait before old branches are freed.
     garbage_collection_delay: f32 = 10.0,
-        float(0.0, 100.0).uci("GarbageCollectionDelay").no_effect("nothing is freed during a search");
+        float(0.0, 100.0).uci("GarbageCollectionDelay").no_effect("memory is freed when it is wanted");
     /// When a batch does not fill, up to this many positions that will probably be needed soon go with it.
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
     /// Visits from which a node's children are stored together.
@@ -256,7 +256,8 @@ options! {
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");
     /// `go nodes` counts this search's visits, and not those that the tree had before.
     nodes_as_playouts: bool = false, check().uci("NodesAsPlayouts").hidden();
-    /// Memory for the tree, in megabytes; 0 sets no limit of its own.
+    /// Memory for the tree and the cache, in megabytes; 0 takes what fits the machine. When it is used up the search
+    /// goes on: it forgets what it has visited least.
     ramlimit_mb: u32 = 0u32, spin(0, 100_000_000).uci("RamLimitMb");
     /// Holds the search to this many nodes a second; 0 lets it run.
     nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");

@@ -75,7 +75,7 @@ impl Shared {
         let temperature = self.temperature_now();
         let best =
             if temperature > 0.0 { self.draw_by_temperature(ranked, temperature) } else { ranked.first() };
-        let ponder = best.and_then(|best| {
+        let ponder = best.filter(|_| !self.is_recycling()).and_then(|best| {
             let position = self.history.last();
             let next = position.play(best.packed_move().unpack(position));
             self.ranked_children(self.tree.node(best.node?), &next).first().map(RankedChild::packed_move)

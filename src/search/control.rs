@@ -122,7 +122,6 @@ impl Shared {
             nodes_since_move_start: playouts,
             batches_since_move_start: self.counters.batches.load(Ordering::Relaxed),
             average_depth: self.counters.average_depth(),
-            tree_bytes: self.tree.used_bytes(),
             ..IterationStats::default()
         };
         self.add_root_moves(&mut stats);

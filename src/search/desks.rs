@@ -33,13 +33,18 @@ struct State {
     desks: Vec<Desk>,
     /// A worker panicked while it was here: what it left half done is not known.
     is_broken: bool,
+    /// A worker has the tree for itself, or waits to.
+    is_paused: bool,
 }
 
 impl Desks {
     /// Desks of workers that have not begun yet.
     pub(super) fn new(count: usize) -> Desks {
         let desks = (0..count).map(|_| Desk::Away(Gathered::default())).collect();
-        Desks { state: Mutex::new(State { desks, is_broken: false }), changed: Condvar::new() }
+        Desks {
+            state: Mutex::new(State { desks, is_broken: false, is_paused: false }),
+            changed: Condvar::new(),
+        }
     }
 
     /// The worker goes to evaluate. To be followed by [`Desks::come_back`].
@@ -50,6 +55,9 @@ impl Desks {
     /// The worker comes back, and gets what it left. `None`: the search has let go of the tree, hands off.
     pub(super) fn come_back(&self, index: usize) -> Option<Gathered> {
         let mut state = self.state();
+        while state.is_paused {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         match std::mem::replace(&mut state.desks[index], Desk::Here) {
             Desk::Away(gathered) => Some(gathered),
             Desk::Here => Some(Gathered::default()),
@@ -58,6 +66,53 @@ impl Desks {
                 None
             }
         }
+    }
+
+    /// Runs `work` while no other worker is here. It gets what lies on the desks of those away; they wait until it is
+    /// done before they come back. Another worker that wants the same is not run, but waited for. `None`: the search
+    /// has let go of the tree, hands off.
+    pub(super) fn alone(
+        &self,
+        index: usize,
+        work: impl FnOnce(&mut dyn Iterator<Item = &Gathered>),
+    ) -> Option<()> {
+        let mut state = self.state();
+        if matches!(state.desks[index], Desk::Gone) {
+            return None;
+        }
+        state.desks[index] = Desk::Away(Gathered::default());
+        self.changed.notify_all();
+        if !state.is_paused {
+            state.is_paused = true;
+            while state.desks.iter().any(|desk| matches!(desk, Desk::Here)) {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if !matches!(state.desks[index], Desk::Gone) {
+                // Should it panic, the tree is broken: as if it were here.
+                state.desks[index] = Desk::Here;
+                let away = state.desks.iter().filter_map(|desk| match desk {
+                    Desk::Away(gathered) => Some(gathered),
+                    Desk::Here | Desk::Gone => None,
+                });
+                work(&mut { away });
+                state.desks[index] = Desk::Away(Gathered::default());
+            }
+            state.is_paused = false;
+            self.changed.notify_all();
+        }
+        drop(state);
+        self.come_back(index).map(drop)
+    }
+
+    /// To be called where a worker holds nothing: lets another one be alone that waits for it. `None`: the search has
+    /// let go of the tree, hands off.
+    pub(super) fn give_way(&self, index: usize) -> Option<()> {
+        let is_paused = self.state().is_paused;
+        if is_paused {
+            self.go_away(index, Gathered::default());
+            self.come_back(index)?;
+        }
+        Some(())
     }
 
     /// The worker is done.
@@ -72,7 +127,11 @@ impl Desks {
         let was = std::mem::replace(&mut state.desks[index], Desk::Gone);
         match &was {
             Desk::Away(gathered) => cancel(gathered),
-            Desk::Here => state.is_broken = true,
+            Desk::Here => {
+                state.is_broken = true;
+                // No other worker can be here meanwhile if it was alone, and nobody waits for it else.
+                state.is_paused = false;
+            }
             Desk::Gone => {}
         }
         self.changed.notify_all();
@@ -121,6 +180,27 @@ mod tests {
         assert_eq!(found.into_inner(), [7, 0]);
         assert!(desks.come_back(0).is_none() && desks.come_back(1).is_none());
         assert!(desks.clear(|_| panic!("all are gone")));
+    }
+
+    #[test]
+    fn who_is_alone_sees_what_lies_on_the_desks() {
+        let desks = Desks::new(3);
+        assert!(desks.come_back(0).is_some() && desks.come_back(1).is_some());
+        std::thread::scope(|scope| {
+            let mut seen = Vec::new();
+            let other = scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                desks.go_away(1, Gathered { out_of_order: 7, ..Gathered::default() });
+                desks.come_back(1).map(|gathered| gathered.out_of_order)
+            });
+            let done = desks.alone(0, |away| seen.extend(away.map(|gathered| gathered.out_of_order)));
+            assert_eq!((done, seen), (Some(()), vec![7, 0]));
+            assert_eq!(other.join().expect("no thread panics"), Some(7));
+        });
+        desks.leave(0);
+        desks.leave(1);
+        assert!(desks.clear(|_| ()));
+        assert!(desks.alone(1, |_| panic!("the tree is gone")).is_none());
     }
 
     #[test]

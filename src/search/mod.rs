@@ -14,7 +14,8 @@
 //!
 //! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
 //! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
-//! search wait for them to get the tree: see [`desks`].
+//! search wait for them to get the tree: see [`desks`]. A tree that has used up its memory makes room and goes on:
+//! see [`memory`].
 
 mod backup;
 mod best;
@@ -25,6 +26,7 @@ mod gather;
 pub mod info;
 pub mod limits;
 pub mod math;
+pub mod memory;
 mod minibatch;
 mod outcome_model;
 pub mod params;
@@ -73,6 +75,8 @@ pub struct SearchSetup {
     pub tablebases: Option<Arc<Tablebases>>,
     /// Look-ups that were answered before the search began.
     pub tablebase_hits: u64,
+    /// Bytes that the tree may take; see [`memory`].
+    pub memory_limit: u64,
     /// The most visits that the root may have; `None`: no limit.
     pub visit_limit: Option<u64>,
     /// Decides when to stop.
@@ -164,6 +168,11 @@ impl Search {
     /// Visits that this search has made.
     pub fn playouts(&self) -> u64 {
         self.shared.counters.playouts.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Visits of this search that cost nothing, for a shared node had them from other parents ([`crate::tree`]).
+    pub fn absorbed_visits(&self) -> u64 {
+        self.shared.counters.absorbed.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Visits of the root, reused ones included.

@@ -132,7 +132,7 @@ impl Shared {
             let m = packed.unpack(&position);
             position = position.play(m);
             moves.push(m);
-            next = node.and_then(|id| self.best_child(id, &position));
+            next = node.filter(|_| !self.is_recycling()).and_then(|id| self.best_child(id, &position));
         }
         moves
     }

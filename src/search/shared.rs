@@ -24,6 +24,11 @@ pub(super) struct Shared {
     /// The root moves to search; empty: all.
     pub(super) searchmoves: Vec<PackedMove>,
     pub(super) tablebases: Option<Arc<Tablebases>>,
+    /// Bytes that the tree may take.
+    pub(super) memory_limit: u64,
+    /// The tree is being recycled: below the root's children nothing may be read.
+    pub(super) is_recycling: AtomicBool,
+    pub(super) was_told_of_recycling: AtomicBool,
     /// Visits that the root may have, reused ones included.
     pub(super) visit_limit: u64,
     /// Visits under way at the root.
@@ -54,15 +59,42 @@ pub(super) struct Counters {
     pub(super) network_evaluations: AtomicU64,
     pub(super) tablebase_hits: AtomicU64,
     /// Visits that counted what a shared node had from other parents.
-    pub(super) transposed: AtomicU64,
+    pub(super) absorbed: AtomicU64,
+}
+
+/// Finished visits and their depths, before they are counted.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct VisitCounts {
+    visits: u64,
+    depth_sum: u64,
+    deepest: u32,
+}
+
+impl VisitCounts {
+    /// With `visits` more that ended at `depth` plies below the root.
+    pub(super) fn with(self, depth: usize, visits: u32) -> VisitCounts {
+        VisitCounts {
+            visits: self.visits + u64::from(visits),
+            depth_sum: self.depth_sum + depth as u64 * u64::from(visits),
+            deepest: self.deepest.max(depth as u32),
+        }
+    }
 }
 
 impl Counters {
     /// Counts finished visits that ended at `depth` plies below the root.
     pub(super) fn count_visits(&self, depth: usize, visits: u32) {
-        self.depth_sum.fetch_add(depth as u64 * u64::from(visits), Ordering::Relaxed);
-        self.seldepth.fetch_max(depth as u32, Ordering::Relaxed);
-        self.playouts.fetch_add(u64::from(visits), Ordering::Relaxed);
+        self.count_all(VisitCounts::default().with(depth, visits));
+    }
+
+    /// Counts all of `counts`.
+    pub(super) fn count_all(&self, counts: VisitCounts) {
+        self.depth_sum.fetch_add(counts.depth_sum, Ordering::Relaxed);
+        // Seldom news, and all threads read it.
+        if counts.deepest > self.seldepth.load(Ordering::Relaxed) {
+            self.seldepth.fetch_max(counts.deepest, Ordering::Relaxed);
+        }
+        self.playouts.fetch_add(counts.visits, Ordering::Relaxed);
     }
 
     pub(super) fn average_depth(&self) -> u32 {
@@ -110,6 +142,9 @@ impl Shared {
             history: setup.history,
             searchmoves: setup.searchmoves,
             tablebases: setup.tablebases,
+            memory_limit: setup.memory_limit,
+            is_recycling: AtomicBool::new(false),
+            was_told_of_recycling: AtomicBool::new(false),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             responder,
             counters: Counters {
@@ -140,7 +175,8 @@ impl Shared {
 
     /// Visits that may still be announced at the root.
     pub(super) fn visits_left(&self) -> u32 {
-        let started = u64::from(self.root().visits()) + u64::from(self.root_in_flight.load(Ordering::Relaxed));
+        let started =
+            u64::from(self.root().visits()) + u64::from(self.root_in_flight.load(Ordering::Relaxed));
         let left = self.visit_limit.saturating_sub(started);
         u32::try_from(left).unwrap_or(u32::MAX)
     }
@@ -150,11 +186,19 @@ impl Shared {
         let mut best: Option<(LinkId, u32)> = None;
         for (id, link) in self.tree.links(self.root()) {
             let visits = link.visits();
-            if visits > 0 && self.is_searched(link.edge().packed_move()) && best.is_none_or(|(_, most)| visits > most) {
+            if visits > 0
+                && self.is_searched(link.edge().packed_move())
+                && best.is_none_or(|(_, most)| visits > most)
+            {
                 best = Some((id, visits));
             }
         }
         best
+    }
+
+    /// Whether only the root and its children may be read, by who holds the control.
+    pub(super) fn is_recycling(&self) -> bool {
+        self.is_recycling.load(Ordering::Relaxed)
     }
 
     /// Whether the user wants this root move searched.

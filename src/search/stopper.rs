@@ -30,8 +30,6 @@ pub struct IterationStats {
     /// Every visited root move is as good as lost (value at most -0.98): moving quickly wins nothing,
     /// so that the search may go on to prove the mate.
     pub is_hopeless: bool,
-    /// Bytes that the tree and its edges take.
-    pub tree_bytes: u64,
     /// See [`TimeUsageHint`].
     pub time_usage_hint: TimeUsageHint,
 }

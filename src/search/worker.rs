@@ -15,10 +15,10 @@ const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
 
 /// See the module.
 pub(super) struct Worker<'a> {
-    shared: &'a Shared,
+    pub(super) shared: &'a Shared,
     /// Which desk is its own.
-    index: usize,
-    gatherer: Gatherer,
+    pub(super) index: usize,
+    pub(super) gatherer: Gatherer,
     hints: StopperHints,
     /// The last iteration's, for its memory.
     spent: Gathered,
@@ -71,6 +71,9 @@ impl<'a> Worker<'a> {
     fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
         // 1. Initialise.
         let shared = self.shared;
+        if self.make_room().is_none() {
+            return Ok(ControlFlow::Break(()));
+        }
         let progress = shared.progress();
         let mut minibatch = Minibatch::new(shared.backend.new_batch(), std::mem::take(&mut self.spent));
 

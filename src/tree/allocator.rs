@@ -82,28 +82,90 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Tree {
-    /// Frees a node; only while no search runs.
-    pub(super) fn free_node(&self, id: NodeId) {
-        let mut list = lock(&self.free.nodes);
-        self.node(id).end(list.first);
-        *list = List { first: id.raw(), length: list.length + 1 };
-        self.free.free_nodes.fetch_add(1, Ordering::Relaxed);
+impl FreeLists {
+    /// For freeing much.
+    pub(super) fn lock_all(&self) -> Freeing<'_> {
+        Freeing {
+            nodes: lock(&self.nodes),
+            runs: self.runs.iter().map(lock).collect(),
+            free_nodes: &self.free_nodes,
+            free_words: &self.free_words,
+        }
     }
 
-    /// Frees a run of words; only while no search runs.
-    pub(super) fn free_run(&self, start: u32, count: u32) {
-        let mut list = lock(&self.free.runs[count as usize]);
-        self.words.get(start).store(list.first, Ordering::Relaxed);
-        *list = List { first: start, length: list.length + 1 };
-        self.free.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+    fn free_node(&self, tree: &Tree, entry: u32) {
+        free_node(&mut lock(&self.nodes), tree, entry);
+        self.free_nodes.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn free_run(&self, tree: &Tree, start: u32, count: u32) {
+        free_run(&mut lock(&self.runs[count as usize]), tree, start);
+        self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+    }
+}
+
+fn free_node(list: &mut List, tree: &Tree, entry: u32) {
+    tree.nodes.get(entry).end(list.first);
+    *list = List { first: entry, length: list.length + 1 };
+}
+
+fn free_run(list: &mut List, tree: &Tree, start: u32) {
+    tree.words.get(start).store(list.first, Ordering::Relaxed);
+    *list = List { first: start, length: list.length + 1 };
+}
+
+/// All the lists, locked.
+pub(super) struct Freeing<'a> {
+    nodes: MutexGuard<'a, List>,
+    runs: Vec<MutexGuard<'a, List>>,
+    free_nodes: &'a AtomicU64,
+    free_words: &'a AtomicU64,
+}
+
+impl Freeing<'_> {
+    /// Frees a node.
+    pub(super) fn free_node(&mut self, tree: &Tree, id: NodeId) {
+        free_node(&mut self.nodes, tree, id.raw());
+        self.free_nodes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Frees a run of words.
+    pub(super) fn free_run(&mut self, tree: &Tree, start: u32, count: u32) {
+        if let Some(list) = self.runs.get_mut(count as usize) {
+            free_run(list, tree, start);
+            self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Cuts a free run of `count` words off a longer one, where so much is free that the arena should not grow for it.
+fn split_longer(tree: &Tree, count: u32) -> Option<u32> {
+    let free = &tree.free;
+    // Less is what the usual mixture of lengths leaves free, for a while.
+    const LEAST_SHARE: u64 = 16;
+    if free.free_words.load(Ordering::Relaxed) < tree.words.reserved() / LEAST_SHARE {
+        return None;
+    }
+    let mut longer = (count + 1..=LONGEST_RUN).filter(|&longer| lock(&free.runs[longer as usize]).length > 0);
+    let length = longer.next()?;
+    let mut taken = Vec::new();
+    take_some(&free.runs[length as usize], &mut taken, 1, |start| {
+        tree.words.get(start).load(Ordering::Relaxed)
+    });
+    let start = taken.pop()?;
+    free.free_words.fetch_sub(u64::from(length), Ordering::Relaxed);
+    free.free_run(tree, start + count, length - count);
+    Some(start)
 }
 
 /// Takes up to [`HANDFUL`] entries off a list.
 fn take_handful(list: &Mutex<List>, stock: &mut Vec<u32>, next: impl Fn(u32) -> u32) {
+    take_some(list, stock, HANDFUL, next);
+}
+
+fn take_some(list: &Mutex<List>, stock: &mut Vec<u32>, most: usize, next: impl Fn(u32) -> u32) {
     let mut list = lock(list);
-    while list.length > 0 && stock.len() < HANDFUL {
+    while list.length > 0 && stock.len() < most {
         stock.push(list.first);
         *list = List { first: next(list.first), length: list.length - 1 };
     }
@@ -122,7 +184,12 @@ pub struct Allocator {
 
 impl Default for Allocator {
     fn default() -> Allocator {
-        Allocator { nodes: Range::EMPTY, words: Range::EMPTY, spare_nodes: Vec::new(), spare_runs: Vec::new() }
+        Allocator {
+            nodes: Range::EMPTY,
+            words: Range::EMPTY,
+            spare_nodes: Vec::new(),
+            spare_runs: Vec::new(),
+        }
     }
 }
 
@@ -160,7 +227,7 @@ impl Allocator {
             take_handful(&free.runs[class], spare, next);
             free.free_words.fetch_sub(spare.len() as u64 * u64::from(count), Ordering::Relaxed);
         }
-        match spare.pop() {
+        match spare.pop().or_else(|| split_longer(tree, count)) {
             Some(start) => Some(start),
             None => take(&mut self.words, &tree.words, &free.word_ranges, count, WORD_BLOCK),
         }
@@ -179,13 +246,11 @@ impl Allocator {
         give_range(&mut self.nodes, &free.node_ranges);
         give_range(&mut self.words, &free.word_ranges);
         for entry in self.spare_nodes.drain(..) {
-            if let Some(id) = NodeId::from_raw(entry) {
-                tree.free_node(id);
-            }
+            free.free_node(tree, entry);
         }
         for (count, spare) in self.spare_runs.iter_mut().enumerate() {
             for start in spare.drain(..) {
-                tree.free_run(start, count as u32);
+                free.free_run(tree, start, count as u32);
             }
         }
     }

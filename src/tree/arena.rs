@@ -67,8 +67,19 @@ impl<T: Default> Arena<T> {
         &chunk[offset..offset + count]
     }
 
+    /// The entry at any index, if its chunk was made.
+    pub fn get_made(&self, index: u32) -> Option<&T> {
+        let chunk = self.chunks[(index >> self.chunk_bits) as usize].get()?;
+        Some(&chunk[(index & ((1 << self.chunk_bits) - 1)) as usize])
+    }
+
+    /// All entries that were reserved lie below this index.
+    pub fn reserved(&self) -> u64 {
+        self.next.load(Ordering::Relaxed).min(1 << 32)
+    }
+
     /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).
     pub fn used_bytes(&self) -> u64 {
-        self.next.load(Ordering::Relaxed).min(1 << 32) * size_of::<T>() as u64
+        self.reserved() * size_of::<T>() as u64
     }
 }

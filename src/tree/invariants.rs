@@ -47,7 +47,10 @@ impl Tree {
             for child in self.links(node).filter_map(|(_, link)| link.child()) {
                 match walked.get(&child) {
                     Some(Walked::Entered) => {
-                        return Err(BrokenInvariant { node: child, what: "is its own descendant".to_owned() });
+                        return Err(BrokenInvariant {
+                            node: child,
+                            what: "is its own descendant".to_owned(),
+                        });
                     }
                     Some(Walked::Done) => {}
                     None => stack.push(child),
@@ -68,7 +71,8 @@ impl Tree {
             link_visits += u64::from(visits);
             let child = link.child().map(|child| self.node(child));
             let child_visits = child.map_or(0, Node::visits);
-            if visits > child_visits || child.is_some_and(|child| !child.is_shared() && visits < child_visits) {
+            if visits > child_visits || child.is_some_and(|child| !child.is_shared() && visits < child_visits)
+            {
                 return broken(format!("{visits} visits by a link, its child has {child_visits}"));
             }
             if child.is_some_and(|child| !child.status().has(Status::IN_USE)) {

@@ -2,13 +2,15 @@
 //!
 //! A link is a move that is worth looking at: visited, or the next to be. It counts the visits that its parent has
 //! made through it: the child itself may have more, from other parents. Selection tries moves in the order of their
-//! priors, so the links are those of the best priors, in that order; most nodes have none. The next segment is twice
-//! as long and is made when all links before it were visited. Nothing moves, so no reader ever needs a lock.
+//! priors, so the links are those of the best priors, in that order; most nodes have none. Every second segment is
+//! twice as long as the one before; it is made when all links before it were visited. Nothing moves, so no reader ever
+//! needs a lock.
 //!
 //! ```text
 //! node.links -> [next, link 0]
-//!                 `-> [next, link 1, link 2]
-//!                       `-> [next, link 3, … link 6] -> …
+//!                 `-> [next, link 1]
+//!                       `-> [next, link 2, link 3]
+//!                             `-> [next, link 4, link 5] -> …
 //! link = [child, move+prior, visits, in flight]      four words
 //! ```
 //! | word | written by | ordering | pairs with |
@@ -19,6 +21,7 @@
 //! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
 //! | in flight | gather adds, backup or cancel takes away | Relaxed | nothing: a hint for selection |
 
+use super::allocator::Freeing;
 use super::node::Node;
 use super::priors::{Place, PriorCode};
 use super::{Allocator, Edge, NodeId, Tree};
@@ -27,7 +30,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Words of a link.
-const LINK_WORDS: usize = 4;
+pub(super) const LINK_WORDS: usize = 4;
 /// Of the move+prior word, the bit that a move leaves free: the parent was told of the child's exact result.
 const RESULT_SEEN: u32 = 1 << 15;
 
@@ -139,8 +142,8 @@ pub struct Links<'tree> {
     segment_start: u32,
     /// First word of the next link in the segment.
     next_word: usize,
-    /// Links of the next segment, if there are so many edges left.
-    next_length: usize,
+    /// How many segments there were.
+    segments: u32,
     /// Edges beyond this segment.
     edges_left: usize,
     last_edge: Option<Edge>,
@@ -165,7 +168,7 @@ impl<'tree> Iterator for Links<'tree> {
 
 impl<'tree> Links<'tree> {
     fn length_of_next(&self) -> usize {
-        self.next_length.min(self.edges_left)
+        (1 << (self.segments / 2).min(7)).min(self.edges_left)
     }
 
     fn enter_segment(&mut self, start: u32) -> Option<()> {
@@ -177,7 +180,7 @@ impl<'tree> Links<'tree> {
         self.segment_start = start;
         self.next_segment = &self.segment[0];
         self.next_word = 1;
-        self.next_length *= 2;
+        self.segments += 1;
         self.edges_left -= length;
         Some(())
     }
@@ -226,7 +229,7 @@ impl Tree {
             segment: &[],
             segment_start: 0,
             next_word: 0,
-            next_length: 1,
+            segments: 0,
             edges_left: node.edge_count(),
             last_edge: None,
         }
@@ -351,7 +354,7 @@ impl Tree {
     }
 
     /// Frees the priors and links of a node; only while no search runs.
-    pub(super) fn free_edges(&self, node: &Node) {
+    pub(super) fn free_edges(&self, node: &Node, freeing: &mut Freeing<'_>) {
         let count = node.edge_count();
         if count == 0 {
             return;
@@ -360,9 +363,9 @@ impl Tree {
         let mut start = node.links.swap(0, Ordering::Relaxed);
         while start != 0 && links.enter_segment(start).is_some() {
             let next = links.next_segment.load(Ordering::Relaxed);
-            self.free_run(start, links.segment.len() as u32);
+            freeing.free_run(self, start, links.segment.len() as u32);
             start = next;
         }
-        self.free_run(node.priors(), count.div_ceil(4) as u32);
+        freeing.free_run(self, node.priors(), count.div_ceil(4) as u32);
     }
 }

@@ -52,6 +52,7 @@ pub mod invariants;
 pub mod links;
 pub mod node;
 pub mod priors;
+pub mod recycle;
 pub mod reroot;
 pub mod status;
 mod transpositions;
@@ -64,7 +65,7 @@ pub use links::{Link, LinkId};
 pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
 use status::Status;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use transpositions::Transpositions;
 
 /// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
@@ -92,6 +93,8 @@ pub struct Tree {
     free: FreeLists,
     table: Transpositions,
     root: AtomicU32,
+    /// See [`Tree::unreachable_bytes`].
+    unreachable_bytes: AtomicU64,
 }
 
 impl Tree {
@@ -103,9 +106,12 @@ impl Tree {
             free: FreeLists::new(),
             table: Transpositions::new(),
             root: AtomicU32::new(0),
+            unreachable_bytes: AtomicU64::new(0),
         };
         let mut allocator = Allocator::default();
-        let Some(root) = allocator.take_node(&tree) else { unreachable!("a fresh arena has room for the root") };
+        let Some(root) = allocator.take_node(&tree) else {
+            unreachable!("a fresh arena has room for the root")
+        };
         tree.node(root).begin(0, 0);
         tree.set_root(root);
         allocator.give_back(&tree);
@@ -159,10 +165,31 @@ impl Tree {
         allocator.keep_node(id);
     }
 
+    /// Bytes of what the root has left behind, roughly: [`Tree::recycle`] would free them.
+    pub fn unreachable_bytes(&self) -> u64 {
+        self.unreachable_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The root has moved, and of its visits it keeps so many.
+    fn note_kept_share(&self, kept: u32, of: u32) {
+        let known = self.unreachable_bytes();
+        let reachable = self.used_bytes().saturating_sub(known);
+        let left_behind = u64::from(of.saturating_sub(kept)) * (reachable / u64::from(of.max(1)));
+        self.unreachable_bytes.store(known + left_behind, Ordering::Relaxed);
+    }
+
+    fn note_recycled(&self) {
+        self.unreachable_bytes.store(0, Ordering::Relaxed);
+    }
+
     /// Bytes in use.
     pub fn used_bytes(&self) -> u64 {
-        let reserved = self.nodes.used_bytes() + self.words.used_bytes();
-        reserved.saturating_sub(self.free.free_bytes()) + self.table.bytes()
+        self.reserved_bytes().saturating_sub(self.free.free_bytes())
+    }
+
+    /// Bytes in use, or free to be used again.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.nodes.used_bytes() + self.words.used_bytes() + self.table.bytes()
     }
 }
 

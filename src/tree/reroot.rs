@@ -31,6 +31,7 @@ impl Tree {
         if node.visits() == 0 || node.edge_count() == 0 {
             return false;
         }
+        self.note_kept_share(node.visits(), self.node(self.root()).visits());
         self.set_root(id);
         self.undo_outlived_repetitions();
         self.reopen_root();

@@ -1,8 +1,8 @@
 //! All that a node is, beside its statistics, in one word: so that each change is one compare-and-swap.
 //!
 //! ```text
-//!  bits   0-1    2-3    4-5         6-7         8       9       10        11      12-19       20-31
-//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  marked  edge count   plies
+//!  bits   0-1    2-3    4-5         6-7         8       9       10       12-19       20-31
+//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  edge count   plies
 //! ```
 //! A word of zeros is a free entry of the arena.
 
@@ -100,8 +100,6 @@ impl Status {
     pub(super) const SHARED: u32 = 1 << 9;
     /// It has visits whose children were forgotten.
     pub(super) const COLLAPSED: u32 = 1 << 10;
-    /// It can be reached; see [`super::recycle`].
-    pub(super) const MARKED: u32 = 1 << 11;
 
     pub(super) fn has(self, flag: u32) -> bool {
         self.0 & flag != 0
@@ -184,12 +182,15 @@ mod tests {
                 let ended = status.with_outcome(outcome).with_state(State::Terminal);
                 assert_eq!((ended.outcome(), ended.bounds()), (Some(outcome), Bounds::exact(result)));
                 assert_eq!(ended.edge_count(), MOST_EDGES);
-                assert!(ended.has(Status::IN_USE) && ended.has(Status::SHARED) && !ended.has(Status::MARKED));
+                assert!(
+                    ended.has(Status::IN_USE) && ended.has(Status::SHARED) && !ended.has(Status::COLLAPSED)
+                );
                 let reopened = ended.without_result().with_state(State::Expanded);
                 assert_eq!((reopened.bounds(), reopened.edge_count()), (Bounds::UNKNOWN, MOST_EDGES));
             }
         }
-        let endless = status.with_outcome(Outcome { result: 1, plies: u16::MAX, kind: TerminalKind::EndOfGame });
+        let endless =
+            status.with_outcome(Outcome { result: 1, plies: u16::MAX, kind: TerminalKind::EndOfGame });
         assert_eq!(endless.with_state(State::Terminal).outcome().map(|o| o.plies), Some(Outcome::MOST_PLIES));
     }
 }

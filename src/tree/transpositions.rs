@@ -32,7 +32,7 @@ impl Shard {
     /// The places where an entry may be, the likeliest first.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
         let length = self.entries.len();
-        let first = (u64::from(entry_key) * length as u64 >> 32) as usize;
+        let first = ((u64::from(entry_key) * length as u64) >> 32) as usize;
         self.entries[first..].iter().chain(&self.entries[..first])
     }
 

@@ -205,3 +205,27 @@ fn a_graph_is_kept_when_the_game_goes_on() {
     let m = PackedMove::default();
     assert!(!session.engine.finished_tree().reroot(&[m]), "no such move");
 }
+
+/// Prints figures: `cargo test --test integration -- --ignored --nocapture share_of_transpositions`.
+#[test]
+#[ignore = "takes a minute"]
+fn share_of_transpositions() {
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/nets/maia-1900.pb.gz");
+    if !std::path::Path::new(network).exists() {
+        println!("skipped: there is no ../shared/nets/maia-1900.pb.gz");
+        return;
+    }
+    for (name, fen) in [("startpos", None), ("kiwipete", Some(KIWIPETE)), ("middlegame", Some(MIDDLEGAME))] {
+        let mut session = Session::new(&[
+            ("Backend", "cpu"),
+            ("WeightsFile", network),
+            ("Threads", "2"),
+            ("SmartPruningFactor", "0"),
+        ]);
+        session.position(fen, "");
+        session.go(nodes(100_000));
+        let absorbed = session.engine.absorbed_visits();
+        let found = session.engine.finished_tree().check_invariants().expect("a sound graph");
+        println!("{name}: {absorbed} of 100000 visits by transposition; {found} nodes");
+    }
+}

@@ -129,6 +129,7 @@ fn any_commands_at_any_moment_leave_a_sound_tree_and_one_answer_each() {
         [("Backend", "trivial"), ("Threads", "8"), ("MinibatchSize", "3"), ("NNCacheSize", "5")],
         [("Backend", "random"), ("Threads", "4"), ("MinibatchSize", "1"), ("NNCacheSize", "0")],
         [("Backend", "random"), ("Threads", "6"), ("MinibatchSize", "7"), ("NNCacheSize", "1000")],
+        [("Backend", "trivial"), ("Threads", "6"), ("RamLimitMb", "1"), ("NNCacheSize", "0")],
     ]
     .iter()
     .enumerate()
@@ -263,6 +264,7 @@ fn search_once(
         searchmoves: Vec::new(),
         tablebases: None,
         tablebase_hits: 0,
+        memory_limit: u64::MAX,
         visit_limit: Some(300),
         stopper: Box::new(stopper),
         start: Instant::now(),

@@ -98,7 +98,6 @@ fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves
             side_to_move: side,
             game_ply: number * 2 + u32::from(side == Color::Black),
             reused_nodes: nodes,
-            bytes_beside_tree: 0,
         };
         let mut stopper = build_stoppers(&options(overhead), &go, &start, &mut *manager);
         let thought = think(&mut stopper, nodes, &mut dice);
@@ -194,7 +193,7 @@ fn a_fen_in_mid_game_counts_its_plies() {
         let position = Position::from_fen(fen).expect("a good FEN");
         let go = GoParams { wtime: Some(100_200), winc: Some(20), ..Default::default() };
         let mut manager = make_time_manager("simple").expect("a good description");
-        let start = SearchStart::new(&position, 0, 0);
+        let start = SearchStart::new(&position, 0);
         let mut hints = StopperHints::default();
         let stats = IterationStats { total_nodes: 1, ..Default::default() };
         build_stoppers(&options(200), &go, &start, &mut *manager).should_stop(&stats, &mut hints);
@@ -240,8 +239,7 @@ proptest! {
                 side_to_move: Color::White,
                 game_ply: u32::from(ply),
                 reused_nodes: u64::from(nodes),
-                bytes_beside_tree: 0,
-            };
+                };
             let mut stopper = build_stoppers(&options(overhead), &go, &start, &mut *manager);
             let mut stats = IterationStats {
                 total_nodes: u64::from(nodes) + 1,

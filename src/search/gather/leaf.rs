@@ -5,12 +5,13 @@ use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position};
 use crate::search::Shared;
 use crate::search::minibatch::Gathered;
+use crate::search::shared::VisitCounts;
 use crate::tree::{Edge, Node, Outcome, Sample, TerminalKind, Totals};
 use rand_distr::Distribution;
 use std::sync::atomic::Ordering;
 
 impl Gatherer {
-    /// 6. Fetch: turns the evaluations into edges and publishes the leaves; and 7. backs their values up, all in one
+    /// Steps 6 (fetch: turns the evaluations into edges and publishes the leaves) and 7 (backs their values up), in one
     /// pass from the last step to the first. What still stands announced is withdrawn.
     pub(in crate::search) fn finish_batch(
         &mut self,
@@ -19,6 +20,7 @@ impl Gatherer {
         evaluations: &Evaluations,
     ) {
         let mut totals = std::mem::take(&mut self.totals);
+        let mut counts = VisitCounts::default();
         totals.clear();
         totals.resize(gathered.steps.len(), Totals::default());
         let leaves = gathered.waiting.iter().enumerate().rev();
@@ -30,7 +32,7 @@ impl Gatherer {
                 let moves = &gathered.moves[leaf.moves.clone()];
                 if self.expand(shared, node, step.parent.is_none(), moves, priors) {
                     totals[index] = Totals::of(value_at(shared, value, leaf.depth as usize - 1), 1);
-                    shared.counters.count_visits(leaf.depth as usize, 1);
+                    counts = counts.with(leaf.depth as usize, 1);
                 }
             }
             let mut finished = totals[index];
@@ -50,6 +52,7 @@ impl Gatherer {
             }
         }
         self.totals = totals;
+        shared.counters.count_all(counts);
         let evaluated = gathered.waiting.len() as u64;
         shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
     }

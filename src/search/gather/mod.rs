@@ -33,6 +33,8 @@ pub(super) struct Gatherer {
     root_length: usize,
     /// One list of candidates per depth, reused.
     candidates: Vec<Vec<Candidate>>,
+    /// Scratch for candidates that were never tried.
+    untried: Vec<Candidate>,
     allocator: Allocator,
     /// Scratch for a leaf's moves.
     leaf_moves: Vec<PackedMove>,
@@ -64,6 +66,7 @@ impl Gatherer {
             history: shared.history.clone(),
             root_length: shared.history.positions().len(),
             candidates: Vec::new(),
+            untried: Vec::new(),
             allocator: Allocator::default(),
             leaf_moves: Vec::new(),
             edges: Vec::new(),
@@ -231,7 +234,7 @@ impl Gatherer {
                 let sample = node.sample().for_parent();
                 shared.back_up(&mut batch.gathered.steps, parent, sample, absorbed, false);
                 shared.counters.count_visits(place.depth + 1, absorbed);
-                shared.counters.transposed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
+                shared.counters.absorbed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
                 found.out_of_order += absorbed;
             }
         }

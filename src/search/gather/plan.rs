@@ -3,7 +3,7 @@
 use super::Gatherer;
 use crate::chess::PackedMove;
 use crate::search::{Shared, select};
-use crate::tree::{LinkId, Node, NodeId, State};
+use crate::tree::{Link, LinkId, Node, NodeId, State};
 
 /// A link while its parent's visits are shared out.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,22 @@ pub(super) struct Candidate {
     /// Visits to make in this descent.
     pub(super) share: u32,
     pub(super) task: Task,
+}
+
+impl Candidate {
+    /// Of unknown utility.
+    fn new(id: LinkId, link: Link<'_>) -> Candidate {
+        Candidate {
+            link: id,
+            child: link.child(),
+            prior: link.edge().prior(),
+            utility: f32::NAN,
+            started: link.started(),
+            score: 0.0,
+            share: 0,
+            task: Task::Nothing,
+        }
+    }
 }
 
 /// What a candidate's share is for.
@@ -59,10 +75,19 @@ impl Gatherer {
     ) -> u32 {
         let is_root = focus.is_some();
         let exploration = select::exploration(&shared.params, node.visits(), is_root);
-        self.list_candidates(shared, node, budget, focus, exploration, candidates);
+        // An untried move and its rival; the last visit needs no rival, for it has no more visits to bound.
+        let (fpu, mut untried) =
+            self.list_candidates(shared, node, budget.min(2), focus, exploration, candidates);
+        // The root has links for all its moves, and not all of them may be tried.
+        let mut may_be_more = !is_root;
         let mut left = budget;
         let mut collided = 0;
         while left > 0 {
+            if may_be_more && untried < left.min(2) {
+                let found = self.list_next(shared, node, fpu, exploration, candidates);
+                may_be_more = found > 0;
+                untried += found;
+            }
             let Some((best, rival_score)) = best_two(candidates) else {
                 // No move may be tried (all were pruned): nothing to do here.
                 return collided + left;
@@ -93,6 +118,7 @@ impl Gatherer {
             if made > 0 {
                 shared.tree.link(candidate.link).announce(made);
             }
+            untried = untried.saturating_sub(u32::from(candidate.started == 0));
             candidate.share += made;
             candidate.started += made;
             candidate.score = score(candidate, exploration);
@@ -101,45 +127,37 @@ impl Gatherer {
         collided
     }
 
-    /// The children of `node` and as many untried edges as `budget` visits can reach.
+    /// The tried children of `node`, then by falling prior moves that were not, at least `least_untried` if there are so
+    /// many. Returns what an untried move counts, and how many there are.
     pub(super) fn list_candidates(
         &mut self,
         shared: &Shared,
         node: &Node,
-        budget: u32,
+        least_untried: u32,
         focus: Option<&RootFocus>,
         exploration: f32,
         candidates: &mut Vec<Candidate>,
-    ) {
+    ) -> (f32, u32) {
         let params = &shared.params;
         let parent = node.sample();
         let draw_score = params.draw_score_for(self.history.last().side_to_move());
         let moves_left_bonus = select::MovesLeftBonus::new(params, parent);
         let mut links = shared.tree.links(node);
         let mut visited_policy = 0.0;
-        let mut untried = 0;
+        let mut untried = std::mem::take(&mut self.untried);
         loop {
             let Some((id, link)) = links.next() else {
-                if links.grow(self.history.last(), &mut self.allocator) {
+                let is_short = untried.len() < least_untried as usize;
+                if is_short && links.grow(self.history.last(), &mut self.allocator) {
                     continue;
                 }
                 break;
             };
-            let child = link.child();
             let visits = link.visits();
             let edge = link.edge();
-            let mut candidate = Candidate {
-                link: id,
-                child,
-                prior: edge.prior(),
-                utility: f32::NAN,
-                started: visits + link.in_flight(),
-                score: 0.0,
-                share: 0,
-                task: Task::Nothing,
-            };
+            let mut candidate = Candidate::new(id, link);
             if visits > 0
-                && let Some(child) = child.map(|id| shared.tree.node(id))
+                && let Some(child) = candidate.child.map(|id| shared.tree.node(id))
             {
                 candidate.prior = select::prior_of(edge, Some(child));
                 visited_policy += candidate.prior;
@@ -151,14 +169,15 @@ impl Gatherer {
             if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), id, visits)) {
                 continue;
             }
-            untried += u32::from(candidate.started == 0);
-            candidates.push(candidate);
-            // Links are sorted by prior, so later untried ones come after this one: each visit can take up at most one
-            // of them, and one more is needed as the rival.
-            if untried > budget {
-                break;
+            if candidate.started > 0 {
+                candidates.push(candidate);
+            } else {
+                untried.push(candidate);
             }
         }
+        let untried_count = untried.len() as u32;
+        candidates.append(&mut untried);
+        self.untried = untried;
         let parent_q = select::utility(parent, draw_score);
         let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
         for candidate in candidates {
@@ -167,6 +186,35 @@ impl Gatherer {
             }
             candidate.score = score(candidate, exploration);
         }
+        (fpu, untried_count)
+    }
+
+    /// Adds the next untried moves to the candidates, which are all links of `node` that there were. Returns how many.
+    fn list_next(
+        &mut self,
+        shared: &Shared,
+        node: &Node,
+        fpu: f32,
+        exploration: f32,
+        candidates: &mut Vec<Candidate>,
+    ) -> u32 {
+        let mut links = shared.tree.links(node);
+        let listed = candidates.len();
+        if listed > 0 && links.nth(listed - 1).is_none() {
+            return 0;
+        }
+        // Another thread may have added links meanwhile.
+        let mut rest = links.clone();
+        if rest.next().is_none() && !links.grow(self.history.last(), &mut self.allocator) {
+            return 0;
+        }
+        for (id, link) in links {
+            let mut candidate = Candidate::new(id, link);
+            candidate.utility = fpu;
+            candidate.score = score(&candidate, exploration);
+            candidates.push(candidate);
+        }
+        (candidates.len() - listed) as u32
     }
 }
 
@@ -217,8 +265,7 @@ fn best_two(candidates: &[Candidate]) -> Option<(usize, f32)> {
         } else if candidate.score > rival_score {
             rival_score = candidate.score;
         }
-        // Untried edges have equal utility and falling priors: the first two are the best of them. Candidates with
-        // visits may still follow only where moves were skipped at the root, which lists few.
+        // Untried moves come last; they have equal utility and falling priors: the first two are the best of them.
         seen_untried += u32::from(candidate.started == 0);
         if seen_untried == 2 {
             break;

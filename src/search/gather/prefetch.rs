@@ -32,7 +32,8 @@ impl Gatherer {
         }
         let exploration = select::exploration(&shared.params, node.visits(), depth == 0);
         let mut candidates = self.candidates.pop().unwrap_or_default();
-        self.list_candidates(shared, node, budget.min(64) as u32, None, exploration, &mut candidates);
+        // One more than can be used, as the last one's rival.
+        self.list_candidates(shared, node, budget.min(64) as u32 + 1, None, exploration, &mut candidates);
         // Stable: of equals the better prior first.
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut used = 0;
@@ -55,7 +56,10 @@ impl Gatherer {
             let share = (share as usize).min(budget - used);
             let m = shared.tree.link(candidate.link).edge().packed_move();
             self.history.push(m.unpack(self.history.last()));
-            used += match candidate.child.filter(|&child| shared.tree.node(child).state() != State::Unevaluated) {
+            used += match candidate
+                .child
+                .filter(|&child| shared.tree.node(child).state() != State::Unevaluated)
+            {
                 Some(child) => self.prefetch_below(shared, batch, child, share, depth + 1),
                 None => self.prefetch_leaf(shared, batch),
             };

@@ -1,13 +1,13 @@
 //! Chooses the stoppers for one `go`.
 //!
-//! Three kinds of search come out. One with no end of its own (`go infinite`, `go ponder`): only node, depth and
-//! memory limits hold, and even then the engine keeps its move back until `stop` or `ponderhit`. One that looks
+//! Three kinds of search come out. One with no end of its own (`go infinite`, `go ponder`): only node and
+//! depth limits hold, and even then the engine keeps its move back until `stop` or `ponderhit`. One that looks
 //! for a mate: it ends early for nothing but the mate, though the clock still counts. And the usual one, where a
 //! fixed time counts too and smart pruning may end it early.
 
 use super::{
-    ChainStopper, DepthStopper, KldGainStopper, MateStopper, MemoryStopper, PlayoutsStopper,
-    SmartPruningStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
+    ChainStopper, DepthStopper, KldGainStopper, MateStopper, PlayoutsStopper, SmartPruningStopper, SpeedHint,
+    TimeLimitStopper, VisitsStopper,
 };
 use crate::chess::{Color, Position};
 use crate::options::Options;
@@ -27,19 +27,12 @@ pub struct SearchStart {
     pub game_ply: u32,
     /// Visits that the root has from earlier searches.
     pub reused_nodes: u64,
-    /// Bytes that count against `RamLimitMb` and are not the tree's: the evaluation cache.
-    pub bytes_beside_tree: u64,
 }
 
 impl SearchStart {
     /// A search of this position.
-    pub fn new(position: &Position, reused_nodes: u64, bytes_beside_tree: u64) -> SearchStart {
-        SearchStart {
-            side_to_move: position.side_to_move(),
-            game_ply: position.game_ply(),
-            reused_nodes,
-            bytes_beside_tree,
-        }
+    pub fn new(position: &Position, reused_nodes: u64) -> SearchStart {
+        SearchStart { side_to_move: position.side_to_move(), game_ply: position.game_ply(), reused_nodes }
     }
 }
 
@@ -63,9 +56,6 @@ pub fn build_stoppers(
     }
     if !has_no_end && let Some(clock) = clock_of(go, start.side_to_move, overhead) {
         chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
-    }
-    if options.ramlimit_mb > 0 {
-        chain.push(MemoryStopper::new(u64::from(options.ramlimit_mb), start.bytes_beside_tree, prunes));
     }
     match go.nodes {
         Some(nodes) if options.nodes_as_playouts => chain.push(PlayoutsStopper::new(nodes, prunes)),
@@ -119,7 +109,7 @@ mod tests {
     use crate::search::{IterationStats, Stopper, StopperHints};
 
     fn start(side_to_move: Color) -> SearchStart {
-        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500, bytes_beside_tree: 0 }
+        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500 }
     }
 
     fn build(options: &Options, go: &GoParams, side: Color) -> ChainStopper {
@@ -195,7 +185,7 @@ mod tests {
 
     #[test]
     fn without_smart_pruning_every_root_move_is_searched() {
-        let unpruned = Options { smart_pruning_factor: 0.0, ramlimit_mb: 1000, ..Options::default() };
+        let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
         let go = GoParams { nodes: Some(1000), ..Default::default() };
         assert_eq!(at_start(&unpruned, &go, Color::White).1.remaining_playouts, None);
         let one_move = IterationStats { total_nodes: 1, edge_visits: vec![1], ..Default::default() };
@@ -238,18 +228,13 @@ mod tests {
     #[test]
     fn options_bring_their_stoppers() {
         let go = GoParams::default();
-        let grown = IterationStats {
-            total_nodes: 1000,
-            tree_bytes: 2_000_000,
-            edge_visits: vec![500, 499],
-            ..Default::default()
-        };
+        let grown = IterationStats { total_nodes: 1000, edge_visits: vec![500, 499], ..Default::default() };
         let stops = |options: &Options| {
             build(options, &go, Color::White).should_stop(&grown, &mut StopperHints::default())
         };
         assert!(!stops(&Options::default()));
-        assert!(!stops(&Options { ramlimit_mb: 3, ..Options::default() }));
-        assert!(stops(&Options { ramlimit_mb: 2, ..Options::default() }));
+        // A full tree is no reason to stop.
+        assert!(!stops(&Options { ramlimit_mb: 1, ..Options::default() }));
 
         let gain = Options { minimum_kldgain_per_node: 1e-6, ..Options::default() };
         let mut chain = build(&gain, &go, Color::White);

@@ -8,7 +8,6 @@
 //! | [`nodes`] | the root has so many visits, or this search has made so many playouts |
 //! | [`time_limit`] | so much time has passed since the move's clock started |
 //! | [`goal`] | an average depth is reached, a mate in so many moves is found |
-//! | [`memory`] | the tree would outgrow `RamLimitMb` |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
 //! | [`smart_pruning`] | nothing that is still to come can change the move |
 //!
@@ -22,7 +21,6 @@ pub mod build;
 pub mod chain;
 pub mod goal;
 pub mod kld_gain;
-pub mod memory;
 pub mod nodes;
 pub mod smart_pruning;
 pub mod speed_limit;
@@ -32,7 +30,6 @@ pub use build::{SearchStart, build_stoppers};
 pub use chain::ChainStopper;
 pub use goal::{DepthStopper, MateStopper};
 pub use kld_gain::KldGainStopper;
-pub use memory::MemoryStopper;
 pub use nodes::{PlayoutsStopper, VisitsStopper};
 pub use smart_pruning::SmartPruningStopper;
 pub use speed_limit::{SpeedHint, pause_for_speed_limit};

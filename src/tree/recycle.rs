@@ -1,0 +1,180 @@
+//! Making room in a full tree, in place: so that a search that has used up its memory goes on.
+//!
+//! First goes what cannot be reached any more, since the root moved. If that is not enough, nodes with few visits
+//! are *collapsed*: they keep their visits and value, but forget their moves, and what only they lead to is freed.
+//! When a visit comes to such a node again, it is evaluated once more, as a leaf is. So no visit count anywhere
+//! changes, and neither does the choice of moves above. How many visits are few follows from a first walk, which
+//! adds up the memory below nodes by their visits.
+//!
+//! What descents under way hold is left alone, and so is the best line.
+
+use super::allocator::Freeing;
+use super::links::LINK_WORDS;
+use super::node::{Node, State};
+use super::{NodeId, Status, Tree};
+
+/// Nodes of about equal visits are added up: four classes for each doubling.
+const CLASSES: usize = 4 * 32;
+
+/// What recycling came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Recycled {
+    /// Nodes that were freed.
+    pub freed_nodes: usize,
+    /// Nodes that are left.
+    pub kept_nodes: usize,
+    /// Nodes of fewer visits were collapsed.
+    pub fewest_visits: u32,
+}
+
+/// A set of nodes.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn new(tree: &Tree) -> Marks {
+        Marks(vec![0; tree.nodes.reserved() as usize / 64 + 1])
+    }
+
+    fn has(&self, id: NodeId) -> bool {
+        self.0.get(id.raw() as usize / 64).is_some_and(|word| word >> (id.raw() % 64) & 1 != 0)
+    }
+
+    /// Whether it was not there yet.
+    fn insert(&mut self, id: NodeId) -> bool {
+        let Some(word) = self.0.get_mut(id.raw() as usize / 64) else { return false };
+        let bit = 1 << (id.raw() % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
+
+impl Tree {
+    /// Brings the tree to about `target_bytes`. The nodes `under_way` keep all they have, and must be reachable
+    /// through each other. While it runs nobody may work on the tree; the root and what it links to may be read.
+    pub fn recycle(&self, target_bytes: u64, under_way: impl Iterator<Item = NodeId>) -> Recycled {
+        let mut pinned = Marks::new(self);
+        for id in under_way.chain(self.best_line()) {
+            pinned.insert(id);
+        }
+        let fewest_visits = self.fewest_visits_worth_keeping(target_bytes);
+        let mut freeing = self.free.lock_all();
+        let kept = self.collapse_below(fewest_visits, &pinned, &mut freeing);
+        let mut recycled = Recycled { fewest_visits, ..Recycled::default() };
+        for raw in 1..self.nodes.reserved() {
+            let Some(id) = u32::try_from(raw).ok().and_then(NodeId::from_raw) else { continue };
+            let Some(node) = self.nodes.get_made(id.raw()) else { continue };
+            if kept.has(id) {
+                recycled.kept_nodes += 1;
+            } else if node.status().has(Status::IN_USE) {
+                self.free_edges(node, &mut freeing);
+                freeing.free_node(self, id);
+                recycled.freed_nodes += 1;
+            }
+        }
+        drop(freeing);
+        self.table.retain(|id| kept.has(id));
+        self.note_recycled();
+        recycled
+    }
+
+    /// The nodes on the way of most visits from the root.
+    fn best_line(&self) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(self.root()), |&id| {
+            let links = self.links(self.node(id)).filter(|(_, link)| link.visits() > 0);
+            links.max_by_key(|(_, link)| link.visits()).and_then(|(_, link)| link.child())
+        })
+    }
+
+    /// Below which number of visits nodes must be collapsed so that no more than `target_bytes` are left. 0: none.
+    fn fewest_visits_worth_keeping(&self, target_bytes: u64) -> u32 {
+        let mut bytes_by_class = [0_u64; CLASSES];
+        let mut seen = Marks::new(self);
+        seen.insert(self.root());
+        let mut live_bytes = 0;
+        let mut stack = vec![self.root()];
+        while let Some(id) = stack.pop() {
+            let node = self.node(id);
+            let mut bytes = self.edge_bytes(node);
+            let mut grandchildren_bytes = 0;
+            for child in self.links(node).filter_map(|(_, link)| link.child()) {
+                if seen.insert(child) {
+                    grandchildren_bytes += size_of::<Node>() as u64;
+                    stack.push(child);
+                }
+            }
+            bytes += grandchildren_bytes;
+            bytes_by_class[class_of(node.visits())] += bytes;
+            live_bytes += bytes;
+        }
+        let mut class = 0;
+        while live_bytes > target_bytes && class + 1 < CLASSES {
+            live_bytes -= bytes_by_class[class];
+            class += 1;
+        }
+        least_visits_of(class)
+    }
+
+    /// Bytes of a node's priors and links.
+    fn edge_bytes(&self, node: &Node) -> u64 {
+        let count = node.edge_count();
+        let links = self.links(node).count();
+        4 * (count.div_ceil(4) + LINK_WORDS * links) as u64
+    }
+
+    /// Collapses the nodes of fewer visits; returns those that can still be reached.
+    fn collapse_below(&self, fewest_visits: u32, pinned: &Marks, freeing: &mut Freeing<'_>) -> Marks {
+        let mut kept = Marks::new(self);
+        kept.insert(self.root());
+        let mut stack = vec![self.root()];
+        while let Some(id) = stack.pop() {
+            let node = self.node(id);
+            if node.visits() < fewest_visits && node.edge_count() > 0 && !pinned.has(id) {
+                self.free_edges(node, freeing);
+                node.set_status(|status| {
+                    let status = status.with_edge_count(0);
+                    // What is proven stays so without the proof.
+                    match status.state() {
+                        State::Terminal => status,
+                        _ => Status(status.0 | Status::COLLAPSED).with_state(State::Unevaluated),
+                    }
+                });
+                continue;
+            }
+            let children = self.links(node).filter_map(|(_, link)| link.child());
+            stack.extend(children.filter(|&child| kept.insert(child)));
+        }
+        kept
+    }
+}
+
+fn class_of(visits: u32) -> usize {
+    // The exponent and the two bits behind the first.
+    let visits = visits.max(1);
+    let exponent = visits.ilog2();
+    let fraction = (u64::from(visits) << 2 >> exponent) as usize & 3;
+    4 * exponent as usize + fraction
+}
+
+/// The least number of visits that belongs to a class, or to a later one where none does.
+fn least_visits_of(class: usize) -> u32 {
+    let (exponent, fraction) = (class / 4, class as u64 % 4);
+    if class == 0 { 0 } else { ((4 + fraction) << exponent).div_ceil(4) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_rise_with_the_visits() {
+        let classes: Vec<usize> = (0..5_000).map(class_of).collect();
+        assert!(classes.is_sorted());
+        assert_eq!((classes[0], classes[1], class_of(2), class_of(3)), (0, 0, 4, 6));
+        assert_eq!(class_of(u32::MAX), CLASSES - 1);
+        for class in 1..CLASSES {
+            let least = least_visits_of(class);
+            assert!(class_of(least) >= class && class_of(least - 1) < class, "{class}: {least}");
+        }
+    }
+}

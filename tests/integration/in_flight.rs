@@ -1,0 +1,148 @@
+//! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the figures.
+
+use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use rukh::chess::{Position, PositionHistory};
+use rukh::options::Options;
+use rukh::search::stoppers::{ChainStopper, TimeLimitStopper};
+use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh::tree::Tree;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const SLOTS: usize = 2;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// When how many batches were under way.
+#[derive(Default)]
+struct Log {
+    changes: Vec<(Instant, usize)>,
+    positions: usize,
+}
+
+/// Writes down when batches begin and end.
+struct Watched {
+    inner: RandomBackend,
+    log: Arc<Mutex<Log>>,
+}
+
+struct WatchedBatch {
+    inner: Box<dyn Batch>,
+    log: Arc<Mutex<Log>>,
+}
+
+struct WatchedTicket {
+    inner: Box<dyn Ticket>,
+    log: Arc<Mutex<Log>>,
+}
+
+fn change(log: &Mutex<Log>, change: isize) {
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = log.changes.last().map_or(0, |&(_, count)| count);
+    log.changes.push((Instant::now(), before.saturating_add_signed(change)));
+}
+
+impl Backend for Watched {
+    fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(WatchedBatch { inner: self.inner.new_batch(), log: self.log.clone() })
+    }
+}
+
+impl Batch for WatchedBatch {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        self.inner.add(request)
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).positions += self.inner.len();
+        change(&self.log, 1);
+        Box::new(WatchedTicket { inner: self.inner.submit(), log: self.log })
+    }
+}
+
+impl Ticket for WatchedTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let evaluations = self.inner.wait();
+        change(&self.log, -1);
+        evaluations
+    }
+}
+
+impl Log {
+    /// The share of the time from `start` to `end` in which `count` batches or more were under way.
+    fn share(&self, count: usize, start: Instant, end: Instant) -> f64 {
+        let ends = self.changes.iter().skip(1).map(|&(at, _)| at).chain([end]);
+        let busy = self.changes.iter().zip(ends).filter(|((_, under_way), _)| *under_way >= count);
+        let seconds = busy.map(|(&(from, _), until)| {
+            until.min(end).saturating_duration_since(from.max(start)).as_secs_f64()
+        });
+        seconds.sum::<f64>() / (end - start).as_secs_f64()
+    }
+}
+
+struct Silent;
+
+impl Responder for Silent {
+    fn thinking(&self, _infos: &[ThinkingInfo]) {}
+
+    fn best_move(&self, _best: &BestMove) {}
+
+    fn message(&self, _text: &str) {}
+}
+
+#[test]
+fn a_device_is_kept_busy() {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let device = RandomOptions {
+        delay: Duration::from_millis(2),
+        slots: SLOTS,
+        batch: 256,
+        ..RandomOptions::default()
+    };
+    let backend = Watched { inner: RandomBackend::new(device), log: log.clone() };
+    let params = SearchParams::from_options(&Options::default(), backend.attributes(), None);
+    let threads = params.threads;
+    let mut stopper = ChainStopper::new();
+    stopper.push(TimeLimitStopper::new(3 * WINDOW));
+    let start = Instant::now();
+    let setup = SearchSetup {
+        tree: Arc::new(Tree::new()),
+        params,
+        backend: Arc::new(backend),
+        score_type: Options::default().score_type,
+        history: PositionHistory::new(Position::startpos()),
+        searchmoves: Vec::new(),
+        tablebases: None,
+        tablebase_hits: 0,
+        memory_limit: u64::MAX,
+        visit_limit: None,
+        stopper: Box::new(stopper),
+        start,
+        is_open_ended: false,
+        predecessors: Vec::new(),
+    };
+    let search = Search::start(setup, Arc::new(Silent)).expect("threads can be had");
+    search.wait_for_move();
+    drop(search);
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let shares: Vec<[f64; 2]> = (0..3)
+        .map(|window| {
+            let from = start + window * WINDOW;
+            [1, SLOTS].map(|count| log.share(count, from, from + WINDOW))
+        })
+        .collect();
+    println!("{threads} threads, {SLOTS} slots, {} positions", log.positions);
+    for (window, [one, all]) in shares.iter().enumerate() {
+        println!("second {}: busy {:.1} %, all slots {:.1} %", window + 1, 100.0 * one, 100.0 * all);
+    }
+    // On a machine of its own it is above 0.97.
+    assert!(shares.iter().all(|&[one, _]| one > 0.5), "{shares:?}");
+}

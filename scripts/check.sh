@@ -23,11 +23,29 @@ step_signature() {
     echo "signature $found"
 }
 
+# The GPU kernels for every architecture: the code objects in the repository are those of the source, without spills.
+step_kernels() {
+    if [ ! -x /usr/lib/llvm-19/bin/clang ] && [ -z "${LLVM_BIN:-}" ]; then
+        echo "skipped: clang 19 compiles the kernels; apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
+        return 0
+    fi
+    scripts/kernels.sh --check
+}
+
+# The same source on the host, under sanitizers, beside plain C++.
+step_kernels_host() {
+    if ! command -v "${CXX:-g++}" >/dev/null; then
+        echo "skipped: no C++ compiler (g++ 12 or newer, or CXX)"
+        return 0
+    fi
+    scripts/kernels_host.sh
+}
+
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature)
+[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature kernels kernels_host)
 for step in "${steps[@]}"; do
     if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: format lint docs test signature" >&2
+        echo "no step $step; there are: format lint docs test signature kernels kernels_host" >&2
         exit 2
     fi
     echo "== $step"

@@ -60,8 +60,16 @@ pub(super) struct FeedForward {
 /// Squeeze and excitation.
 #[derive(Clone, Copy)]
 pub(super) struct SqueezeExcitation {
-    pub(super) squeeze: Dense,
-    pub(super) excite: Dense,
+    /// `[hidden][channels]`
+    pub(super) squeeze: Address,
+    /// `[hidden]`
+    pub(super) squeeze_bias: Address,
+    /// `[hidden][2 * channels]`: transposed; scales, then shifts.
+    pub(super) excite: Address,
+    /// `[2 * channels]`
+    pub(super) excite_bias: Address,
+    pub(super) channels: usize,
+    pub(super) hidden: usize,
 }
 
 /// A residual block.
@@ -298,8 +306,11 @@ impl Uploader {
     fn convolution(&mut self, what: &str, layer: &file::Convolution) -> Result<Convolution> {
         check_width(what, layer.inputs)?;
         check_width(what, layer.outputs)?;
+        let components = winograd::transform_weights(layer);
+        let bytes = to_bytes(component_type(self.element), &components)
+            .map_err(|value| RocmError::Unsupported(format!("{what}: {value} does not fit fp16")))?;
         Ok(Convolution {
-            weights: self.tensor(what, &winograd::transform_weights(layer))?,
+            weights: self.bytes(what, &bytes)?,
             bias: self.tensor(&format!("{what} bias"), &layer.biases)?,
             inputs: layer.inputs,
             outputs: layer.outputs,
@@ -358,12 +369,34 @@ impl Uploader {
             conv1: self.convolution(&format!("{what} conv1"), &block.conv1)?,
             conv2: self.convolution(&format!("{what} conv2"), &block.conv2)?,
             se: match &block.se {
-                Some(se) => Some(SqueezeExcitation {
-                    squeeze: self.dense(&format!("{what} squeeze"), &se.squeeze)?,
-                    excite: self.dense(&format!("{what} excite"), &se.excite)?,
-                }),
+                Some(se) => Some(self.squeeze_excitation(&format!("{what} SE"), se)?),
                 None => None,
             },
+        })
+    }
+
+    fn squeeze_excitation(
+        &mut self,
+        what: &str,
+        se: &file::SqueezeExcitation,
+    ) -> Result<SqueezeExcitation> {
+        let (channels, hidden) = (se.squeeze.inputs, se.squeeze.outputs);
+        if channels > LARGEST_SE_CHANNELS || hidden > LARGEST_SE_HIDDEN {
+            return Err(RocmError::Unsupported(format!(
+                "{what}: {channels} channels and {hidden} in between, at most {LARGEST_SE_CHANNELS} and \
+                 {LARGEST_SE_HIDDEN}"
+            )));
+        }
+        let excite: Vec<f32> = (0..hidden * 2 * channels)
+            .map(|i| se.excite.weights[i % (2 * channels) * hidden + i / (2 * channels)])
+            .collect();
+        Ok(SqueezeExcitation {
+            squeeze: self.tensor(what, &se.squeeze.weights)?,
+            squeeze_bias: self.tensor(what, &se.squeeze.biases)?,
+            excite: self.tensor(what, &excite)?,
+            excite_bias: self.tensor(what, &se.excite.biases)?,
+            channels,
+            hidden,
         })
     }
 
@@ -574,8 +607,21 @@ impl Uploader {
     }
 }
 
+/// The type of Winograd's components and their weights: in bf16 they would cost four times the error of a
+/// direct convolution.
+pub(super) fn component_type(element: ElementType) -> ElementType {
+    match element {
+        ElementType::Fp32 => ElementType::Fp32,
+        ElementType::Fp16 | ElementType::Bf16 => ElementType::Fp16,
+    }
+}
+
 /// The widest head that the attention kernels take.
 const LARGEST_HEAD: usize = 128;
+
+/// What the squeeze-and-excitation kernel has room for.
+const LARGEST_SE_CHANNELS: usize = 1024;
+const LARGEST_SE_HIDDEN: usize = 512;
 
 /// Kernels read 8 elements at a time.
 fn check_width(what: &str, width: usize) -> Result<()> {

@@ -113,5 +113,30 @@ kernel_arguments! {
         activation: i32,
         finish: i32,
         reserved: i32,
+    }    /// Both ends of a 3x3 convolution.
+    WinogradArguments {
+        input: Address,
+        output: Address,
+        bias: Address,
+        residual: Address,
+        means: Address,
+        component_stride: i64,
+        channels: i32,
+        activation: i32,
+    }
+    /// `act(sigmoid(scales) * branch + shifts + residual)`.
+    SqueezeExciteArguments {
+        branch: Address,
+        residual: Address,
+        output: Address,
+        means: Address,
+        squeeze: Address,
+        squeeze_bias: Address,
+        excite: Address,
+        excite_bias: Address,
+        channels: i32,
+        hidden: i32,
+        activation: i32,
+        reserved: i32,
     }
 }

@@ -13,11 +13,33 @@ use std::path::PathBuf;
 /// Code objects in the binary: architecture and bytes.
 const EMBEDDED: &[(&str, &[u8])] = &[];
 
+macro_rules! source {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../hip/kernels/", $name)))
+    };
+}
+
 /// The one source that includes the others.
 const MAIN: &str = "all.hip";
 
 /// The kernels' source, for hiprtc.
-const SOURCES: &[(&str, &str)] = &[];
+const SOURCES: &[(&str, &str)] = &[
+    source!("all.hip"),
+    source!("activation.hip"),
+    source!("attention.hip"),
+    source!("attention_any.hip"),
+    source!("heads.hip"),
+    source!("layer_norm.hip"),
+    source!("planes.hip"),
+    source!("policy.hip"),
+    source!("activations.h"),
+    source!("elements.h"),
+    source!("gpu.h"),
+    source!("kernels.h"),
+    source!("matrix.h"),
+    source!("platform/amd.h"),
+    source!("platform/nvidia.h"),
+];
 
 /// The code for `architecture`, and what it is called in errors.
 ///

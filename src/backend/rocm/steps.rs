@@ -10,7 +10,7 @@ use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
 use super::ffi::program::{KernelArguments, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
-use super::weights::{Dense, LayerNorm, SQUARES};
+use super::weights::{Dense, LayerNorm, SQUARES, rows_together};
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 
@@ -218,6 +218,13 @@ impl<'a> StepList<'a> {
         activation: Activation,
     ) -> Result<()> {
         let code = activation_code(activation);
+        // The softmax takes rows of any width.
+        let together = if code.is_some() { rows_together(width) } else { 1 };
+        if !rows.is_multiple_of(together) {
+            let text = format!("{name}: {rows} rows of {width} channels, but the kernels need a multiple of 8");
+            return Err(RocmError::Unsupported(text));
+        }
+        let (rows, width) = (rows / together, width * together);
         let launch = match code {
             Some(_) => {
                 let blocks = (rows * width).div_ceil(2048);

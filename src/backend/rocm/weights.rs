@@ -24,7 +24,7 @@ pub(super) const SQUARES: usize = 64;
 pub(super) struct Dense {
     /// `[outputs][inputs]`
     pub(super) weights: Address,
-    /// `[outputs]`; null where the file has none, or zeros.
+    /// `[outputs]`, repeated [`rows_together`] times; null where the file has none, or zeros.
     pub(super) bias: Address,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
@@ -256,7 +256,7 @@ impl Uploader {
         if values.iter().all(|&value| value == 0.0) {
             return Ok(Address::NULL);
         }
-        self.tensor(&format!("{what} bias"), values)
+        self.tensor(&format!("{what} bias"), &values.repeat(rows_together(values.len())))
     }
 
     fn matrix(&mut self, what: &str, weights: &[f32], biases: &[f32], inputs: usize) -> Result<Dense> {
@@ -623,6 +623,11 @@ const LARGEST_HEAD: usize = 128;
 const LARGEST_SE_CHANNELS: usize = 1024;
 const LARGEST_SE_HIDDEN: usize = 512;
 
+/// How many rows of this width an elementwise kernel takes as one, so that it reads 8 elements at a time.
+pub(super) fn rows_together(width: usize) -> usize {
+    1 << 3_u32.saturating_sub(width.trailing_zeros())
+}
+
 /// Kernels read 8 elements at a time.
 fn check_width(what: &str, width: usize) -> Result<()> {
     if width.is_multiple_of(8) && width > 0 {
@@ -693,6 +698,14 @@ mod tests {
         assert_eq!(to_bytes(ElementType::Fp16, &[65504.0]).unwrap(), [0xff, 0x7b]);
         assert_eq!(to_bytes(ElementType::Fp16, &[1e5]), Err(1e5));
         assert_eq!(to_bytes(ElementType::Fp32, &[1e5]).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn narrow_rows_are_taken_together() {
+        for (width, rows) in [(8, 1), (768, 1), (4, 2), (12, 2), (6, 4), (1, 8), (3, 8)] {
+            assert_eq!(rows_together(width), rows, "{width}");
+            assert!((width * rows).is_multiple_of(8));
+        }
     }
 
     #[test]

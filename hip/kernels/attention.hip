@@ -48,6 +48,7 @@ GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
 template <class T, i32 DEPTH>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // along the depth
+    constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
     constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, filled up with zeros to whole tiles
     constexpr i32 VECTORS = COLUMNS / 8;
     constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // of keys, times vectors of eight columns
@@ -62,43 +63,51 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     const T* values = queries + a.value_offset;
     const Words4 zeros = {};
 
-    // 1.
+    // 1. Deep heads wait with it until their queries and keys have left the registers.
     Values<UNITS> v;
+    auto load_values = [&] {
 #pragma unroll
-    for (i32 unit = 0; unit < UNITS; unit++) {
-        const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
-        const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
-        const bool inside = column < DEPTH && index < PAIRS;
-        v.even[unit] = inside ? load16(from) : zeros;
-        v.odd[unit] = inside ? load16(from + a.stride) : zeros;
-    }
+        for (i32 unit = 0; unit < UNITS; unit++) {
+            const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
+            const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
+            const bool inside = column < DEPTH && index < PAIRS;
+            v.even[unit] = inside ? load16(from) : zeros;
+            v.odd[unit] = inside ? load16(from + a.stride) : zeros;
+        }
+    };
+    if (DEPTH <= 64) load_values();
 
-    // 2.
-    Fragment query[QUERY_TILES][STEPS];
-#pragma unroll
-    for (i32 tile = 0; tile < QUERY_TILES; tile++) {
-        const i32 row = (wave() * QUERY_TILES + tile) * TILE;
-        load_rows(query[tile], [&](i32 part, i32 offset) {
-            return offset < DEPTH ? load16(queries + (i64)(row + operand_row(part)) * a.stride + offset) : zeros;
-        });
-    }
+    // 2. In slices of the depth, each of which is one or two fragments wide.
     Accumulator scores[QUERY_TILES][KEY_TILES] = {};
 #pragma unroll
-    for (i32 n = 0; n < KEY_TILES; n++) {
-        Fragment key[STEPS];
-        load_rows(key, [&](i32 part, i32 offset) {
-            const i32 row = spread<KEY_TILES>(n, operand_row(part));
-            return offset < DEPTH ? load16(keys + (i64)row * a.stride + offset) : zeros;
-        });
+    for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
+        Fragment query[QUERY_TILES][SLICE_STEPS];
 #pragma unroll
         for (i32 tile = 0; tile < QUERY_TILES; tile++) {
+            const T* rows = queries + (i64)(wave() * QUERY_TILES + tile) * TILE * a.stride + slice * SLICE_STEPS * TILE;
+            load_rows(query[tile], [&](i32 part, i32 offset) {
+                return offset < DEPTH ? load16(rows + (i64)operand_row(part) * a.stride + offset) : zeros;
+            });
+        }
 #pragma unroll
-            for (i32 step = 0; step < STEPS; step++)
-                scores[tile][n] = multiply(T(), query[tile][step], key[step], scores[tile][n]);
+        for (i32 n = 0; n < KEY_TILES; n++) {
+            Fragment key[SLICE_STEPS];
+            load_rows(key, [&](i32 part, i32 offset) {
+                const T* row = keys + (i64)spread<KEY_TILES>(n, operand_row(part)) * a.stride;
+                return offset < DEPTH ? load16(row + slice * SLICE_STEPS * TILE + offset) : zeros;
+            });
+#pragma unroll
+            for (i32 tile = 0; tile < QUERY_TILES; tile++) {
+#pragma unroll
+                for (i32 step = 0; step < SLICE_STEPS; step++)
+                    scores[tile][n] = multiply(T(), query[tile][step], key[step], scores[tile][n]);
+                if (DEPTH >= 64) settle(scores[tile][n]);
+            }
         }
     }
 
     // 3.
+    if (DEPTH > 64) load_values();
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
         const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
@@ -162,6 +171,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             });
 #pragma unroll
             for (i32 n = 0; n < KEY_TILES; n++) result[m] = multiply(T(), probability[n], value[n], result[m]);
+            if (DEPTH >= 64) settle(result[m]);
         }
         constexpr i32 LENGTH = run_length<STEPS>();
 #pragma unroll

@@ -17,6 +17,7 @@
 //                                  global memory by bytes; addresses are multiples of the size
 //   half_pair / bfloat_pair        two floats rounded to nearest even and packed, the first lowest
 //   low_half, high_half            a packed pair's values
+//   settle(sum)                    a tile's sums are computed before anything after this is loaded
 //   MATRIX_LAYOUT and, where it is not MATRIX_NONE, `multiply_f16` and `multiply_bf16`: see matrix.h
 #pragma once
 

@@ -13,6 +13,7 @@ GPU_FUNCTION void scalar_head(const ScalarHeadArguments& a) {
     // A position beyond the last is the last one once more, for its lanes take part in the sums; it is not written.
     const i32 row = position < a.positions ? position : a.positions - 1;
     float sum[LARGEST_OUTPUTS] = {};
+#pragma unroll 1
     for (i32 i = thread() % ROW_LANES * 8; i < a.hidden; i += ROW_LANES * 8) {
         Eight x = load_eight((const T*)a.input + (i64)row * a.hidden + i);
         if (a.hidden_bias) x = plus(x, (const T*)a.hidden_bias + i);

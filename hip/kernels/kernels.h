@@ -153,3 +153,34 @@ typedef struct ScalarHeadArguments {
     rukh_i32 finish;
     rukh_i32 reserved;
 } ScalarHeadArguments;
+
+// Both ends of a 3x3 convolution: see convolution.hip. Components have type C: float for f32, fp16 for f16 and bf16.
+// winograd_input: input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are used.
+// winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
+// means [B][channels] of sum + bias + residual over the squares.
+typedef struct WinogradArguments {
+    const void* input;
+    void* output;
+    const void* bias;             // [channels] T; null for none
+    const void* residual;         // [B][64][channels] T; may be the output; null for none
+    float* means;                 // [B][channels]; null for none
+    long long component_stride;   // elements between components
+    rukh_i32 channels;
+    rukh_i32 activation;
+} WinogradArguments;
+
+// output [B][64][channels] T = act(sigmoid(scales) * branch + shifts + residual): see squeeze_excite.hip.
+typedef struct SqueezeExciteArguments {
+    const void* branch;        // [B][64][channels] T
+    const void* residual;      // [B][64][channels] T
+    void* output;              // may be branch or residual
+    const float* means;        // [B][channels] of branch, from winograd_output
+    const void* squeeze;       // [hidden][channels] T
+    const void* squeeze_bias;  // [hidden] T
+    const void* excite;        // [hidden][2 * channels] T: transposed; scales, then shifts
+    const void* excite_bias;   // [2 * channels] T
+    rukh_i32 channels;         // at most 1024
+    rukh_i32 hidden;           // at most 512
+    rukh_i32 activation;
+    rukh_i32 reserved;
+} SqueezeExciteArguments;

@@ -67,6 +67,7 @@ GPU_FUNCTION void attention_policy(const AttentionPolicyArguments& a) {
             piece = (place - 4096) % 3;
         }
         float plain = 0.0f, added = 0.0f;
+#pragma unroll 1
         for (i32 i = thread() % ROW_LANES * 8; i < a.depth; i += ROW_LANES * 8) {
             const Eight query = load_eight(queries + (i64)from * a.stride + i);
             const Eight key = load_eight(keys + (i64)to * a.stride + i);

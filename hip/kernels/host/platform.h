@@ -174,6 +174,8 @@ GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 #endif
 }
 
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator&) {}
 template <class Fragment, class Accumulator, class Value>
 GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator sum, Value value) {
     struct Parcel {

@@ -149,6 +149,19 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
 typedef float native_float4 __attribute__((ext_vector_type(4)));
 typedef float native_float8 __attribute__((ext_vector_type(8)));
 
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator& sum) {
+    if constexpr (sizeof(Accumulator) == sizeof(native_float8)) {
+        native_float8 value = __builtin_bit_cast(native_float8, sum);
+        asm volatile("" : "+v"(value) : : "memory");
+        sum = __builtin_bit_cast(Accumulator, value);
+    } else {
+        native_float4 value = __builtin_bit_cast(native_float4, sum);
+        asm volatile("" : "+v"(value) : : "memory");
+        sum = __builtin_bit_cast(Accumulator, value);
+    }
+}
+
 #if defined(__GFX11__)
 #define MATRIX_LAYOUT MATRIX_REPLICATED
 typedef _Float16 native_half16 __attribute__((ext_vector_type(16)));

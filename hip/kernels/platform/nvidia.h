@@ -116,6 +116,10 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return __byte_perm(low, high, nibbles);
 }
 
+// Not needed here: the assembler keeps within its registers.
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator&) {}
+
 // mma.sync.m16n8k16 twice: the own side is its M, the other side's 16 rows are two times its N. Layout of the
 // operands: PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
 #define MULTIPLY_TILE(type)                                                                                    \

@@ -73,5 +73,5 @@ generate hip/rocblas-sys/src/bindings.rs rocblas/rocblas.h "$rocblas" 'hip_runti
     --allowlist-type 'rocblas_gemm_flags_' \
     --blocklist-type '_*(hip|ihip).*' --raw-line 'use hip_runtime_sys::*;'
 generate hip/hipblaslt-sys/src/bindings.rs hipblaslt/hipblaslt.h "$hipblaslt" 'hip_runtime_sys::function_table!' \
-    --allowlist-type 'hipblasLt(Epilogue|MatrixLayoutAttribute|PointerMode|MatmulDescAttributes|MatmulPreferenceAttributes|Order)_t' \
+    --allowlist-type 'hipblasOperation_t|hipblasLt(Epilogue|MatrixLayoutAttribute|PointerMode|MatmulDescAttributes|MatmulPreferenceAttributes|Order)_t' \
     --blocklist-type '_*(hip[A-Z]|ihip).*' --raw-line 'use hip_runtime_sys::*;'

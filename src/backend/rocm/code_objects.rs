@@ -5,13 +5,30 @@
 
 use super::error::{Result, RocmError};
 use super::ffi::hiprtc;
-use std::borrow::Cow;
+use flate2::read::GzDecoder;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::path::PathBuf;
 
-/// Code objects in the binary: architecture and bytes.
-const EMBEDDED: &[(&str, &[u8])] = &[];
+macro_rules! object {
+    ($architecture:literal) => {
+        ($architecture, include_bytes!(concat!("../../../hip/kernels/objects/", $architecture, ".co.gz")))
+    };
+}
+
+/// Code objects in the binary: architecture and gzipped bytes.
+const EMBEDDED: &[(&str, &[u8])] = &[
+    object!("gfx90a"),
+    object!("gfx942"),
+    object!("gfx1030"),
+    object!("gfx1100"),
+    object!("gfx1101"),
+    object!("gfx1102"),
+    object!("gfx1151"),
+    object!("gfx1200"),
+    object!("gfx1201"),
+];
 
 macro_rules! source {
     ($name:literal) => {
@@ -28,10 +45,12 @@ const SOURCES: &[(&str, &str)] = &[
     source!("activation.hip"),
     source!("attention.hip"),
     source!("attention_any.hip"),
+    source!("convolution.hip"),
     source!("heads.hip"),
     source!("layer_norm.hip"),
     source!("planes.hip"),
     source!("policy.hip"),
+    source!("squeeze_excite.hip"),
     source!("activations.h"),
     source!("elements.h"),
     source!("gpu.h"),
@@ -45,14 +64,14 @@ const SOURCES: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// An architecture that is not embedded, and no hiprtc, or one that cannot compile for it.
-pub(super) fn code_for(architecture: &str) -> Result<(Cow<'static, [u8]>, String)> {
+pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     if let Some((_, code)) = EMBEDDED.iter().find(|(name, _)| *name == architecture) {
-        return Ok((Cow::Borrowed(code), format!("the code object for {architecture}")));
+        return Ok((inflate(code)?, format!("the code object for {architecture}")));
     }
     let what = format!("the code compiled for {architecture}");
     let path = cache_path(architecture);
     if let Some(code) = path.as_ref().and_then(|path| fs::read(path).ok()) {
-        return Ok((Cow::Owned(code), what));
+        return Ok((code, what));
     }
     let code = compile(architecture).map_err(|error| {
         let embedded: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
@@ -65,7 +84,15 @@ pub(super) fn code_for(architecture: &str) -> Result<(Cow<'static, [u8]>, String
     if let Some(path) = path {
         keep(&path, &code);
     }
-    Ok((Cow::Owned(code), what))
+    Ok((code, what))
+}
+
+fn inflate(gzipped: &[u8]) -> Result<Vec<u8>> {
+    let mut code = Vec::new();
+    GzDecoder::new(gzipped)
+        .read_to_end(&mut code)
+        .map_err(|error| RocmError::Unsupported(format!("a code object of this build is damaged: {error}")))?;
+    Ok(code)
 }
 
 fn compile(architecture: &str) -> Result<Vec<u8>> {
@@ -98,5 +125,31 @@ fn keep(path: &PathBuf, code: &[u8]) {
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_is_one() {
+        for (architecture, object) in EMBEDDED {
+            assert!(inflate(object).unwrap().starts_with(b"\x7fELF"), "{architecture}");
+        }
+    }
+
+    /// hiprtc sees no files: what a source includes must be among those that are handed to it.
+    #[test]
+    fn every_included_file_is_at_hand() {
+        let mut found = 0;
+        for (name, text) in SOURCES {
+            let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+            for included in included.filter(|included| !included.starts_with("host/")) {
+                assert!(SOURCES.iter().any(|(known, _)| *known == included), "{name} includes {included}");
+                found += 1;
+            }
+        }
+        assert!(found > 10, "only {found} includes");
     }
 }

@@ -40,6 +40,7 @@ pub mod hiprtc_bindings;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ops::Deref;
+use std::path::Path;
 
 pub use bindings::*;
 pub use libloading::Library;
@@ -130,12 +131,19 @@ impl Hip {
     /// # Errors
     /// Every file that was tried, each with what was wrong with it.
     pub fn load() -> Result<Self, LoadError> {
-        loader::load(&HIP, |library| {
-            Ok(Self {
-                functions: Functions::resolve(library)?,
-                properties: DeviceProperties::resolve(library)?,
-            })
-        })
+        loader::load(&HIP, Self::resolve)
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        loader::load_in(folder, &HIP, Self::resolve)
+    }
+
+    fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
+        Ok(Self { functions: Functions::resolve(library)?, properties: DeviceProperties::resolve(library)? })
     }
 
     /// The device's architecture as the compiler names it, without target features: `gfx1100`.
@@ -207,7 +215,14 @@ impl Hiprtc {
     /// # Errors
     /// Every file that was tried, each with what was wrong with it.
     pub fn load() -> Result<Self, LoadError> {
-        let functions = loader::load(&HIPRTC, hiprtc_bindings::Functions::resolve)?;
-        Ok(Self { functions })
+        Ok(Self { functions: loader::load(&HIPRTC, hiprtc_bindings::Functions::resolve)? })
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load_in(folder, &HIPRTC, hiprtc_bindings::Functions::resolve)? })
     }
 }

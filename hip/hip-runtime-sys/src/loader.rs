@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
@@ -131,6 +131,18 @@ pub fn load<T>(
 ) -> Result<T, LoadError> {
     let installed = std::env::var_os(if cfg!(windows) { "HIP_PATH" } else { "ROCM_PATH" });
     load_from(candidates.library, candidates.paths(std::env::var_os(FOLDER_VARIABLE), installed), resolve)
+}
+
+/// The same from one folder.
+///
+/// # Errors
+/// Every file that was tried, each with what was wrong with it.
+pub fn load_in<T>(
+    folder: &Path,
+    candidates: &Candidates,
+    resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
+) -> Result<T, LoadError> {
+    load_from(candidates.library, candidates.paths(Some(folder.into()), None), resolve)
 }
 
 fn load_from<T>(

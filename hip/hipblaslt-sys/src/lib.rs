@@ -25,6 +25,7 @@
 mod bindings;
 
 use std::ops::Deref;
+use std::path::Path;
 
 pub use bindings::*;
 use hip_runtime_sys::loader::{self, Candidates, LoadError};
@@ -57,5 +58,13 @@ impl HipblasLt {
     /// Every file that was tried, each with what was wrong with it.
     pub fn load() -> Result<Self, LoadError> {
         Ok(Self { functions: loader::load(&HIPBLASLT, Functions::resolve)? })
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load_in(folder, &HIPBLASLT, Functions::resolve)? })
     }
 }

@@ -21,6 +21,7 @@
 mod bindings;
 
 use std::ops::Deref;
+use std::path::Path;
 
 pub use bindings::*;
 use hip_runtime_sys::loader::{self, Candidates, LoadError};
@@ -50,5 +51,13 @@ impl Rocblas {
     /// Every file that was tried, each with what was wrong with it.
     pub fn load() -> Result<Self, LoadError> {
         Ok(Self { functions: loader::load(&ROCBLAS, Functions::resolve)? })
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load_in(folder, &ROCBLAS, Functions::resolve)? })
     }
 }

@@ -15,11 +15,14 @@ use std::time::Instant;
 use hip_runtime_sys::{
     hipError_t, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorStreamCaptureInvalidated,
     hipErrorStreamCaptureIsolation, hipErrorStreamCaptureUnjoined, hipErrorStreamCaptureUnmatched,
-    hipErrorStreamCaptureWrongThread, hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed,
-    hipStreamCaptureModeThreadLocal,
+    hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
 };
 
 use crate::control;
+
+const GLOBAL: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeGlobal;
+const THREAD_LOCAL: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeThreadLocal;
+const RELAXED: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeRelaxed;
 
 /// What went wrong in a piece of work.
 #[derive(Clone, Debug)]
@@ -90,7 +93,7 @@ static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 thread_local! {
     /// What this thread may do while a capture is in progress.
     pub(crate) static CAPTURE_MODE: std::cell::Cell<hipStreamCaptureMode> =
-        const { std::cell::Cell::new(hipStreamCaptureModeGlobal) };
+        const { std::cell::Cell::new(GLOBAL) };
 }
 
 /// Refuses calls that may not be made now because a capture is in progress, and spoils the capture.
@@ -99,11 +102,11 @@ pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
     let mine = CAPTURE_MODE.get();
     let captures = lock(&CAPTURES);
     let conflict = captures.iter().find(|capture| match mine {
-        hipStreamCaptureModeRelaxed => false,
-        hipStreamCaptureModeThreadLocal => capture.thread == here && capture.mode != hipStreamCaptureModeRelaxed,
+        RELAXED => false,
+        THREAD_LOCAL => capture.thread == here && capture.mode != RELAXED,
         _ => {
-            capture.mode == hipStreamCaptureModeGlobal
-                || (capture.thread == here && capture.mode == hipStreamCaptureModeThreadLocal)
+            capture.mode == GLOBAL
+                || (capture.thread == here && capture.mode == THREAD_LOCAL)
         }
     });
     match conflict {
@@ -277,7 +280,7 @@ impl Stream {
     /// Starts taking work down.
     pub(crate) fn begin_capture(&self, mode: hipStreamCaptureMode) -> Result<(), hipError_t> {
         let mut current = lock(&self.capture);
-        if current.is_some() || mode > hipStreamCaptureModeRelaxed || self.number == null_number(self.device) {
+        if current.is_some() || mode > RELAXED || self.number == null_number(self.device) {
             return Err(hipErrorInvalidValue);
         }
         let capture = Arc::new(Capture {
@@ -299,7 +302,7 @@ impl Stream {
         if capture.origin != self.number {
             return Err(hipErrorStreamCaptureUnmatched);
         }
-        if capture.mode != hipStreamCaptureModeRelaxed && capture.thread != std::thread::current().id() {
+        if capture.mode != RELAXED && capture.thread != std::thread::current().id() {
             return Err(hipErrorStreamCaptureWrongThread);
         }
         lock(&CAPTURES).retain(|other| !Arc::ptr_eq(other, &capture));

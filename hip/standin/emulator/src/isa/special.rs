@@ -263,7 +263,7 @@ handler! {
             } else if denominator.is_subnormal() {
                 (scaled * up, false)
             } else if reciprocal_subnormal && quotient_subnormal {
-                (if is_denominator { scaled * up } else { scaled }, true)
+                (if is_denominator { scaled / up } else { scaled }, true)
             } else if reciprocal_subnormal {
                 (scaled / up, false)
             } else if quotient_subnormal {

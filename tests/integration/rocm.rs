@@ -120,7 +120,7 @@ impl Distance {
         }
         let divergence: f32 = pairs().map(|(p, q)| if *p > 0.0 { p * (p / q).ln() } else { 0.0 }).sum();
         assert!(!divergence.is_nan(), "{} {}: {priors:?}", set.name, golden.id);
-        self.divergence = self.divergence.max(divergence);
+        self.divergence = self.divergence.max(divergence.abs());
     }
 
     fn check(mut self, what: &str, limit: &Limit) {

@@ -82,13 +82,18 @@ fn several_devices_share_the_work() {
     }
 }
 
-/// An architecture that no code object is kept for is compiled for, and found in the cache the next time.
 #[test]
-fn an_unknown_architecture_is_an_error_that_names_it() {
+fn an_architecture_without_kernels_is_an_error_that_names_it() {
     let folder = libraries();
-    let settings = [("RUKH_STANDIN_ARCH", "gfx803")];
+    let cache = folder.path().to_string_lossy();
+    let settings = [
+        ("RUKH_STANDIN_ARCH", "gfx803"),
+        ("RUKH_STANDIN_FAIL", "hiprtcCompileProgram:1"),
+        ("XDG_CACHE_HOME", &*cache),
+    ];
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "warm_up=false"], &settings));
     assert!(text.contains("no kernels for the architecture gfx803"), "{text}");
+    assert!(text.contains("hiprtcCompileProgram(all.hip) failed"), "{text}");
 }
 
 /// In its steady state a slot copies, launches one graph, copies and waits: nothing is made or freed.

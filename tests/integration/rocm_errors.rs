@@ -108,10 +108,8 @@ fn a_batch_costs_five_calls() {
         .output()
         .expect("the binary starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls: Vec<&str> = stderr
-        .lines()
-        .filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0"))
-        .collect();
+    let calls: Vec<&str> =
+        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
     let last = calls.iter().rposition(|&call| call == "hipGraphLaunch").expect("a graph was launched");
     let steady: Vec<&str> = calls[..last + 4].iter().rev().take(5 * 10).rev().copied().collect();
     let batch =
@@ -168,7 +166,8 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
             let fail = format!("{function}:{number}");
             let settings = [architecture, ("RUKH_STANDIN_FAIL", fail.as_str())];
             let text = stdout(&search(folder.path(), &arguments, &settings));
-            let told = text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
+            let told =
+                text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
             assert!(told || SILENT.contains(&function), "{fail} is not told: {text}");
             tried += 1;
         }

@@ -89,9 +89,9 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
 
 fn inflate(gzipped: &[u8]) -> Result<Vec<u8>> {
     let mut code = Vec::new();
-    GzDecoder::new(gzipped)
-        .read_to_end(&mut code)
-        .map_err(|error| RocmError::Unsupported(format!("a code object of this build is damaged: {error}")))?;
+    GzDecoder::new(gzipped).read_to_end(&mut code).map_err(|error| {
+        RocmError::Unsupported(format!("a code object of this build is damaged: {error}"))
+    })?;
     Ok(code)
 }
 
@@ -105,7 +105,8 @@ fn compile(architecture: &str) -> Result<Vec<u8>> {
 
 /// Where the code for `architecture` is kept, if this user has a cache folder.
 fn cache_path(architecture: &str) -> Option<PathBuf> {
-    let folder = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME")
         .or_else(|| folder("HOME").map(|home| home.join(".cache")))
         .or_else(|| folder("LOCALAPPDATA"))?;
@@ -144,7 +145,8 @@ mod tests {
     fn every_included_file_is_at_hand() {
         let mut found = 0;
         for (name, text) in SOURCES {
-            let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+            let included =
+                text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
             for included in included.filter(|included| !included.starts_with("host/")) {
                 assert!(SOURCES.iter().any(|(known, _)| *known == included), "{name} includes {included}");
                 found += 1;

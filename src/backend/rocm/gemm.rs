@@ -64,8 +64,8 @@ impl Gemms {
             },
             None => None,
         };
-        let prefers_hipblaslt = library == GemmLibrary::HipblasLt
-            || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
+        let prefers_hipblaslt =
+            library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
             table,
             has_rocblas: gpu.rocblas.is_some(),

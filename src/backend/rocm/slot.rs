@@ -114,12 +114,7 @@ impl SlotMaker<'_> {
         Ok(steps.finish().1)
     }
 
-    fn pass(
-        &self,
-        positions: usize,
-        input: Address,
-        output: Address,
-    ) -> Pass<'_> {
+    fn pass(&self, positions: usize, input: Address, output: Address) -> Pass<'_> {
         Pass {
             network: self.network,
             input: InputLayout::new(positions).at(input),
@@ -145,8 +140,7 @@ impl SlotMaker<'_> {
             .map(|&positions| {
                 let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
                 let element = self.network.element;
-                let mut steps =
-                    StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
+                let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
                 forward(&pass, &mut steps)?;
                 let program = Program::new(steps.finish().0, vec![scratch.buffer()]);
                 Ok(Bucket { positions, program, graph: None, has_run: false })
@@ -232,11 +226,16 @@ impl Slot {
         Ok(positions)
     }
 
-    /// The time of each step of the bucket for `positions`.
-    pub(super) fn step_times(&mut self, positions: usize, repetitions: usize) -> Result<Vec<StepTime>> {
+    /// The time of each step of the bucket for `positions`, and the bucket.
+    pub(super) fn step_times(
+        &mut self,
+        positions: usize,
+        repetitions: usize,
+    ) -> Result<(usize, Vec<StepTime>)> {
         let index = bucket_of(&self.rungs, positions).unwrap_or(self.rungs.len() - 1);
-        let program = &self.buckets[index].program;
-        program.time(self.device, self.exchange.stream(), &self.blas, repetitions)
+        let bucket = &self.buckets[index];
+        let times = bucket.program.time(self.device, self.exchange.stream(), &self.blas, repetitions)?;
+        Ok((bucket.positions, times))
     }
 }
 

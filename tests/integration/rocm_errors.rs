@@ -93,7 +93,7 @@ fn an_architecture_without_kernels_is_an_error_that_names_it() {
     ];
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "warm_up=false"], &settings));
     assert!(text.contains("no kernels for the architecture gfx803"), "{text}");
-    assert!(text.contains("hiprtcCompileProgram(all.hip) failed"), "{text}");
+    assert!(text.contains("hiprtcCompileProgram(kernels.hip) failed"), "{text}");
 }
 
 /// In its steady state a slot copies, launches one graph, copies and waits: nothing is made or freed.

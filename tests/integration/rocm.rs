@@ -233,7 +233,8 @@ fn slots_at_once() {
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let alone = backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, graph: false, ..options(16) });
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
-    let together = Arc::new(backend(&set, RocmPrecision::Fp16, &options(16)));
+    let warm = RocmOptions { warm_up: true, ..options(16) };
+    let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));
     assert_eq!(together.attributes().suggested_threads, 2);
     std::thread::scope(|scope| {
         for thread in 0..4 {

@@ -236,7 +236,7 @@ fn make_slots(
     }
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     if options.warm_up {
-        slots.iter_mut().try_for_each(Slot::warm_up)?;
+        slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
     }
     Ok((slots, maker.maximum_batch))
 }

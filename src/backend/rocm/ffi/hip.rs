@@ -332,10 +332,11 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Loads a code object; `what` is for the error.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP reads the length out of the code object's header.
-        if !code.starts_with(b"\x7fELF") && !code.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") {
+        // HIP reads the length out of the code's header, or a text up to its zero.
+        if code.len() < 64 {
             return Err(RocmError::Unsupported(format!("{what} is no code object")));
         }
+        let code = [code, &[0]].concat();
         let mut raw = null_mut();
         // SAFETY: HIP reads a code object and writes one pointer.
         let status = unsafe { (device.hip.hipModuleLoadData)(&mut raw, code.as_ptr().cast()) };

@@ -128,7 +128,7 @@ fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) ->
 fn compile(compiler: &str, architecture: &str, source: &Path, object: &Path) -> Result<(), String> {
     let output = Command::new(compiler)
         .args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++17"])
-        .args(["--no-gpu-bundle-output", "-mcode-object-version=5"])
+        .args(["--no-gpu-bundle-output", "-mcode-object-version=5", "-fuse-cuid=none"])
         .arg(format!("--offload-arch={architecture}"))
         .arg("-o")
         .args([object, source])

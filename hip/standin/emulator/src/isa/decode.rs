@@ -591,6 +591,7 @@ fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
@@ -604,8 +605,19 @@ mod tests {
         let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
         folders.extend(std::env::var_os("RUKH_STANDIN_OBJECTS").map(PathBuf::from));
         let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let paths = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "co"));
+        let paths = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "co" || it == "gz"));
         paths.filter(|path| ["gfx1100", "gfx1151"].iter().any(|arch| path.to_string_lossy().contains(arch))).collect()
+    }
+
+    /// A file's bytes, unpacked.
+    fn unpacked(path: &Path) -> Vec<u8> {
+        let file = std::fs::read(path).unwrap();
+        if path.extension().is_none_or(|extension| extension != "gz") {
+            return file;
+        }
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&*file).read_to_end(&mut bytes).unwrap();
+        bytes
     }
 
     /// The disassembler's names of a file's instructions by address, or nothing where it is not installed.
@@ -630,11 +642,13 @@ mod tests {
         assert!(!objects.is_empty(), "tests/fixtures has code objects");
         let mut compared = 0;
         for path in objects {
-            let file = std::fs::read(&path).unwrap();
+            let file = unpacked(&path);
             let elf = object::File::parse(&*file).unwrap();
             let text = elf.section_by_name(".text").unwrap();
             let program = Program::decode(text.data().unwrap(), text.address() as u32, 0);
-            let Some(names) = disassembled(&path) else {
+            let copy = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(copy.path(), &file).unwrap();
+            let Some(names) = disassembled(copy.path()) else {
                 eprintln!("skipped: llvm-objdump-19 is not installed");
                 return;
             };

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{
-    HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDeviceAttribute_t,
-    hipDeviceProp_tR0600, hipDevice_t, hipError_t, hipEvent_t, hipFunction_attribute, hipFunction_t, hipGraphExec_t,
-    hipGraphNode_t, hipGraph_t, hipHostFn_t, hipMemcpyKind, hipModule_t, hipStreamCaptureMode,
-    hipStreamCaptureStatus, hipStream_t, signature,
+    HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDevice_t,
+    hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_attribute, hipFunction_t,
+    hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipHostFn_t, hipMemcpyKind, hipModule_t, hipStream_t,
+    hipStreamCaptureMode, hipStreamCaptureStatus, signature,
 };
 use hip_runtime_sys::{
-    hipErrorContextIsDestroyed, hipErrorInvalidDevice,
-    hipErrorInvalidHandle, hipErrorInvalidImage, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorNoBinaryForGpu,
-    hipErrorNoDevice, hipErrorNotFound, hipErrorNotReady, hipErrorNotSupported, hipErrorOutOfMemory,
-    hipErrorStreamCaptureImplicit, hipErrorStreamCaptureUnsupported, hipErrorUnknown, hipSuccess,
+    hipErrorContextIsDestroyed, hipErrorInvalidDevice, hipErrorInvalidHandle, hipErrorInvalidImage,
+    hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorNoBinaryForGpu, hipErrorNoDevice, hipErrorNotFound,
+    hipErrorNotReady, hipErrorNotSupported, hipErrorOutOfMemory, hipErrorStreamCaptureImplicit,
+    hipErrorStreamCaptureUnsupported, hipErrorUnknown, hipSuccess,
 };
 
 use crate::code_object::{self, Kernel, LoadError, Module};
@@ -572,7 +572,10 @@ api! {
 /// The pointer is null or may be written to.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int) -> hipError_t {
+pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
+    properties: *mut hipDeviceProp_tR0600,
+    device: c_int,
+) -> hipError_t {
     answer("hipGetDevicePropertiesR0600", hipErrorUnknown, || {
         checked_device(device)?;
         // SAFETY: every field is a number or an array of numbers.
@@ -611,12 +614,16 @@ fn compute_units() -> c_int {
 fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
     use hip_runtime_sys as hip;
     match attribute {
-        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => compute_units(),
+        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
+            compute_units()
+        }
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MOST_LDS_BYTES as c_int,
         hip::hipDeviceAttributeComputeCapabilityMajor => 11,
-        hip::hipDeviceAttributeComputeCapabilityMinor => c_int::from(settings().architecture == "gfx1151") * 5,
+        hip::hipDeviceAttributeComputeCapabilityMinor => {
+            c_int::from(settings().architecture == "gfx1151") * 5
+        }
         hip::hipDeviceAttributeIntegrated => c_int::from(settings().architecture == "gfx1151"),
         hip::hipDeviceAttributeClockRate => 2_500_000,
         hip::hipDeviceAttributeL2CacheSize => 6 << 20,
@@ -665,7 +672,8 @@ fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipErr
 
 /// Whether these bytes are in one live allocation.
 fn known(address: usize, bytes: usize) -> bool {
-    memory::find(address as u64).is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
+    memory::find(address as u64)
+        .is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
 }
 
 /// Checks one end of a copy: device memory must be there, host memory may be anywhere but in a device's.
@@ -673,8 +681,12 @@ fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result
     match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
         Some((end, place)) => {
             let device = matches!(place, Place::Device(_));
-            if wants_device.is_some_and(|wanted| wanted && !device && place != Place::Pinned || !wanted && device) {
-                report(&format!("a copy of {bytes} bytes whose kind does not suit the memory at {address:#x}"));
+            if wants_device
+                .is_some_and(|wanted| wanted && !device && place != Place::Pinned || !wanted && device)
+            {
+                report(&format!(
+                    "a copy of {bytes} bytes whose kind does not suit the memory at {address:#x}"
+                ));
                 return Err(hipErrorInvalidValue);
             }
             if address as u64 + bytes as u64 > end {
@@ -692,7 +704,12 @@ fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result
 }
 
 /// A copy as work for a stream.
-fn copy(to: *mut c_void, from: *const c_void, bytes: usize, kind: hipMemcpyKind) -> Result<Operation, hipError_t> {
+fn copy(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+    kind: hipMemcpyKind,
+) -> Result<Operation, hipError_t> {
     if bytes > 0 && (to.is_null() || from.is_null()) {
         return Err(hipErrorInvalidValue);
     }
@@ -713,7 +730,8 @@ fn copy(to: *mut c_void, from: *const c_void, bytes: usize, kind: hipMemcpyKind)
         if bytes == 0 {
             return Ok(());
         }
-        check().map_err(|code| Failure { code, message: "memory of a copy was freed before it".to_owned() })?;
+        check()
+            .map_err(|code| Failure { code, message: "memory of a copy was freed before it".to_owned() })?;
         let source: *const u8 = std::ptr::with_exposed_provenance(from);
         let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
         // SAFETY: allocations of ours are checked; other memory is the caller's, who keeps it until the work is done.
@@ -799,7 +817,9 @@ unsafe fn arguments_of(
         for (number, argument) in explicit.enumerate() {
             // SAFETY: there is a pointer for each argument.
             let from = unsafe { parameters.add(number).read() };
-            let to = segment.get_mut(argument.offset..argument.offset + argument.bytes).ok_or(hipErrorInvalidValue)?;
+            let to = segment
+                .get_mut(argument.offset..argument.offset + argument.bytes)
+                .ok_or(hipErrorInvalidValue)?;
             // SAFETY: it points to a value of the argument's size.
             to.copy_from_slice(unsafe { std::slice::from_raw_parts(from.cast(), argument.bytes) });
         }

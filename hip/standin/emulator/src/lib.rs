@@ -18,6 +18,21 @@
 //! | `control` | settings, failures that a test asks for, reports |
 //! | `install` | the folder of libraries |
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "an access to a caller's memory is one step, however many reads"
+)]
+#![allow(
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "some comparisons are defined as the negation of another"
+)]
+#![allow(
+    clippy::nonminimal_bool,
+    clippy::double_comparisons,
+    reason = "as above: NaN is neither less nor greater"
+)]
+#![allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several registers alike")]
+#![allow(clippy::manual_clamp, reason = "the order of minimum and maximum decides what becomes of a NaN")]
 
 mod code_object;
 pub mod control;

@@ -2,9 +2,7 @@
 
 use super::compare::wide;
 use super::table::{Row, handler, special_rows};
-use super::wave::{
-    F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave,
-};
+use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave};
 
 special_rows! {
     /// VOP2 with an operand or a result in VCC; as VOP3 with 0x100 added and any scalar register.

@@ -36,7 +36,10 @@ fn numbers(seed: u32) -> [u32; WAVE] {
         match (lane + seed as usize) % 6 {
             0 => state,
             1 => float.to_bits(),
-            2 => u32::from(f16::from_f32(float).to_bits()) | u32::from(f16::from_f32(1.0 - float).to_bits()) << 16,
+            2 => {
+                u32::from(f16::from_f32(float).to_bits())
+                    | u32::from(f16::from_f32(1.0 - float).to_bits()) << 16
+            }
             3 => state % 41,
             4 => [0, 0x8000_0000, 0x7f80_0000, 0x7fff_ffff, 0x3c00_bc00, 0xffff_ffff][(state % 6) as usize],
             _ => (float * 0.01).to_bits(),
@@ -247,7 +250,9 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
         "v_min_u16" => (Short, (a & 0xffff).min(b & 0xffff)),
         "v_bfm_b32" => (Bits, (((1u64 << (a % 32)) - 1) << (b % 32)) as u32),
         "v_bcnt_u32_b32" => (Bits, a.count_ones().wrapping_add(b)),
-        "v_cvt_pk_i16_i32" => (Bits, (ai.clamp(-0x8000, 0x7fff) as u32 & 0xffff) | (bi.clamp(-0x8000, 0x7fff) as u32) << 16),
+        "v_cvt_pk_i16_i32" => {
+            (Bits, (ai.clamp(-0x8000, 0x7fff) as u32 & 0xffff) | (bi.clamp(-0x8000, 0x7fff) as u32) << 16)
+        }
         "v_cvt_pk_u16_u32" => (Bits, a.min(0xffff) | b.min(0xffff) << 16),
         "v_pk_add_f16" => (Halves, each_half(a, b, |a, b| half(h(a) + h(b)))),
         "v_pk_mul_f16" => (Halves, each_half(a, b, |a, b| half(h(a) * h(b)))),
@@ -269,7 +274,9 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
             // Bits beyond the word are zeros.
             (Bits, if negative { (field as i64 - (1i64 << width)) as u32 } else { field as u32 })
         }
-        "v_bfi_b32" => (Bits, (0..32).fold(0, |r, bit| r | (if (a >> bit) & 1 == 1 { b } else { c }) & (1 << bit))),
+        "v_bfi_b32" => {
+            (Bits, (0..32).fold(0, |r, bit| r | (if (a >> bit) & 1 == 1 { b } else { c }) & (1 << bit)))
+        }
         "v_alignbit_b32" => (Bits, ((u128::from(a) << 32 | u128::from(b)) >> (c % 32)) as u32),
         "v_min3_f32" => (Single(0), single(-most(most(-f(a), -f(b)), -f(c)))),
         "v_max3_f32" => (Single(0), single(most(most(f(a), f(b)), f(c)))),
@@ -282,7 +289,13 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
             let bytes = [b.to_le_bytes(), a.to_le_bytes()].concat();
             let pick = |choice: u8| match choice {
                 0..8 => bytes[usize::from(choice)],
-                8..12 => if bytes[usize::from(2 * (choice - 8) + 1)] >= 128 { 255 } else { 0 },
+                8..12 => {
+                    if bytes[usize::from(2 * (choice - 8) + 1)] >= 128 {
+                        255
+                    } else {
+                        0
+                    }
+                }
                 12 => 0,
                 _ => 255,
             };
@@ -307,7 +320,8 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
             (Single(0), at(a, 16).mul_add(at(b, 16), low).to_bits())
         }
         "v_dot4_u32_u8" => {
-            let products = a.to_le_bytes().into_iter().zip(b.to_le_bytes()).map(|(a, b)| u32::from(a) * u32::from(b));
+            let products =
+                a.to_le_bytes().into_iter().zip(b.to_le_bytes()).map(|(a, b)| u32::from(a) * u32::from(b));
             (Bits, products.fold(c, u32::wrapping_add))
         }
         "v_pk_fma_f16" => {
@@ -344,7 +358,10 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
                 let Some((kind, expected)) = plain(name, at(0), at(1), at(2)) else { continue };
                 assert!(
                     same(kind, found, expected, old),
-                    "{text}: {:#x} {:#x} {:#x} give {found:#x}, not {expected:#x}", at(0), at(1), at(2)
+                    "{text}: {:#x} {:#x} {:#x} give {found:#x}, not {expected:#x}",
+                    at(0),
+                    at(1),
+                    at(2)
                 );
             }
         }
@@ -352,29 +369,42 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
     assert!(tested > 110, "only {tested} instructions were tested");
 }
 
+/// The result in one lane of v0, v1, v2 and the old v3.
+type Oracle = Box<dyn Fn(u32, u32, u32, u32) -> (Kind, u32)>;
+
 /// Instructions with modifiers, masks and several registers: the text, and the expected v3 (or other) per lane.
 #[test]
 fn modifiers_change_operands_and_results() {
     let one = |bits: u32| f32::from_bits(bits);
     let mut tested = 0;
     for (text, bytes) in instructions() {
-        let expected: Box<dyn Fn(u32, u32, u32, u32) -> (Kind, u32)> = match text.as_str() {
-            "v_add_f32 v3, -v0, |v1|" => Box::new(move |a, b, _, _| (Kind::Single(0), (one(b).abs() - one(a)).to_bits())),
-            "v_mul_f32 v3, v0, v1 mul:2" => Box::new(move |a, b, _, _| (Kind::Single(0), (one(a) * one(b) * 2.0).to_bits())),
+        let expected: Oracle = match text.as_str() {
+            "v_add_f32 v3, -v0, |v1|" => {
+                Box::new(move |a, b, _, _| (Kind::Single(0), (one(b).abs() - one(a)).to_bits()))
+            }
+            "v_mul_f32 v3, v0, v1 mul:2" => {
+                Box::new(move |a, b, _, _| (Kind::Single(0), (one(a) * one(b) * 2.0).to_bits()))
+            }
             "v_add_f32 v3, v0, v1 clamp" => Box::new(move |a, b, _, _| {
                 let sum = one(a) + one(b);
                 (Kind::Single(0), if sum > 0.0 { sum.min(1.0) } else { 0.0 }.to_bits())
             }),
-            "v_fma_f32 v3, v0, 0.5, -1.0" => Box::new(move |a, _, _, _| (Kind::Single(0), one(a).mul_add(0.5, -1.0).to_bits())),
-            "v_add_f16 v3, 2.0, v0" | "v_add_f16 v3, v0, 2.0" => Box::new(|a, _, _, _| (Kind::Half(0), half(h(a) + 2.0))),
+            "v_fma_f32 v3, v0, 0.5, -1.0" => {
+                Box::new(move |a, _, _, _| (Kind::Single(0), one(a).mul_add(0.5, -1.0).to_bits()))
+            }
+            "v_add_f16 v3, 2.0, v0" | "v_add_f16 v3, v0, 2.0" => {
+                Box::new(|a, _, _, _| (Kind::Half(0), half(h(a) + 2.0)))
+            }
             "v_add_nc_u32 v3, 0x12345, v1" => Box::new(|_, b, _, _| (Kind::Bits, b.wrapping_add(0x12345))),
-            "v_fmac_f32 v3, v0, v1" => Box::new(move |a, b, _, d| (Kind::Single(0), one(a).mul_add(one(b), one(d)).to_bits())),
-            "v_fmaak_f32 v3, v0, v1, 0x40490fdb" => {
-                Box::new(move |a, b, _, _| (Kind::Single(0), one(a).mul_add(one(b), one(0x4049_0fdb)).to_bits()))
+            "v_fmac_f32 v3, v0, v1" => {
+                Box::new(move |a, b, _, d| (Kind::Single(0), one(a).mul_add(one(b), one(d)).to_bits()))
             }
-            "v_fmamk_f32 v3, v0, 0x40490fdb, v1" => {
-                Box::new(move |a, b, _, _| (Kind::Single(0), one(a).mul_add(one(0x4049_0fdb), one(b)).to_bits()))
-            }
+            "v_fmaak_f32 v3, v0, v1, 0x40490fdb" => Box::new(move |a, b, _, _| {
+                (Kind::Single(0), one(a).mul_add(one(b), one(0x4049_0fdb)).to_bits())
+            }),
+            "v_fmamk_f32 v3, v0, 0x40490fdb, v1" => Box::new(move |a, b, _, _| {
+                (Kind::Single(0), one(a).mul_add(one(0x4049_0fdb), one(b)).to_bits())
+            }),
             "v_fma_mix_f32 v3, v0, v1, v2 op_sel:[1,0,0] op_sel_hi:[1,1,0]" => Box::new(move |a, b, c, _| {
                 (Kind::Single(0), (h(a >> 16) as f32).mul_add(h(b) as f32, one(c)).to_bits())
             }),
@@ -382,7 +412,10 @@ fn modifiers_change_operands_and_results() {
                 (Kind::Half(0), half(f64::from((h(a) as f32).mul_add(h(b) as f32, h(c) as f32))))
             }),
             "v_fma_mixhi_f16 v3, v0, v1, v2 op_sel_hi:[1,1,1]" => Box::new(|a, b, c, d| {
-                (Kind::Halves, (d & 0xffff) | half(f64::from((h(a) as f32).mul_add(h(b) as f32, h(c) as f32))) << 16)
+                (
+                    Kind::Halves,
+                    (d & 0xffff) | half(f64::from((h(a) as f32).mul_add(h(b) as f32, h(c) as f32))) << 16,
+                )
             }),
             "v_pk_fma_f16 v3, v0, v1, v2 op_sel:[1,0,0] op_sel_hi:[0,1,1] neg_lo:[1,0,0] neg_hi:[0,1,0]" => {
                 Box::new(|a, b, c, _| {
@@ -392,7 +425,9 @@ fn modifiers_change_operands_and_results() {
             }
             "v_dot4_i32_iu8 v3, v0, v1, v2 neg_lo:[1,1,0]" => Box::new(|a, b, c, _| {
                 let pairs = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
-                let sum = pairs.map(|(a, b)| i32::from(a as i8) * i32::from(b as i8)).fold(c as i32, i32::wrapping_add);
+                let sum = pairs
+                    .map(|(a, b)| i32::from(a as i8) * i32::from(b as i8))
+                    .fold(c as i32, i32::wrapping_add);
                 (Kind::Bits, sum as u32)
             }),
             _ => continue,
@@ -420,10 +455,16 @@ fn lanes_exchange_numbers() {
     for (text, bytes) in instructions() {
         // The lane that is read, or `None` where the result stays as it was; and the lanes that are written at all.
         let (from, written): (Source, u32) = match text.as_str() {
-            t if t.contains("quad_perm:[1,0,3,2]") => (Box::new(move |lane| Some((lane & !3) | quad[lane & 3])), !0),
+            t if t.contains("quad_perm:[1,0,3,2]") => {
+                (Box::new(move |lane| Some((lane & !3) | quad[lane & 3])), !0)
+            }
             t if t.contains("row_shr:4") => (Box::new(|lane| (lane % 16 >= 4).then(|| lane - 4)), !0),
-            t if t.contains("row_ror:3") => (Box::new(move |lane| Some(in_row(lane, (lane + 13) % 16))), 0x0f0f_0f0f),
-            t if t.contains("row_mirror") => (Box::new(move |lane| Some(in_row(lane, 15 - lane % 16))), 0x0000_ffff),
+            t if t.contains("row_ror:3") => {
+                (Box::new(move |lane| Some(in_row(lane, (lane + 13) % 16))), 0x0f0f_0f0f)
+            }
+            t if t.contains("row_mirror") => {
+                (Box::new(move |lane| Some(in_row(lane, 15 - lane % 16))), 0x0000_ffff)
+            }
             t if t.contains("row_half_mirror") => (Box::new(|lane| Some(lane ^ 7)), !0),
             t if t.contains("row_share:5") => (Box::new(move |lane| Some(in_row(lane, 5))), !0),
             t if t.contains("row_xmask:6") => (Box::new(|lane| Some(lane ^ 6)), !0),
@@ -443,7 +484,10 @@ fn lanes_exchange_numbers() {
                 if text.starts_with("v_add_f32") { single(f(value) + f(other)) } else { value }
             });
             let found = ran.after.vector[3].0[lane];
-            assert!(same(Kind::Single(0), found, expected, old), "{text}: lane {lane}: {found:#x}, not {expected:#x}");
+            assert!(
+                same(Kind::Single(0), found, expected, old),
+                "{text}: lane {lane}: {found:#x}, not {expected:#x}"
+            );
         }
         assert_eq!(ran.after.exec(), u32::MAX, "{text}");
     }
@@ -488,7 +532,9 @@ fn scalar_registers_take_masks_carries_and_sums() {
             "v_cmp_class_f32 vcc_lo, v0, v1" => {
                 let class = |bits: u32| {
                     let value = f32::from_bits(bits);
-                    let sign = |positive: u32, negative: u32| if value.is_sign_negative() { negative } else { positive };
+                    let sign = |positive: u32, negative: u32| {
+                        if value.is_sign_negative() { negative } else { positive }
+                    };
                     match value.classify() {
                         std::num::FpCategory::Nan => u32::from(bits & 0x40_0000 != 0),
                         std::num::FpCategory::Infinite => sign(9, 2),
@@ -507,7 +553,8 @@ fn scalar_registers_take_masks_carries_and_sums() {
             }
             "v_mad_u64_u32 v[4:5], null, v0, v1, v[6:7]" => {
                 for lane in (0..WAVE).filter(active) {
-                    let product = u128::from(a[lane]) * u128::from(b[lane]) + u128::from(wide(before, 6, lane));
+                    let product =
+                        u128::from(a[lane]) * u128::from(b[lane]) + u128::from(wide(before, 6, lane));
                     assert_eq!(wide(after, 4, lane), product as u64);
                 }
             }
@@ -542,7 +589,10 @@ fn scalar_registers_take_masks_carries_and_sums() {
                 for lane in (0..WAVE).filter(active) {
                     let at = |register: usize| f(before.vector[register].0[lane]);
                     assert!(same(Kind::Single(0), after.vector[4].0[lane], single(at(1) * at(0)), 0));
-                    assert!(same(Kind::Single(0), after.vector[5].0[lane], single(at(4) + at(3)), 0), "the old v4");
+                    assert!(
+                        same(Kind::Single(0), after.vector[5].0[lane], single(at(4) + at(3)), 0),
+                        "the old v4"
+                    );
                 }
             }
             "v_dual_fmac_f32 v4, v0, v1 :: v_dual_cndmask_b32 v5, v2, v3" => {
@@ -612,7 +662,8 @@ fn matrix_instructions_multiply_tiles() {
                 for lane in 0..WAVE {
                     let number = numbers((register * 32 + lane) as u32)[0];
                     let value = |bits: u32| f64::from(bits % 1000) / 300.0 - 1.5;
-                    let pair = |make: &dyn Fn(f64) -> u32| make(value(number)) | make(value(number >> 10)) << 16;
+                    let pair =
+                        |make: &dyn Fn(f64) -> u32| make(value(number)) | make(value(number >> 10)) << 16;
                     let brain = |value: f64| u32::from(bf16::from_f64(value).to_bits());
                     wave.vector[register].0[lane] = match (bytewise, register) {
                         (true, _) => number,
@@ -638,14 +689,20 @@ fn matrix_instructions_multiply_tiles() {
             for column in 0..16 {
                 let (register, lane) = (row / 2, column + 16 * (row % 2));
                 let sum: f64 = (0..16).map(|k| element(8, row, k) * element(16, column, k)).sum();
-                let (start, found) = (wave.vector[24 + register].0[lane], ran.after.vector[32 + register].0[lane]);
+                let (start, found) =
+                    (wave.vector[24 + register].0[lane], ran.after.vector[32 + register].0[lane]);
                 let (expected, result, tolerance) = match text.split(' ').next().unwrap() {
                     "v_wmma_f16_16x16x16_f16" => (h(start) + sum, h(found), 0.02),
                     "v_wmma_bf16_16x16x16_bf16" => continue,
-                    "v_wmma_i32_16x16x16_iu8" => (f64::from((start as i32).wrapping_add(sum as i32)), f64::from(found as i32), 0.0),
+                    "v_wmma_i32_16x16x16_iu8" => {
+                        (f64::from((start as i32).wrapping_add(sum as i32)), f64::from(found as i32), 0.0)
+                    }
                     _ => (f(start) + sum, f(found), 1e-5),
                 };
-                assert!((expected - result).abs() <= tolerance, "{text} ({row}, {column}): {result}, not {expected}");
+                assert!(
+                    (expected - result).abs() <= tolerance,
+                    "{text} ({row}, {column}): {result}, not {expected}"
+                );
             }
         }
         tested += 1;
@@ -655,7 +712,8 @@ fn matrix_instructions_multiply_tiles() {
 
 #[test]
 fn what_the_hardware_forbids_is_a_fault() {
-    let (_, bytes) = instructions().into_iter().find(|(text, _)| text.starts_with("v_wmma_f32_16x16x16_f16")).unwrap();
+    let (_, bytes) =
+        instructions().into_iter().find(|(text, _)| text.starts_with("v_wmma_f32_16x16x16_f16")).unwrap();
     let program = Program::decode(&bytes, 0, 0);
     for (exec, words) in [(0x7fff_ffff, "inactive lanes"), (u32::MAX, "the two halves")] {
         let mut wave = start(1, exec);

@@ -142,7 +142,11 @@ impl Case {
                     inside[place] = true;
                     let expected = finish(row, self.expected(operands, batch, row, column));
                     let error = (found[place] - expected).abs() / expected.abs().max(1.0);
-                    assert!(error <= self.tolerance(), "({batch}, {row}, {column}): {} not {expected}", found[place]);
+                    assert!(
+                        error <= self.tolerance(),
+                        "({batch}, {row}, {column}): {} not {expected}",
+                        found[place]
+                    );
                 }
             }
         }
@@ -162,7 +166,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, &(input, output)) in types.iter().enumerate() {
         for transposed in [(false, false), (true, false), (false, true), (true, true)] {
-            let sizes = [(1, 1, 1), (65, 33, 17), (7, 130, 600), (64, 64, 64)][(number + usize::from(transposed.0)) % 4];
+            let sizes = [(1, 1, 1), (65, 33, 17), (7, 130, 600), (64, 64, 64)]
+                [(number + usize::from(transposed.0)) % 4];
             let batches = if transposed.1 { 3 } else { 1 };
             cases.push(Case { sizes, transposed, batches, input, output, alpha: 0.5, beta: -1.25 });
         }
@@ -183,7 +188,13 @@ fn rocblas_multiplies() {
     }
     let mut all = cases();
     all.push(Case {
-        sizes: (9, 10, 70), transposed: (true, false), batches: 2, input: hip::HIP_R_8I, output: hip::HIP_R_32F, alpha: 1.0, beta: 0.0,
+        sizes: (9, 10, 70),
+        transposed: (true, false),
+        batches: 2,
+        input: hip::HIP_R_8I,
+        output: hip::HIP_R_32F,
+        alpha: 1.0,
+        beta: 0.0,
     });
     for case in all {
         let operands = case.operands(lib);
@@ -194,7 +205,9 @@ fn rocblas_multiplies() {
         } else {
             (rb::rocblas_datatype_f32_r, case.alpha.to_le_bytes(), case.beta.to_le_bytes())
         };
-        let operation = |transposed| if transposed { rb::rocblas_operation_transpose } else { rb::rocblas_operation_none };
+        let operation = |transposed| {
+            if transposed { rb::rocblas_operation_transpose } else { rb::rocblas_operation_none }
+        };
         let (m, n, k) = case.sizes;
         let [a, b, d] = operands.device.map(|address| address.cast::<c_void>());
         let [lda, ldb, ldd] = operands.leading.map(|leading| leading as i32);
@@ -203,9 +216,35 @@ fn rocblas_multiplies() {
         // SAFETY: the operands are as large as these sizes say.
         check(unsafe {
             (lib.rocblas.rocblas_gemm_strided_batched_ex)(
-                handle, operation(case.transposed.0), operation(case.transposed.1), m as i32, n as i32, k as i32,
-                one.as_ptr().cast(), a, input, lda, stride_a, b, input, ldb, stride_b, zero.as_ptr().cast(), d, d_type,
-                ldd, stride_d, d, d_type, ldd, stride_d, case.batches as i32, compute, rb::rocblas_gemm_algo_standard, 0, 0,
+                handle,
+                operation(case.transposed.0),
+                operation(case.transposed.1),
+                m as i32,
+                n as i32,
+                k as i32,
+                one.as_ptr().cast(),
+                a,
+                input,
+                lda,
+                stride_a,
+                b,
+                input,
+                ldb,
+                stride_b,
+                zero.as_ptr().cast(),
+                d,
+                d_type,
+                ldd,
+                stride_d,
+                d,
+                d_type,
+                ldd,
+                stride_d,
+                case.batches as i32,
+                compute,
+                rb::rocblas_gemm_algo_standard,
+                0,
+                0,
             )
         });
         lib.check(lib.wait(stream));
@@ -218,7 +257,15 @@ fn rocblas_multiplies() {
         }
     }
     // fp16 scalars belong to fp16 computation: hardly ever what one wants, and never mixed with fp32 ones.
-    let case = Case { sizes: (4, 4, 4), transposed: (false, false), batches: 1, input: hip::HIP_R_16F, output: hip::HIP_R_16F, alpha: 2.0, beta: 0.0 };
+    let case = Case {
+        sizes: (4, 4, 4),
+        transposed: (false, false),
+        batches: 1,
+        input: hip::HIP_R_16F,
+        output: hip::HIP_R_16F,
+        alpha: 2.0,
+        beta: 0.0,
+    };
     let operands = case.operands(lib);
     let (alpha, beta) = (f16::from_f32(2.0), f16::ZERO);
     let [a, b, d] = operands.device.map(|address| address.cast::<c_void>());
@@ -227,9 +274,30 @@ fn rocblas_multiplies() {
         // SAFETY: the operands are as large as these sizes say, or the stand-in refuses them.
         unsafe {
             (lib.rocblas.rocblas_gemm_ex)(
-                handle, rb::rocblas_operation_none, rb::rocblas_operation_none, 4, 4, 4, (&raw const alpha).cast(), a,
-                f16_type, lda, b, f16_type, 5, (&raw const beta).cast(), d, f16_type, leading, d, f16_type, leading,
-                compute, rb::rocblas_gemm_algo_standard, 0, 0,
+                handle,
+                rb::rocblas_operation_none,
+                rb::rocblas_operation_none,
+                4,
+                4,
+                4,
+                (&raw const alpha).cast(),
+                a,
+                f16_type,
+                lda,
+                b,
+                f16_type,
+                5,
+                (&raw const beta).cast(),
+                d,
+                f16_type,
+                leading,
+                d,
+                f16_type,
+                leading,
+                compute,
+                rb::rocblas_gemm_algo_standard,
+                0,
+                0,
             )
         }
     };
@@ -262,17 +330,33 @@ fn plan(lib: &Libraries, case: &Case, operands: &Operands, compute: lt::hipblasC
             (lt::HIPBLASLT_MATMUL_DESC_TRANSB, case.transposed.1),
         ] {
             let operation = if transposed { lt::HIPBLAS_OP_T } else { lt::HIPBLAS_OP_N };
-            check((functions.hipblasLtMatmulDescSetAttribute)(plan.description, name, (&raw const operation).cast(), 4));
+            check((functions.hipblasLtMatmulDescSetAttribute)(
+                plan.description,
+                name,
+                (&raw const operation).cast(),
+                4,
+            ));
         }
         for at in 0..3 {
             let kind = if at == 2 { case.output } else { case.input };
             let ((rows, columns), leading) = (operands.shapes[at], operands.leading[at] as i64);
             let layout = &mut plan.layouts[at];
-            check((functions.hipblasLtMatrixLayoutCreate)(layout, kind, rows as u64, columns as u64, leading));
+            check((functions.hipblasLtMatrixLayoutCreate)(
+                layout,
+                kind,
+                rows as u64,
+                columns as u64,
+                leading,
+            ));
             let (batches, stride) = (case.batches as i32, operands.strides[at] as i64);
             let set = functions.hipblasLtMatrixLayoutSetAttribute;
             check(set(*layout, lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (&raw const batches).cast(), 4));
-            check(set(*layout, lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, (&raw const stride).cast(), 8));
+            check(set(
+                *layout,
+                lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                (&raw const stride).cast(),
+                8,
+            ));
         }
     }
     plan
@@ -291,10 +375,16 @@ fn hipblaslt_multiplies_with_bias_and_activation() {
         check((functions.hipblasLtCreate)(&mut handle));
         check((functions.hipblasLtMatmulPreferenceCreate)(&mut preference));
         let name = lt::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
-        check((functions.hipblasLtMatmulPreferenceSetAttribute)(preference, name, (&raw const most).cast(), 8));
+        check((functions.hipblasLtMatmulPreferenceSetAttribute)(
+            preference,
+            name,
+            (&raw const most).cast(),
+            8,
+        ));
     }
     let workspace = lib.empty::<u8>(most as usize);
-    let gelu = |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
+    let gelu =
+        |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
     type Function = fn(f64, &dyn Fn(f64) -> f64) -> f64;
     let epilogues: [(lt::hipblasLtEpilogue_t, bool, Function); 6] = [
         (lt::HIPBLASLT_EPILOGUE_DEFAULT, false, |x, _| x),
@@ -318,19 +408,52 @@ fn hipblaslt_multiplies_with_bias_and_activation() {
         unsafe {
             check(set(plan.description, lt::HIPBLASLT_MATMUL_DESC_EPILOGUE, (&raw const epilogue).cast(), 4));
             if with_bias {
-                check(set(plan.description, lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER, (&raw const bias_place).cast(), 8));
-                check(set(plan.description, lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (&raw const bias_kind).cast(), 4));
+                check(set(
+                    plan.description,
+                    lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    (&raw const bias_place).cast(),
+                    8,
+                ));
+                check(set(
+                    plan.description,
+                    lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                    (&raw const bias_kind).cast(),
+                    4,
+                ));
             }
             let mut results: [lt::hipblasLtMatmulHeuristicResult_t; 4] = std::mem::zeroed();
             check((functions.hipblasLtMatmulAlgoGetHeuristic)(
-                handle, plan.description, a, b, d, d, preference, 4, results.as_mut_ptr(), &mut found,
+                handle,
+                plan.description,
+                a,
+                b,
+                d,
+                d,
+                preference,
+                4,
+                results.as_mut_ptr(),
+                &mut found,
             ));
             assert_eq!(found, if case.sizes.2 >= 512 { 2 } else { 1 }, "long dot products can be split");
             let [pa, pb, pd] = operands.device.map(|address| address.cast::<c_void>());
             let multiply = |bytes: usize| {
                 (functions.hipblasLtMatmul)(
-                    handle, plan.description, (&raw const case.alpha).cast(), pa, a, pb, b, (&raw const case.beta).cast(),
-                    pd, d, pd, d, &results[0].algo, workspace.cast(), bytes, stream,
+                    handle,
+                    plan.description,
+                    (&raw const case.alpha).cast(),
+                    pa,
+                    a,
+                    pb,
+                    b,
+                    (&raw const case.beta).cast(),
+                    pd,
+                    d,
+                    pd,
+                    d,
+                    &results[0].algo,
+                    workspace.cast(),
+                    bytes,
+                    stream,
                 )
             };
             if results[0].workspaceSize > 0 {
@@ -339,7 +462,9 @@ fn hipblaslt_multiplies_with_bias_and_activation() {
             check(multiply(results[0].workspaceSize));
         }
         lib.check(lib.wait(stream));
-        case.compare(lib, &operands, |row, value| function(if with_bias { value + bias[row] } else { value }, &gelu));
+        case.compare(lib, &operands, |row, value| {
+            function(if with_bias { value + bias[row] } else { value }, &gelu)
+        });
     }
 }
 
@@ -355,14 +480,23 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
         assert_eq!((functions.hipblasLtCreate)(&mut handle), lt::HIPBLAS_STATUS_SUCCESS);
         assert_eq!((functions.hipblasLtMatmulPreferenceCreate)(&mut preference), lt::HIPBLAS_STATUS_SUCCESS);
     }
-    let mut ask = |plan: &Plan| {
+    let ask = |plan: &Plan| {
         let mut count = 0;
         let [a, b, d] = plan.layouts;
         // SAFETY: as above; one result is asked for.
         unsafe {
             let mut result: lt::hipblasLtMatmulHeuristicResult_t = std::mem::zeroed();
             (functions.hipblasLtMatmulAlgoGetHeuristic)(
-                handle, plan.description, a, b, d, d, preference, 1, &mut result, &mut count,
+                handle,
+                plan.description,
+                a,
+                b,
+                d,
+                d,
+                preference,
+                1,
+                &mut result,
+                &mut count,
             )
         }
     };
@@ -375,10 +509,17 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
         let set = functions.hipblasLtMatmulDescSetAttribute;
         let epilogue = 3u64;
         let name = lt::HIPBLASLT_MATMUL_DESC_EPILOGUE;
-        assert_eq!(set(wrong.description, name, (&raw const epilogue).cast(), 8), lt::HIPBLAS_STATUS_INVALID_VALUE);
+        assert_eq!(
+            set(wrong.description, name, (&raw const epilogue).cast(), 8),
+            lt::HIPBLAS_STATUS_INVALID_VALUE
+        );
         assert_eq!(set(wrong.description, name, (&raw const epilogue).cast(), 4), lt::HIPBLAS_STATUS_SUCCESS);
     }
     assert_eq!(ask(&wrong), lt::HIPBLAS_STATUS_NOT_SUPPORTED);
     case.transposed = (true, true);
-    assert_eq!(ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)), lt::HIPBLAS_STATUS_INVALID_VALUE, "shapes");
+    assert_eq!(
+        ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)),
+        lt::HIPBLAS_STATUS_INVALID_VALUE,
+        "shapes"
+    );
 }

@@ -67,7 +67,7 @@ impl Type {
 }
 
 /// Loads the stored code object, or that of the folder `RUKH_STANDIN_OBJECTS`.
-fn module(lib: &Libraries) -> hip::hipModule_t {
+pub(crate) fn module(lib: &Libraries) -> hip::hipModule_t {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/objects").to_owned();
     let objects = std::env::var("RUKH_STANDIN_OBJECTS").unwrap_or(stored);
     let file = std::fs::File::open(format!("{objects}/{}.co.gz", architecture())).unwrap();
@@ -80,7 +80,7 @@ fn module(lib: &Libraries) -> hip::hipModule_t {
 }
 
 /// Runs a kernel with its structure of arguments, and gives the wave instructions it took.
-fn run<A>(
+pub(crate) fn run<A>(
     lib: &Libraries,
     module: hip::hipModule_t,
     name: &str,
@@ -122,17 +122,17 @@ fn run<A>(
 
 /// kernels.h: AttentionArguments.
 #[repr(C)]
-struct Attention {
-    qkv: *const u8,
-    logits: *const u8,
-    output: *mut u8,
-    heads: i32,
-    depth: i32,
-    stride: i32,
-    key_offset: i32,
-    value_offset: i32,
-    output_stride: i32,
-    scale: f32,
+pub(crate) struct Attention {
+    pub(crate) qkv: *const u8,
+    pub(crate) logits: *const u8,
+    pub(crate) output: *mut u8,
+    pub(crate) heads: i32,
+    pub(crate) depth: i32,
+    pub(crate) stride: i32,
+    pub(crate) key_offset: i32,
+    pub(crate) value_offset: i32,
+    pub(crate) output_stride: i32,
+    pub(crate) scale: f32,
 }
 
 #[test]

@@ -20,7 +20,8 @@ use hipblaslt_sys::{
 
 use crate::control::{answer, report};
 use crate::gemm::{Activation, Matrix, Product, Type};
-use crate::hip::{Handles, current_device, stream_of};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
 use crate::isa::wave::POISON;
 use crate::memory::Regions;
 use crate::rocblas::scalar;

@@ -13,7 +13,7 @@ use hip_runtime_sys::hiprtc_bindings::{
 };
 
 use crate::control::{answer, text};
-use crate::hip::Handles;
+use crate::handles::Handles;
 use crate::stream::lock;
 
 /// A program: its source, and after a compilation its code and the compiler's words.

@@ -14,6 +14,7 @@
 //! | `code_object`, `launch` | ELF files of kernels, and grids of workgroups |
 //! | `gemm` | matrix products |
 //! | `memory`, `stream` | allocations; streams, events, graphs |
+//! | `arguments`, `transfer`, `handles` | what a launch, a copy and a handle are made of |
 //! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
 //! | `control` | settings, failures that a test asks for, reports |
 //! | `install` | the folder of libraries |
@@ -34,9 +35,11 @@
 #![allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several registers alike")]
 #![allow(clippy::manual_clamp, reason = "the order of minimum and maximum decides what becomes of a NaN")]
 
+mod arguments;
 mod code_object;
 pub mod control;
 mod gemm;
+mod handles;
 pub mod hip;
 pub mod hipblaslt;
 pub mod hiprtc;
@@ -46,3 +49,4 @@ mod launch;
 mod memory;
 pub mod rocblas;
 mod stream;
+mod transfer;

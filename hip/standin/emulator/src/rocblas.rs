@@ -12,7 +12,8 @@ use rocblas_sys::{
 
 use crate::control::{answer, report};
 use crate::gemm::{Activation, Matrix, Product, Type};
-use crate::hip::{Handles, current_device, stream_of};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
 use crate::isa::float::f16_to_f32;
 use crate::stream::{Failure, lock};
 

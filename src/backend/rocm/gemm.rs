@@ -146,7 +146,7 @@ impl Gemms {
         let descriptor = match known {
             Some(known) => known,
             None => {
-                let made = Arc::new(Descriptor::new(*library, shape.epilogue, bias, shape.output_type)?);
+                let made = Arc::new(Descriptor::new(library, shape.epilogue, bias, shape.output_type)?);
                 self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
                 made
             }

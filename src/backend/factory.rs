@@ -16,6 +16,7 @@ use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
 use super::random::{RandomBackend, RandomOptions};
 use super::record::{RecordingBackend, ReplayingBackend};
+use super::rocm::{GemmLibrary, RocmBackend, RocmOptions, RocmPrecision};
 use super::round_robin::RoundRobinBackend;
 use super::trivial::TrivialBackend;
 use super::{Backend, BackendError};
@@ -84,14 +85,24 @@ pub struct CreatedBackend {
 pub struct BackendKind {
     /// As in `--backend`.
     pub name: &'static str,
-    /// `auto` takes the highest that needs a network and can be made. The others are negative, or below
-    /// these.
+    /// `auto` takes the highest of [`Use::Automatic`] that can be made.
     pub priority: i32,
     /// One line for the help.
     pub description: &'static str,
-    /// Whether it evaluates with the network (a backend around others does not itself).
-    pub needs_network: bool,
+    /// When it is used.
+    pub used: Use,
     make: fn(&Maker<'_>, Options<'_>) -> Made,
+}
+
+/// When a backend is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// It evaluates with the network, and `auto` tries it.
+    Automatic,
+    /// It evaluates with the network, where it is asked for by name.
+    ByName,
+    /// It needs no network itself.
+    WithoutNetwork,
 }
 
 type Made = Result<Arc<dyn Backend>, BackendError>;
@@ -99,52 +110,80 @@ type Made = Result<Arc<dyn Backend>, BackendError>;
 /// Every backend, highest priority first.
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
+        name: "rocm-auto",
+        priority: 100,
+        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm; policy_head, value_head)",
+        used: Use::Automatic,
+        make: |maker, options| maker.make_rocm("rocm-auto", RocmPrecision::Auto, options),
+    },
+    BackendKind {
+        name: "rocm-fp16",
+        priority: 99,
+        description: "AMD GPU, weights and products in fp16",
+        used: Use::ByName,
+        make: |maker, options| maker.make_rocm("rocm-fp16", RocmPrecision::Fp16, options),
+    },
+    BackendKind {
+        name: "rocm-bf16",
+        priority: 98,
+        description: "AMD GPU, weights and products in bf16",
+        used: Use::ByName,
+        make: |maker, options| maker.make_rocm("rocm-bf16", RocmPrecision::Bf16, options),
+    },
+    BackendKind {
+        name: "rocm",
+        priority: 97,
+        description: "AMD GPU, fp32",
+        used: Use::ByName,
+        make: |maker, options| maker.make_rocm("rocm", RocmPrecision::Fp32, options),
+    },
+    BackendKind {
         name: "cpu",
         priority: 50,
         description: "this processor, fp32 (threads, batch_size, isa; policy_head, value_head)",
-        needs_network: true,
+        used: Use::Automatic,
         make: |maker, options| maker.make_cpu(Precision::Fp32, options),
     },
     BackendKind {
         name: "cpu-bf16",
         priority: 49,
         description: "this processor, products in bf16: twice as fast with AVX512-BF16, less exact",
-        needs_network: true,
+        used: Use::Automatic,
         make: |maker, options| maker.make_cpu(Precision::Bf16, options),
     },
     BackendKind {
         name: "trivial",
         priority: 4,
         description: "no network: counts material; for tests and for measuring the search",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: |_, _| Ok(Arc::new(TrivialBackend::new())),
     },
     BackendKind {
         name: "random",
         priority: 0,
         description: "no network: repeatable random values (seed, uniform; delay, per_position, slots, batch)",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: make_random,
     },
     BackendKind {
         name: "check",
         priority: -800,
         description: "compares two backends (mode=check/display/histo, atol, rtol, freq)",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: make_check,
     },
     BackendKind {
         name: "recordreplay",
         priority: -900,
         description: "writes evaluations to record_file, or answers from replay_file",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: make_record_replay,
     },
     BackendKind {
         name: "roundrobin",
         priority: -999,
         description: "several backends, each batch to the next in turn",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: |maker, options| {
             let mut children = maker.children(options)?;
             Ok(Arc::new(RoundRobinBackend::new(children.remove(0), children)))
@@ -154,14 +193,14 @@ pub const BACKENDS: &[BackendKind] = &[
         name: "multiplexing",
         priority: -1000,
         description: "several backends behind one queue; merges small batches (max_batch, workers)",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: |maker, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
     },
     BackendKind {
         name: "demux",
         priority: -1001,
         description: "several backends, each batch dealt out among them (step, workers)",
-        needs_network: false,
+        used: Use::WithoutNetwork,
         make: |maker, options| {
             let step = options.number("step", 1, 1..=LARGEST_BATCH)?;
             Ok(Arc::new(DemuxBackend::new(maker.children(options)?, step)?))
@@ -187,10 +226,7 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let tree = OptionTree::parse(&config.options)?;
     let maker = Maker::new(config);
     let backend = maker.make(&config.backend, tree.root())?;
-    // Where `auto` had to do without what the options were meant for, they are no mistake.
-    if maker.notices.borrow().is_empty() {
-        tree.check_all_used(&config.backend)?;
-    }
+    tree.check_all_used(&config.backend)?;
     let backend: Arc<dyn Backend> = if backend.attributes().maximum_batch_size < LARGEST_BATCH {
         Arc::new(BatchSplittingBackend::new(backend, LARGEST_BATCH))
     } else {
@@ -251,18 +287,20 @@ impl Maker<'_> {
     fn make_auto(&self, options: Options<'_>) -> Made {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
-        let mut last_error = None;
-        for kind in BACKENDS.iter().filter(|kind| kind.needs_network) {
-            match self.make(kind.name, options) {
+        let mut passed_over = None;
+        for kind in BACKENDS.iter().filter(|kind| kind.used == Use::Automatic) {
+            match (self.make(kind.name, options), &passed_over) {
                 // What cannot run here is passed over; anything else is the user's to mend.
-                Err(error @ BackendError::Create { .. }) => {
-                    self.notices.borrow_mut().push(error.to_string());
-                    last_error = Some(error);
+                (Err(error @ BackendError::Create { .. }), None) => passed_over = Some(error),
+                (Err(BackendError::Create { .. }), Some(_)) => {}
+                (Ok(backend), Some(error)) => {
+                    self.notices.borrow_mut().push(format!("{error}; {} evaluates instead", kind.name));
+                    return Ok(backend);
                 }
-                made => return made,
+                (made, _) => return made,
             }
         }
-        Err(last_error.unwrap_or_else(|| BackendError::Create {
+        Err(passed_over.unwrap_or_else(|| BackendError::Create {
             name: AUTO.to_owned(),
             reason: "this build has no backend for networks".to_owned(),
         }))
@@ -361,6 +399,45 @@ impl Maker<'_> {
             self.config.policy_softmax_temperature,
             self.config.history_fill,
         )?))
+    }
+
+    /// The options are read before a device is looked for, so that they are known where there is none.
+    fn make_rocm(&self, name: &str, precision: RocmPrecision, options: Options<'_>) -> Made {
+        let defaults = RocmOptions::default();
+        let maximum_batch = match options.text("max_batch") {
+            Some(_) => Some(options.number("max_batch", 1, 1..=LARGEST_BATCH)?),
+            None => None,
+        };
+        let rocm_options = RocmOptions {
+            gpu: options.number("gpu", defaults.gpu, 0..=255)?,
+            streams: options.number("streams", defaults.streams, 1..=16)?,
+            maximum_batch,
+            graph: options.flag("graph", defaults.graph)?,
+            warm_up: options.flag("warm_up", defaults.warm_up)?,
+            time_steps: match options.text("time_steps") {
+                Some(_) => Some(options.number("time_steps", 1, 1..=LARGEST_BATCH)?),
+                None => None,
+            },
+            gemm: options.choice(
+                "gemm",
+                &[
+                    ("auto", GemmLibrary::Auto),
+                    ("rocblas", GemmLibrary::Rocblas),
+                    ("hipblaslt", GemmLibrary::HipblasLt),
+                ],
+            )?,
+        };
+        let device = RocmBackend::open(name, &rocm_options)?;
+        let backend = RocmBackend::new(
+            device,
+            &*self.network(options)?,
+            precision,
+            &rocm_options,
+            self.config.policy_softmax_temperature,
+            self.config.history_fill,
+        )?;
+        self.notices.borrow_mut().extend_from_slice(backend.step_times());
+        Ok(Arc::new(backend))
     }
 
     /// The network's file: what was put back, or else opened anew.

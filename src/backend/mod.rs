@@ -7,7 +7,7 @@
 //! | modules | what they are |
 //! |---|---|
 //! | [`factory`], [`options`], [`config`] | from the user's words to a backend |
-//! | [`cpu`] | evaluates a network |
+//! | [`cpu`], [`rocm`] | evaluate a network |
 //! | [`trivial`], [`random`] | evaluators that need none, for tests and for measuring the search |
 //! | [`cache`], [`batch_split`] | decorators (backends around backends) around whatever is made |
 //! | [`multiplexing`], [`demux`], [`round_robin`] | decorators around several backends; [`children`] is what they share |
@@ -34,6 +34,7 @@ mod owned_request;
 pub mod position_key;
 pub mod random;
 pub mod record;
+pub mod rocm;
 pub mod round_robin;
 pub mod ticket;
 pub mod trivial;

@@ -27,6 +27,10 @@ pub const AUTODISCOVER: &str = "<autodiscover>";
 /// lists equal.
 pub const BACKENDS: &[&str] = &[
     "auto",
+    "rocm-auto",
+    "rocm-fp16",
+    "rocm-bf16",
+    "rocm",
     "cpu",
     "cpu-bf16",
     "trivial",

@@ -20,6 +20,8 @@ mod perft;
 mod planes;
 mod policy;
 mod positions;
+mod rocm;
+mod rocm_errors;
 mod search;
 mod search_stress;
 mod selfplay;

@@ -22,7 +22,7 @@ fn introduces_itself() {
     assert!(options.contains(&"option name Threads type spin default 1 min 0 max 128".to_owned()));
     let backend = options.iter().find(|line| line.starts_with("option name Backend ")).unwrap();
     assert!(
-        backend.starts_with("option name Backend type combo default trivial var auto var cpu "),
+        backend.starts_with("option name Backend type combo default trivial var auto var rocm-auto "),
         "{backend}"
     );
 }

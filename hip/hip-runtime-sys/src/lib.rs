@@ -1,6 +1,228 @@
-//! Bindings to HIP ([`LIBRARY`]), loaded at run time, so that a build never needs ROCm.
+//! Bindings to HIP ([`Hip`]) and to its run-time compiler ([`Hiprtc`]), loaded at run time: a build never needs ROCm,
+//! and a machine without it gets an error value.
 //!
-//! No backend uses it: so far it holds the name of the library and no function.
+//! The declarations in `bindings.rs` are those of HIP 6.4; every function in the tables has had the same signature
+//! and every structure but one the same layout from ROCm 5.7 to 7. The exception is the device's properties, which
+//! HIP 6 laid out anew: [`Hip::architecture`] reads either form, and all other facts about a device come one by one
+//! from `hipDeviceGetAttribute`.
+//!
+//! This crate holds addresses and types, nothing that checks how they are used: each call is `unsafe`, and what must
+//! hold is what HIP's documentation says.
+#![allow(unsafe_code, reason = "a table of C functions")]
 
-/// The shared library's name without prefix and suffix, as the dynamic linker knows it.
-pub const LIBRARY: &str = "amdhip64";
+pub mod loader;
+
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unsafe_op_in_unsafe_fn,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "generated from C headers"
+)]
+mod bindings;
+
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "generated from C headers"
+)]
+/// hiprtc's declarations.
+pub mod hiprtc_bindings;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::path::Path;
+
+pub use bindings::*;
+pub use libloading::Library;
+
+use loader::{Candidates, LoadError};
+
+/// HIP's runtime: AMD's driver for the host program.
+pub const HIP: Candidates = Candidates {
+    library: "amdhip64",
+    versions: &["7", "6", "5"],
+    windows: &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
+};
+
+/// HIP's run-time compiler.
+pub const HIPRTC: Candidates = Candidates {
+    library: "hiprtc",
+    versions: &["7", "6", "5"],
+    windows: &[
+        "hiprtc0702.dll",
+        "hiprtc0701.dll",
+        "hiprtc0700.dll",
+        "hiprtc0604.dll",
+        "hiprtc0603.dll",
+        "hiprtc0602.dll",
+        "hiprtc0601.dll",
+        "hiprtc0600.dll",
+        "hiprtc0507.dll",
+        "hiprtc.dll",
+    ],
+};
+
+/// For `hipModuleLaunchKernel`'s `extra`: the next entry is the address of the packed arguments.
+pub const HIP_LAUNCH_PARAM_BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
+/// For `hipModuleLaunchKernel`'s `extra`: the next entry is the address of the arguments' length in bytes (`usize`).
+pub const HIP_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
+/// Ends `hipModuleLaunchKernel`'s `extra`.
+pub const HIP_LAUNCH_PARAM_END: *mut c_void = std::ptr::without_provenance_mut(3);
+
+// What a C++ compiler says of the headers: HIP writes into these structures.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::{offset_of, size_of};
+    assert!(
+        size_of::<hipDeviceProp_tR0600>() == 1472 && offset_of!(hipDeviceProp_tR0600, gcnArchName) == 1160
+    );
+    assert!(size_of::<hipDeviceProp_tR0000>() == 792 && offset_of!(hipDeviceProp_tR0000, gcnArchName) == 396);
+};
+
+/// HIP's functions, and what reads the device's properties.
+#[derive(Clone, Copy, Debug)]
+pub struct Hip {
+    functions: Functions,
+    properties: DeviceProperties,
+}
+
+/// The library's function for the device's properties, by the layout that it fills in.
+#[derive(Clone, Copy, Debug)]
+enum DeviceProperties {
+    /// HIP 6 and newer.
+    Since6(unsafe extern "C" fn(*mut hipDeviceProp_tR0600, c_int) -> hipError_t),
+    /// HIP 5, under the name which newer libraries keep for programs built with it.
+    Before6(unsafe extern "C" fn(*mut hipDeviceProp_tR0000, c_int) -> hipError_t),
+}
+
+impl DeviceProperties {
+    fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
+        // SAFETY: both signatures are those of HIP's headers.
+        if let Some(found) = unsafe { loader::function(library, "hipGetDevicePropertiesR0600") } {
+            return Ok(Self::Since6(found));
+        }
+        // SAFETY: as above.
+        let found = unsafe { loader::function(library, "hipGetDeviceProperties") };
+        found.map(Self::Before6).ok_or_else(|| vec!["hipGetDevicePropertiesR0600", "hipGetDeviceProperties"])
+    }
+}
+
+impl Deref for Hip {
+    type Target = Functions;
+
+    fn deref(&self) -> &Functions {
+        &self.functions
+    }
+}
+
+impl Hip {
+    /// Loads HIP's runtime. It makes no call of it: a library that opens may still find no device.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load() -> Result<Self, LoadError> {
+        loader::load(&HIP, Self::resolve)
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        loader::load_in(folder, &HIP, Self::resolve)
+    }
+
+    fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
+        Ok(Self { functions: Functions::resolve(library)?, properties: DeviceProperties::resolve(library)? })
+    }
+
+    /// The device's architecture as the compiler names it, without target features: `gfx1100`.
+    ///
+    /// # Errors
+    /// What HIP answers, for example that there is no such device.
+    pub fn architecture(&self, device: i32) -> Result<String, hipError_t> {
+        let name = match self.properties {
+            DeviceProperties::Since6(get) => {
+                let mut properties = MaybeUninit::<hipDeviceProp_tR0600>::zeroed();
+                // SAFETY: the structure has the layout which this function fills in.
+                check(unsafe { get(properties.as_mut_ptr(), device) })?;
+                // SAFETY: all of its fields are numbers, for which zero is a value.
+                unsafe { properties.assume_init() }.gcnArchName
+            }
+            DeviceProperties::Before6(get) => {
+                let mut properties = MaybeUninit::<hipDeviceProp_tR0000>::zeroed();
+                // SAFETY: the structure has the layout which this function fills in.
+                check(unsafe { get(properties.as_mut_ptr(), device) })?;
+                // SAFETY: all of its fields are numbers, for which zero is a value.
+                unsafe { properties.assume_init() }.gcnArchName
+            }
+        };
+        let text: Vec<u8> = name.iter().take_while(|&&c| c != 0).map(|&c| c.cast_unsigned()).collect();
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.split(':').next().unwrap_or_default().to_owned())
+    }
+
+    /// What HIP calls an error: its name and one sentence.
+    pub fn describe(&self, error: hipError_t) -> String {
+        // SAFETY: both functions take any number and return a static text or null.
+        let name = text(unsafe { (self.hipGetErrorName)(error) });
+        // SAFETY: as above.
+        let sentence = text(unsafe { (self.hipGetErrorString)(error) });
+        format!("{} ({error}): {}", name.unwrap_or("unknown error"), sentence.unwrap_or("no description"))
+    }
+}
+
+fn check(error: hipError_t) -> Result<(), hipError_t> {
+    if error == hipSuccess { Ok(()) } else { Err(error) }
+}
+
+/// A static C text, if there is one and it is UTF-8.
+fn text(pointer: *const c_char) -> Option<&'static str> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: HIP's texts end with zero and live as long as the library, which is never unloaded.
+    unsafe { CStr::from_ptr(pointer) }.to_str().ok()
+}
+
+/// The run-time compiler's functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Hiprtc {
+    functions: hiprtc_bindings::Functions,
+}
+
+impl Deref for Hiprtc {
+    type Target = hiprtc_bindings::Functions;
+
+    fn deref(&self) -> &hiprtc_bindings::Functions {
+        &self.functions
+    }
+}
+
+impl Hiprtc {
+    /// Loads the run-time compiler. It needs no device.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load() -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load(&HIPRTC, hiprtc_bindings::Functions::resolve)? })
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load_in(folder, &HIPRTC, hiprtc_bindings::Functions::resolve)? })
+    }
+}

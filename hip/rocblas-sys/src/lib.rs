@@ -1,6 +1,63 @@
-//! Bindings to rocBLAS ([`LIBRARY`]), loaded at run time, so that a build never needs ROCm.
+//! Bindings to rocBLAS ([`Rocblas`]), loaded at run time: a build never needs ROCm, and a machine without it gets an error
+//! value.
 //!
-//! No backend uses it: so far it holds the name of the library and no function.
+//! The declarations in `bindings.rs` are those of rocBLAS 4.4 (ROCm 6.4); the functions in the table have had the same
+//! signature from ROCm 5.7 to 7.
+//!
+//! This crate holds addresses and types, nothing that checks how they are used: each call is `unsafe`, and what must
+//! hold is what rocBLAS's documentation says.
+#![allow(unsafe_code, reason = "a table of C functions")]
 
-/// The shared library's name without prefix and suffix, as the dynamic linker knows it.
-pub const LIBRARY: &str = "rocblas";
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "generated from C headers"
+)]
+mod bindings;
+
+use std::ops::Deref;
+use std::path::Path;
+
+pub use bindings::*;
+use hip_runtime_sys::loader::{self, Candidates, LoadError};
+
+/// Where rocBLAS is found.
+pub const ROCBLAS: Candidates =
+    Candidates { library: "rocblas", versions: &["5", "4", "3"], windows: &["rocblas.dll"] };
+
+/// rocBLAS's functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Rocblas {
+    functions: Functions,
+}
+
+impl Deref for Rocblas {
+    type Target = Functions;
+
+    fn deref(&self) -> &Functions {
+        &self.functions
+    }
+}
+
+impl Rocblas {
+    /// Loads rocBLAS, and with it HIP's runtime.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load() -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load(&ROCBLAS, Functions::resolve)? })
+    }
+
+    /// Loads it from one folder.
+    ///
+    /// # Errors
+    /// Every file that was tried, each with what was wrong with it.
+    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
+        Ok(Self { functions: loader::load_in(folder, &ROCBLAS, Functions::resolve)? })
+    }
+}

@@ -19,11 +19,18 @@ fn evaluate_with(network: &str, backend: &str, options: &str, samples: &[Sample]
 }
 
 #[test]
-fn auto_takes_the_cpu_where_there_is_a_network() {
-    let created = create_with("micro-attn", "auto", "threads=2").unwrap();
-    assert!(created.notices.is_empty(), "{:?}", created.notices);
+fn auto_takes_the_cpu_where_there_is_no_gpu() {
+    let created = match create_with("micro-attn", "auto", "threads=2,max_batch=8") {
+        Ok(created) => created,
+        // Where a GPU evaluates, nobody asks for threads.
+        Err(error) => return assert!(error.to_string().contains("threads=2"), "{error}"),
+    };
+    let [notice] = created.notices.as_slice() else { panic!("one notice: {:?}", created.notices) };
+    assert!(notice.contains("rocm-auto") && notice.ends_with("cpu evaluates instead"), "{notice}");
     assert!(created.backend.attributes().name.starts_with("cpu ("));
     assert!(created.backend.attributes().maximum_batch_size >= 1024);
+    let error = create_with("micro-attn", "auto", "treads=2").map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("treads=2"), "a slip is told with auto too: {error}");
 }
 
 #[test]

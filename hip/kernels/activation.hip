@@ -1,0 +1,62 @@
+// Bias, activation and gate; and the softmax over rows.
+//
+// activation: output = act(input + bias) * multiply + add, elementwise over [rows][width]. A thread does eight
+// neighbours: one 16-byte vector in, one out (two each in fp32); bias and gates come from the cache.
+//
+// softmax: output = softmax(input + bias) over each row of any width, which need not start on a vector: 32 lanes
+// a row, in three passes. No known network uses it on the way of a batch.
+#include "activations.h"
+
+#define ELEMENTWISE_THREADS 256
+
+template <class T>
+GPU_FUNCTION void activation(const ActivationArguments& a) {
+    const u32 vectors = a.width / 8;
+    const u32 vector = block_x() * ELEMENTWISE_THREADS + thread();
+    const u32 row = vector / vectors, column = vector % vectors * 8;
+    if (row >= (u32)a.rows) return;
+    const i64 place = (i64)vector * 8;
+    Eight x = load_eight((const T*)a.input + place);
+    if (a.bias) x = plus(x, (const T*)a.bias + (i64)(a.bias_rows == 1 ? 0 : row % a.bias_rows) * a.width + column);
+    activate(a.activation, x.value);
+    if (a.multiply) {
+        const i64 gate = (i64)(row % 64) * a.width + column;
+        const Eight factor = load_eight((const T*)a.multiply + gate);
+#pragma unroll
+        for (i32 i = 0; i < 8; i++) x.value[i] *= factor.value[i];
+        x = plus(x, (const T*)a.add + gate);
+    }
+    store_eight((T*)a.output + place, x);
+}
+
+template <class T>
+GPU_FUNCTION void softmax(const ActivationArguments& a) {
+    const i32 row = block_x() * (ELEMENTWISE_THREADS / ROW_LANES) + thread() / ROW_LANES;
+    const i32 first = thread() % ROW_LANES;
+    // A row beyond the last is that row once more, for its lanes take part in the exchanges; it is not written.
+    const i32 place = row < a.rows ? row : a.rows - 1;
+    const T* input = (const T*)a.input + (i64)place * a.width;
+    const T* bias = (const T*)a.bias + (i64)(a.bias_rows == 1 ? 0 : place % a.bias_rows) * a.width;
+    T* output = (T*)a.output + (i64)place * a.width;
+    auto logit = [&](i32 i) { return load_one(input + i) + (a.bias ? load_one(bias + i) : 0.0f); };
+    float largest = -3.0e38f;
+    for (i32 i = first; i < a.width; i += ROW_LANES) largest = maximum(largest, logit(i));
+    largest = maximum_over_lanes<ROW_LANES>(largest);
+    float sum = 0.0f;
+    for (i32 i = first; i < a.width; i += ROW_LANES) sum += exponential(logit(i) - largest);
+    const float factor = reciprocal(sum_over_lanes<ROW_LANES>(sum));
+    if (row >= a.rows) return;
+    for (i32 i = first; i < a.width; i += ROW_LANES) store_one(output + i, exponential(logit(i) - largest) * factor);
+}
+
+#define INSTANCES(type, T)                                                                                     \
+    GPU_KERNEL(ELEMENTWISE_THREADS, activation_##type, ActivationArguments) {                                  \
+        activation<T>(arguments);                                                                              \
+    }                                                                                                          \
+    GPU_KERNEL(ELEMENTWISE_THREADS, softmax_##type, ActivationArguments) {                                     \
+        softmax<T>(arguments);                                                                                 \
+    }
+INSTANCES(f32, float)
+INSTANCES(f16, Half)
+INSTANCES(bf16, Bfloat)
+#undef INSTANCES

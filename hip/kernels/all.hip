@@ -1,0 +1,10 @@
+// Every kernel, as one module.
+#include "activation.hip"
+#include "attention.hip"
+#include "attention_any.hip"
+#include "convolution.hip"
+#include "heads.hip"
+#include "layer_norm.hip"
+#include "planes.hip"
+#include "policy.hip"
+#include "squeeze_excite.hip"

@@ -1,0 +1,173 @@
+// 3x3 convolutions on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3), around a batched matrix product.
+//
+//   x [B][64][channels] -> winograd_input -> V [36][4 B][channels]
+//   V -> 36 matrix products (strided batched GEMM) with the transformed weights -> M [36][4 B][outputs]
+//   M -> winograd_output -> act(sum + bias + residual) [B][64][outputs], and the means over the squares
+//
+// The board is four tiles of 4 x 4 results; a tile reads 6 x 6 squares, zeros outside of the board. Points are 0, ±5/8,
+// ±3/2 and infinity, as in the CPU's convolution, whose transformed weights serve here too. They have half the error
+// of the customary 0, ±1, ±2. Components are float, or fp16 for both 16-bit types: in bf16 they would cost four
+// times the error of a direct convolution; they are in fp16's range as long as activations stay below a thousand.
+//
+// A block does 64 channels of one position: 32 lanes a tile, two neighbouring channels a lane, so that lanes read
+// and write 128 bytes side by side in 16 bits. Bytes a position moves per channel, in 16 bits: input 128 -> 288,
+// output 288 -> 128; squares that two tiles share come from the cache the second time.
+#include "activations.h"
+
+#define TILE_LANES 32
+#define WINOGRAD_THREADS (4 * TILE_LANES)
+#define SIDE 6
+#define RESULT 4
+#define NEAR 0.625f
+#define FAR 1.5f
+#define NEAR_SQUARED (NEAR * NEAR)
+#define FAR_SQUARED (FAR * FAR)
+
+// The type of components next to elements of type T.
+template <class T>
+struct ComponentOf {
+    using Type = Half;
+};
+template <>
+struct ComponentOf<float> {
+    using Type = float;
+};
+
+// Two channels.
+struct Two {
+    float first, second;
+};
+GPU_FUNCTION Two operator+(Two a, Two b) {
+    return {a.first + b.first, a.second + b.second};
+}
+GPU_FUNCTION Two operator-(Two a, Two b) {
+    return {a.first - b.first, a.second - b.second};
+}
+GPU_FUNCTION Two operator*(float factor, Two a) {
+    return {factor * a.first, factor * a.second};
+}
+
+// B^T d: for each point, the coefficients of the polynomial whose zeros are the other points.
+GPU_FUNCTION void transform_input(const Two (&d)[SIDE], Two (&to)[SIDE]) {
+    const float product = NEAR_SQUARED * FAR_SQUARED, sum = NEAR_SQUARED + FAR_SQUARED;
+    const Two near_even = d[4] - FAR_SQUARED * d[2], near_odd = d[3] - FAR_SQUARED * d[1];
+    const Two far_even = d[4] - NEAR_SQUARED * d[2], far_odd = d[3] - NEAR_SQUARED * d[1];
+    to[0] = product * d[0] - sum * d[2] + d[4];
+    to[1] = near_even + NEAR * near_odd;
+    to[2] = near_even - NEAR * near_odd;
+    to[3] = far_even + FAR * far_odd;
+    to[4] = far_even - FAR * far_odd;
+    to[5] = product * d[1] - sum * d[3] + d[5];
+}
+
+// A^T m: row i has the i-th powers of the points.
+GPU_FUNCTION void transform_output(const Two (&m)[SIDE], Two (&to)[RESULT]) {
+    const Two near_sum = m[1] + m[2], near_difference = m[1] - m[2];
+    const Two far_sum = m[3] + m[4], far_difference = m[3] - m[4];
+    to[0] = m[0] + near_sum + far_sum;
+    to[1] = NEAR * near_difference + FAR * far_difference;
+    to[2] = NEAR_SQUARED * near_sum + FAR_SQUARED * far_sum;
+    to[3] = NEAR * NEAR_SQUARED * near_difference + FAR * FAR_SQUARED * far_difference + m[5];
+}
+
+template <class T>
+GPU_FUNCTION void winograd_input(const WinogradArguments& a) {
+    using Component = typename ComponentOf<T>::Type;
+    const i32 tile = thread() / TILE_LANES, position = block_y();
+    const i32 channel = 2 * (block_x() * TILE_LANES + thread() % TILE_LANES);
+    if (channel >= a.channels) return;
+    const T* board = (const T*)a.input + (i64)position * 64 * a.channels + channel;
+    const i32 top = tile / 2 * RESULT - 1, left = tile % 2 * RESULT - 1;
+
+    Two columns[SIDE][SIDE];
+#pragma unroll
+    for (i32 j = 0; j < SIDE; j++) {
+        Two d[SIDE];
+#pragma unroll
+        for (i32 i = 0; i < SIDE; i++) {
+            const u32 rank = top + i, file = left + j;
+            d[i] = {};
+            if (rank < 8 && file < 8) load_two(board + (i64)(8 * rank + file) * a.channels, d[i].first, d[i].second);
+        }
+        transform_input(d, columns[j]);
+    }
+    Component* to = (Component*)a.output + (i64)(position * 4 + tile) * a.channels + channel;
+#pragma unroll
+    for (i32 i = 0; i < SIDE; i++) {
+        Two d[SIDE], row[SIDE];
+#pragma unroll
+        for (i32 j = 0; j < SIDE; j++) d[j] = columns[j][i];
+        transform_input(d, row);
+#pragma unroll
+        for (i32 j = 0; j < SIDE; j++)
+            store_two(to + (SIDE * i + j) * a.component_stride, row[j].first, row[j].second);
+    }
+}
+
+template <class T>
+GPU_FUNCTION void winograd_output(const WinogradArguments& a) {
+    using Component = typename ComponentOf<T>::Type;
+    GPU_SHARED(Two, sums, WINOGRAD_THREADS);
+    const i32 tile = thread() / TILE_LANES, position = block_y();
+    const i32 channel = 2 * (block_x() * TILE_LANES + thread() % TILE_LANES);
+    Two sum = {};
+    if (channel < a.channels) {
+        const Component* from = (const Component*)a.input + (i64)(position * 4 + tile) * a.channels + channel;
+        Two columns[SIDE][RESULT];
+#pragma unroll
+        for (i32 j = 0; j < SIDE; j++) {
+            Two m[SIDE];
+#pragma unroll
+            for (i32 i = 0; i < SIDE; i++) load_two(from + (SIDE * i + j) * a.component_stride, m[i].first, m[i].second);
+            transform_output(m, columns[j]);
+        }
+        Two bias = {};
+        if (a.bias) load_two((const T*)a.bias + channel, bias.first, bias.second);
+        const i32 first = 8 * (tile / 2 * RESULT) + tile % 2 * RESULT;
+        const i64 start = ((i64)position * 64 + first) * a.channels + channel;
+#pragma unroll
+        for (i32 i = 0; i < RESULT; i++) {
+            Two m[SIDE], row[RESULT];
+#pragma unroll
+            for (i32 j = 0; j < SIDE; j++) m[j] = columns[j][i];
+            transform_output(m, row);
+            float x[2 * RESULT];
+#pragma unroll
+            for (i32 j = 0; j < RESULT; j++) {
+                Two added = bias;
+                if (a.residual) {
+                    Two residual;
+                    load_two((const T*)a.residual + start + (i64)(8 * i + j) * a.channels, residual.first, residual.second);
+                    added = bias + residual;
+                }
+                row[j] = row[j] + added;
+                sum = sum + row[j];
+                x[2 * j] = row[j].first;
+                x[2 * j + 1] = row[j].second;
+            }
+            activate(a.activation, x);
+#pragma unroll
+            for (i32 j = 0; j < RESULT; j++)
+                store_two((T*)a.output + start + (i64)(8 * i + j) * a.channels, x[2 * j], x[2 * j + 1]);
+        }
+    }
+    if (!a.means) return;
+    sums[thread()] = sum;
+    synchronise_block();
+    if (tile != 0 || channel >= a.channels) return;
+#pragma unroll
+    for (i32 i = 1; i < 4; i++) sum = sum + sums[i * TILE_LANES + thread()];
+    store_two(a.means + (i64)position * a.channels + channel, sum.first * (1.0f / 64.0f), sum.second * (1.0f / 64.0f));
+}
+
+#define INSTANCES(type, T)                                                                                     \
+    GPU_KERNEL(WINOGRAD_THREADS, winograd_input_##type, WinogradArguments) {                                   \
+        winograd_input<T>(arguments);                                                                          \
+    }                                                                                                          \
+    GPU_KERNEL(WINOGRAD_THREADS, winograd_output_##type, WinogradArguments) {                                  \
+        winograd_output<T>(arguments);                                                                         \
+    }
+INSTANCES(f32, float)
+INSTANCES(f16, Half)
+INSTANCES(bf16, Bfloat)
+#undef INSTANCES

@@ -1,0 +1,128 @@
+// The three element types, and how they move: as float in registers, eight to a vector, 16 bytes an access.
+#pragma once
+#include "gpu.h"
+
+struct Half {
+    u16 bits;
+};
+struct Bfloat {
+    u16 bits;
+};
+
+// Two neighbouring elements in one word, and back.
+GPU_FUNCTION void unpack(Half, u32 pair, float& low, float& high) {
+    low = low_half(pair);
+    high = high_half(pair);
+}
+GPU_FUNCTION void unpack(Bfloat, u32 pair, float& low, float& high) {
+    low = float_of_bits(pair << 16);
+    high = float_of_bits(pair & 0xffff0000u);
+}
+GPU_FUNCTION u32 pack(Half, float low, float high) {
+    return half_pair(low, high);
+}
+GPU_FUNCTION u32 pack(Bfloat, float low, float high) {
+    return bfloat_pair(low, high);
+}
+
+// Eight neighbouring elements: what a thread works on.
+struct Eight {
+    float value[8];
+};
+
+// Eight elements as they lie in memory: one vector of 16 bytes, or two for float.
+template <class T>
+struct Packed {
+    Words4 words[sizeof(T) / sizeof(Half)];
+};
+
+template <class T>
+GPU_FUNCTION Eight unpack_eight(T, Packed<T> packed) {
+    Eight result;
+#pragma unroll
+    for (i32 i = 0; i < 4; i++) unpack(T(), packed.words[0].word[i], result.value[2 * i], result.value[2 * i + 1]);
+    return result;
+}
+GPU_FUNCTION Eight unpack_eight(float, Packed<float> packed) {
+    Eight result;
+#pragma unroll
+    for (i32 i = 0; i < 8; i++) result.value[i] = float_of_bits(packed.words[i / 4].word[i % 4]);
+    return result;
+}
+template <class T>
+GPU_FUNCTION Packed<T> pack_eight(T, Eight x) {
+    Packed<T> packed;
+#pragma unroll
+    for (i32 i = 0; i < 4; i++) packed.words[0].word[i] = pack(T(), x.value[2 * i], x.value[2 * i + 1]);
+    return packed;
+}
+GPU_FUNCTION Packed<float> pack_eight(float, Eight x) {
+    Packed<float> packed;
+#pragma unroll
+    for (i32 i = 0; i < 8; i++) packed.words[i / 4].word[i % 4] = float_bits(x.value[i]);
+    return packed;
+}
+
+// Eight elements of global memory; their address is a multiple of 16 bytes.
+template <class T>
+GPU_FUNCTION Packed<T> load_packed(const T* from) {
+    Packed<T> packed;
+#pragma unroll
+    for (u32 i = 0; i < sizeof(packed) / sizeof(Words4); i++) packed.words[i] = load16(from + 4 * i);
+    return packed;
+}
+template <class T>
+GPU_FUNCTION Eight load_eight(const T* from) {
+    return unpack_eight(T(), load_packed(from));
+}
+template <class T>
+GPU_FUNCTION void store_eight(T* to, Eight x) {
+    const Packed<T> packed = pack_eight(T(), x);
+#pragma unroll
+    for (u32 i = 0; i < sizeof(packed) / sizeof(Words4); i++) store16(to + 4 * i, packed.words[i]);
+}
+
+// Two elements; their address is a multiple of their size.
+template <class T>
+GPU_FUNCTION void load_two(const T* from, float& first, float& second) {
+    unpack(T(), load4(from), first, second);
+}
+GPU_FUNCTION void load_two(const float* from, float& first, float& second) {
+    const Words2 words = load8(from);
+    first = float_of_bits(words.word[0]);
+    second = float_of_bits(words.word[1]);
+}
+template <class T>
+GPU_FUNCTION void store_two(T* to, float first, float second) {
+    store4(to, pack(T(), first, second));
+}
+GPU_FUNCTION void store_two(float* to, float first, float second) {
+    store8(to, {float_bits(first), float_bits(second)});
+}
+
+// One element.
+template <class T>
+GPU_FUNCTION float load_one(const T* from) {
+    float value, unused;
+    unpack(T(), load2(from), value, unused);
+    return value;
+}
+GPU_FUNCTION float load_one(const float* from) {
+    return float_of_bits(load4(from));
+}
+template <class T>
+GPU_FUNCTION void store_one(T* to, float x) {
+    store2(to, (u16)pack(T(), x, 0.0f));
+}
+GPU_FUNCTION void store_one(float* to, float x) {
+    store4(to, float_bits(x));
+}
+
+// x plus eight more elements, or x where there are none.
+template <class T>
+GPU_FUNCTION Eight plus(Eight x, const T* from) {
+    const Eight more = load_eight(from);
+#pragma unroll
+    for (i32 i = 0; i < 8; i++) x.value[i] += more.value[i];
+    return x;
+}

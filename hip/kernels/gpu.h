@@ -1,0 +1,80 @@
+// The portability header: what a kernel may use of the machine it runs on.
+//
+// Three platforms stand behind it, and no other file names one: an AMD GPU (clang, hipcc or hiprtc, with no
+// ROCm header and no device library), an NVIDIA GPU (NVRTC or nvcc, with no CUDA header), and the host (a C++
+// compiler; every GPU thread is a fiber, see host/platform.h). Each gives
+//
+//   GPU_FUNCTION                   qualifiers of a device function
+//   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
+//   GPU_SHARED(Type, name, count)  memory shared by a block, aligned to 16 bytes
+//   WAVE                           lanes that run in step: 32 or 64, a power of two in any case
+//   thread(), block_x(), block_y() indices
+//   synchronise_block()            barrier; orders shared memory
+//   keep_order()                   no memory access is moved over this point: bounds how many are in registers
+//   exchange(value, mask)          the value of lane ^ mask; mask < 32 is a constant
+//   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
+//   load16, load8, store16, store8, load4, load2, store4, store2
+//                                  global memory by bytes; addresses are multiples of the size
+//   half_pair / bfloat_pair        two floats rounded to nearest even and packed, the first lowest
+//   low_half, high_half            a packed pair's values
+//   settle(sum)                    a tile's sums are computed before anything after this is loaded
+//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, `multiply_f16` and `multiply_bf16`: see matrix.h
+#pragma once
+
+// How a platform's matrix instruction spreads a 16 x 16 tile over the lanes: see matrix.h.
+#define MATRIX_NONE 0
+#define MATRIX_REPLICATED 1
+#define MATRIX_HALVES 2
+#define MATRIX_QUARTERS 3
+#define MATRIX_QUADS 4
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+
+// 16 and 8 bytes, as one load or store moves them.
+struct alignas(16) Words4 {
+    u32 word[4];
+};
+struct alignas(8) Words2 {
+    u32 word[2];
+};
+
+#if defined(__AMDGCN__) || (defined(__HIP__) && !defined(__CUDACC__))
+#include "platform/amd.h"
+#elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#include "platform/nvidia.h"
+#else
+#include "host/platform.h"
+#endif
+
+#define LOG2_E 1.44269504088896340736f
+
+// The lane's place in its wave, and the wave's in its block.
+GPU_FUNCTION i32 lane() {
+    return thread() & (WAVE - 1);
+}
+GPU_FUNCTION i32 wave() {
+    return thread() / WAVE;
+}
+
+// Rows of a matrix are shared out to groups of 32 lanes whatever the width of a wave, so that grids do not
+// depend on it.
+#define ROW_LANES 32
+
+// Sum and maximum over a group of `COUNT` neighbouring lanes (a power of two, at most 32); every lane gets it.
+template <i32 COUNT>
+GPU_FUNCTION float sum_over_lanes(float value) {
+#pragma unroll
+    for (i32 mask = 1; mask < COUNT; mask *= 2) value += exchange(value, mask);
+    return value;
+}
+template <i32 COUNT>
+GPU_FUNCTION float maximum_over_lanes(float value) {
+#pragma unroll
+    for (i32 mask = 1; mask < COUNT; mask *= 2) value = maximum(value, exchange(value, mask));
+    return value;
+}

@@ -1,0 +1,65 @@
+// The last layer of the value and moves-left heads: output = finish(weights act(input + hidden_bias) + bias).
+//
+// 32 lanes a position, eight positions a block. The layer has one or three outputs, too few for a matrix product,
+// and is over before one would have started. Results are fp32: nothing rounds them again.
+#include "activations.h"
+
+#define HEAD_THREADS 256
+#define LARGEST_OUTPUTS 3
+
+template <class T>
+GPU_FUNCTION void scalar_head(const ScalarHeadArguments& a) {
+    const i32 position = block_x() * (HEAD_THREADS / ROW_LANES) + thread() / ROW_LANES;
+    // A position beyond the last is the last one once more, for its lanes take part in the sums; it is not written.
+    const i32 row = position < a.positions ? position : a.positions - 1;
+    float sum[LARGEST_OUTPUTS] = {};
+#pragma unroll 1
+    for (i32 i = thread() % ROW_LANES * 8; i < a.hidden; i += ROW_LANES * 8) {
+        Eight x = load_eight((const T*)a.input + (i64)row * a.hidden + i);
+        if (a.hidden_bias) x = plus(x, (const T*)a.hidden_bias + i);
+        activate(a.activation, x.value);
+#pragma unroll
+        for (i32 output = 0; output < LARGEST_OUTPUTS; output++) {
+            if (output >= a.outputs) break;
+            const Eight weights = load_eight((const T*)a.weights + (i64)output * a.hidden + i);
+#pragma unroll
+            for (i32 k = 0; k < 8; k++) sum[output] += x.value[k] * weights.value[k];
+        }
+    }
+#pragma unroll
+    for (i32 output = 0; output < LARGEST_OUTPUTS; output++) {
+        sum[output] = sum_over_lanes<ROW_LANES>(sum[output]);
+        if (a.bias && output < a.outputs) sum[output] += load_one(a.bias + output);
+    }
+    if (position >= a.positions || thread() % ROW_LANES != 0) return;
+
+    if (a.finish == FINISH_SOFTMAX) {
+        float largest = sum[0], total = 0.0f;
+#pragma unroll
+        for (i32 output = 1; output < LARGEST_OUTPUTS; output++)
+            if (output < a.outputs) largest = maximum(largest, sum[output]);
+#pragma unroll
+        for (i32 output = 0; output < LARGEST_OUTPUTS; output++) {
+            sum[output] = output < a.outputs ? exponential(sum[output] - largest) : 0.0f;
+            total += sum[output];
+        }
+        const float factor = reciprocal(total);
+        map(sum, [&](float v) { return v * factor; });
+    } else if (a.finish == FINISH_TANH) {
+        map(sum, [](float v) { return hyperbolic_tangent(v); });
+    } else if (a.finish == FINISH_RELU) {
+        map(sum, [](float v) { return maximum(v, 0.0f); });
+    }
+#pragma unroll
+    for (i32 output = 0; output < LARGEST_OUTPUTS; output++)
+        if (output < a.outputs) store_one(a.output + (i64)row * a.outputs + output, sum[output]);
+}
+
+#define INSTANCES(type, T)                                                                                     \
+    GPU_KERNEL(HEAD_THREADS, scalar_head_##type, ScalarHeadArguments) {                                        \
+        scalar_head<T>(arguments);                                                                             \
+    }
+INSTANCES(f32, float)
+INSTANCES(f16, Half)
+INSTANCES(bf16, Bfloat)
+#undef INSTANCES

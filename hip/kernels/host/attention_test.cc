@@ -1,0 +1,86 @@
+// Attention against plain sums, for every depth, type and matrix layout.
+#include "../attention.hip"
+#include "../attention_any.hip"
+#include "testing.h"
+
+using namespace testing;
+
+struct Shape {
+    i32 positions, heads, depth, gap;  // gap: unused columns after each row of Q, K, V
+    bool with_logits;
+    float deviation;  // of Q and K
+};
+
+template <class T>
+static void test_attention(void (*kernel)(AttentionArguments), const char* name, const Shape& shape) {
+    Tally tally{std::string(name) + "_" + type_name<T>() + " depth " + std::to_string(shape.depth)};
+    Random random((u64)(shape.depth * 100 + shape.heads));
+    const auto [positions, heads, depth, gap, with_logits, deviation] = shape;
+    const i32 width = heads * depth, stride = 3 * width + gap, output_stride = width + gap;
+    const size_t rows = (size_t)positions * 64;
+    // The last row's gap does not exist: nothing may be read beyond V.
+    Filled<T> qkv(rows * stride - gap, random, deviation);
+    Filled<T> logits((size_t)positions * heads * 4096, random, 2.0f);
+    Buffer<T> output(rows * output_stride - gap);
+    // A product that became infinite
+    if (with_logits && std::is_same_v<T, Half>) assign(logits[5], INFINITY);
+    const float scale = 1.0f / std::sqrt((float)depth);
+    const AttentionArguments arguments = {qkv.data(), with_logits ? logits.data() : nullptr, output.data(), heads,
+                                          depth, stride, width, 2 * width, output_stride, scale};
+    launch(kernel, arguments, heads, positions, 128);
+
+    for (i32 position = 0; position < positions; position++)
+        for (i32 head = 0; head < heads; head++)
+            for (i32 query = 0; query < 64; query++) {
+                auto at = [&](i32 square, i32 part, i32 k) {
+                    return qkv.value(((size_t)position * 64 + square) * stride + part * width + head * depth + k);
+                };
+                std::vector<double> weights(64);
+                for (i32 key = 0; key < 64; key++) {
+                    for (i32 k = 0; k < depth; k++) weights[key] += at(query, 0, k) * at(key, 1, k);
+                    weights[key] *= scale;
+                    if (with_logits) {
+                        const size_t place = (((size_t)position * heads + head) * 64 + query) * 64 + key;
+                        weights[key] = std::min(weights[key] + logits.value(place), 65504.0);
+                    }
+                }
+                softmax(weights);
+                for (i32 k = 0; k < depth; k++) {
+                    double expected = 0.0, size = 0.0;
+                    for (i32 key = 0; key < 64; key++) {
+                        expected += weights[key] * at(key, 2, k);
+                        size += weights[key] * std::abs(at(key, 2, k));
+                    }
+                    const size_t place = ((size_t)position * 64 + query) * output_stride + head * depth + k;
+                    // Rounded once as probabilities and once as results; the scores' error grows with their size.
+                    const double limit = (1.5 * precision<T>() + 2e-5 * (1 + deviation * deviation)) * size;
+                    tally.compare(output.value(place), expected, limit, "output", place);
+                }
+            }
+    for (size_t row = 0; row + 1 < rows; row++)
+        for (i32 k = width; k < output_stride; k++)
+            if (!std::isnan(output.value(row * output_stride + k))) host::fail("wrote into the gap", 0);
+}
+
+int main() {
+#define DEPTH(depth)                                                                                           \
+    test_attention<Half>(attention_f16_d##depth, "attention", {1, 3, depth, 8, true, 1.0f});                   \
+    test_attention<Half>(attention_f16_d##depth, "attention", {2, 1, depth, 0, false, 2.0f});                  \
+    test_attention<Bfloat>(attention_bf16_d##depth, "attention", {2, 2, depth, 0, true, 1.0f});
+    DEPTH(8)
+    DEPTH(16)
+    DEPTH(32)
+    DEPTH(64)
+    DEPTH(96)
+    DEPTH(128)
+    // It knows nothing of matrix layouts.
+    if (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_QUARTERS) {
+        for (i32 depth : {4, 8, 20, 32, 64}) {
+            test_attention<float>(attention_any_f32, "attention_any", {2, 2, depth, 3, true, 1.0f});
+            test_attention<float>(attention_any_f32, "attention_any", {1, 1, depth, 0, false, 2.0f});
+            test_attention<Half>(attention_any_f16, "attention_any", {1, 2, depth, 1, true, 1.0f});
+            test_attention<Bfloat>(attention_any_bf16, "attention_any", {1, 2, depth, 1, true, 1.0f});
+        }
+    }
+    return 0;
+}

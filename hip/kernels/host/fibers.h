@@ -1,0 +1,216 @@
+// Runs a block's threads as fibers on one processor: a barrier or a wave's exchange is where one fiber hands over
+// to the next. Waves run one after another, each as far as it can, in index order or in reverse: a result that
+// depends on the order, for want of a barrier, shows.
+//
+// What would hang or be undefined on a GPU ends the program with a message: a barrier that not all threads reach,
+// an exchange with a lane that has left.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/common_interface_defs.h>
+#define FIBERS_ANNOTATED 1
+#else
+#define FIBERS_ANNOTATED 0
+#endif
+
+namespace host {
+
+[[noreturn]] inline void fail(const char* what, int thread) {
+    std::fprintf(stderr, "%s (thread %d)\n", what, thread);
+    std::abort();
+}
+
+// What each lane gives away in an exchange.
+constexpr size_t PARCEL_BYTES = 64;
+
+// A group of threads that wait for each other.
+struct Meeting {
+    int members = 0, arrived = 0;
+    unsigned generation = 0;
+
+    void release_if_complete() {
+        if (arrived > 0 && arrived == members) {
+            arrived = 0;
+            generation++;
+        }
+    }
+};
+
+class Block {
+  public:
+    static Block& current() {
+        static Block block;
+        return block;
+    }
+
+    // Memory that is filled with nonsense before each block.
+    void share(void* memory, size_t bytes) {
+        shared.push_back({memory, bytes});
+        std::memset(memory, 0xff, bytes);
+    }
+
+    void run(int threads, int wave_size, int x, int y, bool reverse, const std::function<void()>& kernel) {
+        for (auto [memory, bytes] : shared) std::memset(memory, 0xff, bytes);
+        wave = wave_size;
+        block_x = x;
+        block_y = y;
+        body = &kernel;
+        while ((int)fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
+        everyone = {threads};
+        waves.assign((threads + wave - 1) / wave, Meeting{});
+        groups.assign((threads + GROUP - 1) / GROUP, Meeting{});
+        for (int i = 0; i < threads; i++) {
+            waves[i / wave].members++;
+            groups[i / GROUP].members++;
+            start(*fibers[i]);
+        }
+        // A wave goes on for as long as it can before the next one has a turn: as far from step with the others as a
+        // GPU might ever let it.
+        const int count = (int)waves.size();
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (int i = 0; i < count; i++)
+                while (run_wave(reverse ? count - 1 - i : i, threads, reverse)) moved = true;
+        }
+        for (int i = 0; i < threads; i++)
+            if (!fibers[i]->done) fail("threads wait for each other at different places", i);
+    }
+
+    void meet_block() { meet(everyone); }
+
+    // Gives `bytes` of own to the wave, or to 32 lanes of it, and lets `read` look at other lanes' by `parcel_of`.
+    // The halves of a wave of 64 lanes may exchange at different places, for neither asks the other.
+    template <class Read>
+    void exchange(bool whole_wave, const void* own, size_t bytes, Read read) {
+        if (bytes > PARCEL_BYTES) fail("too much to exchange", thread);
+        Fiber& fiber = *fibers[thread];
+        Meeting& meeting = whole_wave ? waves[thread / wave] : groups[thread / GROUP];
+        std::memcpy(fiber.parcel, own, bytes);
+        fiber.exchanges++;
+        meet(meeting);
+        read();
+        meet(meeting);
+    }
+    const void* parcel_of(int lane) {
+        const int other = thread / wave * wave + lane;
+        if (fibers[other]->done || fibers[other]->exchanges != fibers[thread]->exchanges)
+            fail("exchange with a lane that does not take part", thread);
+        return fibers[other]->parcel;
+    }
+
+    int thread = 0, block_x = 0, block_y = 0;
+
+  private:
+    static constexpr int GROUP = 32;
+    struct Fiber {
+        ucontext_t context;
+        std::vector<char> stack = std::vector<char>(256 << 10);
+        void* sanitizer_stack = nullptr;
+        bool done = true;
+        Meeting* waits_for = nullptr;
+        unsigned generation = 0, exchanges = 0;
+        alignas(16) char parcel[PARCEL_BYTES];
+    };
+
+    // One turn for each of a wave's lanes; whether any could move.
+    bool run_wave(int number, int threads, bool reverse) {
+        bool moved = false;
+        const int first = number * wave, count = threads - first < wave ? threads - first : wave;
+        for (int i = 0; i < count; i++) {
+            thread = first + (reverse ? count - 1 - i : i);
+            Fiber& fiber = *fibers[thread];
+            if (fiber.done || (fiber.waits_for && fiber.waits_for->generation == fiber.generation)) continue;
+            moved = true;
+            enter(fiber);
+            if (!fiber.done) continue;
+            for (Meeting* meeting : {&everyone, &waves[thread / wave], &groups[thread / GROUP]}) {
+                meeting->members--;
+                meeting->release_if_complete();
+            }
+        }
+        return moved;
+    }
+
+    void meet(Meeting& meeting) {
+        Fiber& fiber = *fibers[thread];
+        const unsigned generation = meeting.generation;
+        meeting.arrived++;
+        meeting.release_if_complete();
+        if (meeting.generation != generation) return;
+        fiber.waits_for = &meeting;
+        fiber.generation = generation;
+        leave(fiber, false);
+        fiber.waits_for = nullptr;
+    }
+
+    void start(Fiber& fiber) {
+        fiber.done = false;
+        fiber.waits_for = nullptr;
+        fiber.exchanges = 0;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.data();
+        fiber.context.uc_stack.ss_size = fiber.stack.size();
+        fiber.context.uc_link = nullptr;
+        makecontext(&fiber.context, [] { current().entry(); }, 0);
+    }
+
+    void entry() {
+#if FIBERS_ANNOTATED
+        __sanitizer_finish_switch_fiber(nullptr, &main_stack, &main_stack_size);
+#endif
+        (*body)();
+        Fiber& fiber = *fibers[thread];
+        fiber.done = true;
+        leave(fiber, true);
+    }
+
+    void enter(Fiber& fiber) {
+#if FIBERS_ANNOTATED
+        void* saved = nullptr;
+        __sanitizer_start_switch_fiber(&saved, fiber.stack.data(), fiber.stack.size());
+#endif
+        swapcontext(&main_context, &fiber.context);
+#if FIBERS_ANNOTATED
+        __sanitizer_finish_switch_fiber(saved, nullptr, nullptr);
+#endif
+    }
+
+    void leave(Fiber& fiber, [[maybe_unused]] bool forever) {
+#if FIBERS_ANNOTATED
+        __sanitizer_start_switch_fiber(forever ? nullptr : &fiber.sanitizer_stack, main_stack, main_stack_size);
+#endif
+        swapcontext(&fiber.context, &main_context);
+#if FIBERS_ANNOTATED
+        __sanitizer_finish_switch_fiber(fiber.sanitizer_stack, &main_stack, &main_stack_size);
+#endif
+    }
+
+    std::vector<std::pair<void*, size_t>> shared;
+    std::vector<std::unique_ptr<Fiber>> fibers;
+    std::vector<Meeting> waves, groups;
+    Meeting everyone;
+    int wave = 32;
+    const std::function<void()>* body = nullptr;
+    ucontext_t main_context;
+    [[maybe_unused]] const void* main_stack = nullptr;
+    [[maybe_unused]] size_t main_stack_size = 0;
+};
+
+// A block's shared memory.
+template <class T, int COUNT>
+struct Shared {
+    alignas(16) T values[COUNT];
+    Shared() { Block::current().share(values, sizeof values); }
+};
+
+}  // namespace host

@@ -1,0 +1,216 @@
+// The host as a platform: threads are fibers, and the matrix instruction of whichever machine MATRIX_LAYOUT names
+// is computed from its documentation, lane by lane. A kernel that passes here with all four layouts has read and
+// written every fragment where the machine has it.
+#pragma once
+#include "fibers.h"
+#include <cmath>
+
+#ifndef MATRIX_LAYOUT
+#define MATRIX_LAYOUT MATRIX_HALVES
+#endif
+#define WAVE (MATRIX_LAYOUT == MATRIX_QUARTERS ? 64 : 32)
+
+#define GPU_FUNCTION static inline
+#define GPU_KERNEL(threads, name, Arguments) extern "C" void name(Arguments arguments)
+#define GPU_SHARED(Type, name, count)                                                                          \
+    static host::Shared<Type, count> name##_storage;                                                           \
+    Type* const name = name##_storage.values
+#define GPU_CONSTANT static const
+
+GPU_FUNCTION i32 thread() {
+    return host::Block::current().thread;
+}
+GPU_FUNCTION i32 block_x() {
+    return host::Block::current().block_x;
+}
+GPU_FUNCTION i32 block_y() {
+    return host::Block::current().block_y;
+}
+GPU_FUNCTION void synchronise_block() {
+    host::Block::current().meet_block();
+}
+GPU_FUNCTION void keep_order() {}
+
+GPU_FUNCTION float power_of_two(float x) {
+    return std::exp2(x);
+}
+GPU_FUNCTION float reciprocal(float x) {
+    return x == 0.0f ? INFINITY : 1.0f / x;
+}
+GPU_FUNCTION float reciprocal_root(float x) {
+    return 1.0f / std::sqrt(x);
+}
+GPU_FUNCTION float maximum(float a, float b) {
+    return std::fmax(a, b);
+}
+GPU_FUNCTION float minimum(float a, float b) {
+    return std::fmin(a, b);
+}
+
+// The bits of one type as another of the same size.
+template <class To, class From>
+GPU_FUNCTION To reinterpret(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+GPU_FUNCTION u32 float_bits(float x) {
+    return reinterpret<u32>(x);
+}
+GPU_FUNCTION float float_of_bits(u32 bits) {
+    return reinterpret<float>(bits);
+}
+
+GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
+    host::Block& block = host::Block::current();
+    u32 result = 0;
+    block.exchange(mask >= 32, &value, sizeof value,
+                   [&] { std::memcpy(&result, block.parcel_of((thread() % WAVE) ^ mask), sizeof result); });
+    return result;
+}
+GPU_FUNCTION float exchange(float value, i32 mask) {
+    return float_of_bits(exchange_bits(float_bits(value), mask));
+}
+
+template <class T>
+GPU_FUNCTION T load_bytes(const void* from) {
+    if (reinterpret_cast<size_t>(from) % sizeof(T) != 0) host::fail("load from an address that is not aligned", thread());
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+template <class T>
+GPU_FUNCTION void store_bytes(void* to, T value) {
+    if (reinterpret_cast<size_t>(to) % sizeof(T) != 0) host::fail("store to an address that is not aligned", thread());
+    std::memcpy(to, &value, sizeof value);
+}
+GPU_FUNCTION Words4 load16(const void* from) {
+    return load_bytes<Words4>(from);
+}
+GPU_FUNCTION Words2 load8(const void* from) {
+    return load_bytes<Words2>(from);
+}
+GPU_FUNCTION u32 load4(const void* from) {
+    return load_bytes<u32>(from);
+}
+GPU_FUNCTION u16 load2(const void* from) {
+    return load_bytes<u16>(from);
+}
+GPU_FUNCTION void store16(void* to, Words4 value) {
+    store_bytes(to, value);
+}
+GPU_FUNCTION void store8(void* to, Words2 value) {
+    store_bytes(to, value);
+}
+GPU_FUNCTION void store4(void* to, u32 value) {
+    store_bytes(to, value);
+}
+GPU_FUNCTION void store2(void* to, u16 value) {
+    store_bytes(to, value);
+}
+
+GPU_FUNCTION u32 half_bits(float x) {
+    return reinterpret<u16>((_Float16)x);
+}
+GPU_FUNCTION float half_value(u32 bits) {
+    return (float)reinterpret<_Float16>((u16)bits);
+}
+GPU_FUNCTION u32 half_pair(float low, float high) {
+    return half_bits(low) | half_bits(high) << 16;
+}
+GPU_FUNCTION float low_half(u32 pair) {
+    return half_value(pair & 0xffff);
+}
+GPU_FUNCTION float high_half(u32 pair) {
+    return half_value(pair >> 16);
+}
+GPU_FUNCTION u32 bfloat_bits(float x) {
+    const u32 bits = float_bits(x);
+    return std::isnan(x) ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+GPU_FUNCTION u32 bfloat_pair(float low, float high) {
+    return bfloat_bits(low) | bfloat_bits(high) << 16;
+}
+GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
+    const u64 both = (u64)high << 32 | low;
+    u32 result = 0;
+    for (i32 i = 0; i < 4; i++) result |= (u32)(both >> 8 * (selector >> 8 * i & 7) & 0xff) << 8 * i;
+    return result;
+}
+
+// Which lane of the wave has element k of an operand's row, and as which of its 16-bit elements.
+struct Place {
+    i32 lane, element;
+};
+GPU_FUNCTION Place operand_place(i32 row, i32 k) {
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+    return {row, k};
+#elif MATRIX_LAYOUT == MATRIX_HALVES
+    return {row + 16 * (k / 8), k % 8};
+#elif MATRIX_LAYOUT == MATRIX_QUARTERS
+    return {row + 16 * (k / 4), k % 4};
+#else
+    // PTX ISA, mma.m16n8k16: A's a2, a3, a6, a7 are row group + 8; from a4 on, columns 8 and more. B of one
+    // instruction is b0...b3 for eight columns; words 0 and 2 go to the first instruction, 1 and 3 to the second.
+    return {row % 8 * 4 + k % 8 / 2, k % 2 + 2 * (row / 8) + 4 * (k / 8)};
+#endif
+}
+// Own and other row of a lane's sum number i.
+GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
+#if MATRIX_LAYOUT == MATRIX_QUADS
+    // C of mma.m16n8k16, twice: row group + 8 for c2, c3
+    own = lane / 4 + 8 * (i % 4 / 2);
+    other = 8 * (i / 4) + lane % 4 * 2 + i % 2;
+#else
+    own = lane % 16;
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+    other = 2 * i + lane / 16;
+#elif MATRIX_LAYOUT == MATRIX_HALVES
+    other = 8 * (lane / 16) + i;
+#else
+    other = 4 * (lane / 16) + i;
+#endif
+#endif
+}
+
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator&) {}
+template <class Fragment, class Accumulator, class Value>
+GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator sum, Value value) {
+    struct Parcel {
+        Fragment own, other;
+    };
+    const Parcel parcel = {own, other};
+    host::Block& block = host::Block::current();
+    block.exchange(true, &parcel, sizeof parcel, [&] {
+        auto element = [&](bool other, i32 row, i32 k) {
+            const Place place = operand_place(row, k);
+            auto read = [&](i32 lane) {
+                Parcel from;
+                std::memcpy(&from, block.parcel_of(lane), sizeof from);
+                const u32 word = (other ? from.other : from.own).word[place.element / 2];
+                return place.element % 2 == 0 ? word & 0xffff : word >> 16;
+            };
+            const u32 bits = read(place.lane);
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+            if (read(place.lane + 16) != bits) host::fail("an operand differs between the two halves", thread());
+#endif
+            return value(bits);
+        };
+        for (size_t i = 0; i < sizeof sum.value / sizeof(float); i++) {
+            i32 own_row, other_row;
+            sum_place(thread() % WAVE, (i32)i, own_row, other_row);
+            for (i32 k = 0; k < 16; k++) sum.value[i] += element(false, own_row, k) * element(true, other_row, k);
+        }
+    });
+    return sum;
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
+    return multiply_with(own, other, sum, [](u32 bits) { return half_value(bits); });
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+    return multiply_with(own, other, sum, [](u32 bits) { return float_of_bits(bits << 16); });
+}

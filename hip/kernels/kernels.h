@@ -1,0 +1,198 @@
+// What the host needs of the kernels: names, arguments, launch shapes. Plain C, mirrored by the host side.
+//
+// An entry point is called `<kernel>_<type>`, with type one of f32, f16, bf16 (float, Half, Bfloat below: T). All
+// its arguments are one structure, passed by value. Every pointer is to device memory and is a multiple of 16
+// bytes; so is, unless said otherwise, the start of every row, that is: widths and strides are multiples of 8
+// elements. No kernel needs dynamic shared memory. B is the number of positions.
+//
+// | kernel | arguments | threads | grid | what it does |
+// |---|---|---|---|---|
+// | planes | PlanesArguments | 256 | B | bitboards -> input planes |
+// | layer_norm_T_w{256,512,768,1024} | LayerNormArguments | 256 | ceil(rows / 8) | gate(LN(alpha act(x + bias) + residual)), of at most that width |
+// | layer_norm_T_w8192 | LayerNormArguments | 256 | rows | the same, wider |
+// | activation | ActivationArguments | 256 | ceil(rows * width / 2048) | gate(act(x + bias)) |
+// | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
+// | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(Q K^T + logits) V; f16, bf16 |
+// | attention_any | AttentionArguments | 128 | heads, B | the same for any head size, and for f32 |
+// | attention_policy | AttentionPolicyArguments | 512 | B | legal moves' softmax from queries and keys |
+// | policy | PolicyArguments | 512 | B | legal moves' softmax from a row of logits |
+// | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | value's and moves left's last layer |
+// | winograd_input | WinogradArguments | 128 | ceil(channels / 64), B | board -> 36 components |
+// | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
+// | squeeze_excite | SqueezeExciteArguments | 256 | B | SE, residual, act |
+//
+// attention_T_d* exist where there is a matrix instruction (MATRIX_LAYOUT in gpu.h): not on gfx1030.
+#pragma once
+
+typedef int rukh_i32;
+
+// Elementwise functions, by the number in `activation`.
+enum {
+    ACTIVATION_NONE = 0,
+    ACTIVATION_RELU = 1,
+    ACTIVATION_RELU_2 = 2,  // relu(x)^2
+    ACTIVATION_TANH = 3,
+    ACTIVATION_SIGMOID = 4,
+    ACTIVATION_SELU = 5,
+    ACTIVATION_MISH = 6,
+    ACTIVATION_SWISH = 7,
+};
+
+// output [B][64][planes + extra] T, = bit of masks[plane] * (plane == valued_plane ? values[position] : 1), then
+// the square's row of table. (planes + extra) * 64 is a multiple of 8, the width itself need not be.
+typedef struct PlanesArguments {
+    const unsigned long long* masks;  // [B][mask_stride]; bit 8 * rank + file
+    const float* values;              // [B]: of plane `valued_plane`
+    const void* table;                // [64][extra] T; null where extra is 0
+    void* output;
+    rukh_i32 mask_stride;   // masks of a position: 112
+    rukh_i32 planes;        // of them used, the first: 112, or 12 for the newest pieces; at most 128
+    rukh_i32 extra;         // constants after each square's planes: 64 with a positional table
+    rukh_i32 valued_plane;  // 109, the rule-50 counter; -1 for none
+} PlanesArguments;
+
+// output [rows][width] T = act(input + bias) * multiply + add
+typedef struct ActivationArguments {
+    const void* input;     // [rows][width] T; may be the output
+    const void* bias;      // [bias_rows][width] T, row number row % bias_rows; null for none
+    const void* multiply;  // [64][width] T, row number row % 64; null for none, then `add` is null too
+    const void* add;       // [64][width] T
+    void* output;
+    rukh_i32 rows;
+    rukh_i32 width;
+    rukh_i32 bias_rows;  // 1, or 64 for one bias per square
+    rukh_i32 activation;
+} ActivationArguments;
+
+// output [rows][width] T = LN(alpha * act(input + bias) + residual) * multiply + add,
+// LN(x) = (x - mean(x)) / sqrt(variance(x) + epsilon) * gammas + betas
+typedef struct LayerNormArguments {
+    const void* input;     // [rows][width] T
+    const void* bias;      // as in ActivationArguments
+    const void* residual;  // [rows][width] T; may be the output; null for none
+    const void* gammas;    // [width] T
+    const void* betas;     // [width] T
+    const void* multiply;  // as in ActivationArguments
+    const void* add;
+    void* output;  // may be the input
+    rukh_i32 rows;
+    rukh_i32 width;
+    rukh_i32 bias_rows;
+    rukh_i32 activation;
+    float alpha;
+    float epsilon;
+} LayerNormArguments;
+
+// output [B][64][heads][depth] T = softmax(scale * Q K^T + logits) V for each position and head. Row
+// (position, square) of Q begins at qkv + (64 * position + square) * stride + head * depth, and those of K and V
+// key_offset and value_offset further. attention_any takes any depth, stride and offsets.
+typedef struct AttentionArguments {
+    const void* qkv;     // [B * 64][stride] T
+    const void* logits;  // [B][heads][64 queries][64 keys] T, added to the scores; null for none
+    void* output;        // [B * 64][output_stride] T
+    rukh_i32 heads;
+    rukh_i32 depth;  // elements of a head
+    rukh_i32 stride;
+    rukh_i32 key_offset;
+    rukh_i32 value_offset;
+    rukh_i32 output_stride;
+    float scale;
+} AttentionArguments;
+
+// probabilities[i] for first_moves[position] <= i < first_moves[position + 1]: softmax of the moves' logits times
+// inverse_temperature; or, with inverse_temperature 0, the logits themselves.
+// logit(move) = scale * query[from] . key[to], plus promotion[piece] . key[to] for a promotion; from, to, piece
+// of a move are at places[move]: from * 64 + to, or 4096 + 24 * from file + 3 * to file + piece.
+typedef struct AttentionPolicyArguments {
+    const void* queries;                // [B * 64][stride] T
+    const void* keys;                   // [B * 64][stride] T
+    const void* promotions;             // [3][depth] T: queen, rook, bishop
+    const unsigned short* places;       // [1858]
+    const unsigned int* first_moves;    // [B + 1]
+    const unsigned short* moves;        // [first_moves[B]], below 1858; at most 1858 of a position
+    float* probabilities;               // [first_moves[B]]
+    rukh_i32 stride;
+    rukh_i32 depth;  // multiple of 8
+    float scale;
+    float inverse_temperature;
+} AttentionPolicyArguments;
+
+// As AttentionPolicyArguments, with logit(move) = logits[places[move]].
+typedef struct PolicyArguments {
+    const void* logits;            // [B][width] T; width need not be a multiple of 8
+    const void* bias;              // [bias_width] T, added to logit i: bias[i % bias_width]; null for none
+    const unsigned short* places;  // [1858], below width
+    const unsigned int* first_moves;
+    const unsigned short* moves;
+    float* probabilities;
+    rukh_i32 width;
+    rukh_i32 bias_width;
+    float inverse_temperature;
+    rukh_i32 reserved;
+} PolicyArguments;
+
+// What becomes of a scalar head's outputs.
+enum {
+    FINISH_NONE = 0,
+    FINISH_SOFTMAX = 1,  // win, draw, loss
+    FINISH_TANH = 2,
+    FINISH_RELU = 3,
+};
+
+// output [B][outputs] float = finish(weights act(input + hidden_bias) + bias)
+typedef struct ScalarHeadArguments {
+    const void* input;         // [B][hidden] T
+    const void* hidden_bias;   // [hidden] T; null for none
+    const void* weights;       // [outputs][hidden] T
+    const float* bias;         // [outputs]; null for none
+    float* output;
+    rukh_i32 positions;
+    rukh_i32 hidden;   // multiple of 8
+    rukh_i32 outputs;  // 1...3
+    rukh_i32 activation;
+    rukh_i32 finish;
+    rukh_i32 reserved;
+} ScalarHeadArguments;
+
+// Both ends of a 3x3 convolution: see convolution.hip. Components have type C: float for f32, fp16 for f16 and bf16.
+// winograd_input: input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are used.
+// winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
+// means [B][channels] of sum + bias + residual over the squares.
+typedef struct WinogradArguments {
+    const void* input;
+    void* output;
+    const void* bias;             // [channels] T; null for none
+    const void* residual;         // [B][64][channels] T; may be the output; null for none
+    float* means;                 // [B][channels]; null for none
+    long long component_stride;   // elements between components
+    rukh_i32 channels;
+    rukh_i32 activation;
+} WinogradArguments;
+
+// output [B][64][channels] T = act(sigmoid(scales) * branch + shifts + residual): see squeeze_excite.hip.
+typedef struct SqueezeExciteArguments {
+    const void* branch;        // [B][64][channels] T
+    const void* residual;      // [B][64][channels] T
+    void* output;              // may be branch or residual
+    const float* means;        // [B][channels] of branch, from winograd_output
+    const void* squeeze;       // [hidden][channels] T
+    const void* squeeze_bias;  // [hidden] T
+    const void* excite;        // [hidden][2 * channels] T: transposed; scales, then shifts
+    const void* excite_bias;   // [2 * channels] T
+    rukh_i32 channels;         // at most 1024
+    rukh_i32 hidden;           // at most 512
+    rukh_i32 activation;
+    rukh_i32 reserved;
+} SqueezeExciteArguments;
+
+#ifdef __cplusplus
+static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
+static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
+static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
+static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");
+static_assert(sizeof(ScalarHeadArguments) == 64, "mirrored in arguments.rs");
+static_assert(sizeof(WinogradArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(SqueezeExciteArguments) == 80, "mirrored in arguments.rs");
+#endif

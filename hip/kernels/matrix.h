@@ -1,0 +1,197 @@
+// 16 x 16 tiles of a matrix instruction, D = own * other^T + D in fp32, over elements of 16 bits.
+//
+// "Own" is the side whose rows a lane keeps to itself: attention's queries. "Other" is the side that is spread
+// over a lane's registers: keys, or the values' columns. Both operands are given as rows of 16 neighbouring
+// elements, so that a lane loads each with few wide loads. Platforms differ in which lane has what; the four
+// layouts below say it, and everything above them is written once.
+//
+// Two freedoms make the layouts look alike from outside:
+//   * The other side's rows may come in any order. It is chosen so that a lane's sums are runs of eight
+//     neighbours: row r of tile n is number `spread(n, r)`, and then a lane has, for each of its own rows, runs
+//     that start at RUN * (GROUPS * i + group()). Logits are read and results are written as 16-byte vectors.
+//   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a
+//     sum tile, rounded, is an operand of the next product as it lies (`fragment_of`), and operands are loaded
+//     16 bytes at a time (`load_rows`).
+//
+// | layout | machine | lanes, instruction | rows of an operand | lanes that share a row of D |
+// |---|---|---|---|---|
+// | MATRIX_REPLICATED | gfx11 | 32, wmma | lane % 16, all 16 elements, in both halves | 2: lane / 16 |
+// | MATRIX_HALVES | gfx12 | 32, wmma | lane % 16, 8 elements from 8 * (lane / 16) | 2: lane / 16 |
+// | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
+// | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | lane / 4 and 8 more, 2 + 2 elements | 4: lane % 4 |
+//
+// D: MATRIX_REPLICATED register i is other row 2 i + lane / 16; MATRIX_HALVES 8 (lane / 16) + i;
+// MATRIX_QUARTERS 4 (lane / 16) + i; MATRIX_QUADS other row 8 (i / 4) + 2 (lane % 4) + i % 2, own row lane / 4 +
+// 8 (i / 2 % 2). Sources: AMD's RDNA3, RDNA4 and CDNA3 ISA documents, "WMMA" and "MFMA"; NVIDIA's PTX ISA.
+#pragma once
+#include "elements.h"
+
+#if MATRIX_LAYOUT != MATRIX_NONE
+
+// Side of a tile.
+#define TILE 16
+
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+#define FRAGMENT_WORDS 8
+#define SUMS 8
+#define OWN_ROWS 1
+#define GROUPS 2
+#elif MATRIX_LAYOUT == MATRIX_HALVES
+#define FRAGMENT_WORDS 4
+#define SUMS 8
+#define OWN_ROWS 1
+#define GROUPS 2
+#elif MATRIX_LAYOUT == MATRIX_QUARTERS
+#define FRAGMENT_WORDS 2
+#define SUMS 4
+#define OWN_ROWS 1
+#define GROUPS 4
+#elif MATRIX_LAYOUT == MATRIX_QUADS
+#define FRAGMENT_WORDS 4
+#define SUMS 8
+#define OWN_ROWS 2
+#define GROUPS 4
+#endif
+
+// A lane's part of an operand of 16 rows x 16 elements.
+struct Fragment {
+    u32 word[FRAGMENT_WORDS];
+};
+// A lane's part of a 16 x 16 tile of sums.
+struct Accumulator {
+    float value[SUMS];
+};
+
+GPU_FUNCTION Accumulator multiply(Half, Fragment own, Fragment other, Accumulator sum) {
+    return multiply_f16(own, other, sum);
+}
+GPU_FUNCTION Accumulator multiply(Bfloat, Fragment own, Fragment other, Accumulator sum) {
+    return multiply_bf16(own, other, sum);
+}
+
+// Which of the lanes that share an own row this is.
+GPU_FUNCTION i32 group() {
+    return MATRIX_LAYOUT == MATRIX_QUADS ? lane() & 3 : lane() >> 4;
+}
+// Row of an operand that the lane holds; for the own side also the row of its sums. 0 <= part < OWN_ROWS
+GPU_FUNCTION i32 operand_row([[maybe_unused]] i32 part) {
+    return MATRIX_LAYOUT == MATRIX_QUADS ? (lane() >> 2) + 8 * part : lane() & 15;
+}
+
+// Over the lanes that share an own row; every one of them gets it.
+template <class Combine>
+GPU_FUNCTION float over_groups(float value, Combine combine) {
+    const i32 nearest = MATRIX_LAYOUT == MATRIX_QUADS ? 1 : 16;
+    value = combine(value, exchange(value, nearest));
+    if (GROUPS == 4) value = combine(value, exchange(value, 2 * nearest));
+    return value;
+}
+GPU_FUNCTION float maximum_over_groups(float value) {
+    return over_groups(value, [](float a, float b) { return maximum(a, b); });
+}
+GPU_FUNCTION float sum_over_groups(float value) {
+    return over_groups(value, [](float a, float b) { return a + b; });
+}
+
+// Neighbours in one run of a lane, along an axis of `TILES` tiles.
+template <i32 TILES>
+GPU_FUNCTION constexpr i32 run_length() {
+    return TILES * TILE / GROUPS < 8 ? TILES * TILE / GROUPS : 8;
+}
+// Where on the other axis run number `run` of lane group `group` begins.
+template <i32 TILES>
+GPU_FUNCTION i32 run_start(i32 run, i32 group) {
+    return run_length<TILES>() * (GROUPS * run + group);
+}
+// Which of its tile's sums is element `k` of a lane's run number `run`, for own row `part`.
+template <i32 TILES>
+GPU_FUNCTION float& sum_at(Accumulator (&tiles)[TILES], [[maybe_unused]] i32 part, i32 run, i32 k) {
+    const i32 j = run * run_length<TILES>() + k;
+#if MATRIX_LAYOUT == MATRIX_QUARTERS
+    return tiles[j / 4].value[j % 4];
+#elif MATRIX_LAYOUT == MATRIX_QUADS
+    return tiles[j / 4].value[4 * (j / 2 % 2) + 2 * part + j % 2];
+#else
+    return tiles[j / 8].value[j % 8];
+#endif
+}
+// Which number on the other axis row r of tile n must be, for the runs to be runs.
+template <i32 TILES>
+GPU_FUNCTION i32 spread(i32 n, i32 r) {
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+    const i32 owner = r & 1, j = 8 * n + (r >> 1);
+#elif MATRIX_LAYOUT == MATRIX_HALVES
+    const i32 owner = r >> 3, j = 8 * n + (r & 7);
+#elif MATRIX_LAYOUT == MATRIX_QUARTERS
+    const i32 owner = r >> 2, j = 4 * n + (r & 3);
+#else
+    const i32 owner = (r & 7) >> 1, j = 4 * n + 2 * (r >> 3) + (r & 1);
+#endif
+    return run_start<TILES>(j / run_length<TILES>(), owner) + j % run_length<TILES>();
+}
+
+// Loads a lane's part of `STEPS` fragments, which lie side by side along the summed axis. `load(part, offset)`
+// gives eight elements (four words) of the lane's row `part` from element `offset` on.
+template <i32 STEPS, class Load>
+GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
+#pragma unroll
+    for (i32 part = 0; part < OWN_ROWS; part++) {
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+#pragma unroll
+        for (i32 i = 0; i < 2 * STEPS; i++) {
+            const Words4 words = load(part, 8 * i);
+#pragma unroll
+            for (i32 k = 0; k < 4; k++) fragments[i / 2].word[4 * (i % 2) + k] = words.word[k];
+        }
+#elif MATRIX_LAYOUT == MATRIX_HALVES
+#pragma unroll
+        for (i32 step = 0; step < STEPS; step++) {
+            const Words4 words = load(part, TILE * step + 8 * group());
+#pragma unroll
+            for (i32 k = 0; k < 4; k++) fragments[step].word[k] = words.word[k];
+        }
+#else
+        // A lane's four elements of two steps are neighbours. An odd number of steps is a single one, whose
+        // lanes take every second half of a vector.
+#pragma unroll
+        for (i32 pair = 0; pair < (STEPS + 1) / 2; pair++) {
+            const bool single = 2 * pair + 1 == STEPS;
+            const Words4 words = load(part, 2 * TILE * pair + 8 * (single ? group() / 2 : group()));
+#pragma unroll
+            for (i32 k = 0; k < (single ? 2 : 4); k++) {
+                const u32 low = words.word[k], high = words.word[(k + 2) % 4];
+                // The second own row's words lie between the first's.
+                fragments[2 * pair + k / 2].word[OWN_ROWS * (k % 2) + part] =
+                    single && group() % 2 != 0 ? high : low;
+            }
+        }
+#endif
+    }
+}
+
+#if MATRIX_LAYOUT == MATRIX_REPLICATED
+// The same for half waves, which have every second run of eight: a lane asks its partner for the other one.
+template <class T>
+GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
+    Fragment fragment;
+#pragma unroll
+    for (i32 i = 0; i < 4; i++) {
+        const u32 own = pack(T(), tile.value[2 * i], tile.value[2 * i + 1]);
+        const u32 partners = exchange_bits(own, 16);
+        fragment.word[i] = group() == 0 ? own : partners;
+        fragment.word[4 + i] = group() == 0 ? partners : own;
+    }
+    return fragment;
+}
+#else
+// A tile of sums, rounded, as an operand whose summed axis is what the tile was spread over.
+template <class T>
+GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
+    Fragment fragment;
+#pragma unroll
+    for (i32 i = 0; i < SUMS / 2; i++) fragment.word[i] = pack(T(), tile.value[2 * i], tile.value[2 * i + 1]);
+    return fragment;
+}
+#endif
+
+#endif  // MATRIX_LAYOUT != MATRIX_NONE

@@ -1,0 +1,225 @@
+// AMD GPUs: gfx9 (wave64), gfx10, gfx11 and gfx12 (wave32), by the compiler's builtins alone.
+#pragma once
+
+#ifndef __global__
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#endif
+
+#define GPU_FUNCTION static __device__ __attribute__((always_inline)) inline
+#define GPU_KERNEL(threads, name, Arguments)                                                                   \
+    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads))) void name(            \
+        Arguments arguments)
+#define GPU_SHARED(Type, name, count) alignas(16) __shared__ Type name[count]
+#define GPU_CONSTANT static __device__ const
+
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+#define WAVE 32
+#else
+#define WAVE 64
+#endif
+
+typedef _Float16 native_half2 __attribute__((ext_vector_type(2)));
+typedef u32 native_words2 __attribute__((ext_vector_type(2)));
+typedef u32 native_words4 __attribute__((ext_vector_type(4)));
+#define GLOBAL_MEMORY __attribute__((address_space(1)))
+
+GPU_FUNCTION i32 thread() {
+    return __builtin_amdgcn_workitem_id_x();
+}
+GPU_FUNCTION i32 block_x() {
+    return __builtin_amdgcn_workgroup_id_x();
+}
+GPU_FUNCTION i32 block_y() {
+    return __builtin_amdgcn_workgroup_id_y();
+}
+// The fences order shared memory only: a whole fence would wait for global stores and empty the first-level
+// cache at every barrier.
+GPU_FUNCTION void synchronise_block() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+}
+
+GPU_FUNCTION void keep_order() {
+    asm volatile("" ::: "memory");
+    __builtin_amdgcn_sched_barrier(0);
+}
+
+GPU_FUNCTION float power_of_two(float x) {
+    return __builtin_amdgcn_exp2f(x);
+}
+GPU_FUNCTION float reciprocal(float x) {
+    return __builtin_amdgcn_rcpf(x);
+}
+GPU_FUNCTION float reciprocal_root(float x) {
+    return __builtin_amdgcn_rsqf(x);
+}
+GPU_FUNCTION float maximum(float a, float b) {
+    return __builtin_fmaxf(a, b);
+}
+GPU_FUNCTION float minimum(float a, float b) {
+    return __builtin_fminf(a, b);
+}
+
+// Through the vector ALU where there is a way, else through the shared memory's crossbar.
+GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
+#if WAVE == 32
+    switch (mask) {
+        // DPP row_xmask: xor within 16 lanes
+        case 1: return __builtin_amdgcn_update_dpp(0, value, 0x161, 0xf, 0xf, true);
+        case 2: return __builtin_amdgcn_update_dpp(0, value, 0x162, 0xf, 0xf, true);
+        case 4: return __builtin_amdgcn_update_dpp(0, value, 0x164, 0xf, 0xf, true);
+        case 8: return __builtin_amdgcn_update_dpp(0, value, 0x168, 0xf, 0xf, true);
+        default: return __builtin_amdgcn_permlanex16(value, value, 0x76543210, 0xfedcba98, true, false);
+    }
+#else
+    switch (mask) {
+        // DPP quad_perm: xor within 4 lanes; ds_swizzle in its xor mode within 32
+        case 1: return __builtin_amdgcn_update_dpp(0, value, 0xb1, 0xf, 0xf, true);
+        case 2: return __builtin_amdgcn_update_dpp(0, value, 0x4e, 0xf, 0xf, true);
+        case 4: return __builtin_amdgcn_ds_swizzle(value, 0x101f);
+        case 8: return __builtin_amdgcn_ds_swizzle(value, 0x201f);
+        case 16: return __builtin_amdgcn_ds_swizzle(value, 0x401f);
+        default: return __builtin_amdgcn_ds_bpermute((__builtin_amdgcn_workitem_id_x() ^ mask) << 2, value);
+    }
+#endif
+}
+GPU_FUNCTION float exchange(float value, i32 mask) {
+    return __builtin_bit_cast(float, exchange_bits(__builtin_bit_cast(u32, value), mask));
+}
+
+// Said to be global memory, or the compiler would have to ask for each address which memory it is in.
+GPU_FUNCTION Words4 load16(const void* from) {
+    return __builtin_bit_cast(Words4, *(const GLOBAL_MEMORY native_words4*)from);
+}
+GPU_FUNCTION Words2 load8(const void* from) {
+    return __builtin_bit_cast(Words2, *(const GLOBAL_MEMORY native_words2*)from);
+}
+GPU_FUNCTION u32 load4(const void* from) {
+    return *(const GLOBAL_MEMORY u32*)from;
+}
+GPU_FUNCTION u16 load2(const void* from) {
+    return *(const GLOBAL_MEMORY u16*)from;
+}
+GPU_FUNCTION void store16(void* to, Words4 value) {
+    *(GLOBAL_MEMORY native_words4*)to = __builtin_bit_cast(native_words4, value);
+}
+GPU_FUNCTION void store8(void* to, Words2 value) {
+    *(GLOBAL_MEMORY native_words2*)to = __builtin_bit_cast(native_words2, value);
+}
+GPU_FUNCTION void store4(void* to, u32 value) {
+    *(GLOBAL_MEMORY u32*)to = value;
+}
+GPU_FUNCTION void store2(void* to, u16 value) {
+    *(GLOBAL_MEMORY u16*)to = value;
+}
+
+GPU_FUNCTION u32 float_bits(float x) {
+    return __builtin_bit_cast(u32, x);
+}
+GPU_FUNCTION float float_of_bits(u32 bits) {
+    return __builtin_bit_cast(float, bits);
+}
+GPU_FUNCTION u32 half_pair(float low, float high) {
+    native_half2 pair = {(_Float16)low, (_Float16)high};
+    return __builtin_bit_cast(u32, pair);
+}
+GPU_FUNCTION float low_half(u32 pair) {
+    return (float)__builtin_bit_cast(native_half2, pair)[0];
+}
+GPU_FUNCTION float high_half(u32 pair) {
+    return (float)__builtin_bit_cast(native_half2, pair)[1];
+}
+// Nearest even in integers; a NaN whose payload is all in the low bits would become an infinity, so it is kept.
+GPU_FUNCTION u32 bfloat_bits(float x) {
+    const u32 bits = float_bits(x);
+    const u32 rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return __builtin_isnan(x) ? bits | 0x400000 : rounded;
+}
+GPU_FUNCTION u32 bfloat_pair(float low, float high) {
+    return __builtin_amdgcn_perm(bfloat_bits(high), bfloat_bits(low), 0x07060302);
+}
+// Bytes of two words by a selector of the second word's bytes 0...3 and the first's 4...7.
+GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
+    return __builtin_amdgcn_perm(high, low, selector);
+}
+
+// Operands are those of "D = A B + C" with A's rows the other side and B's columns the own side: matrix.h.
+typedef float native_float4 __attribute__((ext_vector_type(4)));
+typedef float native_float8 __attribute__((ext_vector_type(8)));
+
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator& sum) {
+    if constexpr (sizeof(Accumulator) == sizeof(native_float8)) {
+        native_float8 value = __builtin_bit_cast(native_float8, sum);
+        asm volatile("" : "+v"(value) : : "memory");
+        sum = __builtin_bit_cast(Accumulator, value);
+    } else {
+        native_float4 value = __builtin_bit_cast(native_float4, sum);
+        asm volatile("" : "+v"(value) : : "memory");
+        sum = __builtin_bit_cast(Accumulator, value);
+    }
+}
+
+#if defined(__GFX11__)
+#define MATRIX_LAYOUT MATRIX_REPLICATED
+typedef _Float16 native_half16 __attribute__((ext_vector_type(16)));
+typedef short native_short16 __attribute__((ext_vector_type(16)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(Accumulator,
+                              __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(native_half16, other),
+                                                                         __builtin_bit_cast(native_half16, own),
+                                                                         __builtin_bit_cast(native_float8, sum)));
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(
+                                               __builtin_bit_cast(native_short16, other),
+                                               __builtin_bit_cast(native_short16, own),
+                                               __builtin_bit_cast(native_float8, sum)));
+}
+
+#elif defined(__GFX12__)
+#define MATRIX_LAYOUT MATRIX_HALVES
+typedef _Float16 native_half8 __attribute__((ext_vector_type(8)));
+typedef short native_short8 __attribute__((ext_vector_type(8)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(
+                                               __builtin_bit_cast(native_half8, other),
+                                               __builtin_bit_cast(native_half8, own),
+                                               __builtin_bit_cast(native_float8, sum)));
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(
+                                               __builtin_bit_cast(native_short8, other),
+                                               __builtin_bit_cast(native_short8, own),
+                                               __builtin_bit_cast(native_float8, sum)));
+}
+
+#elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#define MATRIX_LAYOUT MATRIX_QUARTERS
+typedef _Float16 native_half4 __attribute__((ext_vector_type(4)));
+typedef short native_short4 __attribute__((ext_vector_type(4)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(
+        Accumulator, __builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_bit_cast(native_half4, other),
+                                                           __builtin_bit_cast(native_half4, own),
+                                                           __builtin_bit_cast(native_float4, sum), 0, 0, 0));
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(
+        Accumulator, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(__builtin_bit_cast(native_short4, other),
+                                                               __builtin_bit_cast(native_short4, own),
+                                                               __builtin_bit_cast(native_float4, sum), 0, 0, 0));
+}
+
+#else
+#define MATRIX_LAYOUT MATRIX_NONE
+#endif

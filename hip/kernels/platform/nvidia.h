@@ -1,0 +1,144 @@
+// NVIDIA GPUs from sm_80 on, with what NVRTC has built in and inline PTX.
+#pragma once
+
+#define GPU_FUNCTION static __device__ __forceinline__
+#define GPU_KERNEL(threads, name, Arguments)                                                                   \
+    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments arguments)
+#define GPU_SHARED(Type, name, count) __shared__ __align__(16) Type name[count]
+#define GPU_CONSTANT static __device__ const
+
+#define WAVE 32
+#define MATRIX_LAYOUT MATRIX_QUADS
+
+GPU_FUNCTION i32 thread() {
+    return threadIdx.x;
+}
+GPU_FUNCTION i32 block_x() {
+    return blockIdx.x;
+}
+GPU_FUNCTION i32 block_y() {
+    return blockIdx.y;
+}
+GPU_FUNCTION void synchronise_block() {
+    __syncthreads();
+}
+
+GPU_FUNCTION void keep_order() {
+    asm volatile("" ::: "memory");
+}
+
+GPU_FUNCTION float power_of_two(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+GPU_FUNCTION float reciprocal(float x) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+GPU_FUNCTION float reciprocal_root(float x) {
+    float result;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+GPU_FUNCTION float maximum(float a, float b) {
+    float result;
+    asm("max.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+GPU_FUNCTION float minimum(float a, float b) {
+    float result;
+    asm("min.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+GPU_FUNCTION float exchange(float value, i32 mask) {
+    return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+
+GPU_FUNCTION Words4 load16(const void* from) {
+    const uint4 value = *(const uint4*)from;
+    return {value.x, value.y, value.z, value.w};
+}
+GPU_FUNCTION Words2 load8(const void* from) {
+    const uint2 value = *(const uint2*)from;
+    return {value.x, value.y};
+}
+GPU_FUNCTION u32 load4(const void* from) {
+    return *(const u32*)from;
+}
+GPU_FUNCTION u16 load2(const void* from) {
+    return *(const u16*)from;
+}
+GPU_FUNCTION void store16(void* to, Words4 value) {
+    *(uint4*)to = make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]);
+}
+GPU_FUNCTION void store8(void* to, Words2 value) {
+    *(uint2*)to = make_uint2(value.word[0], value.word[1]);
+}
+GPU_FUNCTION void store4(void* to, u32 value) {
+    *(u32*)to = value;
+}
+GPU_FUNCTION void store2(void* to, u16 value) {
+    *(u16*)to = value;
+}
+
+GPU_FUNCTION u32 float_bits(float x) {
+    return __float_as_uint(x);
+}
+GPU_FUNCTION float float_of_bits(u32 bits) {
+    return __uint_as_float(bits);
+}
+GPU_FUNCTION u32 half_pair(float low, float high) {
+    u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+GPU_FUNCTION float low_half(u32 pair) {
+    float result;
+    asm("{ .reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(result) : "r"(pair));
+    return result;
+}
+GPU_FUNCTION float high_half(u32 pair) {
+    float result;
+    asm("{ .reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(result) : "r"(pair));
+    return result;
+}
+GPU_FUNCTION u32 bfloat_pair(float low, float high) {
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+// Bytes of two words by a selector of the second word's bytes 0...3 and the first's 4...7.
+GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
+    const u32 nibbles =
+        (selector & 7) | (selector >> 8 & 7) << 4 | (selector >> 16 & 7) << 8 | (selector >> 24 & 7) << 12;
+    return __byte_perm(low, high, nibbles);
+}
+
+// Not needed here: the assembler keeps within its registers.
+template <class Accumulator>
+GPU_FUNCTION void settle(Accumulator&) {}
+
+// mma.sync.m16n8k16 twice: the own side is its M, the other side's 16 rows are two times its N. Layout of the
+// operands: PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
+#define MULTIPLY_TILE(type)                                                                                    \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                         \
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                      \
+        : "+f"(sum.value[4 * half]), "+f"(sum.value[4 * half + 1]), "+f"(sum.value[4 * half + 2]),             \
+          "+f"(sum.value[4 * half + 3])                                                                        \
+        : "r"(own.word[0]), "r"(own.word[1]), "r"(own.word[2]), "r"(own.word[3]), "r"(other.word[half]),       \
+          "r"(other.word[half + 2]))
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
+#pragma unroll
+    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("f16");
+    return sum;
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+#pragma unroll
+    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("bf16");
+    return sum;
+}
+#undef MULTIPLY_TILE

@@ -1,0 +1,242 @@
+//! Code objects: ELF files of AMD's device compiler, loaded and decoded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use rmpv::Value;
+
+use crate::isa::decode::Program;
+use crate::memory::{self, Place};
+
+/// ELF's number for AMD GPUs, and the mask of the flags that name the architecture.
+const MACHINE_AMDGPU: u16 = 224;
+const ARCHITECTURE_MASK: u32 = 0xff;
+/// Architectures by their number in the ELF flags.
+const ARCHITECTURES: &[(u32, &str)] = &[
+    (0x041, "gfx1100"),
+    (0x046, "gfx1101"),
+    (0x047, "gfx1102"),
+    (0x044, "gfx1103"),
+    (0x043, "gfx1150"),
+    (0x04a, "gfx1151"),
+    (0x055, "gfx1152"),
+];
+/// The kind of the note that holds the kernels' metadata.
+const METADATA_NOTE: u32 = 32;
+
+/// Why a code object cannot be loaded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum LoadError {
+    /// It is for another architecture, which may have a name.
+    OtherArchitecture(String),
+    /// It is not what a compiler makes, or more than the emulator knows.
+    Invalid(String),
+}
+
+fn invalid(error: impl ToString) -> LoadError {
+    LoadError::Invalid(error.to_string())
+}
+
+/// One argument of a kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Argument {
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+    /// `by_value`, `global_buffer`, or the name of one that the runtime fills in (`hidden_...`).
+    pub(crate) kind: String,
+}
+
+/// A kernel: what its descriptor and its metadata say.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) name: String,
+    /// Number of the first instruction.
+    pub(crate) entry: u32,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) argument_bytes: usize,
+    pub(crate) lds_bytes: u32,
+    pub(crate) vector_registers: usize,
+    pub(crate) most_threads: u32,
+    /// Register word 2: where the numbers of the workgroup and the work item go.
+    pub(crate) registers: u32,
+    /// Which addresses the first scalar registers hold.
+    pub(crate) properties: u32,
+}
+
+/// A loaded code object, which stays at its place in memory until it is dropped.
+pub(crate) struct Module {
+    image: u64,
+    pub(crate) program: Program,
+    pub(crate) kernels: BTreeMap<String, Arc<Kernel>>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // Nothing writes to code: were its guards damaged, a kernel's access would have been refused before.
+        let _ = memory::free(self.image, |place| matches!(place, Place::Code(_)));
+    }
+}
+
+/// The length of an ELF file, which a caller gives by its start alone.
+///
+/// # Safety
+/// `image` points to a whole ELF file.
+pub(crate) unsafe fn file_length(image: *const u8) -> Option<usize> {
+    // SAFETY: an ELF file has a header of 64 bytes.
+    let header = unsafe { std::slice::from_raw_parts(image, 64) };
+    if header[..4] != *b"\x7fELF" {
+        return None;
+    }
+    let word = |at: usize, bytes: usize| {
+        header[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b))
+    };
+    word(40, 8).checked_add(word(58, 2) * word(60, 2))
+}
+
+impl Module {
+    /// Loads a code object for an architecture into a device's memory.
+    pub(crate) fn load(file: &[u8], architecture: &str, device: i32) -> Result<Self, LoadError> {
+        let elf = ElfFile64::<Endianness>::parse(file).map_err(invalid)?;
+        let header = elf.elf_header();
+        if header.e_machine.get(Endianness::Little) != MACHINE_AMDGPU {
+            return Err(invalid("not for an AMD GPU"));
+        }
+        let number = header.e_flags.get(Endianness::Little) & ARCHITECTURE_MASK;
+        match ARCHITECTURES.iter().find(|(code, _)| *code == number) {
+            Some((_, name)) if *name == architecture => {}
+            Some((_, name)) => return Err(LoadError::OtherArchitecture((*name).to_owned())),
+            None => return Err(LoadError::OtherArchitecture(format!("number {number:#x}"))),
+        }
+        if elf.section_by_name(".rela.dyn").is_some_and(|section| section.size() > 0) {
+            return Err(invalid("addresses that are set at load time are not supported"));
+        }
+
+        let loads: Vec<_> = elf
+            .elf_program_headers()
+            .iter()
+            .filter(|part| part.p_type(Endianness::Little) == object::elf::PT_LOAD)
+            .collect();
+        let end = |part: &&&object::elf::ProgramHeader64<Endianness>| {
+            part.p_vaddr(Endianness::Little).saturating_add(part.p_memsz(Endianness::Little))
+        };
+        let bytes = loads.iter().map(|part| end(&part)).max().unwrap_or_default() as usize;
+        if bytes == 0 || bytes > 1 << 30 {
+            return Err(invalid("no code, or too much of it"));
+        }
+        let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
+        // From here on dropping the module frees the image.
+        let mut module =
+            Self { image, program: Program { instructions: Vec::new() }, kernels: BTreeMap::new() };
+        let start: *mut u8 = std::ptr::with_exposed_provenance_mut(image as usize);
+        // SAFETY: allocated just now, and used by nothing else yet.
+        let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
+        memory.fill(0);
+        for part in loads {
+            let data =
+                part.data(Endianness::Little, file).map_err(|()| invalid("a segment outside of the file"))?;
+            let at = part.p_vaddr(Endianness::Little) as usize;
+            memory
+                .get_mut(at..at + data.len())
+                .ok_or_else(|| invalid("a segment longer than it says"))?
+                .copy_from_slice(data);
+        }
+
+        let text = elf.section_by_name(".text").ok_or_else(|| invalid("no code"))?;
+        let code = text.data().map_err(invalid)?;
+        module.program = Program::decode(code, text.address() as u32, image);
+        let metadata = metadata(&elf)?;
+        for symbol in elf.dynamic_symbols() {
+            let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else {
+                continue;
+            };
+            let kernel = kernel(name, symbol.address(), memory, &module.program, &metadata)?;
+            module.kernels.insert(name.to_owned(), Arc::new(kernel));
+        }
+        Ok(module)
+    }
+}
+
+/// The kernels' metadata, by name.
+fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
+    let section = elf.section_by_name(".note").ok_or_else(|| invalid("no metadata"))?;
+    let data = section.data().map_err(invalid)?;
+    let word = |at: usize| -> Option<usize> {
+        Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?) as usize)
+    };
+    let mut at = 0;
+    while let (Some(name_bytes), Some(bytes), Some(kind)) = (word(at), word(at + 4), word(at + 8)) {
+        let start = at + 12 + name_bytes.next_multiple_of(4);
+        let Some(mut note) = data.get(start..start + bytes) else { break };
+        if kind == METADATA_NOTE as usize {
+            let value = rmpv::decode::read_value(&mut note).map_err(invalid)?;
+            let kernels =
+                field(&value, "amdhsa.kernels").and_then(Value::as_array).cloned().unwrap_or_default();
+            let named = kernels.into_iter().filter_map(|kernel| {
+                let name = field(&kernel, ".name")?.as_str()?.to_owned();
+                Some((name, kernel))
+            });
+            return Ok(named.collect());
+        }
+        at = start + bytes.next_multiple_of(4);
+    }
+    Err(invalid("no metadata"))
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    value.as_map()?.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    field(value, name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Reads a kernel's descriptor of 64 bytes, and refuses what the emulator does not do.
+fn kernel(
+    name: &str,
+    descriptor: u64,
+    memory: &[u8],
+    program: &Program,
+    metadata: &BTreeMap<String, Value>,
+) -> Result<Kernel, LoadError> {
+    let at = descriptor as usize;
+    let bytes = memory.get(at..at + 64).ok_or_else(|| invalid("a descriptor outside of memory"))?;
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let offset = i64::from(word(16)) | i64::from(word(20)) << 32;
+    let entry = u32::try_from(descriptor.wrapping_add_signed(offset)).ok().and_then(|pc| program.at(pc));
+    let (mode, registers, properties) = (word(48), word(52), word(56) & 0xffff);
+    let metadata = metadata.get(name).ok_or_else(|| invalid(format!("no metadata of {name}")))?;
+    let refuse = |reason: &str| Err(invalid(format!("kernel {name} {reason}")));
+    if word(4) != 0 || number(metadata, ".private_segment_fixed_size") != 0 {
+        return refuse("uses scratch memory: its registers are spilled");
+    }
+    if properties & (1 << 10) == 0 {
+        return refuse("is not compiled for waves of 32 lanes");
+    }
+    if mode >> 16 & 3 != 3 || mode >> 18 & 3 != 3 {
+        return refuse("flushes denormal numbers to zero");
+    }
+    if properties & 0b111_0101 != 0 {
+        return refuse("wants an address in its first registers that is not there");
+    }
+    let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok(Kernel {
+        name: name.to_owned(),
+        entry: entry.ok_or_else(|| invalid("a kernel outside of the code"))?,
+        arguments: arguments
+            .iter()
+            .map(|argument| Argument {
+                offset: number(argument, ".offset") as usize,
+                bytes: number(argument, ".size") as usize,
+                kind: field(argument, ".value_kind").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            })
+            .collect(),
+        argument_bytes: word(8) as usize,
+        lds_bytes: word(0),
+        vector_registers: number(metadata, ".vgpr_count") as usize,
+        most_threads: number(metadata, ".max_flat_workgroup_size") as u32,
+        registers,
+        properties,
+    })
+}

@@ -1,0 +1,197 @@
+//! Matrix products of 16 by 16 numbers by a whole wave (WMMA).
+//!
+//! Lane l and lane l + 16 hold the same row of A and the same column of B, 16 numbers each, k ascending from the low
+//! half of the first register. Element (row, column) of C and D lies in register row / 2, lane column + 16 (row % 2).
+//! The hardware wants all lanes active and both copies alike: anything else is a fault here.
+
+use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::packed::byte;
+use super::table::{Row, handler, special_rows};
+use super::wave::{Instruction, Kind, Lanes, Operand, Source, WAVE, Wave};
+
+special_rows! {
+    /// VOP3P's matrix instructions.
+    MATRIX:
+    0x40 v_wmma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
+    0x41 v_wmma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
+    0x42 v_wmma_f16_16x16x16_f16 (Packed, Packed, Packed) -> Packed;
+    0x43 v_wmma_bf16_16x16x16_bf16 (Packed, Packed, Packed) -> Packed;
+    0x44 v_wmma_i32_16x16x16_iu8 (B32, B32, B32) -> B32;
+}
+
+/// Rows and columns of a tile, and the length of its dot products.
+const TILE: usize = 16;
+
+type Tile<T> = [[T; TILE]; TILE];
+
+/// The 16 numbers of each lane of the first row of lanes, or what is wrong with the operand.
+#[inline(always)]
+fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result<Tile<f32>, String> {
+    let mut tile = [[0.0; TILE]; TILE];
+    if source.kind != Kind::Vector || source.high || !source.high_for_high {
+        return Err("a matrix operand that is not in vector registers as they are".to_owned());
+    }
+    for register in 0..TILE / 2 {
+        let bits = &wave.vector[usize::from(source.index) + register].0;
+        if bits[..TILE] != bits[TILE..] {
+            return Err(format!(
+                "v{}: the two halves of a matrix operand differ",
+                usize::from(source.index) + register
+            ));
+        }
+        let flip = u32::from(source.negate) << 15 | u32::from(source.negate_high) << 31;
+        for lane in 0..TILE {
+            let word = bits[lane] ^ flip;
+            tile[lane][2 * register] = convert(word & 0xffff);
+            tile[lane][2 * register + 1] = convert(word >> 16);
+        }
+    }
+    Ok(tile)
+}
+
+/// C's element (row, column) through `read`, which gets the register's number and the lane.
+#[inline(always)]
+fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
+    let mut tile = [[T::default(); TILE]; TILE];
+    for (row, numbers) in tile.iter_mut().enumerate() {
+        for (column, number) in numbers.iter_mut().enumerate() {
+            *number = read(row / 2, column + TILE * (row % 2));
+        }
+    }
+    tile
+}
+
+/// C + A B, where B is given by columns.
+#[inline(always)]
+fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
+    let mut b_rows = [[0.0; TILE]; TILE];
+    for (column, numbers) in b.iter().enumerate() {
+        for (k, &number) in numbers.iter().enumerate() {
+            b_rows[k][column] = number;
+        }
+    }
+    for (row, sums) in c.iter_mut().enumerate() {
+        for (k, b_row) in b_rows.iter().enumerate() {
+            for column in 0..TILE {
+                sums[column] = a[row][k].mul_add(b_row[column], sums[column]);
+            }
+        }
+    }
+    c
+}
+
+/// Checks what holds for all matrix instructions.
+#[inline(always)]
+fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
+    if wave.exec() != u32::MAX {
+        wave.fail(format!("{} with inactive lanes: EXEC is {:#010x}", instruction.name, wave.exec()));
+        return false;
+    }
+    true
+}
+
+/// An fp32 accumulator with its modifiers, of which the second takes the absolute value.
+#[inline(always)]
+fn accumulator_f32(wave: &Wave, source: &Source) -> Tile<f32> {
+    accumulator(|register, lane| {
+        let bits = match source.kind {
+            Kind::Vector => wave.vector[(usize::from(source.index) + register) & 511].0[lane],
+            _ => source.value,
+        };
+        let value = f32::from_bits(bits);
+        let value = if source.negate_high { value.abs() } else { value };
+        if source.negate { -value } else { value }
+    })
+}
+
+#[inline(always)]
+fn wmma_f32(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32 + Copy) {
+    if !full(wave, instruction) {
+        return;
+    }
+    let [a, b, c] = &instruction.sources;
+    match (rows_of(wave, a, convert), rows_of(wave, b, convert)) {
+        (Ok(a), Ok(b)) => {
+            let d = multiply(&a, &b, accumulator_f32(wave, c));
+            for register in 0..TILE / 2 {
+                let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
+                for lane in 0..WAVE {
+                    out[lane] = d[2 * register + lane / TILE][lane % TILE].to_bits();
+                }
+            }
+        }
+        (Err(message), _) | (_, Err(message)) => wave.fail(format!("{}: {message}", instruction.name)),
+    }
+}
+
+handler! { fn v_wmma_f32_16x16x16_f16(wave, instruction) { wmma_f32(wave, instruction, f16_to_f32); } }
+handler! { fn v_wmma_f32_16x16x16_bf16(wave, instruction) { wmma_f32(wave, instruction, bf16_to_f32); } }
+
+/// With 16-bit results, which fill the half of each register that the third operand's selector names.
+#[inline(always)]
+fn wmma_half(
+    wave: &mut Wave,
+    instruction: &Instruction,
+    convert: impl Fn(u32) -> f32 + Copy,
+    back: impl Fn(f32) -> u32,
+) {
+    if !full(wave, instruction) {
+        return;
+    }
+    let [a, b, c] = &instruction.sources;
+    let shift = u32::from(c.high) * 16;
+    let start = accumulator(|register, lane| match c.kind {
+        Kind::Vector => {
+            convert((wave.vector[(usize::from(c.index) + register) & 511].0[lane] >> shift) & 0xffff)
+        }
+        _ => convert(c.value & 0xffff),
+    });
+    match (rows_of(wave, a, convert), rows_of(wave, b, convert)) {
+        (Ok(a), Ok(b)) => {
+            let d = multiply(&a, &b, start);
+            for register in 0..TILE / 2 {
+                let mut out = Lanes::ZERO;
+                for lane in 0..WAVE {
+                    out.0[lane] = back(d[2 * register + lane / TILE][lane % TILE]);
+                }
+                wave.write_half(instruction.destination + register as u16, c.high, &out);
+            }
+        }
+        (Err(message), _) | (_, Err(message)) => wave.fail(format!("{}: {message}", instruction.name)),
+    }
+}
+
+handler! { fn v_wmma_f16_16x16x16_f16(wave, instruction) {
+    wmma_half(wave, instruction, f16_to_f32, f32_to_f16);
+} }
+handler! { fn v_wmma_bf16_16x16x16_bf16(wave, instruction) {
+    wmma_half(wave, instruction, bf16_to_f32, f32_to_bf16);
+} }
+
+handler! {
+    /// 8-bit integers, four to a word; the sign modifiers say which operand has signs.
+    fn v_wmma_i32_16x16x16_iu8(wave, instruction) {
+        if !full(wave, instruction) {
+            return;
+        }
+        let [a, b, c] = &instruction.sources;
+        let bytes = |source: &Source, lane: usize, k: usize| {
+            byte(wave.vector[(usize::from(source.index) + k / 4) & 511].0[lane], k % 4, source.negate)
+        };
+        let d = accumulator(|register, lane| {
+            let (row, column) = (2 * register + lane / TILE, lane % TILE);
+            let start = match c.kind {
+                Kind::Vector => wave.vector[(usize::from(c.index) + register) & 511].0[lane],
+                _ => c.value,
+            };
+            let sum = (0..TILE).fold(start as i32, |sum, k| sum.wrapping_add(bytes(a, row, k) * bytes(b, column, k)));
+            sum as u32
+        });
+        for register in 0..TILE / 2 {
+            let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
+            for lane in 0..WAVE {
+                out[lane] = d[2 * register + lane / TILE][lane % TILE];
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How the instruction tables are written: a row gives an opcode, the assembler's name, the types of the operands,
+//! and the result as an expression of them; the macro makes a loop over the lanes of it.
+
+use super::wave::{Handler, Operand};
+
+/// One instruction of an encoding.
+pub(crate) struct Row {
+    pub(crate) opcode: u16,
+    pub(crate) name: &'static str,
+    pub(crate) handler: Handler,
+    pub(crate) operands: &'static [Operand],
+    pub(crate) result: Operand,
+    /// The result is a float that takes output modifiers.
+    pub(crate) float: bool,
+}
+
+/// Handlers run with these: a loop over 32 lanes is then four vector instructions, and `mul_add` is one.
+/// [`super::available`] tells whether the machine has them.
+macro_rules! handler {
+    ($(#[$attribute:meta])* fn $name:ident($wave:ident, $instruction:ident) $body:block) => {
+        $(#[$attribute])*
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
+        pub(crate) fn $name($wave: &mut Wave, $instruction: &Instruction) $body
+    };
+}
+
+/// One handler out of a row: each active lane gets the expression's value.
+macro_rules! lanes {
+    ($name:ident () -> $result:ty = $body:expr) => {
+        handler! { fn $name(wave, instruction) {
+            let mut result = Lanes([<$result as Lane>::save($body); WAVE]);
+            wave.finish::<$result>(instruction, &mut result);
+        } }
+    };
+    ($name:ident ($a:ident: $ta:ty) -> $result:ty = $body:expr) => {
+        handler! { fn $name(wave, instruction) {
+            let mut space = Lanes::ZERO;
+            let a = wave.operand::<$ta>(&instruction.sources[0], &mut space);
+            let mut result = Lanes::ZERO;
+            for lane in 0..WAVE {
+                let $a = <$ta as Lane>::load(a.0[lane]);
+                result.0[lane] = <$result as Lane>::save($body);
+            }
+            wave.finish::<$result>(instruction, &mut result);
+        } }
+    };
+    ($name:ident ($a:ident: $ta:ty, $b:ident: $tb:ty) -> $result:ty = $body:expr) => {
+        handler! { fn $name(wave, instruction) {
+            let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
+            let a = wave.operand::<$ta>(&instruction.sources[0], &mut space_a);
+            let b = wave.operand::<$tb>(&instruction.sources[1], &mut space_b);
+            let mut result = Lanes::ZERO;
+            for lane in 0..WAVE {
+                let $a = <$ta as Lane>::load(a.0[lane]);
+                let $b = <$tb as Lane>::load(b.0[lane]);
+                result.0[lane] = <$result as Lane>::save($body);
+            }
+            wave.finish::<$result>(instruction, &mut result);
+        } }
+    };
+    ($name:ident ($a:ident: $ta:ty, $b:ident: $tb:ty, $c:ident: $tc:ty) -> $result:ty = $body:expr) => {
+        handler! { fn $name(wave, instruction) {
+            let (mut space_a, mut space_b, mut space_c) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
+            let a = wave.operand::<$ta>(&instruction.sources[0], &mut space_a);
+            let b = wave.operand::<$tb>(&instruction.sources[1], &mut space_b);
+            let c = wave.operand::<$tc>(&instruction.sources[2], &mut space_c);
+            let mut result = Lanes::ZERO;
+            for lane in 0..WAVE {
+                let $a = <$ta as Lane>::load(a.0[lane]);
+                let $b = <$tb as Lane>::load(b.0[lane]);
+                let $c = <$tc as Lane>::load(c.0[lane]);
+                result.0[lane] = <$result as Lane>::save($body);
+            }
+            wave.finish::<$result>(instruction, &mut result);
+        } }
+    };
+}
+
+/// A table of rows and their handlers.
+macro_rules! rows {
+    ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident ($($argument:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {
+        $(#[$attribute])*
+        pub(crate) const $table: &[Row] = &[$(Row {
+            opcode: $opcode,
+            name: stringify!($name),
+            handler: $name,
+            operands: &[$(<$type as Lane>::OPERAND),*],
+            result: <$result as Lane>::OPERAND,
+            float: <$result as Lane>::FLOAT,
+        }),*];
+        $(lanes! { $name ($($argument: $type),*) -> $result = $body })*
+    };
+}
+
+/// A table of rows whose handlers are written out elsewhere.
+macro_rules! special_rows {
+    ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident ($($operand:ident),*) -> $result:ident;)*) => {
+        $(#[$attribute])*
+        pub(crate) const $table: &[Row] = &[$(Row {
+            opcode: $opcode,
+            name: stringify!($name),
+            handler: $name,
+            operands: &[$(Operand::$operand),*],
+            result: Operand::$result,
+            float: false,
+        }),*];
+    };
+}
+
+pub(crate) use {handler, lanes, rows, special_rows};

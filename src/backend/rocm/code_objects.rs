@@ -1,0 +1,103 @@
+//! Our kernels' code for a device: out of the binary for the usual architectures, else compiled at run time.
+//!
+//! What hiprtc compiled is kept in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache`, or `LOCALAPPDATA`),
+//! under a name that has the architecture and a hash of the source, so that the next start finds it.
+
+use super::error::{Result, RocmError};
+use super::ffi::hiprtc;
+use flate2::read::GzDecoder;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::path::PathBuf;
+
+// `OBJECTS`: architectures and code objects, as they are or gzipped. `SOURCE`: the kernels as one text.
+include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+
+/// The code for `architecture`, and what it is called in errors.
+///
+/// # Errors
+/// An architecture that is not embedded, and no hiprtc, or one that cannot compile for it.
+pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
+    if let Some((_, code)) = OBJECTS.iter().find(|(name, _)| *name == architecture) {
+        return Ok((inflate(code)?, format!("the code object for {architecture}")));
+    }
+    let what = format!("the code compiled for {architecture}");
+    let path = cache_path(architecture);
+    if let Some(code) = path.as_ref().and_then(|path| fs::read(path).ok()) {
+        return Ok((code, what));
+    }
+    let code = compile(architecture).map_err(|error| {
+        let embedded: Vec<&str> = OBJECTS.iter().map(|(name, _)| *name).collect();
+        RocmError::Unsupported(format!(
+            "no kernels for the architecture {architecture} (in this build: {}), and they cannot be compiled \
+             here: {error}",
+            embedded.join(", ")
+        ))
+    })?;
+    if let Some(path) = path {
+        keep(&path, &code);
+    }
+    Ok((code, what))
+}
+
+fn inflate(object: &[u8]) -> Result<Vec<u8>> {
+    if !object.starts_with(&[0x1f, 0x8b]) {
+        return Ok(object.to_vec());
+    }
+    let mut code = Vec::new();
+    GzDecoder::new(object).read_to_end(&mut code).map_err(|error| {
+        RocmError::Unsupported(format!("a code object of this build is damaged: {error}"))
+    })?;
+    Ok(code)
+}
+
+fn compile(architecture: &str) -> Result<Vec<u8>> {
+    let options = [format!("--offload-arch={architecture}"), "-O3".to_owned(), "-std=c++17".to_owned()];
+    hiprtc::compile("kernels.hip", SOURCE, &options)
+}
+
+/// Where the code for `architecture` is kept, if this user has a cache folder.
+fn cache_path(architecture: &str) -> Option<PathBuf> {
+    let folder =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
+        .or_else(|| folder("LOCALAPPDATA"))?;
+    let mut hasher = DefaultHasher::new();
+    SOURCE.hash(&mut hasher);
+    Some(cache.join("rukh").join(format!("kernels-{architecture}-{:016x}.co", hasher.finish())))
+}
+
+/// Writes beside the final name first, so that nobody reads half a file. Failure only costs time at the next start.
+fn keep(path: &PathBuf, code: &[u8]) {
+    let Some(folder) = path.parent() else {
+        return;
+    };
+    let temporary = path.with_extension(format!("{}", std::process::id()));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&temporary, code))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_is_one() {
+        for (architecture, object) in OBJECTS {
+            assert!(inflate(object).unwrap().starts_with(b"\x7fELF"), "{architecture}");
+        }
+    }
+
+    /// hiprtc sees no files.
+    #[test]
+    fn the_source_includes_nothing() {
+        assert!(SOURCE.contains("layer_norm"));
+        assert!(!SOURCE.lines().any(|line| line.trim_start().starts_with("#include \"")));
+    }
+}

@@ -1,0 +1,133 @@
+//! The encoders of an attention body or policy head. Shapes as in [`super::forward`].
+//!
+//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x 64
+//! logits for each head, which attention adds to Q K^T.
+
+use super::error::Result;
+use super::ffi::arguments::AttentionArguments;
+use super::ffi::hip::Address;
+use super::steps::{Norm, Region, StepList};
+use super::weights::{Encoder, EncoderStack, FeedForward, SQUARES, Smolgen};
+use crate::net::architecture::Activation;
+
+/// All encoders of a stack, in place: x `[T][width]`.
+pub(super) fn encoders(
+    what: &str,
+    stack: &EncoderStack,
+    x: Address,
+    width: usize,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    for (index, encoder) in stack.encoders.iter().enumerate() {
+        let name = format!("{what} {index}");
+        let rows = steps.rows();
+        let logits = match &encoder.smolgen {
+            Some(smolgen) => generate(&name, smolgen, stack, x, steps)?,
+            None => Address::NULL,
+        };
+        // x = LN(alpha * attention(x) + x)
+        attention(&name, encoder, stack, logits, (x, width), steps)?;
+        let branch = steps.region(Region::Branch, rows * width);
+        let norm = Norm::join(&encoder.ln1, branch, encoder.output.bias, stack.alpha, x);
+        steps.layer_norm(&format!("{name} LayerNorm 1"), norm, rows)?;
+        // x = LN(alpha * ffn(x) + x)
+        feed_forward(&name, &encoder.ffn, stack, x, width, steps)?;
+        let norm = Norm::join(&encoder.ln2, branch, encoder.ffn.dense2.bias, stack.alpha, x);
+        steps.layer_norm(&format!("{name} LayerNorm 2"), norm, rows)?;
+    }
+    Ok(())
+}
+
+/// x `[T][width]` -> `branch [T][width]`, before the output's bias.
+fn attention(
+    name: &str,
+    encoder: &Encoder,
+    stack: &EncoderStack,
+    logits: Address,
+    (x, width): (Address, usize),
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let rows = steps.rows();
+    let d_model = encoder.qkv.outputs / 3;
+    let depth = d_model / stack.heads;
+    // [T][width] -> dense -> Q, K, V [T][3 d_model]
+    let qkv = steps.region(Region::Wide, rows * 3 * d_model);
+    steps.dense(&format!("{name} QKV"), &encoder.qkv, rows, (x, qkv), Activation::None)?;
+    // per position and head: softmax(Q K^T / sqrt(depth) + logits) V -> [T][d_model]
+    let mixed = steps.region(Region::Narrow, rows * d_model);
+    let launch = steps.kernels.attention(steps.positions, stack.heads, depth)?;
+    let arguments = AttentionArguments {
+        qkv,
+        logits,
+        output: mixed,
+        heads: stack.heads as i32,
+        depth: depth as i32,
+        stride: 3 * d_model as i32,
+        key_offset: d_model as i32,
+        value_offset: 2 * d_model as i32,
+        output_stride: d_model as i32,
+        scale: scale(depth),
+    };
+    steps.kernel(format!("{name} attention"), launch, arguments);
+    // [T][d_model] -> dense -> [T][width]
+    let branch = steps.region(Region::Branch, rows * width);
+    steps.product(&format!("{name} output"), &encoder.output, rows, (mixed, branch))
+}
+
+/// 1/sqrt(depth), which a score is multiplied by.
+pub(super) fn scale(depth: usize) -> f32 {
+    (1.0 / (depth as f64).sqrt()) as f32
+}
+
+/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`, before the second bias.
+pub(super) fn feed_forward(
+    name: &str,
+    ffn: &FeedForward,
+    stack: &EncoderStack,
+    x: Address,
+    width: usize,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let rows = steps.rows();
+    let hidden = steps.region(Region::Wide, rows * ffn.dense1.outputs);
+    steps.dense(&format!("{name} FFN 1"), &ffn.dense1, rows, (x, hidden), stack.ffn_activation)?;
+    let branch = steps.region(Region::Branch, rows * width);
+    steps.product(&format!("{name} FFN 2"), &ffn.dense2, rows, (hidden, branch))
+}
+
+/// Smolgen: x `[T][width]` -> `logits [B][heads][64][64]`.
+fn generate(
+    name: &str,
+    smolgen: &Smolgen,
+    stack: &EncoderStack,
+    x: Address,
+    steps: &mut StepList<'_>,
+) -> Result<Address> {
+    let (positions, rows) = (steps.positions, steps.rows());
+    let activation = stack.smolgen_activation;
+    // [T][width] -> dense -> [T][channels] = [B][64 channels]
+    let compressed = steps.region(Region::Narrow, rows * smolgen.compress.outputs);
+    let compress = format!("{name} smolgen compress");
+    steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
+    // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
+    let hidden = steps.region(Region::Hidden, positions * smolgen.dense1.outputs);
+    steps.product(&format!("{name} smolgen dense1"), &smolgen.dense1, positions, (compressed, hidden))?;
+    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
+    steps.layer_norm(&format!("{name} smolgen LayerNorm 1"), norm, positions)?;
+    // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
+    let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
+    steps.product(&format!("{name} smolgen dense2"), &smolgen.dense2, positions, (hidden, generated))?;
+    let norm = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
+    steps.layer_norm(&format!("{name} smolgen LayerNorm 2"), norm, positions)?;
+    // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]
+    let heads = positions * stack.heads;
+    let logits = steps.region(Region::Logits, heads * SQUARES * SQUARES);
+    steps.dense(
+        &format!("{name} smolgen logits"),
+        &smolgen.global,
+        heads,
+        (generated, logits),
+        Activation::None,
+    )?;
+    Ok(logits)
+}

@@ -1,0 +1,155 @@
+//! The kernels' arguments, as `hip/kernels/kernels.h` lays them out: field for field, in its order and words.
+//!
+//! `X` stands for the backend's element type; addresses may be [`Address::NULL`] where the header says so.
+
+use super::hip::Address;
+use super::program::KernelArguments;
+
+macro_rules! kernel_arguments {
+    ($($(#[$attribute:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        $(#[$attribute])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: $type,)*
+        }
+
+        // SAFETY: laid out as in C.
+        unsafe impl KernelArguments for $name {}
+    )*};
+}
+
+kernel_arguments! {
+    /// Bitboards to input planes.
+    PlanesArguments {
+        masks: Address,
+        values: Address,
+        table: Address,
+        output: Address,
+        mask_stride: i32,
+        planes: i32,
+        extra: i32,
+        valued_plane: i32,
+    }
+    /// `act(input + bias) * multiply + add`; also for the softmax over rows.
+    ActivationArguments {
+        input: Address,
+        bias: Address,
+        multiply: Address,
+        add: Address,
+        output: Address,
+        rows: i32,
+        width: i32,
+        bias_rows: i32,
+        activation: i32,
+    }
+    /// `LN(alpha * act(input + bias) + residual) * multiply + add`.
+    LayerNormArguments {
+        input: Address,
+        bias: Address,
+        residual: Address,
+        gammas: Address,
+        betas: Address,
+        multiply: Address,
+        add: Address,
+        output: Address,
+        rows: i32,
+        width: i32,
+        bias_rows: i32,
+        activation: i32,
+        alpha: f32,
+        epsilon: f32,
+    }
+    /// `softmax(scale * Q K^T + logits) V`.
+    AttentionArguments {
+        qkv: Address,
+        logits: Address,
+        output: Address,
+        heads: i32,
+        depth: i32,
+        stride: i32,
+        key_offset: i32,
+        value_offset: i32,
+        output_stride: i32,
+        scale: f32,
+    }
+    /// Legal moves' softmax from queries and keys.
+    AttentionPolicyArguments {
+        queries: Address,
+        keys: Address,
+        promotions: Address,
+        places: Address,
+        first_moves: Address,
+        moves: Address,
+        probabilities: Address,
+        stride: i32,
+        depth: i32,
+        scale: f32,
+        inverse_temperature: f32,
+    }
+    /// Legal moves' softmax from a row of logits.
+    PolicyArguments {
+        logits: Address,
+        bias: Address,
+        places: Address,
+        first_moves: Address,
+        moves: Address,
+        probabilities: Address,
+        width: i32,
+        bias_width: i32,
+        inverse_temperature: f32,
+        reserved: i32,
+    }
+    /// The last layer of value and moves-left heads.
+    ScalarHeadArguments {
+        input: Address,
+        hidden_bias: Address,
+        weights: Address,
+        bias: Address,
+        output: Address,
+        positions: i32,
+        hidden: i32,
+        outputs: i32,
+        activation: i32,
+        finish: i32,
+        reserved: i32,
+    }    /// Both ends of a 3x3 convolution.
+    WinogradArguments {
+        input: Address,
+        output: Address,
+        bias: Address,
+        residual: Address,
+        means: Address,
+        component_stride: i64,
+        channels: i32,
+        activation: i32,
+    }
+    /// `act(sigmoid(scales) * branch + shifts + residual)`.
+    SqueezeExciteArguments {
+        branch: Address,
+        residual: Address,
+        output: Address,
+        means: Address,
+        squeeze: Address,
+        squeeze_bias: Address,
+        excite: Address,
+        excite_bias: Address,
+        channels: i32,
+        hidden: i32,
+        activation: i32,
+        reserved: i32,
+    }
+}
+
+// As kernels.h asserts on its side.
+const _: () = {
+    assert!(size_of::<PlanesArguments>() == 48);
+    assert!(size_of::<ActivationArguments>() == 56);
+    assert!(size_of::<LayerNormArguments>() == 88);
+    assert!(size_of::<AttentionArguments>() == 56);
+    assert!(size_of::<AttentionPolicyArguments>() == 72);
+    assert!(size_of::<PolicyArguments>() == 64);
+    assert!(size_of::<ScalarHeadArguments>() == 64);
+    assert!(size_of::<WinogradArguments>() == 56);
+    assert!(size_of::<SqueezeExciteArguments>() == 80);
+};

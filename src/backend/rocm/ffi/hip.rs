@@ -1,0 +1,416 @@
+//! HIP's objects, owned: what is made here is given back when it is dropped.
+//!
+//! Every call returns what HIP answers, with the call's name and the arguments that matter. HIP's current
+//! device is a thread's own: whoever uses a device on a new thread calls [`Device::make_current`] first.
+
+use super::super::error::{Result, RocmError};
+use hip_runtime_sys as sys;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// One device, through HIP's function table.
+#[derive(Clone, Copy)]
+pub(crate) struct Device {
+    pub(super) hip: &'static sys::Hip,
+    ordinal: i32,
+}
+
+/// An address in a device's memory.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Address(pub(super) u64);
+
+impl Address {
+    /// For an argument that is absent.
+    pub(crate) const NULL: Address = Address(0);
+
+    /// `bytes` further on.
+    pub(crate) fn offset(self, bytes: usize) -> Address {
+        Address(self.0 + bytes as u64)
+    }
+
+    pub(super) fn pointer(self) -> *mut c_void {
+        std::ptr::with_exposed_provenance_mut(self.0 as usize)
+    }
+}
+
+/// Loads HIP's runtime and counts its devices.
+///
+/// # Errors
+/// No library, or none whose answer is a device. Nothing else of ROCm may be called before this succeeds:
+/// hipBLASLt ends the process where there is no device.
+pub(crate) fn load() -> Result<(&'static sys::Hip, i32)> {
+    // As the library itself: there until the process ends.
+    let hip: &sys::Hip = Box::leak(Box::new(sys::Hip::load()?));
+    let mut count: c_int = 0;
+    // SAFETY: HIP writes one integer.
+    let status = unsafe { (hip.hipGetDeviceCount)(&mut count) };
+    check(hip, status, || "hipGetDeviceCount".to_owned())?;
+    if count < 1 {
+        return Err(RocmError::Unsupported("HIP finds no device (hipGetDeviceCount says 0)".to_owned()));
+    }
+    Ok((hip, count))
+}
+
+fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
+    if status == sys::hipSuccess {
+        return Ok(());
+    }
+    Err(RocmError::Call { call: call(), reason: hip.describe(status) })
+}
+
+impl Device {
+    /// Device `ordinal`, made current for this thread.
+    pub(crate) fn new(hip: &'static sys::Hip, ordinal: i32) -> Result<Device> {
+        let device = Device { hip, ordinal };
+        device.make_current()?;
+        Ok(device)
+    }
+
+    pub(super) fn check(&self, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
+        check(self.hip, status, call)
+    }
+
+    /// Makes it this thread's device.
+    pub(crate) fn make_current(&self) -> Result<()> {
+        // SAFETY: takes a number; one that is no device is an error.
+        let status = unsafe { (self.hip.hipSetDevice)(self.ordinal) };
+        self.check(status, || format!("hipSetDevice({})", self.ordinal))
+    }
+
+    /// What the compiler calls its architecture, e.g. `gfx1100`.
+    pub(crate) fn architecture(&self) -> Result<String> {
+        let found = self.hip.architecture(self.ordinal);
+        found.map_err(|status| RocmError::Call {
+            call: format!("hipGetDeviceProperties of device {}", self.ordinal),
+            reason: self.hip.describe(status),
+        })
+    }
+
+    /// The name that it is sold under.
+    pub(crate) fn name(&self) -> Result<String> {
+        let mut text = [0 as c_char; 256];
+        // SAFETY: HIP writes at most the given length, with a zero at the end.
+        let status =
+            unsafe { (self.hip.hipDeviceGetName)(text.as_mut_ptr(), text.len() as c_int, self.ordinal) };
+        self.check(status, || format!("hipDeviceGetName of device {}", self.ordinal))?;
+        let bytes: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// One of the device's numbers.
+    fn attribute(&self, attribute: sys::hipDeviceAttribute_t, name: &str) -> Result<usize> {
+        let mut value: c_int = 0;
+        // SAFETY: HIP writes one integer.
+        let status = unsafe { (self.hip.hipDeviceGetAttribute)(&mut value, attribute, self.ordinal) };
+        self.check(status, || format!("hipDeviceGetAttribute({name}) of device {}", self.ordinal))?;
+        Ok(usize::try_from(value).unwrap_or(0))
+    }
+
+    /// Compute units (AMD counts two of them as one work-group processor from RDNA on; HIP reports the latter).
+    pub(crate) fn compute_units(&self) -> Result<usize> {
+        self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
+    }
+
+    /// Bytes of memory that are free, and all there are.
+    pub(crate) fn memory(&self) -> Result<(usize, usize)> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: HIP writes two numbers.
+        let status = unsafe { (self.hip.hipMemGetInfo)(&mut free, &mut total) };
+        self.check(status, || "hipMemGetInfo".to_owned())?;
+        Ok((free, total))
+    }
+}
+
+/// Memory on the device.
+pub(crate) struct DeviceBuffer {
+    device: Device,
+    address: Address,
+    bytes: usize,
+}
+
+impl DeviceBuffer {
+    /// `bytes` of memory, all zero; `what` is for the error.
+    pub(crate) fn zeroed(device: Device, bytes: usize, what: &str) -> Result<DeviceBuffer> {
+        let mut pointer = null_mut();
+        // A null pointer would read as "absent": there is always something.
+        let bytes = bytes.max(256);
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (device.hip.hipMalloc)(&mut pointer, bytes) };
+        device.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
+        let buffer = DeviceBuffer { device, address: Address(pointer.expose_provenance() as u64), bytes };
+        // SAFETY: the memory is `bytes` long.
+        let status = unsafe { (device.hip.hipMemset)(pointer, 0, bytes) };
+        device.check(status, || format!("hipMemset of {bytes} bytes for {what}"))?;
+        Ok(buffer)
+    }
+
+    /// Where it begins; aligned to 256 bytes at least.
+    pub(crate) fn address(&self) -> Address {
+        self.address
+    }
+
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Fills its beginning, at `offset`; returns when that is done.
+    ///
+    /// # Panics
+    /// If the data go beyond its end.
+    pub(crate) fn upload(&self, offset: usize, data: &[u8], what: &str) -> Result<()> {
+        assert!(offset + data.len() <= self.bytes, "{what} is larger than its memory");
+        let to = self.address.offset(offset).pointer();
+        let kind = sys::hipMemcpyHostToDevice;
+        // SAFETY: both sides are as long as the data; the call returns after the last byte was read.
+        let status = unsafe { (self.device.hip.hipMemcpy)(to, data.as_ptr().cast(), data.len(), kind) };
+        self.device.check(status, || format!("hipMemcpy of {} bytes of {what} to the device", data.len()))
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        // SAFETY: made by hipMalloc and given back once; HIP waits for what still runs. There is nobody to tell.
+        let _ = unsafe { (self.device.hip.hipFree)(self.address.pointer()) };
+    }
+}
+
+/// A queue of work on the device.
+pub(crate) struct Stream {
+    pub(super) device: Device,
+    pub(super) raw: sys::hipStream_t,
+}
+
+// SAFETY: HIP's streams may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A stream that waits for no other.
+    pub(crate) fn new(device: Device) -> Result<Stream> {
+        let mut raw = null_mut();
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (device.hip.hipStreamCreateWithFlags)(&mut raw, sys::hipStreamNonBlocking) };
+        device.check(status, || "hipStreamCreateWithFlags".to_owned())?;
+        Ok(Stream { device, raw })
+    }
+
+    /// Waits until it is empty.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the stream is alive.
+        let status = unsafe { (self.device.hip.hipStreamSynchronize)(self.raw) };
+        self.device.check(status, || "hipStreamSynchronize".to_owned())
+    }
+
+    /// Records what `enqueue` enqueues here, instead of running it.
+    pub(crate) fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
+        let hip = self.device.hip;
+        let mode = sys::hipStreamCaptureModeThreadLocal;
+        // SAFETY: the stream is alive and captures nothing yet.
+        let status = unsafe { (hip.hipStreamBeginCapture)(self.raw, mode) };
+        self.device.check(status, || "hipStreamBeginCapture".to_owned())?;
+        let enqueued = enqueue();
+        let mut captured = null_mut();
+        // Always ended, or the stream could not be used again.
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (hip.hipStreamEndCapture)(self.raw, &mut captured) };
+        let ended = self.device.check(status, || "hipStreamEndCapture".to_owned());
+        let outcome = enqueued.and(ended).and_then(|()| {
+            let mut raw = null_mut();
+            // SAFETY: HIP writes one pointer; there is no room for a log, and none is asked for.
+            let status = unsafe { (hip.hipGraphInstantiate)(&mut raw, captured, null_mut(), null_mut(), 0) };
+            self.device.check(status, || "hipGraphInstantiate".to_owned())?;
+            Ok(Graph { device: self.device, raw })
+        });
+        if !captured.is_null() {
+            // SAFETY: made by hipStreamEndCapture; what was instantiated does not need it.
+            let _ = unsafe { (hip.hipGraphDestroy)(captured) };
+        }
+        outcome
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: made by hipStreamCreateWithFlags and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.device.hip.hipStreamDestroy)(self.raw) };
+    }
+}
+
+/// A recorded piece of a stream's work.
+pub(crate) struct Graph {
+    device: Device,
+    raw: sys::hipGraphExec_t,
+}
+
+// SAFETY: HIP's graphs may be used from any thread, from one at a time: `launch` is only called by the one slot
+// that owns the graph.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Runs it on the stream.
+    pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: graph and stream are alive.
+        let status = unsafe { (self.device.hip.hipGraphLaunch)(self.raw, stream.raw) };
+        self.device.check(status, || "hipGraphLaunch".to_owned())
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by hipGraphInstantiate and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.device.hip.hipGraphExecDestroy)(self.raw) };
+    }
+}
+
+/// A point in a stream that can be waited for.
+pub(crate) struct Event {
+    device: Device,
+    raw: sys::hipEvent_t,
+}
+
+// SAFETY: HIP's events may be used from any thread.
+unsafe impl Send for Event {}
+
+impl Event {
+    /// An event; with `timing` the time between two of them can be asked for. Who waits for one sleeps.
+    pub(crate) fn new(device: Device, timing: bool) -> Result<Event> {
+        let mut raw = null_mut();
+        let flags = sys::hipEventBlockingSync | if timing { 0 } else { sys::hipEventDisableTiming };
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (device.hip.hipEventCreateWithFlags)(&mut raw, flags) };
+        device.check(status, || "hipEventCreateWithFlags".to_owned())?;
+        Ok(Event { device, raw })
+    }
+
+    /// Marks the end of what is in the stream now.
+    pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: event and stream are alive.
+        let status = unsafe { (self.device.hip.hipEventRecord)(self.raw, stream.raw) };
+        self.device.check(status, || "hipEventRecord".to_owned())
+    }
+
+    /// Waits for what was marked.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the event is alive.
+        let status = unsafe { (self.device.hip.hipEventSynchronize)(self.raw) };
+        self.device.check(status, || "hipEventSynchronize".to_owned())
+    }
+
+    /// Milliseconds from `earlier` to this one; both have happened.
+    pub(crate) fn milliseconds_since(&self, earlier: &Event) -> Result<f32> {
+        let mut milliseconds = 0.0;
+        // SAFETY: HIP writes one number; both events are alive.
+        let status =
+            unsafe { (self.device.hip.hipEventElapsedTime)(&mut milliseconds, earlier.raw, self.raw) };
+        self.device.check(status, || "hipEventElapsedTime".to_owned())?;
+        Ok(milliseconds)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made by hipEventCreateWithFlags and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.device.hip.hipEventDestroy)(self.raw) };
+    }
+}
+
+/// Device code, loaded.
+pub(crate) struct Module {
+    device: Device,
+    raw: sys::hipModule_t,
+}
+
+// SAFETY: HIP's modules may be used from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Loads a code object; `what` is for the error.
+    pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
+        // HIP reads the length out of the code's header, or a text up to its zero.
+        if code.len() < 64 {
+            return Err(RocmError::Unsupported(format!("{what} is no code object")));
+        }
+        let code = [code, &[0]].concat();
+        let mut raw = null_mut();
+        // SAFETY: HIP reads a code object and writes one pointer.
+        let status = unsafe { (device.hip.hipModuleLoadData)(&mut raw, code.as_ptr().cast()) };
+        device.check(status, || format!("hipModuleLoadData of {what}"))?;
+        Ok(Arc::new(Module { device, raw }))
+    }
+
+    /// The entry point of this name.
+    pub(crate) fn function(self: &Arc<Module>, name: &str) -> Result<Function> {
+        let mut raw = null_mut();
+        let text = CString::new(name).unwrap_or_default();
+        // SAFETY: HIP reads a text that ends with zero and writes one pointer.
+        let status = unsafe { (self.device.hip.hipModuleGetFunction)(&mut raw, self.raw, text.as_ptr()) };
+        self.device.check(status, || format!("hipModuleGetFunction({name})"))?;
+        Ok(Function { module: Arc::clone(self), raw, name: name.into() })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: made by hipModuleLoadData and unloaded once. There is nobody to tell.
+        let _ = unsafe { (self.device.hip.hipModuleUnload)(self.raw) };
+    }
+}
+
+/// An entry point of a module.
+#[derive(Clone)]
+pub(crate) struct Function {
+    module: Arc<Module>,
+    raw: sys::hipFunction_t,
+    name: Arc<str>,
+}
+
+// SAFETY: as for the module that it belongs to.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// Blocks of a launch, and threads of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Grid {
+    /// Blocks, x and y.
+    pub(crate) blocks: (u32, u32),
+    /// Threads of a block.
+    pub(crate) threads: u32,
+}
+
+impl Function {
+    /// Enqueues a launch with one structure of arguments.
+    ///
+    /// # Safety
+    /// `arguments` points to the structure that this kernel takes, and every address in it is that of memory as large
+    /// as the kernel needs, which lives until the stream is past the launch.
+    pub(super) unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: *const u8) -> Result<()> {
+        let mut parameters = [arguments.cast_mut().cast::<c_void>()];
+        let (x, y) = grid.blocks;
+        // SAFETY: the caller vouches for the arguments; HIP copies them before it returns.
+        let status = unsafe {
+            (self.module.device.hip.hipModuleLaunchKernel)(
+                self.raw,
+                x,
+                y,
+                1,
+                grid.threads,
+                1,
+                1,
+                0,
+                stream.raw,
+                parameters.as_mut_ptr(),
+                null_mut(),
+            )
+        };
+        self.module.device.check(status, || {
+            format!("hipModuleLaunchKernel({}, {x} x {y} blocks of {})", self.name, grid.threads)
+        })
+    }
+}

@@ -1,0 +1,376 @@
+//! hipBLASLt: products with epilogues, planned once and run often.
+//!
+//! A [`Plan`] holds the layouts of one shape and the algorithm chosen for it; a [`Descriptor`] the epilogue
+//! with a layer's bias. Neither depends on a stream, and all slots share them.
+
+use super::super::error::{Result, RocmError};
+use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::hip::{Address, DeviceBuffer, Stream};
+use hip_runtime_sys as hip;
+use hipblaslt_sys as sys;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::{from_ref, null_mut};
+
+/// hipBLASLt's functions.
+pub(crate) type Library = &'static sys::HipblasLt;
+
+/// hipBLAS's numbers for "as it lies" and "transposed".
+const OPERATION_NONE: i32 = 111;
+const OPERATION_TRANSPOSE: i32 = 112;
+
+/// Loads hipBLASLt; HIP must have found a device before.
+pub(crate) fn load() -> Result<Library> {
+    // As the library itself: there until the process ends.
+    Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
+}
+
+fn check(status: sys::hipblasStatus_t, call: impl FnOnce() -> String) -> Result<()> {
+    let name = match status {
+        sys::HIPBLAS_STATUS_SUCCESS => return Ok(()),
+        sys::HIPBLAS_STATUS_NOT_INITIALIZED => "HIPBLAS_STATUS_NOT_INITIALIZED",
+        sys::HIPBLAS_STATUS_ALLOC_FAILED => "HIPBLAS_STATUS_ALLOC_FAILED",
+        sys::HIPBLAS_STATUS_INVALID_VALUE => "HIPBLAS_STATUS_INVALID_VALUE",
+        sys::HIPBLAS_STATUS_MAPPING_ERROR => "HIPBLAS_STATUS_MAPPING_ERROR",
+        sys::HIPBLAS_STATUS_EXECUTION_FAILED => "HIPBLAS_STATUS_EXECUTION_FAILED",
+        sys::HIPBLAS_STATUS_INTERNAL_ERROR => "HIPBLAS_STATUS_INTERNAL_ERROR",
+        sys::HIPBLAS_STATUS_NOT_SUPPORTED => "HIPBLAS_STATUS_NOT_SUPPORTED",
+        sys::HIPBLAS_STATUS_ARCH_MISMATCH => "HIPBLAS_STATUS_ARCH_MISMATCH",
+        sys::HIPBLAS_STATUS_INVALID_ENUM => "HIPBLAS_STATUS_INVALID_ENUM",
+        _ => "unknown status",
+    };
+    Err(RocmError::Call { call: call(), reason: format!("{name} ({status})") })
+}
+
+fn data_type(element: ElementType) -> hip::hipDataType {
+    match element {
+        ElementType::Fp32 => hip::HIP_R_32F,
+        ElementType::Fp16 => hip::HIP_R_16F,
+        ElementType::Bf16 => hip::HIP_R_16BF,
+    }
+}
+
+fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
+    match epilogue {
+        Epilogue::None => sys::HIPBLASLT_EPILOGUE_DEFAULT,
+        Epilogue::Bias => sys::HIPBLASLT_EPILOGUE_BIAS,
+        Epilogue::BiasRelu => sys::HIPBLASLT_EPILOGUE_RELU_BIAS,
+        Epilogue::BiasSwish => sys::HIPBLASLT_EPILOGUE_SWISH_BIAS_EXT,
+    }
+}
+
+/// A handle.
+pub(crate) struct HipblasLt {
+    library: Library,
+    raw: sys::hipblasLtHandle_t,
+}
+
+// SAFETY: a handle may be used from any thread.
+unsafe impl Send for HipblasLt {}
+// SAFETY: as above.
+unsafe impl Sync for HipblasLt {}
+
+impl HipblasLt {
+    /// A handle for the current device.
+    pub(crate) fn new(library: Library) -> Result<HipblasLt> {
+        let mut raw = null_mut();
+        // SAFETY: hipBLASLt writes one pointer; there is a device, so it does not end the process.
+        let status = unsafe { (library.hipblasLtCreate)(&mut raw) };
+        check(status, || "hipblasLtCreate".to_owned())?;
+        Ok(HipblasLt { library, raw })
+    }
+
+    /// Asks for up to `wanted` algorithms for a shape that need at most `workspace` bytes, best first.
+    ///
+    /// `descriptor` has the shape's epilogue.
+    pub(crate) fn plans(
+        &self,
+        shape: &GemmShape,
+        descriptor: &Descriptor,
+        workspace: usize,
+        wanted: usize,
+    ) -> Result<Vec<Plan>> {
+        let layouts = || -> Result<[Layout; 3]> {
+            let (input, output) = (shape.input_type, shape.output_type);
+            let [weights, x, y] = shape.batch_strides;
+            let batch = shape.batch;
+            Ok([
+                Layout::new(
+                    self.library,
+                    input,
+                    (shape.inputs, shape.outputs),
+                    shape.weights_stride,
+                    (batch, weights),
+                )?,
+                Layout::new(self.library, input, (shape.inputs, shape.rows), shape.x_stride, (batch, x))?,
+                Layout::new(self.library, output, (shape.outputs, shape.rows), shape.y_stride, (batch, y))?,
+            ])
+        };
+        let [a, b, d] = layouts()?;
+        let preference = Preference::new(self.library, workspace)?;
+        let mut results: Vec<MaybeUninit<sys::hipblasLtMatmulHeuristicResult_t>> = Vec::new();
+        results.resize_with(wanted, MaybeUninit::zeroed);
+        let mut found = 0;
+        // SAFETY: all descriptors are alive; hipBLASLt writes at most `wanted` results, and their number.
+        let status = unsafe {
+            (self.library.hipblasLtMatmulAlgoGetHeuristic)(
+                self.raw,
+                descriptor.raw,
+                a.raw,
+                b.raw,
+                d.raw,
+                d.raw,
+                preference.raw,
+                i32::try_from(wanted).unwrap_or(i32::MAX),
+                results.as_mut_ptr().cast(),
+                &mut found,
+            )
+        };
+        check(status, || format!("hipblasLtMatmulAlgoGetHeuristic ({shape})"))?;
+        let found = usize::try_from(found).unwrap_or(0).min(wanted);
+        results
+            .into_iter()
+            .take(found)
+            .map(|result| {
+                // SAFETY: written above; all of its fields are numbers, for which zero is a value.
+                let result = unsafe { result.assume_init() };
+                let [a, b, d] = layouts()?;
+                Ok(Plan { a, b, d, algorithm: result.algo, shape: *shape })
+            })
+            .collect()
+    }
+
+    /// Enqueues a product.
+    ///
+    /// # Safety
+    /// The matrices have the plan's sizes, the workspace the size it was planned for, the descriptor the
+    /// epilogue, and its bias as many elements as there are outputs; all live until the stream is past this.
+    pub(super) unsafe fn run(
+        &self,
+        stream: &Stream,
+        plan: &Plan,
+        descriptor: &Descriptor,
+        operands: &GemmOperands,
+        workspace: &DeviceBuffer,
+    ) -> Result<()> {
+        let alpha = 1.0_f32;
+        let beta = if plan.shape.accumulate { 1.0_f32 } else { 0.0 };
+        let y = operands.y.pointer();
+        // SAFETY: the caller vouches for the memory; scalars are read before the call returns.
+        let status = unsafe {
+            (self.library.hipblasLtMatmul)(
+                self.raw,
+                descriptor.raw,
+                from_ref(&alpha).cast(),
+                operands.weights.pointer(),
+                plan.a.raw,
+                operands.x.pointer(),
+                plan.b.raw,
+                from_ref(&beta).cast(),
+                y,
+                plan.d.raw,
+                y,
+                plan.d.raw,
+                &plan.algorithm,
+                workspace.address().pointer(),
+                workspace.bytes(),
+                stream.raw,
+            )
+        };
+        check(status, || format!("hipblasLtMatmul ({})", plan.shape))
+    }
+}
+
+impl Drop for HipblasLt {
+    fn drop(&mut self) {
+        // SAFETY: made by hipblasLtCreate and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.library.hipblasLtDestroy)(self.raw) };
+    }
+}
+
+/// The layouts of a shape's matrices, and the algorithm.
+pub(crate) struct Plan {
+    a: Layout,
+    b: Layout,
+    d: Layout,
+    algorithm: sys::hipblasLtMatmulAlgo_t,
+    shape: GemmShape,
+}
+
+impl Plan {
+    /// What it was planned for.
+    pub(crate) fn shape(&self) -> &GemmShape {
+        &self.shape
+    }
+}
+
+/// What is done to the result, with the bias of one layer.
+pub(crate) struct Descriptor {
+    library: Library,
+    raw: sys::hipblasLtMatmulDesc_t,
+}
+
+// SAFETY: hipBLASLt only reads a descriptor once it is made.
+unsafe impl Send for Descriptor {}
+// SAFETY: as above.
+unsafe impl Sync for Descriptor {}
+
+impl Descriptor {
+    /// W transposed times x, fp32 sums, and `epilogue` with the bias at `bias`, of type `bias_type`.
+    pub(crate) fn new(
+        library: Library,
+        epilogue: Epilogue,
+        bias: Address,
+        bias_type: ElementType,
+    ) -> Result<Descriptor> {
+        let mut raw = null_mut();
+        // SAFETY: hipBLASLt writes one pointer.
+        let status = unsafe {
+            (library.hipblasLtMatmulDescCreate)(&mut raw, sys::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F)
+        };
+        check(status, || "hipblasLtMatmulDescCreate".to_owned())?;
+        let descriptor = Descriptor { library, raw };
+        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", OPERATION_TRANSPOSE)?;
+        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSB, "TRANSB", OPERATION_NONE)?;
+        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", epilogue_code(epilogue))?;
+        if epilogue != Epilogue::None {
+            let bias: *mut c_void = bias.pointer();
+            descriptor.set(
+                sys::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                "BIAS_DATA_TYPE",
+                data_type(bias_type),
+            )?;
+            descriptor.set(sys::HIPBLASLT_MATMUL_DESC_BIAS_POINTER, "BIAS_POINTER", bias)?;
+        }
+        Ok(descriptor)
+    }
+
+    fn set<T: Copy>(
+        &self,
+        attribute: sys::hipblasLtMatmulDescAttributes_t,
+        name: &str,
+        value: T,
+    ) -> Result<()> {
+        // SAFETY: the descriptor is alive, and the value is read before the call returns.
+        let status = unsafe {
+            (self.library.hipblasLtMatmulDescSetAttribute)(
+                self.raw,
+                attribute,
+                from_ref(&value).cast(),
+                size_of::<T>(),
+            )
+        };
+        check(status, || format!("hipblasLtMatmulDescSetAttribute({name})"))
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: made by hipblasLtMatmulDescCreate and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.library.hipblasLtMatmulDescDestroy)(self.raw) };
+    }
+}
+
+/// How one matrix lies in memory.
+struct Layout {
+    library: Library,
+    raw: sys::hipblasLtMatrixLayout_t,
+}
+
+// SAFETY: hipBLASLt only reads a layout once it is made.
+unsafe impl Send for Layout {}
+// SAFETY: as above.
+unsafe impl Sync for Layout {}
+
+impl Layout {
+    /// `(rows, columns)` as BLAS counts them, column by column; `(products, elements from one to the next)`.
+    fn new(
+        library: Library,
+        element: ElementType,
+        (rows, columns): (usize, usize),
+        stride: usize,
+        (batch, batch_stride): (usize, usize),
+    ) -> Result<Layout> {
+        let mut raw = null_mut();
+        let element = data_type(element);
+        // SAFETY: hipBLASLt writes one pointer.
+        let status = unsafe {
+            (library.hipblasLtMatrixLayoutCreate)(
+                &mut raw,
+                element,
+                rows as u64,
+                columns as u64,
+                stride as i64,
+            )
+        };
+        check(status, || format!("hipblasLtMatrixLayoutCreate of {rows} x {columns}"))?;
+        let layout = Layout { library, raw };
+        if batch > 1 {
+            let count = i32::try_from(batch).unwrap_or(i32::MAX);
+            layout.set(sys::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT, "BATCH_COUNT", count)?;
+            let offset = batch_stride as i64;
+            layout.set(sys::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "STRIDED_BATCH_OFFSET", offset)?;
+        }
+        Ok(layout)
+    }
+
+    fn set<T: Copy>(
+        &self,
+        attribute: sys::hipblasLtMatrixLayoutAttribute_t,
+        name: &str,
+        value: T,
+    ) -> Result<()> {
+        // SAFETY: the layout is alive, and the value is read before the call returns.
+        let status = unsafe {
+            (self.library.hipblasLtMatrixLayoutSetAttribute)(
+                self.raw,
+                attribute,
+                from_ref(&value).cast(),
+                size_of::<T>(),
+            )
+        };
+        check(status, || format!("hipblasLtMatrixLayoutSetAttribute({name})"))
+    }
+}
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // SAFETY: made by hipblasLtMatrixLayoutCreate and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.library.hipblasLtMatrixLayoutDestroy)(self.raw) };
+    }
+}
+
+/// What a search for algorithms may use.
+struct Preference {
+    library: Library,
+    raw: sys::hipblasLtMatmulPreference_t,
+}
+
+impl Preference {
+    fn new(library: Library, workspace: usize) -> Result<Preference> {
+        let mut raw = null_mut();
+        // SAFETY: hipBLASLt writes one pointer.
+        let status = unsafe { (library.hipblasLtMatmulPreferenceCreate)(&mut raw) };
+        check(status, || "hipblasLtMatmulPreferenceCreate".to_owned())?;
+        let preference = Preference { library, raw };
+        let bytes = workspace as u64;
+        // SAFETY: the preference is alive, and the value is read before the call returns.
+        let status = unsafe {
+            (library.hipblasLtMatmulPreferenceSetAttribute)(
+                raw,
+                sys::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                from_ref(&bytes).cast(),
+                size_of::<u64>(),
+            )
+        };
+        check(status, || format!("hipblasLtMatmulPreferenceSetAttribute(MAX_WORKSPACE_BYTES = {bytes})"))?;
+        Ok(preference)
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: made by hipblasLtMatmulPreferenceCreate and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.library.hipblasLtMatmulPreferenceDestroy)(self.raw) };
+    }
+}

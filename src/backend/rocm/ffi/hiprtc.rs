@@ -1,0 +1,105 @@
+//! HIP's compiler at run time, for architectures that no code object is kept for.
+
+use super::super::error::{Result, RocmError};
+use hip_runtime_sys as sys;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr::null_mut;
+
+/// Compiles `source`, which includes no file; returns a code object.
+///
+/// # Errors
+/// No hiprtc, or what the compiler says.
+pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
+    let hiprtc = sys::Hiprtc::load()?;
+    let text = |text: &str| {
+        CString::new(text).map_err(|_| RocmError::Unsupported(format!("a zero byte in {name}'s source")))
+    };
+    let (source, program_name) = (text(source)?, text(name)?);
+    let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;
+    let mut option_pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+
+    let check = |status: sys::hiprtc_bindings::hiprtcResult, call: &str| {
+        if status == sys::hiprtc_bindings::HIPRTC_SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: takes any number and returns a static text or null.
+        let text = unsafe { (hiprtc.hiprtcGetErrorString)(status) };
+        let reason = if text.is_null() {
+            format!("error {status}")
+        } else {
+            // SAFETY: a static text that ends with zero.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        };
+        Err(RocmError::Call { call: call.to_owned(), reason })
+    };
+
+    let mut program = Program { hiprtc, raw: null_mut() };
+    // SAFETY: all texts end with zero and live until the call returns, as many as it is told.
+    let status = unsafe {
+        (hiprtc.hiprtcCreateProgram)(
+            &mut program.raw,
+            source.as_ptr(),
+            program_name.as_ptr(),
+            0,
+            null_mut(),
+            null_mut(),
+        )
+    };
+    check(status, "hiprtcCreateProgram")?;
+    // SAFETY: the program is alive; the options as above.
+    let status = unsafe {
+        (hiprtc.hiprtcCompileProgram)(program.raw, count(options.len()), option_pointers.as_mut_ptr())
+    };
+    if status == sys::hiprtc_bindings::HIPRTC_ERROR_COMPILATION {
+        let call = format!("hiprtcCompileProgram({name})");
+        return Err(RocmError::Call { call, reason: program.log() });
+    }
+    check(status, &format!("hiprtcCompileProgram({name})"))?;
+    let mut bytes = 0;
+    // SAFETY: hiprtc writes one number.
+    let status = unsafe { (hiprtc.hiprtcGetCodeSize)(program.raw, &mut bytes) };
+    check(status, "hiprtcGetCodeSize")?;
+    let mut code = vec![0_u8; bytes];
+    // SAFETY: hiprtc writes as many bytes as it said.
+    let status = unsafe { (hiprtc.hiprtcGetCode)(program.raw, code.as_mut_ptr().cast()) };
+    check(status, "hiprtcGetCode")?;
+    Ok(code)
+}
+
+fn count(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
+}
+
+struct Program {
+    hiprtc: sys::Hiprtc,
+    raw: sys::hiprtc_bindings::hiprtcProgram,
+}
+
+impl Program {
+    /// The beginning of what the compiler complains about.
+    fn log(&self) -> String {
+        let mut bytes = 0;
+        // SAFETY: hiprtc writes one number.
+        let status = unsafe { (self.hiprtc.hiprtcGetProgramLogSize)(self.raw, &mut bytes) };
+        if status != sys::hiprtc_bindings::HIPRTC_SUCCESS || bytes == 0 {
+            return "the source does not compile".to_owned();
+        }
+        let mut log = vec![0_u8; bytes];
+        // SAFETY: hiprtc writes as many bytes as it said.
+        let status = unsafe { (self.hiprtc.hiprtcGetProgramLog)(self.raw, log.as_mut_ptr().cast()) };
+        if status != sys::hiprtc_bindings::HIPRTC_SUCCESS {
+            return "the source does not compile".to_owned();
+        }
+        let text = String::from_utf8_lossy(&log);
+        text.trim_end_matches('\0').chars().take(1000).collect()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: made by hiprtcCreateProgram and destroyed once. There is nobody to tell.
+            let _ = unsafe { (self.hiprtc.hiprtcDestroyProgram)(&mut self.raw) };
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! rocBLAS: a handle for each stream, with memory of ours to work in.
+
+use super::super::error::{Result, RocmError};
+use super::gemm::{ElementType, GemmOperands, GemmShape};
+use super::hip::{DeviceBuffer, Stream};
+use rocblas_sys as sys;
+use std::ffi::CStr;
+use std::ptr::{from_ref, null_mut};
+
+/// rocBLAS's functions.
+pub(crate) type Library = &'static sys::Rocblas;
+
+/// Loads rocBLAS; HIP must have found a device before.
+pub(crate) fn load() -> Result<Library> {
+    // As the library itself: there until the process ends.
+    Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
+}
+
+/// A handle for one stream.
+pub(crate) struct Rocblas {
+    library: Library,
+    raw: sys::rocblas_handle,
+}
+
+// SAFETY: a handle may be used from any thread, from one at a time: the one slot that owns it.
+unsafe impl Send for Rocblas {}
+
+fn check(library: Library, status: sys::rocblas_status, call: impl FnOnce() -> String) -> Result<()> {
+    if status == sys::rocblas_status_success {
+        return Ok(());
+    }
+    // SAFETY: takes any number and returns a static text or null.
+    let text = unsafe { (library.rocblas_status_to_string)(status) };
+    let name = if text.is_null() {
+        "unknown status".into()
+    } else {
+        // SAFETY: a static text that ends with zero.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy()
+    };
+    Err(RocmError::Call { call: call(), reason: format!("{name} ({status})") })
+}
+
+fn data_type(element: ElementType) -> sys::rocblas_datatype {
+    match element {
+        ElementType::Fp32 => sys::rocblas_datatype_f32_r,
+        ElementType::Fp16 => sys::rocblas_datatype_f16_r,
+        ElementType::Bf16 => sys::rocblas_datatype_bf16_r,
+    }
+}
+
+/// BLAS counts in 32 bits.
+fn int(size: usize) -> i32 {
+    i32::try_from(size).unwrap_or(i32::MAX)
+}
+
+impl Rocblas {
+    /// A handle for `stream` that works in `workspace` and allocates nothing itself. Both outlive it.
+    pub(crate) fn new(library: Library, stream: &Stream, workspace: &DeviceBuffer) -> Result<Rocblas> {
+        let mut raw = null_mut();
+        // SAFETY: rocBLAS writes one pointer.
+        let status = unsafe { (library.rocblas_create_handle)(&mut raw) };
+        check(library, status, || "rocblas_create_handle".to_owned())?;
+        let handle = Rocblas { library, raw };
+        // SAFETY: handle and stream are alive.
+        let status = unsafe { (library.rocblas_set_stream)(raw, stream.raw) };
+        check(library, status, || "rocblas_set_stream".to_owned())?;
+        // SAFETY: the handle is alive.
+        let status = unsafe { (library.rocblas_set_pointer_mode)(raw, sys::rocblas_pointer_mode_host) };
+        check(library, status, || "rocblas_set_pointer_mode".to_owned())?;
+        let (pointer, bytes) = (workspace.address().pointer(), workspace.bytes());
+        // SAFETY: the workspace is that long and outlives the handle.
+        let status = unsafe { (library.rocblas_set_workspace)(raw, pointer, bytes) };
+        check(library, status, || format!("rocblas_set_workspace of {bytes} bytes"))?;
+        Ok(handle)
+    }
+
+    /// Enqueues a product without epilogue, by solution index if there is one.
+    ///
+    /// # Safety
+    /// The matrices have the shape's sizes, and live until the stream is past this.
+    pub(super) unsafe fn run(
+        &self,
+        shape: &GemmShape,
+        operands: &GemmOperands,
+        solution: Option<i32>,
+    ) -> Result<()> {
+        let alpha = 1.0_f32;
+        let beta = if shape.accumulate { 1.0_f32 } else { 0.0 };
+        let (input, output) = (data_type(shape.input_type), data_type(shape.output_type));
+        let algorithm = match solution {
+            Some(_) => sys::rocblas_gemm_algo_solution_index,
+            None => sys::rocblas_gemm_algo_standard,
+        };
+        let solution = solution.unwrap_or(0);
+        let (m, n, k) = (int(shape.outputs), int(shape.rows), int(shape.inputs));
+        let (lda, ldb, ldd) = (int(shape.weights_stride), int(shape.x_stride), int(shape.y_stride));
+        let (transposed, plain) = (sys::rocblas_operation_transpose, sys::rocblas_operation_none);
+        let (alpha, beta) = (from_ref(&alpha).cast(), from_ref(&beta).cast());
+        let (a, b) = (operands.weights.pointer(), operands.x.pointer());
+        let y = operands.y.pointer();
+        let compute = sys::rocblas_datatype_f32_r;
+        let flags = sys::rocblas_gemm_flags_none;
+        let status = if shape.batch == 1 {
+            // SAFETY: the caller vouches for the matrices; scalars are read before the call returns.
+            unsafe {
+                (self.library.rocblas_gemm_ex)(
+                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
+                    output, ldd, y, output, ldd, compute, algorithm, solution, flags,
+                )
+            }
+        } else {
+            let [stride_a, stride_b, stride_d] = shape.batch_strides.map(|stride| stride as i64);
+            let batch = int(shape.batch);
+            // SAFETY: as above.
+            unsafe {
+                (self.library.rocblas_gemm_strided_batched_ex)(
+                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
+                    stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, compute,
+                    algorithm, solution, flags,
+                )
+            }
+        };
+        check(self.library, status, || format!("rocblas_gemm_ex ({shape})"))
+    }
+}
+
+impl Drop for Rocblas {
+    fn drop(&mut self) {
+        // SAFETY: made by rocblas_create_handle and destroyed once. There is nobody to tell.
+        let _ = unsafe { (self.library.rocblas_destroy_handle)(self.raw) };
+    }
+}

@@ -1,0 +1,147 @@
+//! The heads. Shapes as in [`super::forward`].
+
+use super::encoder::{self, scale};
+use super::error::{Result, RocmError};
+use super::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
+use super::ffi::hip::Address;
+use super::forward::Pass;
+use super::kernels::{activation_code, grid};
+use super::steps::{Region, StepList};
+use super::tower;
+use super::weights::{AttentionPolicy, Policy, SQUARES, ScalarHead};
+use crate::net::architecture::Activation;
+
+/// `stream [T][channels]` -> one prior per legal move.
+pub(super) fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
+    let (positions, rows) = (steps.positions, steps.rows());
+    let activation = pass.network.activation;
+    match &pass.network.policy {
+        Policy::Classical { input, dense } => {
+            // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
+            let flat = steps.region(Region::Narrow, rows * input.outputs);
+            steps.dense("policy convolution", input, rows, (stream, flat), activation)?;
+            let logits = steps.region(Region::Wide, positions * dense.outputs);
+            steps.product("policy dense", dense, positions, (flat, logits))?;
+            gather(pass, (logits, dense.outputs), (dense.bias, dense.outputs), steps)
+        }
+        Policy::Convolution { first, last } => {
+            // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
+            let inner = steps.region(Region::Wide, rows * first.outputs);
+            tower::convolve("policy convolution 1", first, (stream, inner), activation, steps)?;
+            let logits = steps.region(Region::Narrow, rows * last.outputs);
+            tower::convolve("policy convolution 2", last, (inner, logits), Activation::None, steps)?;
+            gather(pass, (logits, SQUARES * last.outputs), (Address::NULL, 0), steps)
+        }
+        Policy::Attention(head) => attention_policy(pass, head, stream, steps),
+    }
+}
+
+/// `logits [B][width]`, and a bias repeated over them -> the legal moves' softmax.
+fn gather(
+    pass: &Pass<'_>,
+    (logits, width): (Address, usize),
+    (bias, bias_width): (Address, usize),
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let launch = (steps.kernels.function("policy", "")?, grid(steps.positions, 1, 512));
+    let arguments = PolicyArguments {
+        logits,
+        bias,
+        places: pass.network.places,
+        first_moves: pass.input.first_moves,
+        moves: pass.input.moves,
+        probabilities: pass.output.priors,
+        width: width as i32,
+        bias_width: bias_width as i32,
+        inverse_temperature: pass.inverse_temperature,
+        reserved: 0,
+    };
+    steps.kernel("policy", launch, arguments);
+    Ok(())
+}
+
+/// `stream [T][channels]` -> queries and keys -> the legal moves' softmax.
+fn attention_policy(
+    pass: &Pass<'_>,
+    head: &AttentionPolicy,
+    stream: Address,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let (rows, width) = (steps.rows(), head.embedding.outputs);
+    // [T][channels] -> dense -> act -> [T][width], encoders
+    let x = steps.region(Region::PolicyStream, rows * width);
+    steps.dense("policy embedding", &head.embedding, rows, (stream, x), head.embedding_activation)?;
+    encoder::encoders("policy encoder", &head.stack, x, width, steps)?;
+    // [T][width] -> dense -> queries, keys [T][2 depth]
+    let queries = steps.region(Region::Wide, rows * 2 * head.depth);
+    steps.dense("policy queries and keys", &head.query_key, rows, (x, queries), Activation::None)?;
+    // legal moves: query[from] . key[to] / sqrt(depth), promotions + promotion[piece] . key[to], softmax
+    let launch = (steps.kernels.function("attention_policy", "")?, grid(steps.positions, 1, 512));
+    let arguments = AttentionPolicyArguments {
+        queries,
+        keys: queries.offset(head.depth * steps.element.bytes()),
+        promotions: head.promotions,
+        places: pass.network.places,
+        first_moves: pass.input.first_moves,
+        moves: pass.input.moves,
+        probabilities: pass.output.priors,
+        stride: 2 * head.depth as i32,
+        depth: head.depth as i32,
+        scale: scale(head.depth),
+        inverse_temperature: pass.inverse_temperature,
+    };
+    steps.kernel("attention policy", launch, arguments);
+    Ok(())
+}
+
+/// What becomes of a scalar head's outputs: the kernel's numbers.
+const SOFTMAX: i32 = 1;
+const TANH: i32 = 2;
+const RELU: i32 = 3;
+
+/// `stream [T][channels]` -> win, draw, loss (or q), and moves left.
+pub(super) fn scalars(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
+    let finish = if pass.network.wdl { SOFTMAX } else { TANH };
+    scalar("value", &pass.network.value, pass, stream, (pass.output.value, finish), steps)?;
+    if let Some(head) = &pass.network.moves_left {
+        scalar("moves left", head, pass, stream, (pass.output.moves_left, RELU), steps)?;
+    }
+    Ok(())
+}
+
+fn scalar(
+    name: &str,
+    head: &ScalarHead,
+    pass: &Pass<'_>,
+    stream: Address,
+    (output, finish): (Address, i32),
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let (positions, rows) = (steps.positions, steps.rows());
+    let activation = pass.network.activation;
+    let code = activation_code(activation)
+        .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
+    // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
+    let flat = steps.region(Region::Narrow, rows * head.input.outputs);
+    steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
+    // -> dense -> [B][hidden]
+    let hidden = steps.region(Region::Hidden, positions * head.hidden.outputs);
+    steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
+    // -> + bias -> act -> dense -> [B][outputs] -> softmax, tanh or relu
+    let launch = (steps.kernels.function("scalar_head", "")?, grid(positions.div_ceil(8), 1, 256));
+    let arguments = ScalarHeadArguments {
+        input: hidden,
+        hidden_bias: head.hidden.bias,
+        weights: head.output.weights,
+        bias: head.output.bias,
+        output,
+        positions: positions as i32,
+        hidden: head.hidden.outputs as i32,
+        outputs: head.output.outputs as i32,
+        activation: code,
+        finish,
+        reserved: 0,
+    };
+    steps.kernel(format!("{name} output"), launch, arguments);
+    Ok(())
+}

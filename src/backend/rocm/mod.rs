@@ -1,0 +1,42 @@
+//! The AMD GPU evaluator: HIP, rocBLAS, hipBLASLt and our own kernels.
+//!
+//! Nothing of ROCm is needed to build it. The libraries are looked for when a backend is made; what is missing
+//! is an error that says what was tried.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`backend`] | requests to batches, batches to slots: the [`crate::backend::Backend`] |
+//! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
+//! | [`buckets`] | the batch sizes that a forward pass is laid out for |
+//! | [`forward`], [`encoder`], [`tower`], [`heads`] | the forward pass as a list of steps, with shapes |
+//! | [`steps`] | what a step needs to be laid out: memory, kernels, products |
+//! | [`gemm`] | which library multiplies what, and how |
+//! | [`weights`], [`winograd`] | a network's layers as the device wants them |
+//! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
+//! | [`device`] | finding a device |
+//! | [`timing`] | where a forward pass spends its time |
+//! | [`ffi`] | the libraries' objects, owned; the only `unsafe` here |
+//!
+//! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
+#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
+
+mod backend;
+mod buckets;
+mod code_objects;
+mod device;
+mod encoder;
+mod error;
+mod ffi;
+mod forward;
+mod gemm;
+mod heads;
+mod kernels;
+mod slot;
+mod steps;
+mod timing;
+mod tower;
+mod weights;
+mod winograd;
+
+pub use backend::{RocmBackend, RocmOptions, RocmPrecision};
+pub use device::GemmLibrary;

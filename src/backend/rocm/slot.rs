@@ -1,0 +1,299 @@
+//! One batch in flight: a stream, memory on both sides, BLAS handles, and a graph per bucket.
+//!
+//! All of it is made when the backend is. The first batch of a bucket runs step by step, which lets the
+//! libraries load what they load at first use; from the second on the bucket's captured graph runs. A batch then
+//! costs one copy to the device, one launch, one copy back and one event, and allocates nothing on the device.
+
+use super::buckets::{bucket_of, ladder};
+use super::device::Gpu;
+use super::error::{Result, RocmError};
+use super::ffi::exchange::Exchange;
+use super::ffi::hip::{Address, Device, Graph};
+use super::ffi::program::{BlasHandles, Program, StepTime};
+use super::forward::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass, forward};
+use super::gemm::{Gemms, WORKSPACE_BYTES};
+use super::kernels::Kernels;
+use super::steps::{Scratch, ScratchSizes, StepList};
+use super::weights::DeviceNetwork;
+use crate::net::input::InputPlanes;
+use std::sync::Arc;
+
+/// The requests of a batch, as the device reads them.
+#[derive(Default)]
+pub(super) struct Requests {
+    /// `[positions][112]`
+    masks: Vec<u64>,
+    /// `[positions]`
+    rule50: Vec<f32>,
+    /// Policy indices of all positions' moves.
+    moves: Vec<u16>,
+    /// Where each position's moves end.
+    ends: Vec<u32>,
+}
+
+impl Requests {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Forgets them, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.masks.clear();
+        self.rule50.clear();
+        self.moves.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a position and its moves, of which there are at most [`MAXIMUM_MOVES`].
+    pub(super) fn push(&mut self, planes: &InputPlanes, moves: impl IntoIterator<Item = u16>) {
+        self.masks.extend_from_slice(&planes.masks);
+        self.rule50.push(planes.rule50_value);
+        self.moves.extend(moves.into_iter().take(MAXIMUM_MOVES));
+        self.ends.push(self.moves.len() as u32);
+    }
+}
+
+/// One position's figures, as the device wrote them.
+pub(super) struct Answer<'a> {
+    /// Win minus loss.
+    pub(super) q: f32,
+    /// Draw.
+    pub(super) d: f32,
+    /// Plies left.
+    pub(super) m: f32,
+    /// Priors as bytes of fp32, one per move.
+    priors: &'a [[u8; 4]],
+}
+
+impl Answer<'_> {
+    /// One per move, in the order of the request.
+    pub(super) fn priors(&self) -> impl Iterator<Item = f32> {
+        self.priors.iter().map(|bytes| f32::from_le_bytes(*bytes))
+    }
+}
+
+/// What all slots of a backend are made from.
+pub(super) struct SlotMaker<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) network: &'a Arc<DeviceNetwork>,
+    pub(super) kernels: &'a Kernels,
+    pub(super) gemms: &'a Gemms,
+    pub(super) inverse_temperature: f32,
+    pub(super) maximum_batch: usize,
+    pub(super) has_graphs: bool,
+}
+
+/// A bucket's forward pass.
+struct Bucket {
+    positions: usize,
+    program: Program,
+    graph: Option<Graph>,
+    has_run: bool,
+}
+
+/// See above. The fields are dropped in this order: what runs before what it runs on.
+pub(super) struct Slot {
+    buckets: Vec<Bucket>,
+    rungs: Vec<usize>,
+    exchange: Exchange,
+    blas: BlasHandles,
+    network: Arc<DeviceNetwork>,
+    has_graphs: bool,
+    device: Device,
+}
+
+impl SlotMaker<'_> {
+    /// Bytes of intermediate results for batches of at most `positions`.
+    pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
+        // No device memory stands behind these addresses: nothing is launched.
+        let base = Address::NULL;
+        let pass = self.pass(positions, base, base);
+        let mut steps = StepList::new(positions, self.network.element, self.kernels, self.gemms, None);
+        forward(&pass, &mut steps)?;
+        Ok(steps.finish().1)
+    }
+
+    fn pass(&self, positions: usize, input: Address, output: Address) -> Pass<'_> {
+        Pass {
+            network: self.network,
+            input: InputLayout::new(positions).at(input),
+            output: OutputLayout::new(positions).at(output),
+            inverse_temperature: self.inverse_temperature,
+        }
+    }
+
+    /// A slot, every bucket laid out.
+    pub(super) fn slot(&self) -> Result<Slot> {
+        let device = self.gpu.device;
+        let most = self.maximum_batch;
+        let moves = most * MAXIMUM_MOVES;
+        let input_bytes = InputLayout::new(most).bytes(moves);
+        let exchange = Exchange::new(device, input_bytes, OutputLayout::new(most).bytes(moves))?;
+        let stream = exchange.stream();
+        let hipblaslt = self.gemms.hipblaslt();
+        let blas = BlasHandles::new(device, stream, self.gpu.rocblas, hipblaslt, WORKSPACE_BYTES)?;
+        let scratch = Scratch::new(device, &self.scratch_sizes(most)?)?;
+        let rungs = ladder(most);
+        let buckets = rungs
+            .iter()
+            .map(|&positions| {
+                let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
+                let element = self.network.element;
+                let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
+                forward(&pass, &mut steps)?;
+                let program = Program::new(steps.finish().0, vec![scratch.buffer()]);
+                Ok(Bucket { positions, program, graph: None, has_run: false })
+            })
+            .collect::<Result<_>>()?;
+        let network = Arc::clone(self.network);
+        let has_graphs = self.has_graphs;
+        Ok(Slot { buckets, rungs, exchange, blas, network, has_graphs, device })
+    }
+}
+
+impl Slot {
+    /// Makes its device this thread's: before anything else on a new thread.
+    pub(super) fn make_current(&self) -> Result<()> {
+        self.device.make_current()
+    }
+
+    /// Captures every bucket, after a run on empty boards if this is the device's first slot: what the libraries
+    /// load at first use is then there for all slots.
+    pub(super) fn warm_up(&mut self, is_first: bool) -> Result<()> {
+        let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
+        let mut requests = Requests::default();
+        for index in 0..self.buckets.len() {
+            if is_first {
+                (requests.len()..self.rungs[index]).for_each(|_| requests.push(&planes, [0]));
+                self.run(&requests)?;
+            }
+            if self.has_graphs {
+                self.capture(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the bucket's steps.
+    fn capture(&mut self, index: usize) -> Result<()> {
+        let (stream, blas, bucket) = (self.exchange.stream(), &self.blas, &mut self.buckets[index]);
+        bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, blas))?);
+        Ok(())
+    }
+
+    /// Evaluates a batch and shows each position's figures to `each`, in order.
+    pub(super) fn evaluate(&mut self, requests: &Requests, mut each: impl FnMut(Answer<'_>)) -> Result<()> {
+        if requests.len() == 0 {
+            return Ok(());
+        }
+        let bucket = self.run(requests)?;
+        let layout = OutputLayout::new(bucket);
+        let output = self.exchange.output()?;
+        let floats = |start: usize| output[start..].as_chunks::<4>().0;
+        let (value, moves_left, priors) =
+            (floats(layout.value), floats(layout.moves_left), floats(layout.priors));
+        let value = |index: usize| f32::from_le_bytes(value[index]);
+        let has_moves_left = self.network.moves_left.is_some();
+        let mut start = 0;
+        for (index, &end) in requests.ends.iter().enumerate() {
+            let end = end as usize;
+            let (q, d) = if self.network.wdl {
+                (value(3 * index) - value(3 * index + 2), value(3 * index + 1))
+            } else {
+                (value(index), 0.0)
+            };
+            let m = if has_moves_left { f32::from_le_bytes(moves_left[index]) } else { 0.0 };
+            each(Answer { q, d, m, priors: &priors[start..end] });
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Runs a batch to its end; returns the bucket that it ran in.
+    fn run(&mut self, requests: &Requests) -> Result<usize> {
+        let count = requests.len();
+        let Some(index) = bucket_of(&self.rungs, count) else {
+            let most = self.rungs.last().copied().unwrap_or(0);
+            return Err(RocmError::Unsupported(format!("a batch of {count} positions, at most {most} fit")));
+        };
+        if self.has_graphs && self.buckets[index].has_run && self.buckets[index].graph.is_none() {
+            self.capture(index)?;
+        }
+        let bucket = &mut self.buckets[index];
+        let (positions, moves) = (bucket.positions, requests.moves.len());
+        fill(self.exchange.input()?, requests, positions);
+        let (program, graph, blas) = (&bucket.program, &bucket.graph, &self.blas);
+        let input_bytes = InputLayout::new(positions).bytes(moves);
+        let output_bytes = OutputLayout::new(positions).bytes(moves);
+        self.exchange.start(input_bytes, output_bytes, |stream| match graph {
+            Some(graph) => graph.launch(stream),
+            None => program.enqueue(stream, blas),
+        })?;
+        self.exchange.wait()?;
+        bucket.has_run = true;
+        Ok(positions)
+    }
+
+    /// The time of each step of the bucket for `positions`, and the bucket.
+    pub(super) fn step_times(
+        &mut self,
+        positions: usize,
+        repetitions: usize,
+    ) -> Result<(usize, Vec<StepTime>)> {
+        let index = bucket_of(&self.rungs, positions).unwrap_or(self.rungs.len() - 1);
+        let bucket = &self.buckets[index];
+        let times = bucket.program.time(self.device, self.exchange.stream(), &self.blas, repetitions)?;
+        Ok((bucket.positions, times))
+    }
+}
+
+/// Writes a batch as [`InputLayout`] says, padded to the bucket with empty boards that have no moves.
+fn fill(input: &mut [u8], requests: &Requests, bucket: usize) {
+    let layout = InputLayout::new(bucket);
+    let count = requests.len();
+    let rule50 = requests.rule50.iter().copied().chain(std::iter::repeat(0.0)).take(bucket);
+    write(&mut input[layout.rule50..], rule50.map(f32::to_le_bytes));
+    let last = requests.ends.last().copied().unwrap_or(0);
+    let padding = std::iter::repeat_n(last, bucket - count);
+    let first_moves = std::iter::once(0).chain(requests.ends.iter().copied()).chain(padding);
+    write(&mut input[layout.first_moves..], first_moves.map(u32::to_le_bytes));
+    write(&mut input[layout.masks..], requests.masks.iter().map(|mask| mask.to_le_bytes()));
+    let empty = layout.masks + requests.masks.len() * 8..layout.masks + bucket * InputPlanes::COUNT * 8;
+    input[empty].fill(0);
+    write(&mut input[layout.moves..], requests.moves.iter().map(|index| index.to_le_bytes()));
+}
+
+fn write<const N: usize>(to: &mut [u8], values: impl Iterator<Item = [u8; N]>) {
+    for (to, value) in to.as_chunks_mut::<N>().0.iter_mut().zip(values) {
+        *to = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_padded_with_empty_boards_without_moves() {
+        let mut requests = Requests::default();
+        let planes = InputPlanes { masks: [7; InputPlanes::COUNT], rule50_value: 0.5 };
+        requests.push(&planes, [3, 5]);
+        requests.push(&planes, []);
+        requests.push(&planes, [9]);
+        let layout = InputLayout::new(4);
+        let mut input = vec![0xff; layout.bytes(4 * MAXIMUM_MOVES)];
+        fill(&mut input, &requests, 4);
+        let ends: Vec<u32> = input[layout.first_moves..].as_chunks::<4>().0[..5]
+            .iter()
+            .map(|bytes| u32::from_le_bytes(*bytes))
+            .collect();
+        assert_eq!(ends, [0, 2, 2, 3, 3]);
+        let masks = &input[layout.masks..];
+        assert_eq!(masks[..8], 7_u64.to_le_bytes());
+        assert_eq!(masks[3 * 112 * 8 - 8..][..8], 7_u64.to_le_bytes());
+        assert!(masks[3 * 112 * 8..4 * 112 * 8].iter().all(|&byte| byte == 0));
+        assert_eq!(input[layout.moves..][..6], [3, 0, 5, 0, 9, 0]);
+        assert_eq!(input[layout.rule50 + 12..][..4], 0.0_f32.to_le_bytes());
+    }
+}

@@ -1,0 +1,163 @@
+//! A residual tower, and 3x3 convolutions wherever they are. Shapes as in [`super::forward`].
+//!
+//! A convolution is three steps: to Winograd's components, 36 products, and back to the board with whatever
+//! comes after it.
+
+use super::error::{Result, RocmError};
+use super::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
+use super::ffi::gemm::{GemmOperands, GemmShape};
+use super::ffi::hip::Address;
+use super::forward::{self, Pass};
+use super::kernels::{activation_code, grid};
+use super::steps::{Region, StepList};
+use super::weights::{Block, Convolution, SqueezeExcitation, component_type};
+use super::winograd::{COMPONENTS, TILES};
+use crate::net::architecture::Activation;
+
+/// Planes -> `stream [T][filters]`.
+pub(super) fn tower(
+    pass: &Pass<'_>,
+    input: &Convolution,
+    blocks: &[Block],
+    steps: &mut StepList<'_>,
+) -> Result<Address> {
+    let activation = pass.network.activation;
+    let filters = input.outputs;
+    let x = steps.region(Region::Stream, steps.rows() * filters);
+    // [B][112] -> planes [T][112] -> conv 3x3 -> act -> [T][filters]
+    let planes = forward::planes(&pass.input, (Address::NULL, 0), steps)?;
+    convolve("input convolution", input, (planes, x), activation, steps)?;
+    for (index, block) in blocks.iter().enumerate() {
+        residual_block(&format!("block {index}"), block, x, activation, steps)?;
+    }
+    Ok(x)
+}
+
+/// `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
+fn residual_block(
+    name: &str,
+    block: &Block,
+    x: Address,
+    activation: Activation,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let (rows, filters) = (steps.rows(), block.conv1.outputs);
+    // [T][filters] -> conv 3x3 -> act -> [T][filters]
+    let inner = steps.region(Region::Wide, rows * filters);
+    convolve(&format!("{name} conv1"), &block.conv1, (x, inner), activation, steps)?;
+    let conv2 = format!("{name} conv2");
+    let Some(se) = &block.se else {
+        // -> conv 3x3 -> + x -> act
+        let finish = Finish { activation, residual: x, means: Address::NULL };
+        return convolution(&conv2, &block.conv2, (inner, x), &finish, steps);
+    };
+    // -> conv 3x3 -> [T][filters], and its means over the squares -> [B][filters]
+    let branch = steps.region(Region::Branch, rows * filters);
+    let means = steps.region_bytes(Region::Means, steps.positions * filters * 4);
+    let finish = Finish { activation: Activation::None, residual: Address::NULL, means };
+    convolution(&conv2, &block.conv2, (inner, branch), &finish, steps)?;
+    // x = act(sigmoid(scales) * branch + shifts + x)
+    squeeze_excite(&format!("{name} SE"), se, (branch, means), x, activation, steps)
+}
+
+/// `x = act(SE(branch) + x)`
+fn squeeze_excite(
+    name: &str,
+    se: &SqueezeExcitation,
+    (branch, means): (Address, Address),
+    x: Address,
+    activation: Activation,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let launch = (steps.kernels.function("squeeze_excite", "")?, grid(steps.positions, 1, 256));
+    let arguments = SqueezeExciteArguments {
+        branch,
+        residual: x,
+        output: x,
+        means,
+        squeeze: se.squeeze,
+        squeeze_bias: se.squeeze_bias,
+        excite: se.excite,
+        excite_bias: se.excite_bias,
+        channels: se.channels as i32,
+        hidden: se.hidden as i32,
+        activation: elementwise(name, activation)?,
+        reserved: 0,
+    };
+    steps.kernel(name, launch, arguments);
+    Ok(())
+}
+
+/// `y [T][outputs] = act(conv3x3(x [T][inputs]) + b)`
+pub(super) fn convolve(
+    name: &str,
+    layer: &Convolution,
+    (x, y): (Address, Address),
+    activation: Activation,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let finish = Finish { activation, residual: Address::NULL, means: Address::NULL };
+    convolution(name, layer, (x, y), &finish, steps)
+}
+
+/// What happens to a convolution's sums on their way back to the board.
+struct Finish {
+    activation: Activation,
+    /// Added before the activation; null for none.
+    residual: Address,
+    /// Takes the means before the activation, `[B][outputs]` of fp32; null for none.
+    means: Address,
+}
+
+fn convolution(
+    name: &str,
+    layer: &Convolution,
+    (x, y): (Address, Address),
+    finish: &Finish,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let tiles = TILES * steps.positions;
+    let element = component_type(steps.element);
+    let bytes = |channels: usize| COMPONENTS * tiles * channels * element.bytes();
+    let components = steps.region_bytes(Region::Components, bytes(layer.inputs));
+    let sums = steps.region_bytes(Region::Sums, bytes(layer.outputs));
+    let both_ends = |input, output, stride: usize, channels: usize| WinogradArguments {
+        input,
+        output,
+        bias: Address::NULL,
+        residual: Address::NULL,
+        means: Address::NULL,
+        component_stride: stride as i64,
+        channels: channels as i32,
+        activation: 0,
+    };
+    // x [T][inputs] -> [36][4 B][inputs]
+    let blocks = grid(layer.inputs.div_ceil(64), steps.positions, 128);
+    let launch = (steps.kernels.function("winograd_input", "")?, blocks);
+    let arguments = both_ends(x, components, tiles * layer.inputs, layer.inputs);
+    steps.kernel(format!("{name} components"), launch, arguments);
+    // -> 36 products -> [36][4 B][outputs]
+    let shape = GemmShape {
+        batch: COMPONENTS,
+        batch_strides: [layer.outputs * layer.inputs, tiles * layer.inputs, tiles * layer.outputs],
+        ..GemmShape::plain(tiles, layer.outputs, layer.inputs, element)
+    };
+    steps.gemm(name, &shape, GemmOperands { weights: layer.weights, x: components, y: sums })?;
+    // -> y [T][outputs]
+    let blocks = grid(layer.outputs.div_ceil(64), steps.positions, 128);
+    let launch = (steps.kernels.function("winograd_output", "")?, blocks);
+    let arguments = WinogradArguments {
+        bias: layer.bias,
+        residual: finish.residual,
+        means: finish.means,
+        activation: elementwise(name, finish.activation)?,
+        ..both_ends(sums, y, tiles * layer.outputs, layer.outputs)
+    };
+    steps.kernel(format!("{name} board"), launch, arguments);
+    Ok(())
+}
+
+fn elementwise(name: &str, activation: Activation) -> Result<i32> {
+    activation_code(activation)
+        .ok_or_else(|| RocmError::Unsupported(format!("{name}: a softmax between convolutions")))
+}

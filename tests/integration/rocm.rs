@@ -1,0 +1,382 @@
+//! The GPU evaluator on the stand-in (`hip/standin`), which runs the kernels' gfx11 machine code: every network
+//! against lc0's own figures, in every number format and batch size.
+//!
+//! The libraries are looked up through the environment, so each test runs itself once more as a process of its
+//! own with that set.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rukh::backend::cpu::{CpuBackend, CpuOptions, Precision};
+use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
+use rukh::backend::{Backend, EvalRequest, Evaluations};
+use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh::net::Network;
+use rukh::net::input::HistoryFill;
+use rukh::net::weights::{Body, Dense};
+
+use crate::goldens::{self, GoldenPosition, GoldenSet};
+
+/// A folder with the stand-in under the libraries' names.
+pub(crate) fn libraries() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    rukh_standin::install::install(folder.path()).unwrap_or_else(|error| panic!("the stand-in: {error}"));
+    folder
+}
+
+/// What tells a test that it runs on the stand-in.
+const INSIDE: &str = "RUKH_TEST_ON_STANDIN";
+
+/// Runs `test` (a name below `rocm::`) in a process that has the stand-in, with `settings` of it; or here, in
+/// that process.
+fn on_stand_in(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let folder = libraries();
+    let program = std::env::current_exe().expect("the test's own path");
+    let name = format!("rocm::{test}");
+    let output = Command::new(program)
+        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
+        .env(INSIDE, "1")
+        .envs(settings.iter().copied())
+        .output()
+        .expect("the test starts");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    print!("{stdout}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
+    assert!(!stderr.contains("rukh-standin: "), "the stand-in complains:\n{stderr}");
+}
+
+/// A golden position as a request, with its moves in the golden file's order.
+struct Sample {
+    history: PositionHistory,
+    moves: Vec<PackedMove>,
+    /// The softmax of lc0's logits.
+    priors: Vec<f32>,
+    golden: GoldenPosition,
+}
+
+fn sample(golden: &GoldenPosition) -> Sample {
+    let start = Position::from_fen(&golden.fen).unwrap_or_else(|error| panic!("{}: {error}", golden.id));
+    let mut history = PositionHistory::new(start);
+    let parse = |history: &PositionHistory, text: &str| {
+        uci_move::parse(history.last(), text).unwrap_or_else(|error| panic!("{}: {error}", golden.id))
+    };
+    for text in &golden.moves {
+        let next = parse(&history, text);
+        history.push(next);
+    }
+    let moves = golden.policy_raw.iter().map(|(text, _, _)| PackedMove::new(parse(&history, text))).collect();
+    let logits = || golden.policy_raw.iter().map(|(_, _, logit)| *logit);
+    let largest = logits().fold(f32::NEG_INFINITY, f32::max);
+    let total: f32 = logits().map(|logit| (logit - largest).exp()).sum();
+    let priors = logits().map(|logit| (logit - largest).exp() / total).collect();
+    Sample { history, moves, priors, golden: golden.clone() }
+}
+
+fn options(maximum_batch: usize) -> RocmOptions {
+    RocmOptions { maximum_batch: Some(maximum_batch), warm_up: false, ..RocmOptions::default() }
+}
+
+fn backend(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
+    let network =
+        Network::load_bytes(&set.network, &set.heads).unwrap_or_else(|error| panic!("{}: {error}", set.name));
+    let device = RocmBackend::open("rocm", options).unwrap_or_else(|error| panic!("{error}"));
+    RocmBackend::new(device, &network, precision, options, 1.0, HistoryFill::FenOnly)
+        .unwrap_or_else(|error| panic!("{}: {error}", set.name))
+}
+
+fn evaluate<'a>(backend: &dyn Backend, samples: impl IntoIterator<Item = &'a Sample>) -> Evaluations {
+    let mut batch = backend.new_batch();
+    for Sample { history, moves, .. } in samples {
+        batch.add(EvalRequest { history, moves });
+    }
+    batch.submit().wait().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// How far a backend is from lc0 over positions.
+#[derive(Default)]
+struct Distance {
+    q: Vec<f32>,
+    d: f32,
+    m: f32,
+    /// Largest difference of the best move's prior.
+    top: f32,
+    /// Largest Kullback-Leibler divergence of the policies, in nats.
+    divergence: f32,
+}
+
+impl Distance {
+    fn add(&mut self, set: &GoldenSet, sample: &Sample, (value, priors): (rukh::backend::Value, &[f32])) {
+        let Sample { golden, .. } = sample;
+        assert_eq!(priors.len(), sample.priors.len(), "{} {}", set.name, golden.id);
+        self.q.push((value.q - golden.q).abs());
+        self.d = self.d.max((value.d - golden.d).abs());
+        self.m = self.m.max((value.m - golden.m).abs());
+        let pairs = || sample.priors.iter().zip(priors);
+        if let Some((expected, found)) = pairs().max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+            self.top = self.top.max((expected - found).abs());
+        }
+        let divergence: f32 = pairs().map(|(p, q)| if *p > 0.0 { p * (p / q).ln() } else { 0.0 }).sum();
+        assert!(!divergence.is_nan(), "{} {}: {priors:?}", set.name, golden.id);
+        self.divergence = self.divergence.max(divergence.abs());
+    }
+
+    fn check(mut self, what: &str, limit: &Limit) {
+        self.q.sort_by(f32::total_cmp);
+        let most = self.q.last().copied().unwrap_or(0.0);
+        let percentile = self.q[self.q.len() * 99 / 100 - 1];
+        println!(
+            "{what}: q 99 % {percentile:.1e}, most {most:.1e} of {:.0e}; d {:.1e}; m {:.1e} of {:.0e}; best \
+             move {:.1e} of {:.0e}; KL {:.1e} of {:.0e}",
+            limit.q, self.d, self.m, limit.m, self.top, limit.top, self.divergence, limit.divergence
+        );
+        let is_near = most <= limit.q
+            && self.d <= limit.q
+            && self.m <= limit.m
+            && self.top <= limit.top
+            && self.divergence <= limit.divergence;
+        assert!(is_near, "{what} is too far from lc0");
+    }
+}
+
+/// The largest allowed distance from lc0's fp32.
+struct Limit {
+    /// Of q and of d.
+    q: f32,
+    m: f32,
+    top: f32,
+    divergence: f32,
+}
+
+const FP32: Limit = Limit { q: 1e-4, m: 1e-2, top: 1e-4, divergence: 1e-5 };
+const FP16: Limit = Limit { q: 1e-2, m: 1e-1, top: 1e-2, divergence: 1e-3 };
+const BF16: Limit = Limit { q: 5e-2, m: 1.0, top: 5e-2, divergence: 2e-2 };
+
+fn all_sets() -> Vec<GoldenSet> {
+    goldens::committed().into_iter().chain(goldens::shared()).collect()
+}
+
+/// All positions of every set in batches of 16, the last of them padded.
+fn check_all(precision: RocmPrecision, limit: &Limit) {
+    for set in all_sets() {
+        let backend = backend(&set, precision, &options(16));
+        let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+        let mut distance = Distance::default();
+        for samples in samples.chunks(16) {
+            let evaluations = evaluate(&backend, samples);
+            samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
+        }
+        distance.check(&format!("{} in {precision:?}", set.name), limit);
+    }
+}
+
+#[test]
+fn every_network_says_what_lc0_says_in_fp32() {
+    on_stand_in("every_network_says_what_lc0_says_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
+}
+
+#[test]
+fn every_network_stays_near_lc0_in_fp16() {
+    on_stand_in("every_network_stays_near_lc0_in_fp16", &[], || check_all(RocmPrecision::Fp16, &FP16));
+}
+
+#[test]
+fn every_network_stays_near_lc0_in_bf16() {
+    on_stand_in("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
+}
+
+/// Of each kind of body and policy head one.
+const KINDS: [&str; 5] =
+    ["micro-smolgen", "micro-multihead", "micro-se-conv", "micro-se-attnpol", "micro-se-old"];
+
+#[test]
+fn every_batch_size_gives_the_same_answers() {
+    on_stand_in("every_batch_size_gives_the_same_answers", &[], || {
+        for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
+            let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+            for (precision, limit) in [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16)] {
+                let backend = backend(&set, precision, &options(64));
+                for count in [1, 2, 3, 7, 16, 64] {
+                    // Twice: the first time step by step, then as a graph, with other positions.
+                    for first in [0, 5] {
+                        let some = || samples.iter().cycle().skip(first).take(count);
+                        let evaluations = evaluate(&backend, some());
+                        assert_eq!(evaluations.len(), count);
+                        let mut distance = Distance::default();
+                        some()
+                            .zip(evaluations.iter())
+                            .for_each(|(sample, got)| distance.add(&set, sample, got));
+                        if count == 64 {
+                            distance.check(&format!("{} in {precision:?}, batch of 64", set.name), limit);
+                        } else {
+                            let most = distance.q.iter().copied().fold(0.0, f32::max);
+                            assert!(
+                                most <= limit.q && distance.divergence <= limit.divergence,
+                                "{}",
+                                set.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Many threads on two slots, with graphs and without, on both architectures of the stand-in.
+fn slots_at_once() {
+    let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("it is there");
+    let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+    let alone = backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, graph: false, ..options(16) });
+    let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
+    let warm = RocmOptions { warm_up: true, ..options(16) };
+    let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));
+    assert_eq!(together.attributes().suggested_threads, 2);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (together, samples, all) = (&together, &samples, &all);
+            scope.spawn(move || {
+                // Tickets are held while more are submitted: none may wait for another.
+                let chunks: Vec<&[Sample]> = samples.chunks(5).collect();
+                let order = (0..chunks.len()).map(|i| (i * 3 + thread) % chunks.len());
+                let tickets: Vec<_> = order
+                    .map(|index| {
+                        let mut batch = together.new_batch();
+                        for Sample { history, moves, .. } in chunks[index] {
+                            batch.add(EvalRequest { history, moves });
+                        }
+                        (index, batch.submit())
+                    })
+                    .collect();
+                for (index, ticket) in tickets {
+                    let got = ticket.wait().unwrap_or_else(|error| panic!("{error}"));
+                    for (got, expected) in got.iter().zip(all[index].iter()) {
+                        assert_eq!(got, expected, "batch {index} on thread {thread}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn slots_do_not_disturb_each_other() {
+    on_stand_in("slots_do_not_disturb_each_other", &[], slots_at_once);
+}
+
+#[test]
+fn hipblaslt_multiplies_where_it_is_the_better() {
+    on_stand_in("hipblaslt_multiplies_where_it_is_the_better", &[("RUKH_STANDIN_ARCH", "gfx1151")], || {
+        slots_at_once();
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-relu-nogate");
+        let set = set.expect("it is there");
+        let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+        let backend = backend(&set, RocmPrecision::Fp16, &options(64));
+        let mut distance = Distance::default();
+        let evaluations = evaluate(&backend, &samples);
+        samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
+        distance.check("micro-relu-nogate in Fp16 on gfx1151", &FP16);
+    });
+}
+
+#[test]
+fn batches_may_be_empty_dropped_or_too_large() {
+    on_stand_in("batches_may_be_empty_dropped_or_too_large", &[], || {
+        let set = goldens::committed().remove(0);
+        let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+        let backend = backend(&set, RocmPrecision::Fp32, &options(3));
+        assert_eq!(backend.attributes().maximum_batch_size, 3);
+        assert!(evaluate(&backend, []).is_empty());
+        let mut dropped = backend.new_batch();
+        dropped.add(EvalRequest { history: &samples[0].history, moves: &samples[0].moves });
+        drop(dropped);
+        let mut large = backend.new_batch();
+        for Sample { history, moves, .. } in &samples[..4] {
+            large.add(EvalRequest { history, moves });
+        }
+        let error = large.submit().wait().expect_err("four do not fit").to_string();
+        assert!(error.contains("4 positions, at most 3"), "{error}");
+        let mut abandoned = backend.new_batch();
+        abandoned.add(EvalRequest { history: &samples[0].history, moves: &samples[0].moves });
+        drop(abandoned.submit());
+        assert_eq!(evaluate(&backend, &samples[..2]).len(), 2);
+    });
+}
+
+/// A committed network with two heads of `depth` channels instead of its own, with smolgen for both.
+fn with_heads(set: &GoldenSet, depth: usize) -> Network {
+    let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
+    let Body::Attention { encoders, heads, .. } = &mut network.body else { panic!("an attention body") };
+    let mut state = 1_u64;
+    let mut number = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+    };
+    let mut dense = |outputs: usize, inputs: usize| Dense {
+        weights: (0..outputs * inputs).map(|_| number() / (inputs as f32).sqrt() * 4.0).collect(),
+        biases: (0..outputs).map(|_| number()).collect(),
+        inputs,
+        outputs,
+    };
+    let generated = encoders[0].smolgen.as_ref().map_or(0, |smolgen| smolgen.dense2.outputs) / *heads;
+    *heads = 2;
+    for encoder in encoders {
+        let width = encoder.q.inputs;
+        encoder.q = dense(2 * depth, width);
+        encoder.k = dense(2 * depth, width);
+        encoder.v = dense(2 * depth, width);
+        encoder.output = dense(width, 2 * depth);
+        let smolgen = encoder.smolgen.as_mut().expect("it has smolgen");
+        smolgen.dense2 = dense(2 * generated, smolgen.dense2.inputs);
+        smolgen.ln2.gammas.truncate(2 * generated);
+        smolgen.ln2.betas.truncate(2 * generated);
+    }
+    network
+}
+
+/// No committed network has heads of the size that the large ones have.
+#[test]
+fn heads_of_every_size_attend_as_on_the_cpu() {
+    on_stand_in("heads_of_every_size_attend_as_on_the_cpu", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
+        let set = set.expect("it is there");
+        let samples: Vec<Sample> = set.positions.iter().step_by(9).map(sample).collect();
+        for depth in [8, 16, 24, 32, 64, 96, 128] {
+            let network = with_heads(&set, depth);
+            let cpu = CpuBackend::new(
+                Arc::new(network.clone()),
+                Precision::Fp32,
+                &CpuOptions::default(),
+                1.0,
+                HistoryFill::FenOnly,
+            )
+            .unwrap_or_else(|error| panic!("{error}"));
+            let expected = evaluate(&cpu, &samples);
+            for (precision, limit) in
+                [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)]
+            {
+                let options = options(8);
+                let device = RocmBackend::open("rocm", &options).unwrap_or_else(|error| panic!("{error}"));
+                let gpu = RocmBackend::new(device, &network, precision, &options, 1.0, HistoryFill::FenOnly)
+                    .unwrap_or_else(|error| panic!("{error}"));
+                let found = evaluate(&gpu, &samples);
+                let (mut value, mut prior) = (0.0_f32, 0.0_f32);
+                for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
+                    value = value.max((a.q - b.q).abs()).max((a.d - b.d).abs());
+                    a_priors.iter().zip(b_priors).for_each(|(a, b)| prior = prior.max((a - b).abs()));
+                }
+                println!("heads of {depth} in {precision:?}: values {value:.1e}, priors {prior:.1e}");
+                assert!(value <= limit.q && prior <= limit.top, "heads of {depth} in {precision:?}");
+            }
+        }
+    });
+}
+
+/// Where the stand-in's libraries are not, nothing else is looked at.
+pub(crate) fn nowhere() -> &'static Path {
+    Path::new("/nonexistent/rocm")
+}

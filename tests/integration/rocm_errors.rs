@@ -1,0 +1,176 @@
+//! What a user sees when ROCm is not there or fails: an error that says what was tried, a fallback with `auto`, and
+//! in any case a best move.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use crate::driver::rukh;
+use crate::rocm::{libraries, nowhere};
+
+const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
+
+/// Starts the engine with ROCm's libraries in `folder`, and lets it search once.
+fn search(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+    let weights = format!("--weights={NETWORK}");
+    let mut child = rukh(&[&[weights.as_str()], arguments].concat())
+        .env("RUKH_ROCM_LIBRARY_PATH", folder)
+        .envs(settings.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    stdin.write_all(b"isready\ngo nodes 12\nwait\nquit\n").expect("the engine reads");
+    drop(stdin);
+    child.wait_with_output().expect("the engine ends")
+}
+
+fn stdout(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{:?}: {text}", output.status);
+    assert!(text.contains("bestmove "), "{text}");
+    text
+}
+
+#[test]
+fn without_rocm_the_error_says_what_was_tried() {
+    for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-auto"] {
+        let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
+        let error = format!("info string error: backend {backend}: amdhip64 was not found");
+        assert!(text.contains(&error) && text.contains("/nonexistent/rocm/libamdhip64.so.6"), "{text}");
+    }
+    let output = rukh(&["backendbench", "--backend=rocm", "-w", NETWORK])
+        .env("RUKH_ROCM_LIBRARY_PATH", nowhere())
+        .output()
+        .expect("the binary starts");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("libamdhip64.so"));
+}
+
+#[test]
+fn without_rocm_auto_says_so_once_and_plays_on_the_cpu() {
+    let text = stdout(&search(nowhere(), &[], &[]));
+    let notices: Vec<&str> = text.lines().filter(|line| line.contains("rocm")).collect();
+    assert_eq!(notices.len(), 1, "{text}");
+    assert!(notices[0].starts_with("info string backend rocm-auto: amdhip64 was not found"), "{text}");
+    assert!(notices[0].ends_with("cpu evaluates instead"), "{text}");
+}
+
+#[test]
+fn a_machine_without_a_device_is_told_apart() {
+    let folder = libraries();
+    let text = stdout(&search(folder.path(), &["--backend=rocm"], &[("RUKH_STANDIN_DEVICES", "0")]));
+    assert!(text.contains("hipGetDeviceCount"), "{text}");
+    let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "gpu=3"], &[]));
+    assert!(text.contains("gpu=3, but HIP finds 1"), "{text}");
+    let arguments = ["--backend=rocm", "-o", "gpu=1,max_batch=4,warm_up=false"];
+    let text = stdout(&search(folder.path(), &arguments, &[("RUKH_STANDIN_DEVICES", "2")]));
+    assert!(!text.contains("error"), "{text}");
+}
+
+#[test]
+fn several_devices_share_the_work() {
+    let folder = libraries();
+    for backend in ["multiplexing", "demux", "roundrobin"] {
+        let options = "backend=rocm,warm_up=false,max_batch=4,(gpu=0),(gpu=1)";
+        let arguments = [&format!("--backend={backend}"), "-o", options];
+        let text = stdout(&search(folder.path(), &arguments, &[("RUKH_STANDIN_DEVICES", "2")]));
+        assert!(!text.contains("error"), "{backend}: {text}");
+    }
+}
+
+#[test]
+fn an_architecture_without_kernels_is_an_error_that_names_it() {
+    let folder = libraries();
+    let cache = folder.path().to_string_lossy();
+    let settings = [
+        ("RUKH_STANDIN_ARCH", "gfx803"),
+        ("RUKH_STANDIN_FAIL", "hiprtcCompileProgram:1"),
+        ("XDG_CACHE_HOME", &*cache),
+    ];
+    let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "warm_up=false"], &settings));
+    assert!(text.contains("no kernels for the architecture gfx803"), "{text}");
+    assert!(text.contains("hiprtcCompileProgram(kernels.hip) failed"), "{text}");
+}
+
+/// In its steady state a slot copies, launches one graph, copies and waits: nothing is made or freed.
+#[test]
+fn a_batch_costs_five_calls() {
+    let folder = libraries();
+    let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
+        .args(["-o", "streams=1,max_batch=4,warm_up=false", "--batches=20"])
+        .args(["--start-batch-size=3", "--max-batch-size=3"])
+        .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
+        .env("RUKH_STANDIN_LOG", "1")
+        .output()
+        .expect("the binary starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let calls: Vec<&str> =
+        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
+    let last = calls.iter().rposition(|&call| call == "hipGraphLaunch").expect("a graph was launched");
+    let steady: Vec<&str> = calls[..last + 4].iter().rev().take(5 * 10).rev().copied().collect();
+    let batch =
+        ["hipMemcpyAsync", "hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipEventSynchronize"];
+    for calls in steady.chunks(5) {
+        assert_eq!(calls, batch, "{steady:?}");
+    }
+}
+
+/// Calls whose failure nobody needs to hear of: what is given back, and what there is another way for.
+const SILENT: [&str; 20] = [
+    "hipFree",
+    "hipHostFree",
+    "hipStreamDestroy",
+    "hipEventDestroy",
+    "hipModuleUnload",
+    "hipGraphDestroy",
+    "hipGraphExecDestroy",
+    "rocblas_destroy_handle",
+    "hipblasLtDestroy",
+    "hipblasLtMatrixLayoutDestroy",
+    "hipblasLtMatmulDescDestroy",
+    "hipblasLtMatmulPreferenceDestroy",
+    // rocBLAS multiplies instead.
+    "hipblasLtMatrixLayoutCreate",
+    "hipblasLtMatrixLayoutSetAttribute",
+    "hipblasLtMatmulDescCreate",
+    "hipblasLtMatmulDescSetAttribute",
+    "hipblasLtMatmulPreferenceCreate",
+    "hipblasLtMatmulPreferenceSetAttribute",
+    "hipblasLtMatmulAlgoGetHeuristic",
+    // Of the dispatcher's own handle; of a slot's it is an error.
+    "hipblasLtCreate",
+];
+
+/// Every function that a game calls fails once, at its first, second and last call: the engine always answers.
+#[test]
+fn every_failing_call_is_reported_and_a_move_is_played() {
+    let folder = libraries();
+    let arguments = ["--backend=rocm-fp16", "-o", "max_batch=4,warm_up=false,streams=1", "--threads=1"];
+    let architecture = ("RUKH_STANDIN_ARCH", "gfx1151");
+    let output = search(folder.path(), &arguments, &[architecture, ("RUKH_STANDIN_LOG", "1")]);
+    let fine = stdout(&output);
+    assert!(!fine.contains("error"), "{fine}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let calls: Vec<&str> =
+        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
+    let functions: BTreeSet<&str> = calls.iter().copied().collect();
+    assert!(functions.len() > 25, "{functions:?}");
+    let mut tried = 0;
+    for function in functions {
+        let count = calls.iter().filter(|&&call| call == function).count();
+        for number in BTreeSet::from([1, 2.min(count), count]) {
+            let fail = format!("{function}:{number}");
+            let settings = [architecture, ("RUKH_STANDIN_FAIL", fail.as_str())];
+            let text = stdout(&search(folder.path(), &arguments, &settings));
+            let told =
+                text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
+            assert!(told || SILENT.contains(&function), "{fail} is not told: {text}");
+            tried += 1;
+        }
+    }
+    println!("{tried} failures of a call");
+}

@@ -2,13 +2,15 @@
 """Makes tests/data/tactics.epd: positions from games in which one move is clearly best, and is not seen at once.
 
     scripts/match.py --engine1 rukh --engine2 rukh --name1 maia-1900 --option1 WeightsFile=maia-1900.pb.gz \\
-        --name2 maia-1100 --option2 WeightsFile=maia-1100.pb.gz --limit nodes=1 --games 240 --pgn games.pgn
-    scripts/make_tactics.py --judge stockfish games.pgn > tests/data/tactics.epd
+        --name2 maia-1100 --option2 WeightsFile=maia-1100.pb.gz --limit nodes=2 --limit2 nodes=3 --games 240 --pgn a.pgn
+    scripts/make_tactics.py --judge stockfish a.pgn b.pgn > tests/data/tactics.epd
 
 A position is kept if the judge, with two lines and `--nodes`, finds its best move `--gap` centipawns better than
 the second, if that decides something (the second does not win as well, the best does not lose all the same), if
 the move does not merely take back, and if the judge preferred others at depths 3 and 4. Weak players' games have
-such positions, about one in a hundred. Needs PyPI `chess` and a UCI engine as the judge; made with Stockfish 15.1.
+such positions, about one in a hundred. The suite is from the games above, from 240 at one node a move, and from a
+few of Rukh's against Stockfish at UCI_Elo 1800. Needs PyPI `chess` and a UCI engine as the judge; made with
+Stockfish 15.1.
 """
 
 import argparse
@@ -73,10 +75,11 @@ def centipawns(kind, value):
 
 
 def tactics_of_game(game):
-    """EPD lines without their numbers; `judge` is the process's own."""
+    """EPD lines without their numbers; `game`: its first board and its moves; `judge` is the process's own."""
     arguments = judge.arguments
-    kept, board, skip = [], game.board(), arguments.first_ply
-    for move in game.mainline_moves():
+    board, moves = game
+    kept, skip = [], arguments.first_ply
+    for move in moves:
         captured_on = move.to_square if board.is_capture(move) else None
         board.push(move)
         skip -= 1
@@ -106,7 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("games", nargs="+", metavar="PGN")
     parser.add_argument("--judge", required=True, help="UCI engine that says what is best")
-    parser.add_argument("--count", type=int, default=240)
+    parser.add_argument("--count", type=int, default=210)
     parser.add_argument("--nodes", type=int, default=500_000, help="of the judge's search")
     parser.add_argument("--gap", type=int, default=150, help="centipawns between the best move and the second")
     parser.add_argument("--first-ply", type=int, default=8, help="of the games, counted from where they begin")
@@ -118,7 +121,8 @@ def main():
     for path in arguments.games:
         with open(path, encoding="utf-8") as file:
             while (game := chess.pgn.read_game(file)) is not None:
-                games.append(game)
+                # Not the game itself, for long ones are too deep to be sent to another process.
+                games.append((game.board(), list(game.mainline_moves())))
     known = set()
     with multiprocessing.Pool(arguments.jobs, start_judge, (arguments,)) as pool:
         for number, kept in enumerate(pool.imap(tactics_of_game, games), 1):

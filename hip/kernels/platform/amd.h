@@ -63,26 +63,35 @@ GPU_FUNCTION float minimum(float a, float b) {
     return __builtin_fminf(a, b);
 }
 
+// A value that every lane has made when it goes on. Without this, clang 19 moves the last step of a reduction into the
+// branch of the one lane that stores the sum, where the lanes that it reads from have not added theirs; and a matrix
+// instruction into the branch of the lanes that have loaded something, where it must not run.
+template <class T>
+GPU_FUNCTION T everywhere(T value) {
+    asm volatile("" : "+v"(value));
+    return value;
+}
+
 // Through the vector ALU where there is a way, else through the shared memory's crossbar.
 GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
 #if WAVE == 32
     switch (mask) {
         // DPP row_xmask: xor within 16 lanes
-        case 1: return __builtin_amdgcn_update_dpp(0, value, 0x161, 0xf, 0xf, true);
-        case 2: return __builtin_amdgcn_update_dpp(0, value, 0x162, 0xf, 0xf, true);
-        case 4: return __builtin_amdgcn_update_dpp(0, value, 0x164, 0xf, 0xf, true);
-        case 8: return __builtin_amdgcn_update_dpp(0, value, 0x168, 0xf, 0xf, true);
-        default: return __builtin_amdgcn_permlanex16(value, value, 0x76543210, 0xfedcba98, true, false);
+        case 1: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0x161, 0xf, 0xf, true));
+        case 2: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0x162, 0xf, 0xf, true));
+        case 4: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0x164, 0xf, 0xf, true));
+        case 8: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0x168, 0xf, 0xf, true));
+        default: return everywhere(__builtin_amdgcn_permlanex16(value, value, 0x76543210, 0xfedcba98, true, false));
     }
 #else
     switch (mask) {
         // DPP quad_perm: xor within 4 lanes; ds_swizzle in its xor mode within 32
-        case 1: return __builtin_amdgcn_update_dpp(0, value, 0xb1, 0xf, 0xf, true);
-        case 2: return __builtin_amdgcn_update_dpp(0, value, 0x4e, 0xf, 0xf, true);
-        case 4: return __builtin_amdgcn_ds_swizzle(value, 0x101f);
-        case 8: return __builtin_amdgcn_ds_swizzle(value, 0x201f);
-        case 16: return __builtin_amdgcn_ds_swizzle(value, 0x401f);
-        default: return __builtin_amdgcn_ds_bpermute((__builtin_amdgcn_workitem_id_x() ^ mask) << 2, value);
+        case 1: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0xb1, 0xf, 0xf, true));
+        case 2: return everywhere(__builtin_amdgcn_update_dpp(0, value, 0x4e, 0xf, 0xf, true));
+        case 4: return everywhere(__builtin_amdgcn_ds_swizzle(value, 0x101f));
+        case 8: return everywhere(__builtin_amdgcn_ds_swizzle(value, 0x201f));
+        case 16: return everywhere(__builtin_amdgcn_ds_swizzle(value, 0x401f));
+        default: return everywhere(__builtin_amdgcn_ds_bpermute((__builtin_amdgcn_workitem_id_x() ^ mask) << 2, value));
     }
 #endif
 }
@@ -169,17 +178,17 @@ typedef _Float16 native_half16 __attribute__((ext_vector_type(16)));
 typedef short native_short16 __attribute__((ext_vector_type(16)));
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
-    return __builtin_bit_cast(Accumulator,
+    return __builtin_bit_cast(Accumulator, everywhere(
                               __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(native_half16, other),
                                                                          __builtin_bit_cast(native_half16, own),
-                                                                         __builtin_bit_cast(native_float8, sum)));
+                                                                         __builtin_bit_cast(native_float8, sum))));
 }
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
-    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(
+    return __builtin_bit_cast(Accumulator, everywhere( __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(
                                                __builtin_bit_cast(native_short16, other),
                                                __builtin_bit_cast(native_short16, own),
-                                               __builtin_bit_cast(native_float8, sum)));
+                                               __builtin_bit_cast(native_float8, sum))));
 }
 
 #elif defined(__GFX12__)
@@ -188,17 +197,17 @@ typedef _Float16 native_half8 __attribute__((ext_vector_type(8)));
 typedef short native_short8 __attribute__((ext_vector_type(8)));
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
-    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(
+    return __builtin_bit_cast(Accumulator, everywhere( __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(
                                                __builtin_bit_cast(native_half8, other),
                                                __builtin_bit_cast(native_half8, own),
-                                               __builtin_bit_cast(native_float8, sum)));
+                                               __builtin_bit_cast(native_float8, sum))));
 }
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
-    return __builtin_bit_cast(Accumulator, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(
+    return __builtin_bit_cast(Accumulator, everywhere( __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(
                                                __builtin_bit_cast(native_short8, other),
                                                __builtin_bit_cast(native_short8, own),
-                                               __builtin_bit_cast(native_float8, sum)));
+                                               __builtin_bit_cast(native_float8, sum))));
 }
 
 #elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)

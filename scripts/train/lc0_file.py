@@ -94,13 +94,17 @@ def _message(fields, values):
 
 
 def linear16(values):
-    """A layer. All values equal: every code is 0, which stands for the smallest."""
+    """A layer. All values equal: every code is 0, which stands for the smallest. Where some are zero, code 32768 is
+    zero: inputs that the network does not look at must not move it, however little."""
     values = np.ascontiguousarray(values, dtype=np.float32).ravel()
     if not np.isfinite(values).all():
         raise ValueError("a layer has values that are not finite")
     low, high = values.min(), values.max()
     if low == high:
         high = np.float32(low + 1)
+    elif low < 0 < high and (values == 0).any():
+        high = max(high, np.float32(-low * 32767 / 32768))
+        low = np.float32(-high * 32768 / 32767)
     wide_low, wide_high = np.float64(low), np.float64(high)
     codes = np.rint((values.astype(np.float64) - wide_low) / (wide_high - wide_low) * 65535)
     params = np.clip(codes, 0, 65535).astype("<u2").tobytes()

@@ -11,7 +11,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A command for the binary that reads no configuration of the user's.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
-    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent");
+    command.args(arguments).env("XDG_CONFIG_HOME", "/dev/null/none").env("HOME", "/dev/null/none");
     command
 }
 

@@ -224,7 +224,8 @@ fn who_is_mated_is_told_so() {
         engine.ask(&format!("position fen {fen} moves {played}"));
         let lines = engine.search("go nodes 100000");
         let (kind, score, line) = last_score(&lines);
-        assert_eq!((kind, score), ("mate", moves), "{fen}");
+        // The first proof need not be of the shortest mate.
+        assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
         let line: Vec<&str> = std::iter::once(played).chain(line).collect();
         assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
     }

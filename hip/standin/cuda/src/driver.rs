@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use hip_runtime_sys::{hipErrorInitializationError, hipErrorInvalidDevice, hipErrorNoDevice, hipError_t, hipHostFn_t};
+use hip_runtime_sys::{
+    hipError_t, hipErrorInitializationError, hipErrorInvalidDevice, hipErrorNoDevice, hipHostFn_t,
+};
 
 use crate::library;
 use crate::status;
@@ -26,13 +28,20 @@ pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 
 /// The declarations.
-#[allow(non_snake_case, missing_docs, clippy::undocumented_unsafe_blocks, reason = "CUDA's names")]
+#[allow(
+    non_snake_case,
+    non_camel_case_types,
+    missing_docs,
+    unreachable_pub,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "CUDA's names, in a table that a macro makes"
+)]
 pub(crate) mod functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cuInit(flags: c_uint) -> Status;
         pub fn cuDriverGetVersion(version: *mut c_int) -> Status;
-        pub fn cuGetErrorName(error: Status, text: *mut *const c_char) -> Status;
         pub fn cuDeviceGetCount(count: *mut c_int) -> Status;
         pub fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> Status;
         pub fn cuDeviceGetName(name: *mut c_char, bytes: c_int, device: c_int) -> Status;

@@ -7,11 +7,12 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use hip_runtime_sys::{
-    HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDeviceAttribute_t,
-    hipDeviceProp_tR0600, hipDevice_t, hipErrorInvalidValue, hipErrorNoDevice, hipErrorNotReady, hipErrorNotSupported,
-    hipError_t, hipEventBlockingSync, hipEventDisableTiming, hipEventInterprocess, hipEvent_t, hipFunction_attribute,
-    hipFunction_t, hipGraphExec_t, hipGraphNode_t, hipGraph_t, hipHostFn_t, hipMemcpyKind, hipModule_t,
-    hipStreamCaptureMode, hipStreamCaptureStatus, hipStream_t, hipSuccess, signature,
+    HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDevice_t,
+    hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipErrorInvalidValue, hipErrorNoDevice,
+    hipErrorNotReady, hipErrorNotSupported, hipEvent_t, hipEventBlockingSync, hipEventDisableTiming,
+    hipEventInterprocess, hipFunction_attribute, hipFunction_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t,
+    hipHostFn_t, hipMemcpyKind, hipModule_t, hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus,
+    hipSuccess, signature,
 };
 
 use crate::driver::{self, DevicePointer, Handle, check, current, current_device, driver};
@@ -411,7 +412,10 @@ api! {
 /// The pointer is null or may be written to.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int) -> hipError_t {
+pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
+    properties: *mut hipDeviceProp_tR0600,
+    device: c_int,
+) -> hipError_t {
     let made = device_properties(device).and_then(|made| {
         // SAFETY: the caller's pointer.
         unsafe { give(properties, made) }
@@ -447,7 +451,8 @@ fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t>
     made.memoryClockRate = attribute(hip_runtime_sys::hipDeviceAttributeMemoryClockRate)?;
     made.memoryBusWidth = attribute(hip_runtime_sys::hipDeviceAttributeMemoryBusWidth)?;
     made.l2CacheSize = attribute(hip_runtime_sys::hipDeviceAttributeL2CacheSize)?;
-    made.maxThreadsPerMultiProcessor = attribute(hip_runtime_sys::hipDeviceAttributeMaxThreadsPerMultiProcessor)?;
+    made.maxThreadsPerMultiProcessor =
+        attribute(hip_runtime_sys::hipDeviceAttributeMaxThreadsPerMultiProcessor)?;
     Ok(made)
 }
 

@@ -11,9 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use hip_runtime_sys::{hipDataType, hipStream_t};
 use hipblaslt_sys as lt;
 use hipblaslt_sys::{
-    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDescAttributes_t,
-    hipblasLtMatmulDesc_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreferenceAttributes_t,
-    hipblasLtMatmulPreference_t, hipblasLtMatrixLayoutAttribute_t, hipblasLtMatrixLayout_t, hipblasStatus_t, signature,
+    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
+    hipblasLtMatmulDescAttributes_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreference_t,
+    hipblasLtMatmulPreferenceAttributes_t, hipblasLtMatrixLayout_t, hipblasLtMatrixLayoutAttribute_t,
+    hipblasStatus_t, signature,
 };
 
 use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
@@ -358,7 +359,13 @@ unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
         let (mut value, mut written) = (0_u64, 0);
         // SAFETY: as the caller promises; the value has room for any of them.
         unsafe {
-            (light.cublasLtMatrixLayoutGetAttribute)(layout, attribute, (&raw mut value).cast(), bytes, &mut written)
+            (light.cublasLtMatrixLayoutGetAttribute)(
+                layout,
+                attribute,
+                (&raw mut value).cast(),
+                bytes,
+                &mut written,
+            )
         };
         value
     };

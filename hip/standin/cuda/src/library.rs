@@ -42,7 +42,9 @@ pub(crate) fn load<T>(
                 Ok(opened) => opened,
                 Err(error) => {
                     if logs() {
-                        eprintln!("rukh-standin-cuda: {error}");
+                        let reason = std::error::Error::source(&error);
+                        let reason = reason.map_or_else(|| error.to_string(), |source| source.to_string());
+                        eprintln!("rukh-standin-cuda: {}: {reason}", path.display());
                     }
                     continue;
                 }
@@ -57,7 +59,9 @@ pub(crate) fn load<T>(
                     }
                     return Some(table);
                 }
-                Err(missing) => eprintln!("rukh-standin-cuda: {} lacks {}", path.display(), missing.join(", ")),
+                Err(missing) => {
+                    eprintln!("rukh-standin-cuda: {} lacks {}", path.display(), missing.join(", "))
+                }
             }
         }
     }

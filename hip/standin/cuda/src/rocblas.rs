@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 use hip_runtime_sys::hipStream_t;
 use rocblas_sys as rb;
 use rocblas_sys::{
-    rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int, rocblas_operation,
-    rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
+    rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int,
+    rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
 };
 
 use crate::cublas::{self, Status, cublas};
@@ -205,7 +205,11 @@ api! {
 const VERSION: &[u8] = b"4.4.0 (cuBLAS)\0";
 
 /// Runs a product, and has its time noted if that is asked for.
-fn timed(handle: &Handle, name: impl FnOnce() -> String, run: impl Fn() -> Status) -> Result<(), rocblas_status> {
+fn timed(
+    handle: &Handle,
+    name: impl FnOnce() -> String,
+    run: impl Fn() -> Status,
+) -> Result<(), rocblas_status> {
     let driver = current().map_err(|_| rb::rocblas_status_internal_error)?;
     check(profile::time(driver, handle.stream.get(), name, || run().cast_unsigned()).cast_signed())
 }
@@ -222,7 +226,9 @@ fn same_output(
 fn operation(operation: rocblas_operation) -> Result<c_int, rocblas_status> {
     match operation {
         rb::rocblas_operation_none => Ok(cublas::OPERATION_NONE),
-        rb::rocblas_operation_transpose | rb::rocblas_operation_conjugate_transpose => Ok(cublas::OPERATION_TRANSPOSE),
+        rb::rocblas_operation_transpose | rb::rocblas_operation_conjugate_transpose => {
+            Ok(cublas::OPERATION_TRANSPOSE)
+        }
         _ => Err(rb::rocblas_status_invalid_value),
     }
 }

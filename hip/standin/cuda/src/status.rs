@@ -47,7 +47,9 @@ pub(crate) fn description(error: hipError_t) -> Option<(&'static CStr, &'static 
         hipErrorSharedObjectInitFailed => {
             (c"hipErrorSharedObjectInitFailed", c"shared object initialization failed")
         }
-        hipErrorOperatingSystem => (c"hipErrorOperatingSystem", c"operating system call failed or unsupported"),
+        hipErrorOperatingSystem => {
+            (c"hipErrorOperatingSystem", c"operating system call failed or unsupported")
+        }
         hipErrorInvalidHandle => (c"hipErrorInvalidHandle", c"invalid resource handle"),
         hipErrorIllegalState => (c"hipErrorIllegalState", c"the operation cannot be performed in this state"),
         hipErrorNotFound => (c"hipErrorNotFound", c"named symbol not found"),
@@ -71,9 +73,10 @@ pub(crate) fn description(error: hipError_t) -> Option<(&'static CStr, &'static 
         hipErrorStreamCaptureInvalidated => {
             (c"hipErrorStreamCaptureInvalidated", c"operation failed due to a previous error during capture")
         }
-        hipErrorStreamCaptureMerge => {
-            (c"hipErrorStreamCaptureMerge", c"operation would result in a merge of separate capture sequences")
-        }
+        hipErrorStreamCaptureMerge => (
+            c"hipErrorStreamCaptureMerge",
+            c"operation would result in a merge of separate capture sequences",
+        ),
         hipErrorStreamCaptureUnmatched => {
             (c"hipErrorStreamCaptureUnmatched", c"capture was not ended in the same stream as it began")
         }
@@ -83,12 +86,14 @@ pub(crate) fn description(error: hipError_t) -> Option<(&'static CStr, &'static 
         hipErrorStreamCaptureIsolation => {
             (c"hipErrorStreamCaptureIsolation", c"dependency created on uncaptured work in another stream")
         }
-        hipErrorStreamCaptureImplicit => {
-            (c"hipErrorStreamCaptureImplicit", c"operation would make the legacy stream depend on a capturing one")
-        }
-        hipErrorCapturedEvent => {
-            (c"hipErrorCapturedEvent", c"operation not permitted on an event last recorded in a capturing stream")
-        }
+        hipErrorStreamCaptureImplicit => (
+            c"hipErrorStreamCaptureImplicit",
+            c"operation would make the legacy stream depend on a capturing one",
+        ),
+        hipErrorCapturedEvent => (
+            c"hipErrorCapturedEvent",
+            c"operation not permitted on an event last recorded in a capturing stream",
+        ),
         hipErrorStreamCaptureWrongThread => {
             (c"hipErrorStreamCaptureWrongThread", c"capture was begun by another thread")
         }

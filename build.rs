@@ -1,9 +1,21 @@
-//! Tells the program which commit it was built from, where git knows; a build without git works as well.
+//! Tells the program which commit it was built from, where git knows; a build without git works as well. And writes
+//! `kernels.rs`, which embeds the GPU kernels: needing no ROCm, it takes the code objects that are kept in the
+//! repository, unless a compiler is named.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `RUKH_KERNELS_COMPILER` | a clang with the amdgcn target, or hipcc: compile the kernels with it |
+//! | `RUKH_KERNELS_ARCHITECTURES` | for these architectures instead of the stored ones, e.g. `gfx1036 gfx1103` |
 
+use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs, io};
 
 fn main() {
+    if let Err(message) = embed_kernels() {
+        println!("cargo::error={message}");
+    }
     // With no line of this kind, or one of a file that is not there, Cargo would build everything anew each time.
     println!("cargo:rerun-if-changed=build.rs");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
@@ -38,4 +50,94 @@ fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+/// Writes `kernels.rs`:
+/// - `OBJECTS: &[(&str, &[u8])]`, architecture and code object, as it is or compressed by gzip;
+/// - `SOURCE: &str`, all kernels as one text, for compilers at run time.
+fn embed_kernels() -> Result<(), String> {
+    let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("hip/kernels");
+    let out = Path::new(&env::var("OUT_DIR").unwrap_or_default()).to_path_buf();
+    println!("cargo:rerun-if-changed={}", folder.display());
+    println!("cargo:rerun-if-env-changed=RUKH_KERNELS_COMPILER");
+    println!("cargo:rerun-if-env-changed=RUKH_KERNELS_ARCHITECTURES");
+
+    let mut source = String::new();
+    inline("all.hip", &folder, &mut Vec::new(), &mut source)?;
+    fs::write(out.join("kernels.hip"), source).map_err(|error| at(&out, error))?;
+
+    let mut objects = Vec::new();
+    match env::var("RUKH_KERNELS_COMPILER") {
+        Err(_) => {
+            let stored = folder.join("objects");
+            for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
+                let name = entry.map_err(|error| at(&stored, error))?.file_name();
+                let name = name.to_string_lossy();
+                if let Some(architecture) = name.strip_suffix(".co.gz") {
+                    objects.push((architecture.to_owned(), stored.join(&*name)));
+                }
+            }
+        }
+        Ok(compiler) => {
+            let architectures = env::var("RUKH_KERNELS_ARCHITECTURES").unwrap_or_else(|_| {
+                "gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1151 gfx1200 gfx1201".to_owned()
+            });
+            for architecture in architectures.split_whitespace() {
+                let object = out.join(format!("{architecture}.co"));
+                compile(&compiler, architecture, &folder.join("all.hip"), &object)?;
+                objects.push((architecture.to_owned(), object));
+            }
+        }
+    }
+    objects.sort();
+
+    let mut code = String::new();
+    code.push_str("pub(super) static OBJECTS: &[(&str, &[u8])] = &[\n");
+    for (architecture, object) in &objects {
+        let _ = writeln!(code, "    ({architecture:?}, include_bytes!({object:?})),");
+    }
+    let _ = writeln!(code, "];");
+    let text = out.join("kernels.hip");
+    let _ = writeln!(code, "pub(super) static SOURCE: &str = include_str!({text:?});");
+    fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
+}
+
+/// Appends a kernel file with what it includes, each file once. What only the host needs is left out.
+fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) -> Result<(), String> {
+    if seen.iter().any(|other| other == name) || name.starts_with("host/") {
+        return Ok(());
+    }
+    seen.push(name.to_owned());
+    let path = folder.join(name);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    for line in text.lines() {
+        match line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) {
+            Some(included) => inline(included, folder, seen, to)?,
+            None if line == "#pragma once" => {}
+            None => {
+                to.push_str(line);
+                to.push('\n');
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the kernels for one architecture, with the flags of scripts/kernels.sh.
+fn compile(compiler: &str, architecture: &str, source: &Path, object: &Path) -> Result<(), String> {
+    let output = Command::new(compiler)
+        .args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++17"])
+        .args(["--no-gpu-bundle-output", "-mcode-object-version=5", "-fuse-cuid=none"])
+        .arg(format!("--offload-arch={architecture}"))
+        .arg("-o")
+        .args([object, source])
+        .output()
+        .map_err(|error| format!("{compiler}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    let first = message.lines().find(|line| line.contains("error")).unwrap_or("no reason given");
+    Err(format!("{compiler} does not compile the kernels for {architecture}: {first}"))
 }

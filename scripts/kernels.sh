@@ -38,7 +38,7 @@ trap 'rm -r "$work"' EXIT
 
 # The same flags as build.rs gives.
 flags=(-x hip --cuda-device-only -nogpuinc -nogpulib -O3 -std=c++17 --no-gpu-bundle-output
-    -mcode-object-version=5 -Wall -Wextra -Werror -Rpass-analysis=kernel-resource-usage)
+    -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror -Rpass-analysis=kernel-resource-usage)
 compile() {
     "$tools/clang" "${flags[@]}" --offload-arch="$1" -o "$work/$1.co" all.hip 2>"$work/$1.remarks" || {
         grep -v 'remark:' "$work/$1.remarks" >&2
@@ -47,7 +47,8 @@ compile() {
     "$tools/llvm-readelf" --notes --dyn-syms "$work/$1.co" >"$work/$1.notes"
     "$tools/llvm-objdump" -d --no-show-raw-insn "$work/$1.co" >"$work/$1.text"
 }
-# The names that the compiler sees are relative, so that objects do not depend on where they are made.
+# Objects must not depend on where they are made: the compiler sees relative names, and -fuse-cuid=none keeps it from
+# hashing the output's into a symbol.
 cd hip/kernels
 compile_all() {
     local architecture

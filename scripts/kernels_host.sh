@@ -16,7 +16,7 @@ quiet='ASan doesn.t fully support makecontext'
 
 run() {
     local test=$1 layout=$2 program=$work/$1-$2
-    "$compiler" "${flags[@]}" -DMATRIX_LAYOUT="$layout" "$test.cc" -o "$program"
+    "$compiler" "${flags[@]}" -DMATRIX_LAYOUT="$layout" "$test.cc" -o "$program" || return 1
     "$program" >"$program.out" 2>"$program.err" || {
         grep -v "$quiet" "$program.err" >&2
         return 1
@@ -24,7 +24,11 @@ run() {
     echo "== $test, matrix layout $layout"
     cat "$program.out"
 }
-# 1 and 3 are the ones with 32 and 64 lanes in a wave.
-run attention_test 1 && run attention_test 2 && run rows_test 3 &
-run attention_test 3 && run attention_test 4 && run rows_test 1
+# Layouts 1 and 3 have 32 and 64 lanes in a wave. Two programs at a time.
+{ run attention_test 1 && run attention_test 2 && run rows_test 3; } &
+run attention_test 3
+run attention_test 4
+run rows_test 1
+run convolution_test 1
 wait $!
+echo "all kernels agree with plain C++ on the host"

@@ -5,9 +5,10 @@
 // one pass. A lane has the scores of its own queries for runs of eight neighbouring keys (matrix.h), so that
 // Q, K, V, logits and output all move in 16-byte vectors, each byte once:
 //
-//   1. V      global -> registers, two keys x eight columns a thread
-//   2. scores = Q K^T: fragments straight from global memory; the waves of a block find K in the cache
-//   3. V^T -> shared memory [column][key], two keys a word, while the logits are on their way
+//   1. all loads: Q and K as operands straight from global memory, where the waves of a block share K through the
+//      cache; V, two keys x eight columns a thread; logits
+//   2. scores = Q K^T
+//   3. V^T -> shared memory [column][key], two keys a word
 //   4. scores * scale + logits, clamped; softmax in fp32 within the lanes that share a query
 //   5. output = P V: the probabilities, rounded to T, are an operand as they lie
 //
@@ -63,51 +64,78 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     const T* values = queries + a.value_offset;
     const Words4 zeros = {};
 
-    // 1. Deep heads wait with it until their queries and keys have left the registers.
-    Values<UNITS> v;
-    auto load_values = [&] {
-#pragma unroll
-        for (i32 unit = 0; unit < UNITS; unit++) {
-            const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
-            const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
-            const bool inside = column < DEPTH && index < PAIRS;
-            v.even[unit] = inside ? load16(from) : zeros;
-            v.odd[unit] = inside ? load16(from + a.stride) : zeros;
-        }
-    };
-    if (DEPTH <= 64) load_values();
-
-    // 2. In slices of the depth, each of which is one or two fragments wide.
-    Accumulator scores[QUERY_TILES][KEY_TILES] = {};
-#pragma unroll
-    for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
-        Fragment query[QUERY_TILES][SLICE_STEPS];
+    // 1. Everything that can be is on its way before anything is waited for. What is wanted first comes first.
+    Fragment query[QUERY_TILES][SLICE_STEPS], key[KEY_TILES][SLICE_STEPS];
+    auto load_slice = [&](i32 slice) {
+        const i32 first_column = slice * SLICE_STEPS * TILE;
 #pragma unroll
         for (i32 tile = 0; tile < QUERY_TILES; tile++) {
-            const T* rows = queries + (i64)(wave() * QUERY_TILES + tile) * TILE * a.stride + slice * SLICE_STEPS * TILE;
+            const T* rows = queries + (i64)(wave() * QUERY_TILES + tile) * TILE * a.stride + first_column;
             load_rows(query[tile], [&](i32 part, i32 offset) {
                 return offset < DEPTH ? load16(rows + (i64)operand_row(part) * a.stride + offset) : zeros;
             });
         }
 #pragma unroll
         for (i32 n = 0; n < KEY_TILES; n++) {
-            Fragment key[SLICE_STEPS];
-            load_rows(key, [&](i32 part, i32 offset) {
-                const T* row = keys + (i64)spread<KEY_TILES>(n, operand_row(part)) * a.stride;
-                return offset < DEPTH ? load16(row + slice * SLICE_STEPS * TILE + offset) : zeros;
+            load_rows(key[n], [&](i32 part, i32 offset) {
+                const T* row = keys + (i64)spread<KEY_TILES>(n, operand_row(part)) * a.stride + first_column;
+                return offset < DEPTH ? load16(row + offset) : zeros;
             });
+        }
+    };
+    load_slice(0);
+
+    Values<UNITS> v;
+#pragma unroll
+    for (i32 unit = 0; unit < UNITS; unit++) {
+        const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
+        const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
+        const bool inside = column < DEPTH && index < PAIRS;
+        v.even[unit] = inside ? load16(from) : zeros;
+        v.odd[unit] = inside ? load16(from + a.stride) : zeros;
+    }
+
+    // Without logits the same loads read something else, to be masked out: at a branch, all that is on its way would
+    // be waited for.
+    Packed<T> logits[QUERY_TILES][OWN_ROWS][RUNS];
+    const u32 mask = a.logits ? ~0u : 0u;
+    const T* logit_rows = a.logits ? (const T*)a.logits + ((i64)position * a.heads + head) * SQUARES * SQUARES : queries;
+    const i32 logit_stride = a.logits ? SQUARES : 0;
+#pragma unroll
+    for (i32 tile = 0; tile < QUERY_TILES; tile++) {
+#pragma unroll
+        for (i32 part = 0; part < OWN_ROWS; part++) {
+            const i32 row = (wave() * QUERY_TILES + tile) * TILE + operand_row(part);
+#pragma unroll
+            for (i32 run = 0; run < RUNS; run++) {
+                const i32 column = a.logits ? run_start<KEY_TILES>(run, group()) : 0;
+                logits[tile][part][run] = load_packed(logit_rows + row * logit_stride + column);
+            }
+        }
+    }
+    keep_order();
+
+    // 2. In slices of the depth, each of which is one or two fragments wide.
+    Accumulator scores[QUERY_TILES][KEY_TILES] = {};
+#pragma unroll
+    for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
+        if (slice > 0) {
+            load_slice(slice);
+            keep_order();
+        }
+#pragma unroll
+        for (i32 n = 0; n < KEY_TILES; n++) {
 #pragma unroll
             for (i32 tile = 0; tile < QUERY_TILES; tile++) {
 #pragma unroll
                 for (i32 step = 0; step < SLICE_STEPS; step++)
-                    scores[tile][n] = multiply(T(), query[tile][step], key[step], scores[tile][n]);
+                    scores[tile][n] = multiply(T(), query[tile][step], key[n][step], scores[tile][n]);
                 if (DEPTH >= 64) settle(scores[tile][n]);
             }
         }
     }
 
     // 3.
-    if (DEPTH > 64) load_values();
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
         const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
@@ -128,13 +156,13 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
 #pragma unroll
         for (i32 part = 0; part < OWN_ROWS; part++) {
             // 4. In units of log 2, for the exponential is a power of two.
-            const i64 logit_row = ((i64)position * a.heads + head) * SQUARES + row + operand_row(part);
-            const T* logits = (const T*)a.logits + logit_row * SQUARES;
             float largest = -3.0e38f;
 #pragma unroll
             for (i32 run = 0; run < RUNS; run++) {
-                Eight added = {};
-                if (a.logits) added = load_eight(logits + run_start<KEY_TILES>(run, group()));
+                Packed<T> packed = logits[tile][part][run];
+#pragma unroll
+                for (i32 k = 0; k < 4; k++) packed.words[0].word[k] &= mask;
+                const Eight added = unpack_eight(T(), packed);
 #pragma unroll
                 for (i32 k = 0; k < 8; k++) {
                     float& score = sum_at(scores[tile], part, run, k);

@@ -157,7 +157,7 @@ GPU_FUNCTION void winograd_output(const WinogradArguments& a) {
     if (tile != 0 || channel >= a.channels) return;
 #pragma unroll
     for (i32 i = 1; i < 4; i++) sum = sum + sums[i * TILE_LANES + thread()];
-    store_two(a.means + (i64)position * a.channels + channel, sum.first / 64.0f, sum.second / 64.0f);
+    store_two(a.means + (i64)position * a.channels + channel, sum.first * (1.0f / 64.0f), sum.second * (1.0f / 64.0f));
 }
 
 #define INSTANCES(type, T)                                                                                     \

@@ -5,7 +5,7 @@
 #include "activations.h"
 
 #define HEAD_THREADS 256
-#define LARGEST_OUTPUTS 4
+#define LARGEST_OUTPUTS 3
 
 template <class T>
 GPU_FUNCTION void scalar_head(const ScalarHeadArguments& a) {

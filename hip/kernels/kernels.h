@@ -14,8 +14,8 @@
 // | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
 // | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(Q K^T + logits) V; f16, bf16 |
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head size, and for f32 |
-// | attention_policy | AttentionPolicyArguments | 256 | B | legal moves' softmax from queries and keys |
-// | policy | PolicyArguments | 256 | B | legal moves' softmax from a row of logits |
+// | attention_policy | AttentionPolicyArguments | 512 | B | legal moves' softmax from queries and keys |
+// | policy | PolicyArguments | 512 | B | legal moves' softmax from a row of logits |
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | value's and moves left's last layer |
 // | winograd_input | WinogradArguments | 128 | ceil(channels / 64), B | board -> 36 components |
 // | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
@@ -148,7 +148,7 @@ typedef struct ScalarHeadArguments {
     float* output;
     rukh_i32 positions;
     rukh_i32 hidden;   // multiple of 8
-    rukh_i32 outputs;  // 1...4
+    rukh_i32 outputs;  // 1...3
     rukh_i32 activation;
     rukh_i32 finish;
     rukh_i32 reserved;
@@ -184,3 +184,15 @@ typedef struct SqueezeExciteArguments {
     rukh_i32 activation;
     rukh_i32 reserved;
 } SqueezeExciteArguments;
+
+#ifdef __cplusplus
+static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
+static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
+static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
+static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");
+static_assert(sizeof(ScalarHeadArguments) == 64, "mirrored in arguments.rs");
+static_assert(sizeof(WinogradArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(SqueezeExciteArguments) == 80, "mirrored in arguments.rs");
+#endif

@@ -62,7 +62,8 @@ GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
             sum += x[i].value[k];
         }
     }
-    const float mean = sum_of_row<LANES>(sum) / (float)a.width;
+    const float inverse_width = reciprocal((float)a.width);
+    const float mean = sum_of_row<LANES>(sum) * inverse_width;
 
     float squares = 0.0f;
 #pragma unroll
@@ -74,7 +75,7 @@ GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
             squares += distance * distance;
         }
     }
-    const float scale = reciprocal_root(sum_of_row<LANES>(squares) / (float)a.width + a.epsilon);
+    const float scale = reciprocal_root(sum_of_row<LANES>(squares) * inverse_width + a.epsilon);
 
     if (row >= a.rows) return;
 #pragma unroll

@@ -12,7 +12,7 @@
 // The moves may be all 1858 (a test wants to see every logit), hence the size of the shared memory, 7.4 KB.
 #include "activations.h"
 
-#define POLICY_THREADS 256
+#define POLICY_THREADS 512
 #define LARGEST_MOVES 1858
 
 // The largest or the sum of a value of each thread, for every thread; `scratch` has one float for each 32 lanes.

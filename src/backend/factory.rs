@@ -433,6 +433,10 @@ impl Maker<'_> {
             maximum_batch,
             graph: options.flag("graph", defaults.graph)?,
             warm_up: options.flag("warm_up", defaults.warm_up)?,
+            time_steps: match options.text("time_steps") {
+                Some(_) => Some(options.number("time_steps", 1, 1..=LARGEST_BATCH)?),
+                None => None,
+            },
             gemm: options.choice(
                 "gemm",
                 &[
@@ -443,14 +447,16 @@ impl Maker<'_> {
             )?,
         };
         let device = RocmBackend::open(name, &rocm_options)?;
-        Ok(Arc::new(RocmBackend::new(
+        let backend = RocmBackend::new(
             device,
             &*self.network(options)?,
             precision,
             &rocm_options,
             self.config.policy_softmax_temperature,
             self.config.history_fill,
-        )?))
+        )?;
+        self.notices.borrow_mut().extend_from_slice(backend.step_times());
+        Ok(Arc::new(backend))
     }
 
     /// The network's file: what was put back, or else opened anew.

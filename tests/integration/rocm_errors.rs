@@ -82,13 +82,18 @@ fn several_devices_share_the_work() {
     }
 }
 
-/// An architecture that no code object is kept for is compiled for, and found in the cache the next time.
 #[test]
-fn an_unknown_architecture_is_an_error_that_names_it() {
+fn an_architecture_without_kernels_is_an_error_that_names_it() {
     let folder = libraries();
-    let settings = [("RUKH_STANDIN_ARCH", "gfx803")];
+    let cache = folder.path().to_string_lossy();
+    let settings = [
+        ("RUKH_STANDIN_ARCH", "gfx803"),
+        ("RUKH_STANDIN_FAIL", "hiprtcCompileProgram:1"),
+        ("XDG_CACHE_HOME", &*cache),
+    ];
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "warm_up=false"], &settings));
     assert!(text.contains("no kernels for the architecture gfx803"), "{text}");
+    assert!(text.contains("hiprtcCompileProgram(kernels.hip) failed"), "{text}");
 }
 
 /// In its steady state a slot copies, launches one graph, copies and waits: nothing is made or freed.
@@ -103,10 +108,8 @@ fn a_batch_costs_five_calls() {
         .output()
         .expect("the binary starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls: Vec<&str> = stderr
-        .lines()
-        .filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0"))
-        .collect();
+    let calls: Vec<&str> =
+        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
     let last = calls.iter().rposition(|&call| call == "hipGraphLaunch").expect("a graph was launched");
     let steady: Vec<&str> = calls[..last + 4].iter().rev().take(5 * 10).rev().copied().collect();
     let batch =
@@ -163,7 +166,8 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
             let fail = format!("{function}:{number}");
             let settings = [architecture, ("RUKH_STANDIN_FAIL", fail.as_str())];
             let text = stdout(&search(folder.path(), &arguments, &settings));
-            let told = text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
+            let told =
+                text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
             assert!(told || SILENT.contains(&function), "{fail} is not told: {text}");
             tried += 1;
         }

@@ -1,5 +1,6 @@
 // Runs a block's threads as fibers on one processor: a barrier or a wave's exchange is where one fiber hands over
-// to the next. Threads run in index order or in reverse, so that a result that depends on the order shows.
+// to the next. Waves run one after another, each as far as it can, in index order or in reverse: a result that
+// depends on the order, for want of a barrier, shows.
 //
 // What would hang or be undefined on a GPU ends the program with a message: a barrier that not all threads reach,
 // an exchange with a lane that has left.
@@ -67,42 +68,38 @@ class Block {
         while ((int)fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
         everyone = {threads};
         waves.assign((threads + wave - 1) / wave, Meeting{});
+        groups.assign((threads + GROUP - 1) / GROUP, Meeting{});
         for (int i = 0; i < threads; i++) {
             waves[i / wave].members++;
+            groups[i / GROUP].members++;
             start(*fibers[i]);
         }
-        for (int left = threads; left > 0;) {
-            bool moved = false;
-            for (int i = 0; i < threads; i++) {
-                thread = reverse ? threads - 1 - i : i;
-                Fiber& fiber = *fibers[thread];
-                if (fiber.done || (fiber.waits_for && fiber.waits_for->generation == fiber.generation)) continue;
-                moved = true;
-                enter(fiber);
-                if (fiber.done) {
-                    left--;
-                    for (Meeting* meeting : {&everyone, &waves[thread / wave]}) {
-                        meeting->members--;
-                        meeting->release_if_complete();
-                    }
-                }
-            }
-            if (!moved) fail("threads wait for each other at different places", thread);
+        // A wave goes on for as long as it can before the next one has a turn: as far from step with the others as a
+        // GPU might ever let it.
+        const int count = (int)waves.size();
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (int i = 0; i < count; i++)
+                while (run_wave(reverse ? count - 1 - i : i, threads, reverse)) moved = true;
         }
+        for (int i = 0; i < threads; i++)
+            if (!fibers[i]->done) fail("threads wait for each other at different places", i);
     }
 
     void meet_block() { meet(everyone); }
 
-    // Gives `bytes` of own to the wave, and lets `read` look at other lanes' by `parcel_of`.
+    // Gives `bytes` of own to the wave, or to 32 lanes of it, and lets `read` look at other lanes' by `parcel_of`.
+    // The halves of a wave of 64 lanes may exchange at different places, for neither asks the other.
     template <class Read>
-    void exchange(const void* own, size_t bytes, Read read) {
+    void exchange(bool whole_wave, const void* own, size_t bytes, Read read) {
         if (bytes > PARCEL_BYTES) fail("too much to exchange", thread);
         Fiber& fiber = *fibers[thread];
+        Meeting& meeting = whole_wave ? waves[thread / wave] : groups[thread / GROUP];
         std::memcpy(fiber.parcel, own, bytes);
         fiber.exchanges++;
-        meet(waves[thread / wave]);
+        meet(meeting);
         read();
-        meet(waves[thread / wave]);
+        meet(meeting);
     }
     const void* parcel_of(int lane) {
         const int other = thread / wave * wave + lane;
@@ -114,6 +111,7 @@ class Block {
     int thread = 0, block_x = 0, block_y = 0;
 
   private:
+    static constexpr int GROUP = 32;
     struct Fiber {
         ucontext_t context;
         std::vector<char> stack = std::vector<char>(256 << 10);
@@ -123,6 +121,25 @@ class Block {
         unsigned generation = 0, exchanges = 0;
         alignas(16) char parcel[PARCEL_BYTES];
     };
+
+    // One turn for each of a wave's lanes; whether any could move.
+    bool run_wave(int number, int threads, bool reverse) {
+        bool moved = false;
+        const int first = number * wave, count = threads - first < wave ? threads - first : wave;
+        for (int i = 0; i < count; i++) {
+            thread = first + (reverse ? count - 1 - i : i);
+            Fiber& fiber = *fibers[thread];
+            if (fiber.done || (fiber.waits_for && fiber.waits_for->generation == fiber.generation)) continue;
+            moved = true;
+            enter(fiber);
+            if (!fiber.done) continue;
+            for (Meeting* meeting : {&everyone, &waves[thread / wave], &groups[thread / GROUP]}) {
+                meeting->members--;
+                meeting->release_if_complete();
+            }
+        }
+        return moved;
+    }
 
     void meet(Meeting& meeting) {
         Fiber& fiber = *fibers[thread];
@@ -180,7 +197,7 @@ class Block {
 
     std::vector<std::pair<void*, size_t>> shared;
     std::vector<std::unique_ptr<Fiber>> fibers;
-    std::vector<Meeting> waves;
+    std::vector<Meeting> waves, groups;
     Meeting everyone;
     int wave = 32;
     const std::function<void()>* body = nullptr;

@@ -65,7 +65,7 @@ GPU_FUNCTION float float_of_bits(u32 bits) {
 GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
     host::Block& block = host::Block::current();
     u32 result = 0;
-    block.exchange(&value, sizeof value,
+    block.exchange(mask >= 32, &value, sizeof value,
                    [&] { std::memcpy(&result, block.parcel_of((thread() % WAVE) ^ mask), sizeof result); });
     return result;
 }
@@ -183,7 +183,7 @@ GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator
     };
     const Parcel parcel = {own, other};
     host::Block& block = host::Block::current();
-    block.exchange(&parcel, sizeof parcel, [&] {
+    block.exchange(true, &parcel, sizeof parcel, [&] {
         auto element = [&](bool other, i32 row, i32 k) {
             const Place place = operand_place(row, k);
             auto read = [&](i32 lane) {

@@ -193,7 +193,7 @@ static void test_attention_policy(void (*kernel)(AttentionPolicyArguments), i32 
     const float scale = 1.0f / std::sqrt((float)depth);
     launch(kernel, AttentionPolicyArguments{rows.data(), rows.data() + depth, promotions.data(), places.data(),
                                             moves.first.data(), moves.moves.data(), found.data(), stride, depth, scale,
-                                            temperature}, positions, 1, 256);
+                                            temperature}, positions, 1, 512);
     compare_policy(tally, moves, found, positions, temperature, 1e-5, [&](i32 position, u16 move) {
         const i32 place = places[move], promotion = place - 4096;
         const i32 from = place < 4096 ? place / 64 : 48 + promotion / 24;
@@ -219,7 +219,7 @@ static void test_policy(void (*kernel)(PolicyArguments), i32 width, i32 bias_wid
     const Moves moves = Moves::make(positions, random);
     Buffer<float> found(moves.moves.count());
     launch(kernel, PolicyArguments{logits.data(), bias.data(), places.data(), moves.first.data(), moves.moves.data(),
-                                   found.data(), width, bias_width, temperature, 0}, positions, 1, 256);
+                                   found.data(), width, bias_width, temperature, 0}, positions, 1, 512);
     compare_policy(tally, moves, found, positions, temperature, 2e-6, [&](i32 position, u16 move) {
         return logits.value((size_t)position * width + places[move]) + bias.value(places[move] % bias_width);
     });
@@ -280,7 +280,7 @@ static void test_scalar_head(void (*kernel)(ScalarHeadArguments), i32 positions,
     test_scalar_head<T>(scalar_head_##type, 9, 16, 3, FINISH_SOFTMAX);                                         \
     test_scalar_head<T>(scalar_head_##type, 3, 264, 1, FINISH_TANH);                                           \
     test_scalar_head<T>(scalar_head_##type, 1, 128, 1, FINISH_RELU);                                           \
-    test_scalar_head<T>(scalar_head_##type, 2, 8, 4, FINISH_NONE);
+    test_scalar_head<T>(scalar_head_##type, 2, 8, 2, FINISH_NONE);
 
 int main() {
     TYPE(f32, float)

@@ -44,6 +44,7 @@ GPU_FUNCTION void synchronise_block() {
 
 GPU_FUNCTION void keep_order() {
     asm volatile("" ::: "memory");
+    __builtin_amdgcn_sched_barrier(0);
 }
 
 GPU_FUNCTION float power_of_two(float x) {

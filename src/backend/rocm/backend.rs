@@ -11,6 +11,7 @@ use super::ffi::gemm::ElementType;
 use super::gemm::{GemmTable, Gemms};
 use super::kernels::Kernels;
 use super::slot::{Requests, Slot, SlotMaker};
+use super::timing;
 use super::weights::DeviceNetwork;
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
 use crate::backend::work_queue::WorkQueue;
@@ -53,6 +54,8 @@ pub struct RocmOptions {
     pub gemm: GemmLibrary,
     /// Whether every bucket runs once before the backend is ready. Without, the first batches are slower.
     pub warm_up: bool,
+    /// A batch whose steps are timed one by one when the backend is made: see [`RocmBackend::step_times`].
+    pub time_steps: Option<usize>,
 }
 
 impl Default for RocmOptions {
@@ -64,9 +67,13 @@ impl Default for RocmOptions {
             graph: true,
             gemm: GemmLibrary::Auto,
             warm_up: true,
+            time_steps: None,
         }
     }
 }
+
+/// How often a step runs to be timed.
+const TIMED_REPETITIONS: usize = 20;
 
 /// The largest batch where nothing else is said and memory allows it.
 const MAXIMUM_BATCH: usize = 512;
@@ -74,8 +81,9 @@ const MAXIMUM_BATCH: usize = 512;
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
     core: Arc<Core>,
-    /// Dropped first: the slots' threads end before what they use.
+    /// Its threads end when it is dropped.
     _workers: Workers<Job>,
+    step_times: Vec<String>,
 }
 
 /// A device that was found, for [`RocmBackend::new`].
@@ -135,9 +143,18 @@ impl RocmBackend {
             RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
             RocmPrecision::Bf16 => ElementType::Bf16,
         };
-        let (slots, maximum_batch) =
+        let (mut slots, maximum_batch) =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
+        let step_times = match (options.time_steps, slots.first_mut()) {
+            (Some(positions), Some(slot)) => {
+                let times = slot.step_times(positions, TIMED_REPETITIONS);
+                times
+                    .map(|(positions, times)| timing::table(positions, &times))
+                    .map_err(|error| creation_error(&name, &error))?
+            }
+            _ => Vec::new(),
+        };
         let attributes = Attributes {
             name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
             has_wdl: network.architecture.wdl,
@@ -159,7 +176,12 @@ impl RocmBackend {
             let shared = Arc::clone(&core);
             workers.start(&name, &core.queue, move |queue| work(slot, &shared, queue))?;
         }
-        Ok(RocmBackend { core, _workers: workers })
+        Ok(RocmBackend { core, _workers: workers, step_times })
+    }
+
+    /// The table that [`RocmOptions::time_steps`] asked for, line by line; else nothing.
+    pub fn step_times(&self) -> &[String] {
+        &self.step_times
     }
 }
 
@@ -214,7 +236,7 @@ fn make_slots(
     }
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     if options.warm_up {
-        slots.iter_mut().try_for_each(Slot::warm_up)?;
+        slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
     }
     Ok((slots, maker.maximum_batch))
 }

@@ -5,8 +5,7 @@
 //! and a factor of 1.5 or less apart from there on: at most a third of the work is padding.
 
 /// Rungs up to the largest batch that any option allows.
-const LADDER: [usize; 19] =
-    [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];
+const LADDER: [usize; 19] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];
 
 /// The rungs for batches of at most `maximum` positions; the last is `maximum` itself.
 pub(super) fn ladder(maximum: usize) -> Vec<usize> {

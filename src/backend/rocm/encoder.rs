@@ -122,6 +122,12 @@ fn generate(
     // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]
     let heads = positions * stack.heads;
     let logits = steps.region(Region::Logits, heads * SQUARES * SQUARES);
-    steps.dense(&format!("{name} smolgen logits"), &smolgen.global, heads, (generated, logits), Activation::None)?;
+    steps.dense(
+        &format!("{name} smolgen logits"),
+        &smolgen.global,
+        heads,
+        (generated, logits),
+        Activation::None,
+    )?;
     Ok(logits)
 }

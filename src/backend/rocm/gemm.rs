@@ -64,8 +64,8 @@ impl Gemms {
             },
             None => None,
         };
-        let prefers_hipblaslt = library == GemmLibrary::HipblasLt
-            || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
+        let prefers_hipblaslt =
+            library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
             table,
             has_rocblas: gpu.rocblas.is_some(),
@@ -146,7 +146,7 @@ impl Gemms {
         let descriptor = match known {
             Some(known) => known,
             None => {
-                let made = Arc::new(Descriptor::new(*library, shape.epilogue, bias, shape.output_type)?);
+                let made = Arc::new(Descriptor::new(library, shape.epilogue, bias, shape.output_type)?);
                 self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
                 made
             }

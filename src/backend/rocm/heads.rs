@@ -43,7 +43,7 @@ fn gather(
     (bias, bias_width): (Address, usize),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
-    let launch = (steps.kernels.function("policy", "")?, grid(steps.positions, 1, 256));
+    let launch = (steps.kernels.function("policy", "")?, grid(steps.positions, 1, 512));
     let arguments = PolicyArguments {
         logits,
         bias,
@@ -76,7 +76,7 @@ fn attention_policy(
     let queries = steps.region(Region::Wide, rows * 2 * head.depth);
     steps.dense("policy queries and keys", &head.query_key, rows, (x, queries), Activation::None)?;
     // legal moves: query[from] . key[to] / sqrt(depth), promotions + promotion[piece] . key[to], softmax
-    let launch = (steps.kernels.function("attention_policy", "")?, grid(steps.positions, 1, 256));
+    let launch = (steps.kernels.function("attention_policy", "")?, grid(steps.positions, 1, 512));
     let arguments = AttentionPolicyArguments {
         queries,
         keys: queries.offset(head.depth * steps.element.bytes()),

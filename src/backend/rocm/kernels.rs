@@ -47,7 +47,9 @@ impl Kernels {
     /// LayerNorm of this width, and its grid.
     pub(super) fn layer_norm(&self, rows: usize, width: usize) -> Result<(Function, Grid)> {
         match LAYER_NORM_WIDTHS.into_iter().find(|&most| width <= most) {
-            Some(most) => Ok((self.function("layer_norm", &format!("_w{most}"))?, grid(rows.div_ceil(8), 1, 256))),
+            Some(most) => {
+                Ok((self.function("layer_norm", &format!("_w{most}"))?, grid(rows.div_ceil(8), 1, 256)))
+            }
             None => {
                 let suffix = format!("_w{LARGEST_LAYER_NORM}");
                 Ok((self.function("layer_norm", &suffix)?, grid(rows, 1, 256)))

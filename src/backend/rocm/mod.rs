@@ -14,6 +14,7 @@
 //! | [`weights`], [`winograd`] | a network's layers as the device wants them |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
 //! | [`device`] | finding a device |
+//! | [`timing`] | where a forward pass spends its time |
 //! | [`ffi`] | the libraries' objects, owned; the only `unsafe` here |
 //!
 //! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
@@ -32,6 +33,7 @@ mod heads;
 mod kernels;
 mod slot;
 mod steps;
+mod timing;
 mod tower;
 mod weights;
 mod winograd;

@@ -114,12 +114,7 @@ impl SlotMaker<'_> {
         Ok(steps.finish().1)
     }
 
-    fn pass(
-        &self,
-        positions: usize,
-        input: Address,
-        output: Address,
-    ) -> Pass<'_> {
+    fn pass(&self, positions: usize, input: Address, output: Address) -> Pass<'_> {
         Pass {
             network: self.network,
             input: InputLayout::new(positions).at(input),
@@ -145,8 +140,7 @@ impl SlotMaker<'_> {
             .map(|&positions| {
                 let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
                 let element = self.network.element;
-                let mut steps =
-                    StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
+                let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
                 forward(&pass, &mut steps)?;
                 let program = Program::new(steps.finish().0, vec![scratch.buffer()]);
                 Ok(Bucket { positions, program, graph: None, has_run: false })
@@ -164,17 +158,27 @@ impl Slot {
         self.device.make_current()
     }
 
-    /// Runs every bucket once, on an empty board, and captures it.
-    pub(super) fn warm_up(&mut self) -> Result<()> {
-        for rung in self.rungs.clone() {
-            let mut requests = Requests::default();
-            let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
-            (0..rung).for_each(|_| requests.push(&planes, [0]));
-            self.run(&requests)?;
-            if self.has_graphs {
+    /// Captures every bucket, after a run on empty boards if this is the device's first slot: what the libraries
+    /// load at first use is then there for all slots.
+    pub(super) fn warm_up(&mut self, is_first: bool) -> Result<()> {
+        let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
+        let mut requests = Requests::default();
+        for index in 0..self.buckets.len() {
+            if is_first {
+                (requests.len()..self.rungs[index]).for_each(|_| requests.push(&planes, [0]));
                 self.run(&requests)?;
             }
+            if self.has_graphs {
+                self.capture(index)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Records the bucket's steps.
+    fn capture(&mut self, index: usize) -> Result<()> {
+        let (stream, blas, bucket) = (self.exchange.stream(), &self.blas, &mut self.buckets[index]);
+        bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, blas))?);
         Ok(())
     }
 
@@ -213,13 +217,12 @@ impl Slot {
             let most = self.rungs.last().copied().unwrap_or(0);
             return Err(RocmError::Unsupported(format!("a batch of {count} positions, at most {most} fit")));
         };
+        if self.has_graphs && self.buckets[index].has_run && self.buckets[index].graph.is_none() {
+            self.capture(index)?;
+        }
         let bucket = &mut self.buckets[index];
         let (positions, moves) = (bucket.positions, requests.moves.len());
         fill(self.exchange.input()?, requests, positions);
-        if self.has_graphs && bucket.has_run && bucket.graph.is_none() {
-            let (stream, blas) = (self.exchange.stream(), &self.blas);
-            bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, blas))?);
-        }
         let (program, graph, blas) = (&bucket.program, &bucket.graph, &self.blas);
         let input_bytes = InputLayout::new(positions).bytes(moves);
         let output_bytes = OutputLayout::new(positions).bytes(moves);
@@ -232,11 +235,16 @@ impl Slot {
         Ok(positions)
     }
 
-    /// The time of each step of the bucket for `positions`.
-    pub(super) fn step_times(&mut self, positions: usize, repetitions: usize) -> Result<Vec<StepTime>> {
+    /// The time of each step of the bucket for `positions`, and the bucket.
+    pub(super) fn step_times(
+        &mut self,
+        positions: usize,
+        repetitions: usize,
+    ) -> Result<(usize, Vec<StepTime>)> {
         let index = bucket_of(&self.rungs, positions).unwrap_or(self.rungs.len() - 1);
-        let program = &self.buckets[index].program;
-        program.time(self.device, self.exchange.stream(), &self.blas, repetitions)
+        let bucket = &self.buckets[index];
+        let times = bucket.program.time(self.device, self.exchange.stream(), &self.blas, repetitions)?;
+        Ok((bucket.positions, times))
     }
 }
 

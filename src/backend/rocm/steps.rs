@@ -221,7 +221,8 @@ impl<'a> StepList<'a> {
         // The softmax takes rows of any width.
         let together = if code.is_some() { rows_together(width) } else { 1 };
         if !rows.is_multiple_of(together) {
-            let text = format!("{name}: {rows} rows of {width} channels, but the kernels need a multiple of 8");
+            let text =
+                format!("{name}: {rows} rows of {width} channels, but the kernels need a multiple of 8");
             return Err(RocmError::Unsupported(text));
         }
         let (rows, width) = (rows / together, width * together);
@@ -254,9 +255,8 @@ impl<'a> StepList<'a> {
             let text = format!("{name}: {width} channels, at most {LARGEST_LAYER_NORM}");
             return Err(RocmError::Unsupported(text));
         }
-        let activation = activation_code(norm.activation).ok_or_else(|| {
-            RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm"))
-        })?;
+        let activation = activation_code(norm.activation)
+            .ok_or_else(|| RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm")))?;
         let (multiply, add) = norm.gates.unwrap_or((Address::NULL, Address::NULL));
         let launch = self.kernels.layer_norm(rows, width)?;
         let arguments = LayerNormArguments {
@@ -300,7 +300,13 @@ impl<'a> Norm<'a> {
     }
 
     /// `x = LN(alpha * (branch + bias) + x)`
-    pub(super) fn join(ln: &'a LayerNorm, branch: Address, bias: Address, alpha: f32, x: Address) -> Norm<'a> {
+    pub(super) fn join(
+        ln: &'a LayerNorm,
+        branch: Address,
+        bias: Address,
+        alpha: f32,
+        x: Address,
+    ) -> Norm<'a> {
         let activation = Activation::None;
         Norm { ln, input: branch, bias, activation, alpha, residual: x, gates: None, output: x }
     }

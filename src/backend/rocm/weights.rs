@@ -261,12 +261,7 @@ impl Uploader {
 
     fn matrix(&mut self, what: &str, weights: &[f32], biases: &[f32], inputs: usize) -> Result<Dense> {
         let outputs = weights.len() / inputs.max(1);
-        Ok(Dense {
-            weights: self.tensor(what, weights)?,
-            bias: self.bias(what, biases)?,
-            inputs,
-            outputs,
-        })
+        Ok(Dense { weights: self.tensor(what, weights)?, bias: self.bias(what, biases)?, inputs, outputs })
     }
 
     fn dense(&mut self, what: &str, layer: &file::Dense) -> Result<Dense> {
@@ -375,11 +370,7 @@ impl Uploader {
         })
     }
 
-    fn squeeze_excitation(
-        &mut self,
-        what: &str,
-        se: &file::SqueezeExcitation,
-    ) -> Result<SqueezeExcitation> {
+    fn squeeze_excitation(&mut self, what: &str, se: &file::SqueezeExcitation) -> Result<SqueezeExcitation> {
         let (channels, hidden) = (se.squeeze.inputs, se.squeeze.outputs);
         if channels > LARGEST_SE_CHANNELS || hidden > LARGEST_SE_HIDDEN {
             return Err(RocmError::Unsupported(format!(
@@ -414,7 +405,8 @@ impl Uploader {
         let (table, position, dense) = if let Some(preprocess) = &layers.preprocess {
             // The embedding's columns after the planes read what the layer over the pieces writes.
             let first = self.dense("positional layer", preprocess)?;
-            let reader = self.matrix("positional embedding", &columns(planes, *inputs), &[], inputs - planes)?;
+            let reader =
+                self.matrix("positional embedding", &columns(planes, *inputs), &[], inputs - planes)?;
             let dense = self.matrix("embedding", &columns(0, planes), biases, planes)?;
             ((Address::NULL, 0), Some((first, reader)), dense)
         } else if has_map {
@@ -477,7 +469,8 @@ impl Uploader {
     ) -> Result<Encoder> {
         check_width(&format!("{what} heads together"), layers.q.outputs)?;
         if layers.q.outputs / heads.max(1) > LARGEST_HEAD {
-            let text = format!("{what}: heads of {} channels, at most {LARGEST_HEAD}", layers.q.outputs / heads);
+            let text =
+                format!("{what}: heads of {} channels, at most {LARGEST_HEAD}", layers.q.outputs / heads);
             return Err(RocmError::Unsupported(text));
         }
         Ok(Encoder {
@@ -501,9 +494,17 @@ impl Uploader {
         Ok(Smolgen {
             compress: self.dense(&format!("{what} compress"), &layers.compress)?,
             dense1: self.dense(&format!("{what} dense1"), &layers.dense1)?,
-            ln1: self.layer_norm(&format!("{what} LayerNorm 1"), &layers.ln1, EMBEDDING_LAYER_NORM_EPSILON)?,
+            ln1: self.layer_norm(
+                &format!("{what} LayerNorm 1"),
+                &layers.ln1,
+                EMBEDDING_LAYER_NORM_EPSILON,
+            )?,
             dense2: self.dense(&format!("{what} dense2"), &layers.dense2)?,
-            ln2: self.layer_norm(&format!("{what} LayerNorm 2"), &layers.ln2, EMBEDDING_LAYER_NORM_EPSILON)?,
+            ln2: self.layer_norm(
+                &format!("{what} LayerNorm 2"),
+                &layers.ln2,
+                EMBEDDING_LAYER_NORM_EPSILON,
+            )?,
             global,
         })
     }
@@ -537,7 +538,8 @@ impl Uploader {
                     file::Body::Convolution { .. } => (Activation::None, None),
                 };
                 // Encoders of a policy head that have smolgen share the body's last matrix.
-                let global = match global.filter(|_| encoders.iter().any(|encoder| encoder.smolgen.is_some())) {
+                let global = match global.filter(|_| encoders.iter().any(|encoder| encoder.smolgen.is_some()))
+                {
                     Some(global) => Some(self.dense("smolgen global", global)?),
                     None => None,
                 };
@@ -582,7 +584,9 @@ impl Uploader {
                     }
                 }
             }
-            Policy::Attention(_) => (0..ATTENTION_LOGITS).for_each(|logit| set(attention_index(logit), logit)),
+            Policy::Attention(_) => {
+                (0..ATTENTION_LOGITS).for_each(|logit| set(attention_index(logit), logit))
+            }
         }
         let bytes: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
         self.bytes("policy places", &bytes)

@@ -71,7 +71,13 @@ mod tests {
         std::array::from_fn(|i| {
             std::array::from_fn(|j| match POINTS.get(j) {
                 Some(point) => point.powi(i as i32),
-                None => if i == 3 { 1.0 } else { 0.0 },
+                None => {
+                    if i == 3 {
+                        1.0
+                    } else {
+                        0.0
+                    }
+                }
             })
         })
     }
@@ -88,17 +94,14 @@ mod tests {
         let mut products = [[0.0; 6]; 6];
         for (i, products) in products.iter_mut().enumerate() {
             for (j, product) in products.iter_mut().enumerate() {
-                let inputs = (0..36)
-                    .map(|k| b[i][k / 6] * b[j][k % 6] * tile(k / 6, k % 6))
-                    .sum::<f64>();
+                let inputs = (0..36).map(|k| b[i][k / 6] * b[j][k % 6] * tile(k / 6, k % 6)).sum::<f64>();
                 *product = inputs * f64::from(components[6 * i + j]);
             }
         }
         for row in 0..4 {
             for column in 0..4 {
-                let found = (0..36)
-                    .map(|k| a[row][k / 6] * a[column][k % 6] * products[k / 6][k % 6])
-                    .sum::<f64>();
+                let found =
+                    (0..36).map(|k| a[row][k / 6] * a[column][k % 6] * products[k / 6][k % 6]).sum::<f64>();
                 let expected = (0..9)
                     .map(|tap| f64::from(weights[tap]) * tile(row + tap / 3, column + tap % 3))
                     .sum::<f64>();

@@ -89,7 +89,9 @@ pub(crate) unsafe fn file_length(image: *const u8) -> Option<usize> {
     if header[..4] != *b"\x7fELF" {
         return None;
     }
-    let word = |at: usize, bytes: usize| header[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
+    let word = |at: usize, bytes: usize| {
+        header[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b))
+    };
     word(40, 8).checked_add(word(58, 2) * word(60, 2))
 }
 
@@ -111,8 +113,11 @@ impl Module {
             return Err(invalid("addresses that are set at load time are not supported"));
         }
 
-        let loads: Vec<_> =
-            elf.elf_program_headers().iter().filter(|part| part.p_type(Endianness::Little) == object::elf::PT_LOAD).collect();
+        let loads: Vec<_> = elf
+            .elf_program_headers()
+            .iter()
+            .filter(|part| part.p_type(Endianness::Little) == object::elf::PT_LOAD)
+            .collect();
         let end = |part: &&&object::elf::ProgramHeader64<Endianness>| {
             part.p_vaddr(Endianness::Little).saturating_add(part.p_memsz(Endianness::Little))
         };
@@ -122,15 +127,20 @@ impl Module {
         }
         let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
         // From here on dropping the module frees the image.
-        let mut module = Self { image, program: Program { instructions: Vec::new() }, kernels: BTreeMap::new() };
+        let mut module =
+            Self { image, program: Program { instructions: Vec::new() }, kernels: BTreeMap::new() };
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(image as usize);
         // SAFETY: allocated just now, and used by nothing else yet.
         let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
         memory.fill(0);
         for part in loads {
-            let data = part.data(Endianness::Little, file).map_err(|()| invalid("a segment outside of the file"))?;
+            let data =
+                part.data(Endianness::Little, file).map_err(|()| invalid("a segment outside of the file"))?;
             let at = part.p_vaddr(Endianness::Little) as usize;
-            memory.get_mut(at..at + data.len()).ok_or_else(|| invalid("a segment longer than it says"))?.copy_from_slice(data);
+            memory
+                .get_mut(at..at + data.len())
+                .ok_or_else(|| invalid("a segment longer than it says"))?
+                .copy_from_slice(data);
         }
 
         let text = elf.section_by_name(".text").ok_or_else(|| invalid("no code"))?;
@@ -161,7 +171,8 @@ fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
         let Some(mut note) = data.get(start..start + bytes) else { break };
         if kind == METADATA_NOTE as usize {
             let value = rmpv::decode::read_value(&mut note).map_err(invalid)?;
-            let kernels = field(&value, "amdhsa.kernels").and_then(Value::as_array).cloned().unwrap_or_default();
+            let kernels =
+                field(&value, "amdhsa.kernels").and_then(Value::as_array).cloned().unwrap_or_default();
             let named = kernels.into_iter().filter_map(|kernel| {
                 let name = field(&kernel, ".name")?.as_str()?.to_owned();
                 Some((name, kernel))

@@ -22,7 +22,8 @@ pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| {
         let text = |name: &str| std::env::var(name).ok();
-        let number = |name: &str, default: u64| text(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let number =
+            |name: &str, default: u64| text(name).and_then(|text| text.parse().ok()).unwrap_or(default);
         Settings {
             architecture: text("RUKH_STANDIN_ARCH").unwrap_or_else(|| "gfx1100".to_owned()),
             devices: number("RUKH_STANDIN_DEVICES", 1) as i32,
@@ -55,7 +56,11 @@ fn with_control<T>(action: impl FnOnce(&mut Control) -> T) -> T {
             let (name, rest) = entry.split_once(':').unwrap_or((entry, "1"));
             let (call, code) = rest.split_once('=').unwrap_or((rest, ""));
             let call = call.parse().unwrap_or(1);
-            control.failures.push((name.to_owned(), call, code.parse().unwrap_or_else(|_| usual_failure(name))));
+            control.failures.push((
+                name.to_owned(),
+                call,
+                code.parse().unwrap_or_else(|_| usual_failure(name)),
+            ));
         }
     }
     action(control)
@@ -87,7 +92,8 @@ pub(crate) fn injected(name: &str) -> Option<u32> {
                 1
             }
         };
-        let found = control.failures.iter().position(|(function, number, _)| function == name && *number == call)?;
+        let found =
+            control.failures.iter().position(|(function, number, _)| function == name && *number == call)?;
         Some(control.failures.swap_remove(found).2)
     })
 }

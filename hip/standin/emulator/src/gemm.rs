@@ -58,7 +58,9 @@ impl Matrix {
         let (start, bytes) = self.extent(batches);
         match regions.find(start, bytes) {
             Some(_) => Ok(()),
-            None => Err(format!("matrix {name} of {bytes} bytes: {}", regions.describe(start + bytes as u64))),
+            None => {
+                Err(format!("matrix {name} of {bytes} bytes: {}", regions.describe(start + bytes as u64)))
+            }
         }
     }
 
@@ -93,13 +95,19 @@ pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut 
         match kind {
             Type::F32 => out.extend((0..count).map(|row| start.cast::<f32>().add(row).read_unaligned())),
             Type::F16 => {
-                out.extend((0..count).map(|row| f16_to_f32(start.cast::<u16>().add(row).read_unaligned().into())));
+                out.extend(
+                    (0..count).map(|row| f16_to_f32(start.cast::<u16>().add(row).read_unaligned().into())),
+                );
             }
             Type::Bf16 => {
-                out.extend((0..count).map(|row| bf16_to_f32(start.cast::<u16>().add(row).read_unaligned().into())));
+                out.extend(
+                    (0..count).map(|row| bf16_to_f32(start.cast::<u16>().add(row).read_unaligned().into())),
+                );
             }
             Type::I8 => out.extend((0..count).map(|row| f32::from(start.cast::<i8>().add(row).read()))),
-            Type::I32 => out.extend((0..count).map(|row| start.cast::<i32>().add(row).read_unaligned() as f32)),
+            Type::I32 => {
+                out.extend((0..count).map(|row| start.cast::<i32>().add(row).read_unaligned() as f32))
+            }
         }
     }
 }
@@ -113,7 +121,9 @@ fn store(start: *mut u8, kind: Type, values: &[f32]) {
                 Type::F32 => start.cast::<f32>().add(row).write_unaligned(value),
                 Type::F16 => start.cast::<u16>().add(row).write_unaligned(f32_to_f16(value) as u16),
                 Type::Bf16 => start.cast::<u16>().add(row).write_unaligned(f32_to_bf16(value) as u16),
-                Type::I8 => start.cast::<i8>().add(row).write(value.round_ties_even().clamp(-128.0, 127.0) as i8),
+                Type::I8 => {
+                    start.cast::<i8>().add(row).write(value.round_ties_even().clamp(-128.0, 127.0) as i8)
+                }
                 Type::I32 => start.cast::<i32>().add(row).write_unaligned(value as i32),
             }
         }
@@ -219,7 +229,8 @@ impl Product {
 
     /// Strides of op(A)'s rows and columns in a packed A, and the same for B.
     fn strides(&self) -> ((usize, usize), (usize, usize)) {
-        let of = |matrix: &Matrix, transpose: bool| if transpose { (matrix.rows, 1) } else { (1, matrix.rows) };
+        let of =
+            |matrix: &Matrix, transpose: bool| if transpose { (matrix.rows, 1) } else { (1, matrix.rows) };
         (of(&self.a, self.transpose_a), of(&self.b, self.transpose_b))
     }
 
@@ -229,7 +240,8 @@ impl Product {
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();
         // Panels of columns go to different threads where that pays.
-        let panel = if m * n * k < 1 << 20 { n } else { n.div_ceil(2 * rayon::current_num_threads()).max(16).min(n) };
+        let panel =
+            if m * n * k < 1 << 20 { n } else { n.div_ceil(2 * rayon::current_num_threads()).max(16).min(n) };
         sums.par_chunks_mut(panel * m).enumerate().for_each(|(number, sums)| {
             let columns = sums.len() / m;
             // SAFETY: the strides are those of the packed matrices, and the panel has `columns` columns of B and D.
@@ -260,7 +272,8 @@ impl Product {
         let ((a_row, a_column), (b_row, b_column)) = self.strides();
         for column in 0..self.n {
             for row in 0..self.m {
-                let product = |k: usize| a[row * a_row + k * a_column] as i32 * b[k * b_row + column * b_column] as i32;
+                let product =
+                    |k: usize| a[row * a_row + k * a_column] as i32 * b[k * b_row + column * b_column] as i32;
                 sums[row + column * self.m] = (0..self.k).map(product).sum::<i32>() as f32;
             }
         }

@@ -2,55 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{
-    HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDeviceAttribute_t,
-    hipDeviceProp_tR0600, hipDevice_t, hipError_t, hipEvent_t, hipFunction_attribute, hipFunction_t, hipGraphExec_t,
-    hipGraphNode_t, hipGraph_t, hipHostFn_t, hipMemcpyKind, hipModule_t, hipStreamCaptureMode,
-    hipStreamCaptureStatus, hipStream_t, signature,
+    hipDevice_t, hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_attribute,
+    hipFunction_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipHostFn_t, hipMemcpyKind, hipModule_t,
+    hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus, signature,
 };
 use hip_runtime_sys::{
-    hipErrorContextIsDestroyed, hipErrorInvalidDevice,
-    hipErrorInvalidHandle, hipErrorInvalidImage, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorNoBinaryForGpu,
-    hipErrorNoDevice, hipErrorNotFound, hipErrorNotReady, hipErrorNotSupported, hipErrorOutOfMemory,
-    hipErrorStreamCaptureImplicit, hipErrorStreamCaptureUnsupported, hipErrorUnknown, hipSuccess,
+    hipErrorContextIsDestroyed, hipErrorInvalidDevice, hipErrorInvalidHandle, hipErrorInvalidImage,
+    hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorNoBinaryForGpu, hipErrorNoDevice, hipErrorNotFound,
+    hipErrorNotReady, hipErrorNotSupported, hipErrorOutOfMemory, hipErrorStreamCaptureImplicit,
+    hipErrorStreamCaptureUnsupported, hipErrorUnknown, hipSuccess,
 };
 
+use crate::arguments::{arguments_of, hidden_arguments};
 use crate::code_object::{self, Kernel, LoadError, Module};
 use crate::control::{LAST_ERROR, answer, report, settings};
+use crate::handles::Handles;
 use crate::launch::{Launch, MOST_LDS_BYTES};
 use crate::memory::{self, FreeError, Place};
 use crate::stream::{self, CAPTURE_MODE, Event, Failure, Mark, Operation, Stream, lock};
+use crate::transfer::{copy, fill, known};
 
 /// HIP 6.4's number: what the declarations are from.
 const RUNTIME_VERSION: c_int = 60_443_484;
-
-/// Objects behind handles. A handle is a number that is never given twice, so that a stale one is found out.
-pub(crate) struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);
-
-static NEXT_HANDLE: AtomicUsize = AtomicUsize::new(0x1000);
-
-impl<T> Handles<T> {
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
-    }
-
-    pub(crate) fn add(&self, object: Arc<T>) -> usize {
-        let handle = NEXT_HANDLE.fetch_add(16, Ordering::Relaxed);
-        lock(&self.0).insert(handle, object);
-        handle
-    }
-
-    pub(crate) fn get(&self, handle: usize) -> Option<Arc<T>> {
-        lock(&self.0).get(&handle).cloned()
-    }
-
-    pub(crate) fn remove(&self, handle: usize) -> Option<Arc<T>> {
-        lock(&self.0).remove(&handle)
-    }
-}
 
 static STREAMS: Handles<Stream> = Handles::new();
 static EVENTS: Handles<Event> = Handles::new();
@@ -572,7 +548,10 @@ api! {
 /// The pointer is null or may be written to.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int) -> hipError_t {
+pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
+    properties: *mut hipDeviceProp_tR0600,
+    device: c_int,
+) -> hipError_t {
     answer("hipGetDevicePropertiesR0600", hipErrorUnknown, || {
         checked_device(device)?;
         // SAFETY: every field is a number or an array of numbers.
@@ -611,12 +590,16 @@ fn compute_units() -> c_int {
 fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
     use hip_runtime_sys as hip;
     match attribute {
-        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => compute_units(),
+        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
+            compute_units()
+        }
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MOST_LDS_BYTES as c_int,
         hip::hipDeviceAttributeComputeCapabilityMajor => 11,
-        hip::hipDeviceAttributeComputeCapabilityMinor => c_int::from(settings().architecture == "gfx1151") * 5,
+        hip::hipDeviceAttributeComputeCapabilityMinor => {
+            c_int::from(settings().architecture == "gfx1151") * 5
+        }
         hip::hipDeviceAttributeIntegrated => c_int::from(settings().architecture == "gfx1151"),
         hip::hipDeviceAttributeClockRate => 2_500_000,
         hip::hipDeviceAttributeL2CacheSize => 6 << 20,
@@ -663,83 +646,6 @@ fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipErr
     }
 }
 
-/// Whether these bytes are in one live allocation.
-fn known(address: usize, bytes: usize) -> bool {
-    memory::find(address as u64).is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
-}
-
-/// Checks one end of a copy: device memory must be there, host memory may be anywhere but in a device's.
-fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result<(), hipError_t> {
-    match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
-        Some((end, place)) => {
-            let device = matches!(place, Place::Device(_));
-            if wants_device.is_some_and(|wanted| wanted && !device && place != Place::Pinned || !wanted && device) {
-                report(&format!("a copy of {bytes} bytes whose kind does not suit the memory at {address:#x}"));
-                return Err(hipErrorInvalidValue);
-            }
-            if address as u64 + bytes as u64 > end {
-                report(&format!("a copy of {bytes} bytes at {address:#x} over the end of an allocation"));
-                return Err(hipErrorInvalidValue);
-            }
-            Ok(())
-        }
-        None if wants_device == Some(true) => {
-            report(&format!("a copy of {bytes} bytes at {address:#x}, which is no device memory"));
-            Err(hipErrorInvalidValue)
-        }
-        None => Ok(()),
-    }
-}
-
-/// A copy as work for a stream.
-fn copy(to: *mut c_void, from: *const c_void, bytes: usize, kind: hipMemcpyKind) -> Result<Operation, hipError_t> {
-    if bytes > 0 && (to.is_null() || from.is_null()) {
-        return Err(hipErrorInvalidValue);
-    }
-    let (to_device, from_device) = match kind {
-        hip_runtime_sys::hipMemcpyHostToHost => (Some(false), Some(false)),
-        hip_runtime_sys::hipMemcpyHostToDevice => (Some(true), Some(false)),
-        hip_runtime_sys::hipMemcpyDeviceToHost => (Some(false), Some(true)),
-        hip_runtime_sys::hipMemcpyDeviceToDevice => (Some(true), Some(true)),
-        hip_runtime_sys::hipMemcpyDefault => (None, None),
-        _ => return Err(hip_runtime_sys::hipErrorInvalidMemcpyDirection),
-    };
-    let (to, from) = (to.expose_provenance(), from.expose_provenance());
-    let check = move || check_end(to, bytes, to_device).and_then(|()| check_end(from, bytes, from_device));
-    if bytes > 0 {
-        check()?;
-    }
-    Ok(Arc::new(move || {
-        if bytes == 0 {
-            return Ok(());
-        }
-        check().map_err(|code| Failure { code, message: "memory of a copy was freed before it".to_owned() })?;
-        let source: *const u8 = std::ptr::with_exposed_provenance(from);
-        let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
-        // SAFETY: allocations of ours are checked; other memory is the caller's, who keeps it until the work is done.
-        unsafe { source.copy_to(target, bytes) };
-        Ok(())
-    }))
-}
-
-/// A fill as work for a stream.
-fn fill(to: *mut c_void, value: c_int, bytes: usize) -> Result<Operation, hipError_t> {
-    let to = to.expose_provenance();
-    if bytes > 0 {
-        check_end(to, bytes, Some(true))?;
-    }
-    Ok(Arc::new(move || {
-        if bytes == 0 {
-            return Ok(());
-        }
-        check_end(to, bytes, Some(true))
-            .map_err(|code| Failure { code, message: "memory was freed before it was filled".to_owned() })?;
-        // SAFETY: checked just now.
-        unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).write_bytes(value as u8, bytes) };
-        Ok(())
-    }))
-}
-
 fn reached(mark: &Mark) -> Result<(), hipError_t> {
     match mark.state() {
         None => Err(hipErrorNotReady),
@@ -779,84 +685,6 @@ unsafe fn code_of<'a>(image: *const u8) -> Result<&'a [u8], hipError_t> {
         at += 24 + name_bytes;
     }
     Err(hipErrorNoBinaryForGpu)
-}
-
-/// The argument segment from the caller's arguments: one by one, or packed.
-///
-/// # Safety
-/// The arguments are those that the kernel takes.
-unsafe fn arguments_of(
-    kernel: &Kernel,
-    parameters: *mut *mut c_void,
-    extra: *mut *mut c_void,
-) -> Result<Vec<u8>, hipError_t> {
-    let mut segment = vec![0; kernel.argument_bytes];
-    let explicit = kernel.arguments.iter().filter(|argument| !argument.kind.starts_with("hidden"));
-    if !parameters.is_null() && !extra.is_null() {
-        return Err(hipErrorInvalidValue);
-    }
-    if !parameters.is_null() {
-        for (number, argument) in explicit.enumerate() {
-            // SAFETY: there is a pointer for each argument.
-            let from = unsafe { parameters.add(number).read() };
-            let to = segment.get_mut(argument.offset..argument.offset + argument.bytes).ok_or(hipErrorInvalidValue)?;
-            // SAFETY: it points to a value of the argument's size.
-            to.copy_from_slice(unsafe { std::slice::from_raw_parts(from.cast(), argument.bytes) });
-        }
-        return Ok(segment);
-    }
-    if extra.is_null() {
-        return if explicit.count() == 0 { Ok(segment) } else { Err(hipErrorInvalidValue) };
-    }
-    let (mut from, mut bytes, mut at) = (std::ptr::null(), 0, 0);
-    loop {
-        // SAFETY: the list is one of pairs, and ends with a mark.
-        let key = unsafe { extra.add(at).read() };
-        if key == HIP_LAUNCH_PARAM_END {
-            break;
-        }
-        // SAFETY: as above.
-        let value = unsafe { extra.add(at + 1).read() };
-        if key == HIP_LAUNCH_PARAM_BUFFER_POINTER {
-            from = value.cast_const().cast::<u8>();
-        } else if key == HIP_LAUNCH_PARAM_BUFFER_SIZE {
-            // SAFETY: this key's value points to a length.
-            bytes = unsafe { value.cast::<usize>().read() };
-        } else {
-            return Err(hipErrorInvalidValue);
-        }
-        at += 2;
-    }
-    let wanted = explicit.map(|argument| argument.offset + argument.bytes).max().unwrap_or_default();
-    if from.is_null() || bytes < wanted || bytes > segment.len().max(wanted) {
-        report(&format!("kernel {}: {bytes} bytes of arguments, {wanted} wanted", kernel.name));
-        return Err(hipErrorInvalidValue);
-    }
-    // SAFETY: the caller says that there are so many.
-    segment[..wanted].copy_from_slice(unsafe { std::slice::from_raw_parts(from, wanted) });
-    Ok(segment)
-}
-
-/// Fills in what the compiler expects of the runtime.
-fn hidden_arguments(kernel: &Kernel, segment: &mut [u8], grid: [u32; 3], block: [u32; 3], lds_bytes: u32) {
-    for argument in &kernel.arguments {
-        let value = match argument.kind.as_str() {
-            "hidden_block_count_x" => grid[0],
-            "hidden_block_count_y" => grid[1],
-            "hidden_block_count_z" => grid[2],
-            "hidden_group_size_x" => block[0],
-            "hidden_group_size_y" => block[1],
-            "hidden_group_size_z" => block[2],
-            "hidden_grid_dims" => 3,
-            "hidden_dynamic_lds_size" => lds_bytes,
-            _ => continue,
-        };
-        if let Some(place) = segment.get_mut(argument.offset..argument.offset + argument.bytes) {
-            for (byte, value) in place.iter_mut().zip(value.to_le_bytes()) {
-                *byte = value;
-            }
-        }
-    }
 }
 
 /// HIP's function of this name: the error of the last call that failed, which it forgets.

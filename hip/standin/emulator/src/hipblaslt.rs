@@ -7,17 +7,21 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-use hip_runtime_sys::{HIP_R_8I, HIP_R_16BF, HIP_R_16F, HIP_R_32F, HIP_R_32I, hipDataType, hipErrorLaunchFailure, hipStream_t};
+use hip_runtime_sys::{
+    HIP_R_8I, HIP_R_16BF, HIP_R_16F, HIP_R_32F, HIP_R_32I, hipDataType, hipErrorLaunchFailure, hipStream_t,
+};
 use hipblaslt_sys as lt;
 use hipblaslt_sys::{
-    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDescAttributes_t,
-    hipblasLtMatmulDesc_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreferenceAttributes_t,
-    hipblasLtMatmulPreference_t, hipblasLtMatrixLayoutAttribute_t, hipblasLtMatrixLayout_t, hipblasStatus_t, signature,
+    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
+    hipblasLtMatmulDescAttributes_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreference_t,
+    hipblasLtMatmulPreferenceAttributes_t, hipblasLtMatrixLayout_t, hipblasLtMatrixLayoutAttribute_t,
+    hipblasStatus_t, signature,
 };
 
 use crate::control::{answer, report};
 use crate::gemm::{Activation, Matrix, Product, Type};
-use crate::hip::{Handles, current_device, stream_of};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
 use crate::isa::wave::POISON;
 use crate::memory::Regions;
 use crate::rocblas::scalar;
@@ -75,11 +79,12 @@ unsafe fn attribute(buffer: *const c_void, bytes: usize, wanted: usize) -> Resul
         report(&format!("hipblaslt: an attribute of {bytes} bytes, {wanted} wanted"));
         return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
     }
-    // SAFETY: as the caller promises.
-    Ok(if wanted == 4 { u64::from(unsafe { buffer.cast::<u32>().read_unaligned() }) } else {
-        // SAFETY: as above.
-        unsafe { buffer.cast::<u64>().read_unaligned() }
-    })
+    if wanted == 4 {
+        // SAFETY: as the caller promises.
+        return Ok(u64::from(unsafe { buffer.cast::<u32>().read_unaligned() }));
+    }
+    // SAFETY: as above.
+    Ok(unsafe { buffer.cast::<u64>().read_unaligned() })
 }
 
 macro_rules! api {
@@ -356,7 +361,10 @@ fn describe(
         if layout.order != lt::HIPBLASLT_ORDER_COL as i32 {
             return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
         }
-        if layout.leading < layout.rows as i64 || layout.batches < 1 || *batches.get_or_insert(layout.batches) != layout.batches {
+        if layout.leading < layout.rows as i64
+            || layout.batches < 1
+            || *batches.get_or_insert(layout.batches) != layout.batches
+        {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         matrices.push(Matrix {
@@ -371,14 +379,27 @@ fn describe(
     let (a, b, c, d) = (matrices[0], matrices[1], matrices[2], matrices[3]);
     let (m, k) = if transpose_a { (a.columns, a.rows) } else { (a.rows, a.columns) };
     let (k_of_b, n) = if transpose_b { (b.columns, b.rows) } else { (b.rows, b.columns) };
-    if k != k_of_b || (c.rows, c.columns) != (m, n) || (d.rows, d.columns) != (m, n) || m == 0 || n == 0 || k == 0 {
-        report(&format!("hipblaslt: shapes do not match: {m} x {k} by {k_of_b} x {n} to {} x {}", d.rows, d.columns));
+    if k != k_of_b
+        || (c.rows, c.columns) != (m, n)
+        || (d.rows, d.columns) != (m, n)
+        || m == 0
+        || n == 0
+        || k == 0
+    {
+        report(&format!(
+            "hipblaslt: shapes do not match: {m} x {k} by {k_of_b} x {n} to {} x {}",
+            d.rows, d.columns
+        ));
         return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
     }
-    if a.kind != b.kind || c.kind != d.kind || !supported(a.kind, d.kind, description.compute, description.scale) {
+    if a.kind != b.kind
+        || c.kind != d.kind
+        || !supported(a.kind, d.kind, description.compute, description.scale)
+    {
         return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
     }
-    let epilogue = attribute(lt::HIPBLASLT_MATMUL_DESC_EPILOGUE).unwrap_or(u64::from(lt::HIPBLASLT_EPILOGUE_DEFAULT));
+    let epilogue =
+        attribute(lt::HIPBLASLT_MATMUL_DESC_EPILOGUE).unwrap_or(u64::from(lt::HIPBLASLT_EPILOGUE_DEFAULT));
     let (activation, with_bias) = match epilogue as u32 {
         lt::HIPBLASLT_EPILOGUE_DEFAULT => (Activation::None, false),
         lt::HIPBLASLT_EPILOGUE_BIAS => (Activation::None, true),

@@ -8,12 +8,12 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::hiprtc_bindings::{
-    HIPRTC_ERROR_COMPILATION, HIPRTC_ERROR_INTERNAL_ERROR, HIPRTC_ERROR_INVALID_INPUT, HIPRTC_ERROR_INVALID_PROGRAM,
-    HIPRTC_SUCCESS, hiprtcProgram, hiprtcResult, signature,
+    HIPRTC_ERROR_COMPILATION, HIPRTC_ERROR_INTERNAL_ERROR, HIPRTC_ERROR_INVALID_INPUT,
+    HIPRTC_ERROR_INVALID_PROGRAM, HIPRTC_SUCCESS, hiprtcProgram, hiprtcResult, signature,
 };
 
 use crate::control::{answer, text};
-use crate::hip::Handles;
+use crate::handles::Handles;
 use crate::stream::lock;
 
 /// A program: its source, and after a compilation its code and the compiler's words.
@@ -176,8 +176,19 @@ fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), 
     let mut last = b"no compiler".to_vec();
     for compiler in compilers {
         let mut command = Command::new(&compiler);
-        command.args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "--no-gpu-bundle-output"]);
-        if !options.iter().any(|option| option.starts_with("--offload-arch") || option.starts_with("--gpu-arch")) {
+        command.args([
+            "-x",
+            "hip",
+            "--cuda-device-only",
+            "-nogpuinc",
+            "-nogpulib",
+            "-O3",
+            "--no-gpu-bundle-output",
+        ]);
+        if !options
+            .iter()
+            .any(|option| option.starts_with("--offload-arch") || option.starts_with("--gpu-arch"))
+        {
             command.arg(format!("--offload-arch={}", crate::control::settings().architecture));
         }
         command.args(options.iter().map(|option| option.replace("--gpu-architecture", "--offload-arch")));

@@ -13,7 +13,11 @@ const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "li
 pub fn library() -> io::Result<PathBuf> {
     let name = format!("{}rukh_standin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
-    let found = program.ancestors().skip(1).take(2).flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]);
+    let found = program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]);
     found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, format!("{name} is not beside {}", program.display()))
     })

@@ -63,7 +63,11 @@ impl Launch {
                 Err(_) => self.group(group, &regions, &mut Space { waves: Vec::new(), lds: Vec::new() }),
             })
         };
-        if groups <= 1 { (0..groups).try_for_each(run) } else { (0..groups).into_par_iter().try_for_each(run) }
+        if groups <= 1 {
+            (0..groups).try_for_each(run)
+        } else {
+            (0..groups).into_par_iter().try_for_each(run)
+        }
     }
 
     /// Runs one workgroup.

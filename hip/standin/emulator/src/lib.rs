@@ -14,14 +14,32 @@
 //! | `code_object`, `launch` | ELF files of kernels, and grids of workgroups |
 //! | `gemm` | matrix products |
 //! | `memory`, `stream` | allocations; streams, events, graphs |
+//! | `arguments`, `transfer`, `handles` | what a launch, a copy and a handle are made of |
 //! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
 //! | `control` | settings, failures that a test asks for, reports |
 //! | `install` | the folder of libraries |
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "an access to a caller's memory is one step, however many reads"
+)]
+#![allow(
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "some comparisons are defined as the negation of another"
+)]
+#![allow(
+    clippy::nonminimal_bool,
+    clippy::double_comparisons,
+    reason = "as above: NaN is neither less nor greater"
+)]
+#![allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several registers alike")]
+#![allow(clippy::manual_clamp, reason = "the order of minimum and maximum decides what becomes of a NaN")]
 
+mod arguments;
 mod code_object;
 pub mod control;
 mod gemm;
+mod handles;
 pub mod hip;
 pub mod hipblaslt;
 pub mod hiprtc;
@@ -31,3 +49,4 @@ mod launch;
 mod memory;
 pub mod rocblas;
 mod stream;
+mod transfer;

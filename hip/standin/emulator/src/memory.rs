@@ -191,7 +191,11 @@ impl Regions {
         match (self.list[..below].last(), after) {
             (Some(region), _) if address < region.1 + GUARD as u64 => text(region),
             (_, Some((start, stop))) => {
-                format!("{} bytes before an allocation of {} bytes at {start:#x}", start - address, stop - start)
+                format!(
+                    "{} bytes before an allocation of {} bytes at {start:#x}",
+                    start - address,
+                    stop - start
+                )
             }
             _ => "no allocation is near".to_owned(),
         }
@@ -217,7 +221,9 @@ mod tests {
         assert_eq!(free(address, |place| place == Place::Pinned), Err(FreeError::Unknown));
         // SAFETY: the guard behind the bytes is part of the block.
         unsafe { start.add(10).write(0) };
-        assert!(matches!(free(address, |_| true), Err(FreeError::Overrun(text)) if text.contains("over the end")));
+        assert!(
+            matches!(free(address, |_| true), Err(FreeError::Overrun(text)) if text.contains("over the end"))
+        );
         assert_eq!(free(address, |_| true), Err(FreeError::Unknown));
     }
 }

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use hip_runtime_sys::{hipErrorLaunchFailure, hipStream_t};
 use rocblas_sys as rb;
 use rocblas_sys::{
-    rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int, rocblas_operation,
-    rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
+    rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int,
+    rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
 };
 
 use crate::control::{answer, report};
 use crate::gemm::{Activation, Matrix, Product, Type};
-use crate::hip::{Handles, current_device, stream_of};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
 use crate::isa::float::f16_to_f32;
 use crate::stream::{Failure, lock};
 
@@ -183,7 +184,12 @@ impl Call {
     ///
     /// # Safety
     /// `alpha` and `beta` point to numbers of the compute type, or are null.
-    unsafe fn submit(self, handle: rocblas_handle, alpha: *const c_void, beta: *const c_void) -> Result<(), rocblas_status> {
+    unsafe fn submit(
+        self,
+        handle: rocblas_handle,
+        alpha: *const c_void,
+        beta: *const c_void,
+    ) -> Result<(), rocblas_status> {
         let handle = handle_of(handle)?;
         let settings = *lock(&handle.settings);
         let mut transposed = [false; 2];
@@ -198,7 +204,12 @@ impl Call {
         let [m, n, k] = self.sizes;
         let (m, n, k, batches) = (size(m)?, size(n)?, size(k)?, size(self.batches)?);
         let [transpose_a, transpose_b] = transposed;
-        let shapes = [if transpose_a { (k, m) } else { (m, k) }, if transpose_b { (n, k) } else { (k, n) }, (m, n), (m, n)];
+        let shapes = [
+            if transpose_a { (k, m) } else { (m, k) },
+            if transpose_b { (n, k) } else { (k, n) },
+            (m, n),
+            (m, n),
+        ];
         let mut made = Vec::with_capacity(4);
         for ((address, kind, leading, stride), (rows, columns)) in self.matrices.into_iter().zip(shapes) {
             let leading = size(leading)?;
@@ -219,7 +230,11 @@ impl Call {
         if self.algo != rb::rocblas_gemm_algo_standard && self.algo != rb::rocblas_gemm_algo_solution_index {
             return Err(rb::rocblas_status_invalid_value);
         }
-        if alpha.is_null() || beta.is_null() || d.address == 0 || (k > 0 && (a.address == 0 || b.address == 0)) {
+        if alpha.is_null()
+            || beta.is_null()
+            || d.address == 0
+            || (k > 0 && (a.address == 0 || b.address == 0))
+        {
             return Err(rb::rocblas_status_invalid_pointer);
         }
         // C may be D only as a whole.
@@ -232,7 +247,18 @@ impl Call {
             return Err(rb::rocblas_status_invalid_pointer);
         }
         let product = Product {
-            m, n, k, batches, transpose_a, transpose_b, alpha, beta, a, b, c, d,
+            m,
+            n,
+            k,
+            batches,
+            transpose_a,
+            transpose_b,
+            alpha,
+            beta,
+            a,
+            b,
+            c,
+            d,
             bias: None,
             activation: Activation::None,
             device: handle.device,
@@ -240,7 +266,8 @@ impl Call {
         let stream = stream_of(std::ptr::without_provenance_mut(settings.stream))
             .map_err(|_| rb::rocblas_status_internal_error)?;
         let work = Arc::new(move || {
-            let failed = |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
+            let failed =
+                |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
             product.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)

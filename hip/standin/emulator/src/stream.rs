@@ -104,10 +104,7 @@ pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
     let conflict = captures.iter().find(|capture| match mine {
         RELAXED => false,
         THREAD_LOCAL => capture.thread == here && capture.mode != RELAXED,
-        _ => {
-            capture.mode == GLOBAL
-                || (capture.thread == here && capture.mode == THREAD_LOCAL)
-        }
+        _ => capture.mode == GLOBAL || (capture.thread == here && capture.mode == THREAD_LOCAL),
     });
     match conflict {
         Some(capture) => {

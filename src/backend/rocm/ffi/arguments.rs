@@ -140,3 +140,16 @@ kernel_arguments! {
         reserved: i32,
     }
 }
+
+// As kernels.h asserts on its side.
+const _: () = {
+    assert!(size_of::<PlanesArguments>() == 48);
+    assert!(size_of::<ActivationArguments>() == 56);
+    assert!(size_of::<LayerNormArguments>() == 88);
+    assert!(size_of::<AttentionArguments>() == 56);
+    assert!(size_of::<AttentionPolicyArguments>() == 72);
+    assert!(size_of::<PolicyArguments>() == 64);
+    assert!(size_of::<ScalarHeadArguments>() == 64);
+    assert!(size_of::<WinogradArguments>() == 56);
+    assert!(size_of::<SqueezeExciteArguments>() == 80);
+};

@@ -72,11 +72,6 @@ impl Device {
         check(self.hip, status, call)
     }
 
-    /// Its number, as in `gpu=`.
-    pub(crate) fn ordinal(&self) -> i32 {
-        self.ordinal
-    }
-
     /// Makes it this thread's device.
     pub(crate) fn make_current(&self) -> Result<()> {
         // SAFETY: takes a number; one that is no device is an error.
@@ -97,9 +92,8 @@ impl Device {
     pub(crate) fn name(&self) -> Result<String> {
         let mut text = [0 as c_char; 256];
         // SAFETY: HIP writes at most the given length, with a zero at the end.
-        let status = unsafe {
-            (self.hip.hipDeviceGetName)(text.as_mut_ptr(), text.len() as c_int, self.ordinal)
-        };
+        let status =
+            unsafe { (self.hip.hipDeviceGetName)(text.as_mut_ptr(), text.len() as c_int, self.ordinal) };
         self.check(status, || format!("hipDeviceGetName of device {}", self.ordinal))?;
         let bytes: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -119,11 +113,6 @@ impl Device {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
     }
 
-    /// Lanes of a wave, 32 or 64.
-    pub(crate) fn wave_size(&self) -> Result<usize> {
-        self.attribute(sys::hipDeviceAttributeWarpSize, "WarpSize")
-    }
-
     /// Bytes of memory that are free, and all there are.
     pub(crate) fn memory(&self) -> Result<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
@@ -131,13 +120,6 @@ impl Device {
         let status = unsafe { (self.hip.hipMemGetInfo)(&mut free, &mut total) };
         self.check(status, || "hipMemGetInfo".to_owned())?;
         Ok((free, total))
-    }
-
-    /// Waits for everything on the device.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        // SAFETY: takes nothing.
-        let status = unsafe { (self.hip.hipDeviceSynchronize)() };
-        self.check(status, || "hipDeviceSynchronize".to_owned())
     }
 }
 
@@ -239,8 +221,7 @@ impl Stream {
         let outcome = enqueued.and(ended).and_then(|()| {
             let mut raw = null_mut();
             // SAFETY: HIP writes one pointer; there is no room for a log, and none is asked for.
-            let status =
-                unsafe { (hip.hipGraphInstantiate)(&mut raw, captured, null_mut(), null_mut(), 0) };
+            let status = unsafe { (hip.hipGraphInstantiate)(&mut raw, captured, null_mut(), null_mut(), 0) };
             self.device.check(status, || "hipGraphInstantiate".to_owned())?;
             Ok(Graph { device: self.device, raw })
         });
@@ -351,10 +332,11 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Loads a code object; `what` is for the error.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP reads the length out of the code object's header.
-        if !code.starts_with(b"\x7fELF") && !code.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") {
+        // HIP reads the length out of the code's header, or a text up to its zero.
+        if code.len() < 64 {
             return Err(RocmError::Unsupported(format!("{what} is no code object")));
         }
+        let code = [code, &[0]].concat();
         let mut raw = null_mut();
         // SAFETY: HIP reads a code object and writes one pointer.
         let status = unsafe { (device.hip.hipModuleLoadData)(&mut raw, code.as_ptr().cast()) };
@@ -367,8 +349,7 @@ impl Module {
         let mut raw = null_mut();
         let text = CString::new(name).unwrap_or_default();
         // SAFETY: HIP reads a text that ends with zero and writes one pointer.
-        let status =
-            unsafe { (self.device.hip.hipModuleGetFunction)(&mut raw, self.raw, text.as_ptr()) };
+        let status = unsafe { (self.device.hip.hipModuleGetFunction)(&mut raw, self.raw, text.as_ptr()) };
         self.device.check(status, || format!("hipModuleGetFunction({name})"))?;
         Ok(Function { module: Arc::clone(self), raw, name: name.into() })
     }
@@ -404,11 +385,6 @@ pub(crate) struct Grid {
 }
 
 impl Function {
-    /// The entry point's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Enqueues a launch with one structure of arguments.
     ///
     /// # Safety

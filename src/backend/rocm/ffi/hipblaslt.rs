@@ -95,7 +95,13 @@ impl HipblasLt {
             let [weights, x, y] = shape.batch_strides;
             let batch = shape.batch;
             Ok([
-                Layout::new(self.library, input, (shape.inputs, shape.outputs), shape.weights_stride, (batch, weights))?,
+                Layout::new(
+                    self.library,
+                    input,
+                    (shape.inputs, shape.outputs),
+                    shape.weights_stride,
+                    (batch, weights),
+                )?,
                 Layout::new(self.library, input, (shape.inputs, shape.rows), shape.x_stride, (batch, x))?,
                 Layout::new(self.library, output, (shape.outputs, shape.rows), shape.y_stride, (batch, y))?,
             ])
@@ -229,13 +235,22 @@ impl Descriptor {
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", epilogue_code(epilogue))?;
         if epilogue != Epilogue::None {
             let bias: *mut c_void = bias.pointer();
-            descriptor.set(sys::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, "BIAS_DATA_TYPE", data_type(bias_type))?;
+            descriptor.set(
+                sys::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                "BIAS_DATA_TYPE",
+                data_type(bias_type),
+            )?;
             descriptor.set(sys::HIPBLASLT_MATMUL_DESC_BIAS_POINTER, "BIAS_POINTER", bias)?;
         }
         Ok(descriptor)
     }
 
-    fn set<T: Copy>(&self, attribute: sys::hipblasLtMatmulDescAttributes_t, name: &str, value: T) -> Result<()> {
+    fn set<T: Copy>(
+        &self,
+        attribute: sys::hipblasLtMatmulDescAttributes_t,
+        name: &str,
+        value: T,
+    ) -> Result<()> {
         // SAFETY: the descriptor is alive, and the value is read before the call returns.
         let status = unsafe {
             (self.library.hipblasLtMatmulDescSetAttribute)(
@@ -280,7 +295,13 @@ impl Layout {
         let element = data_type(element);
         // SAFETY: hipBLASLt writes one pointer.
         let status = unsafe {
-            (library.hipblasLtMatrixLayoutCreate)(&mut raw, element, rows as u64, columns as u64, stride as i64)
+            (library.hipblasLtMatrixLayoutCreate)(
+                &mut raw,
+                element,
+                rows as u64,
+                columns as u64,
+                stride as i64,
+            )
         };
         check(status, || format!("hipblasLtMatrixLayoutCreate of {rows} x {columns}"))?;
         let layout = Layout { library, raw };
@@ -293,7 +314,12 @@ impl Layout {
         Ok(layout)
     }
 
-    fn set<T: Copy>(&self, attribute: sys::hipblasLtMatrixLayoutAttribute_t, name: &str, value: T) -> Result<()> {
+    fn set<T: Copy>(
+        &self,
+        attribute: sys::hipblasLtMatrixLayoutAttribute_t,
+        name: &str,
+        value: T,
+    ) -> Result<()> {
         // SAFETY: the layout is alive, and the value is read before the call returns.
         let status = unsafe {
             (self.library.hipblasLtMatrixLayoutSetAttribute)(

@@ -5,27 +5,18 @@ use hip_runtime_sys as sys;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 
-/// Compiles `source` with the headers `(name, text)` that it includes; returns a code object.
+/// Compiles `source`, which includes no file; returns a code object.
 ///
 /// # Errors
 /// No hiprtc, or what the compiler says.
-pub(crate) fn compile(
-    name: &str,
-    source: &str,
-    headers: &[(&str, &str)],
-    options: &[String],
-) -> Result<Vec<u8>> {
+pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
     let hiprtc = sys::Hiprtc::load()?;
     let text = |text: &str| {
         CString::new(text).map_err(|_| RocmError::Unsupported(format!("a zero byte in {name}'s source")))
     };
     let (source, program_name) = (text(source)?, text(name)?);
-    let texts = headers.iter().map(|(_, body)| text(body)).collect::<Result<Vec<_>>>()?;
-    let names = headers.iter().map(|(name, _)| text(name)).collect::<Result<Vec<_>>>()?;
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;
-    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).collect::<Vec<*const c_char>>();
-    let (mut text_pointers, mut name_pointers, mut option_pointers) =
-        (pointers(&texts), pointers(&names), pointers(&options));
+    let mut option_pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
 
     let check = |status: sys::hiprtc_bindings::hiprtcResult, call: &str| {
         if status == sys::hiprtc_bindings::HIPRTC_SUCCESS {
@@ -49,9 +40,9 @@ pub(crate) fn compile(
             &mut program.raw,
             source.as_ptr(),
             program_name.as_ptr(),
-            count(texts.len()),
-            text_pointers.as_mut_ptr(),
-            name_pointers.as_mut_ptr(),
+            0,
+            null_mut(),
+            null_mut(),
         )
     };
     check(status, "hiprtcCreateProgram")?;

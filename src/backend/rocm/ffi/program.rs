@@ -64,7 +64,12 @@ pub(crate) struct Step {
 
 impl Step {
     /// A kernel's launch.
-    pub(crate) fn kernel<A: KernelArguments>(name: String, function: Function, grid: Grid, arguments: A) -> Step {
+    pub(crate) fn kernel<A: KernelArguments>(
+        name: String,
+        function: Function,
+        grid: Grid,
+        arguments: A,
+    ) -> Step {
         const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
         let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
         // SAFETY: the structure fits.
@@ -73,7 +78,12 @@ impl Step {
     }
 
     /// A product by rocBLAS.
-    pub(crate) fn rocblas(name: String, shape: GemmShape, operands: GemmOperands, solution: Option<i32>) -> Step {
+    pub(crate) fn rocblas(
+        name: String,
+        shape: GemmShape,
+        operands: GemmOperands,
+        solution: Option<i32>,
+    ) -> Step {
         let operations = 2.0 * shape.operations();
         Step { name, operation: Operation::Rocblas { shape, operands, solution }, operations }
     }
@@ -137,11 +147,6 @@ impl Program {
     /// The steps' addresses lie in `memory` (and in the exchange of the slot that runs them).
     pub(crate) fn new(steps: Vec<Step>, memory: Vec<Arc<DeviceBuffer>>) -> Program {
         Program { steps, _memory: memory }
-    }
-
-    /// How many launches it has.
-    pub(crate) fn len(&self) -> usize {
-        self.steps.len()
     }
 
     /// Enqueues all steps.

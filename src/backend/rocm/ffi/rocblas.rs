@@ -104,8 +104,8 @@ impl Rocblas {
             // SAFETY: the caller vouches for the matrices; scalars are read before the call returns.
             unsafe {
                 (self.library.rocblas_gemm_ex)(
-                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y, output,
-                    ldd, y, output, ldd, compute, algorithm, solution, flags,
+                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
+                    output, ldd, y, output, ldd, compute, algorithm, solution, flags,
                 )
             }
         } else {

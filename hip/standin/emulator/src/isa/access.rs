@@ -148,7 +148,14 @@ unsafe fn write(address: *mut u8, bytes: usize, value: u32) {
 impl Wave {
     /// Whether the kernel may touch these bytes; a fault otherwise.
     #[inline(always)]
-    fn allowed(&mut self, instruction: &Instruction, lane: usize, address: u64, bytes: usize, store: bool) -> bool {
+    fn allowed(
+        &mut self,
+        instruction: &Instruction,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+        store: bool,
+    ) -> bool {
         let end = address.wrapping_add(bytes as u64);
         if address >= self.recent.0 && end <= self.recent.1 && address < end {
             return true;
@@ -171,7 +178,8 @@ impl Wave {
         let action = if store { "writes" } else { "reads" };
         // SAFETY: a launch keeps its regions until all of its waves are done.
         let near = unsafe { &*self.regions }.describe(address);
-        let message = format!("{} of lane {lane} {action} {bytes} bytes at {address:#x}: {near}", instruction.name);
+        let message =
+            format!("{} of lane {lane} {action} {bytes} bytes at {address:#x}: {near}", instruction.name);
         self.fail(message);
     }
 
@@ -182,7 +190,10 @@ impl Wave {
             return true;
         }
         let size = self.lds_bytes;
-        self.fail(format!("{} of lane {lane}: {bytes} bytes at {offset:#x} of {size:#x} bytes of LDS", instruction.name));
+        self.fail(format!(
+            "{} of lane {lane}: {bytes} bytes at {offset:#x} of {size:#x} bytes of LDS",
+            instruction.name
+        ));
         false
     }
 }
@@ -273,9 +284,12 @@ fn locate(
     if flat && (address >> 32) as u32 == SHARED_APERTURE {
         let offset = address & 0xffff_ffff;
         // SAFETY: LDS has so many bytes.
-        return wave.allowed_lds(instruction, lane, offset, bytes).then(|| unsafe { wave.lds.add(offset as usize) });
+        return wave
+            .allowed_lds(instruction, lane, offset, bytes)
+            .then(|| unsafe { wave.lds.add(offset as usize) });
     }
-    wave.allowed(instruction, lane, address, bytes, store).then(|| std::ptr::with_exposed_provenance_mut(address as usize))
+    wave.allowed(instruction, lane, address, bytes, store)
+        .then(|| std::ptr::with_exposed_provenance_mut(address as usize))
 }
 
 #[inline(always)]
@@ -283,7 +297,9 @@ fn load(wave: &mut Wave, instruction: &Instruction, flat: bool, form: Form) {
     let (exec, addresses) = (wave.exec(), addresses(wave, instruction));
     for (lane, &address) in addresses.iter().enumerate() {
         if (exec >> lane) & 1 == 1 {
-            let Some(from) = locate(wave, instruction, lane, address, form.bytes(), (flat, false)) else { return };
+            let Some(from) = locate(wave, instruction, lane, address, form.bytes(), (flat, false)) else {
+                return;
+            };
             // SAFETY: checked just now.
             unsafe { load_lane(wave, instruction.destination, lane, from, form) };
         }
@@ -295,7 +311,9 @@ fn store(wave: &mut Wave, instruction: &Instruction, flat: bool, form: Form) {
     let (exec, addresses) = (wave.exec(), addresses(wave, instruction));
     for (lane, &address) in addresses.iter().enumerate() {
         if (exec >> lane) & 1 == 1 {
-            let Some(to) = locate(wave, instruction, lane, address, form.bytes(), (flat, true)) else { return };
+            let Some(to) = locate(wave, instruction, lane, address, form.bytes(), (flat, true)) else {
+                return;
+            };
             // SAFETY: checked just now.
             unsafe { store_lane(wave, instruction.sources[2].index, lane, to, form) };
         }
@@ -357,7 +375,9 @@ fn lds_store(wave: &mut Wave, instruction: &Instruction, form: Form) {
                 return;
             }
             // SAFETY: checked just now.
-            unsafe { store_lane(wave, instruction.sources[1].index, lane, wave.lds.add(place as usize), form) };
+            unsafe {
+                store_lane(wave, instruction.sources[1].index, lane, wave.lds.add(place as usize), form)
+            };
         }
     }
 }
@@ -391,7 +411,9 @@ fn lds_atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, ret
             // SAFETY: checked just now; a workgroup's waves run one at a time.
             let old = unsafe { read(wave.lds.add(place as usize), 4) };
             // SAFETY: as above.
-            unsafe { write(wave.lds.add(place as usize), 4, operation.apply(old, first.0[lane], second.0[lane])) };
+            unsafe {
+                write(wave.lds.add(place as usize), 4, operation.apply(old, first.0[lane], second.0[lane]))
+            };
             if returns {
                 wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
             }

@@ -1,7 +1,9 @@
 //! Vector comparisons (VOPC): a bit per lane into a scalar register, or into EXEC.
 
 use super::table::{Row, handler};
-use super::wave::{EXEC, F16, F32, I16, I32, Instruction, Kind, Lane, Lanes, Operand, Source, U16, U32, WAVE, Wave};
+use super::wave::{
+    EXEC, F16, F32, I16, I32, Instruction, Kind, Lane, Lanes, Operand, Source, U16, U32, WAVE, Wave,
+};
 
 macro_rules! comparisons {
     ($table:ident: $($opcode:literal $name:ident ($type:ty) |$a:ident, $b:ident| $body:expr;)*) => {
@@ -194,8 +196,22 @@ handler! {
 
 /// Comparisons with a class.
 pub(crate) const CLASS: &[Row] = &[
-    Row { opcode: 0x7d, name: "v_cmp_class_f16", handler: v_cmp_class_f16, operands: &[Operand::B16, Operand::B32], result: Operand::B32, float: false },
-    Row { opcode: 0x7e, name: "v_cmp_class_f32", handler: v_cmp_class_f32, operands: &[Operand::B32, Operand::B32], result: Operand::B32, float: false },
+    Row {
+        opcode: 0x7d,
+        name: "v_cmp_class_f16",
+        handler: v_cmp_class_f16,
+        operands: &[Operand::B16, Operand::B32],
+        result: Operand::B32,
+        float: false,
+    },
+    Row {
+        opcode: 0x7e,
+        name: "v_cmp_class_f32",
+        handler: v_cmp_class_f32,
+        operands: &[Operand::B32, Operand::B32],
+        result: Operand::B32,
+        float: false,
+    },
 ];
 
 /// Where the form of a comparison that writes EXEC puts its result.

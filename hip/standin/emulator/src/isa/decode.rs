@@ -12,7 +12,8 @@ use super::special::{ONE_SPECIAL, THREE_SPECIAL, TWO_SPECIAL, dual, permuted};
 use super::table::{Row, handler};
 use super::vector::{ONE, THREE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
 use super::wave::{
-    Handler, Instruction, Kind, NULL, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, SHARED_APERTURE, Source, VCC, Wave,
+    Handler, Instruction, Kind, NULL, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, SHARED_APERTURE, Source, VCC,
+    Wave,
 };
 
 /// First source codes with a meaning of their own.
@@ -38,8 +39,10 @@ pub(crate) struct Program {
 impl Program {
     /// Decodes code that starts at an address of a code object which lies at `base`.
     pub(crate) fn decode(code: &[u8], start: u32, base: u64) -> Self {
-        let words: Vec<u32> =
-            code.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect();
+        let words: Vec<u32> = code
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            .collect();
         let mut instructions = Vec::new();
         let mut branches = Vec::new();
         let mut at = 0;
@@ -64,7 +67,8 @@ impl Program {
         }
         // A branch into the middle of an instruction, or out of the code, ends at the sentinel behind all.
         for (number, target) in branches {
-            let found = instructions.binary_search_by_key(&target, |instruction: &Instruction| instruction.pc);
+            let found =
+                instructions.binary_search_by_key(&target, |instruction: &Instruction| instruction.pc);
             instructions[number].target = found.unwrap_or(instructions.len()) as u32;
         }
         let mut sentinel = plain(unknown, "unknown");
@@ -75,7 +79,10 @@ impl Program {
 
     /// The number of the instruction at an address.
     pub(crate) fn at(&self, pc: u32) -> Option<u32> {
-        self.instructions.binary_search_by_key(&pc, |instruction| instruction.pc).ok().map(|number| number as u32)
+        self.instructions
+            .binary_search_by_key(&pc, |instruction| instruction.pc)
+            .ok()
+            .map(|number| number as u32)
     }
 }
 
@@ -164,7 +171,8 @@ fn source(reader: &mut Reader<'_>, code: u32, operand: Operand, literal: &mut Op
             match operand {
                 Operand::B16 | Operand::Packed => constant(i64::from(super::float::f32_to_f16(value))),
                 Operand::F64 | Operand::B64 | Operand::I64 => {
-                    let exact = if code == 248 { std::f64::consts::FRAC_1_PI / 2.0 } else { f64::from(value) };
+                    let exact =
+                        if code == 248 { std::f64::consts::FRAC_1_PI / 2.0 } else { f64::from(value) };
                     constant(exact.to_bits() as i64)
                 }
                 Operand::B32 | Operand::Mixed => constant(i64::from(value.to_bits())),
@@ -228,7 +236,9 @@ fn scalar(reader: &mut Reader<'_>) -> Option<Instruction> {
             let second = source(reader, bits(word, 8, 8), operand(row, 1), &mut literal)?;
             instruction.sources[1] = second;
             match row.name {
-                "s_fmaak_f32" => instruction.sources[2] = source(reader, LITERAL, Operand::B32, &mut literal)?,
+                "s_fmaak_f32" => {
+                    instruction.sources[2] = source(reader, LITERAL, Operand::B32, &mut literal)?
+                }
                 "s_fmamk_f32" => {
                     instruction.sources[1] = source(reader, LITERAL, Operand::B32, &mut literal)?;
                     instruction.sources[2] = second;
@@ -511,7 +521,8 @@ fn vopd(reader: &mut Reader<'_>) -> Option<Instruction> {
         let (handler, name, _) = dual_row(opcode)?;
         let mut half = plain(handler, name);
         half.destination = target;
-        let first = source(reader, code, if opcode == 12 { Operand::Packed } else { Operand::B32 }, &mut literal)?;
+        let first =
+            source(reader, code, if opcode == 12 { Operand::Packed } else { Operand::B32 }, &mut literal)?;
         let other = Source::vector(register as u16);
         half.sources = match opcode {
             0 | 12 => [first, other, Source::vector(destination)],
@@ -588,9 +599,9 @@ fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
@@ -604,21 +615,39 @@ mod tests {
         let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
         folders.extend(std::env::var_os("RUKH_STANDIN_OBJECTS").map(PathBuf::from));
         let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let paths = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "co"));
-        paths.filter(|path| ["gfx1100", "gfx1151"].iter().any(|arch| path.to_string_lossy().contains(arch))).collect()
+        let paths = files
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|it| it == "co" || it == "gz"));
+        paths
+            .filter(|path| ["gfx1100", "gfx1151"].iter().any(|arch| path.to_string_lossy().contains(arch)))
+            .collect()
+    }
+
+    /// A file's bytes, unpacked.
+    fn unpacked(path: &Path) -> Vec<u8> {
+        let file = std::fs::read(path).unwrap();
+        if path.extension().is_none_or(|extension| extension != "gz") {
+            return file;
+        }
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&*file).read_to_end(&mut bytes).unwrap();
+        bytes
     }
 
     /// The disassembler's names of a file's instructions by address, or nothing where it is not installed.
     fn disassembled(path: &Path) -> Option<Vec<(u32, String)>> {
         let tools = ["llvm-objdump-19", "llvm-objdump"];
-        let run = |tool: &&str| Command::new(tool).args(["-d", "--mattr=-real-true16"]).arg(path).output().ok();
+        let run =
+            |tool: &&str| Command::new(tool).args(["-d", "--mattr=-real-true16"]).arg(path).output().ok();
         let output = tools.iter().find_map(run).filter(|output| output.status.success())?;
         let text = String::from_utf8(output.stdout).ok()?;
         let lines = text.lines().filter_map(|line| {
             let (code, comment) = line.strip_prefix('\t')?.split_once("//")?;
             let pc = u32::from_str_radix(comment.trim().split(':').next()?, 16).ok()?;
             let name = code.split_whitespace().next()?;
-            let short = ["_e32", "_e64", "_dpp", "_e64_dpp"].iter().fold(name, |name, end| name.trim_end_matches(end));
+            let short = ["_e32", "_e64", "_dpp", "_e64_dpp"]
+                .iter()
+                .fold(name, |name, end| name.trim_end_matches(end));
             Some((pc, short.to_owned()))
         });
         Some(lines.collect())
@@ -630,11 +659,13 @@ mod tests {
         assert!(!objects.is_empty(), "tests/fixtures has code objects");
         let mut compared = 0;
         for path in objects {
-            let file = std::fs::read(&path).unwrap();
+            let file = unpacked(&path);
             let elf = object::File::parse(&*file).unwrap();
             let text = elf.section_by_name(".text").unwrap();
             let program = Program::decode(text.data().unwrap(), text.address() as u32, 0);
-            let Some(names) = disassembled(&path) else {
+            let copy = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(copy.path(), &file).unwrap();
+            let Some(names) = disassembled(copy.path()) else {
                 eprintln!("skipped: llvm-objdump-19 is not installed");
                 return;
             };

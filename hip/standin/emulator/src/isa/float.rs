@@ -87,7 +87,9 @@ mod tests {
             bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             for value in [f32::from_bits(bits), f32::from_bits(bits & 0x8fff_ffff | 0x3000_0000)] {
                 if value.is_nan() {
-                    assert!(f16_to_f32(f32_to_f16(value)).is_nan() && bf16_to_f32(f32_to_bf16(value)).is_nan());
+                    assert!(
+                        f16_to_f32(f32_to_f16(value)).is_nan() && bf16_to_f32(f32_to_bf16(value)).is_nan()
+                    );
                     continue;
                 }
                 assert_eq!(f32_to_f16(value), u32::from(half::f16::from_f32(value).to_bits()), "{value:e}");

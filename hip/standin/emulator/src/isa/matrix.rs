@@ -34,7 +34,10 @@ fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result
     for register in 0..TILE / 2 {
         let bits = &wave.vector[usize::from(source.index) + register].0;
         if bits[..TILE] != bits[TILE..] {
-            return Err(format!("v{}: the two halves of a matrix operand differ", usize::from(source.index) + register));
+            return Err(format!(
+                "v{}: the two halves of a matrix operand differ",
+                usize::from(source.index) + register
+            ));
         }
         let flip = u32::from(source.negate) << 15 | u32::from(source.negate_high) << 31;
         for lane in 0..TILE {
@@ -138,7 +141,9 @@ fn wmma_half(
     let [a, b, c] = &instruction.sources;
     let shift = u32::from(c.high) * 16;
     let start = accumulator(|register, lane| match c.kind {
-        Kind::Vector => convert((wave.vector[(usize::from(c.index) + register) & 511].0[lane] >> shift) & 0xffff),
+        Kind::Vector => {
+            convert((wave.vector[(usize::from(c.index) + register) & 511].0[lane] >> shift) & 0xffff)
+        }
         _ => convert(c.value & 0xffff),
     });
     match (rows_of(wave, a, convert), rows_of(wave, b, convert)) {
@@ -157,10 +162,10 @@ fn wmma_half(
 }
 
 handler! { fn v_wmma_f16_16x16x16_f16(wave, instruction) {
-    wmma_half(wave, instruction, f16_to_f32, |value| f32_to_f16(value));
+    wmma_half(wave, instruction, f16_to_f32, f32_to_f16);
 } }
 handler! { fn v_wmma_bf16_16x16x16_bf16(wave, instruction) {
-    wmma_half(wave, instruction, bf16_to_f32, |value| f32_to_bf16(value));
+    wmma_half(wave, instruction, bf16_to_f32, f32_to_bf16);
 } }
 
 handler! {

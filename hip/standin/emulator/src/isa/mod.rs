@@ -11,6 +11,8 @@ mod packed;
 mod scalar;
 mod special;
 mod table;
+#[cfg(test)]
+mod tests;
 mod vector;
 pub(crate) mod wave;
 

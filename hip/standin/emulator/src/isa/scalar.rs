@@ -239,8 +239,14 @@ scalars! {
 }
 
 /// SOP1 that knows where it stands; the decoder puts the address of the next instruction into the immediate.
-pub(crate) const UNARY_SPECIAL: &[Row] =
-    &[Row { opcode: 0x47, name: "s_getpc_b64", handler: s_getpc_b64, operands: &[], result: Operand::B64, float: false }];
+pub(crate) const UNARY_SPECIAL: &[Row] = &[Row {
+    opcode: 0x47,
+    name: "s_getpc_b64",
+    handler: s_getpc_b64,
+    operands: &[],
+    result: Operand::B64,
+    float: false,
+}];
 
 handler! { fn s_getpc_b64(wave, instruction) {
     wave.set_scalar64(instruction.scalar, instruction.immediate as u64);

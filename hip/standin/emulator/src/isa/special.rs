@@ -2,9 +2,7 @@
 
 use super::compare::wide;
 use super::table::{Row, handler, special_rows};
-use super::wave::{
-    F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave,
-};
+use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave};
 
 special_rows! {
     /// VOP2 with an operand or a result in VCC; as VOP3 with 0x100 added and any scalar register.
@@ -293,9 +291,12 @@ handler! {
         let mut result = Lanes::ZERO;
         for lane in 0..WAVE {
             let quotient = f32::from_bits(c.0[lane]);
-            let sum = f32::from_bits(a.0[lane]).mul_add(f32::from_bits(b.0[lane]), quotient);
-            let back = 2f32.powi(if exponent(quotient) > 127 { 64 } else { -64 });
-            result.0[lane] = if (marked >> lane) & 1 == 1 { sum * back } else { sum }.to_bits();
+            let (a, b) = (f32::from_bits(a.0[lane]), f32::from_bits(b.0[lane]));
+            // Sum and scale round once, so that a subnormal quotient is right too.
+            let back = 2f64.powi(if exponent(quotient) > 127 { 64 } else { -64 });
+            let scaled = f64::from(a).mul_add(f64::from(b), f64::from(quotient)) * back;
+            let marked = (marked >> lane) & 1 == 1;
+            result.0[lane] = if marked { scaled as f32 } else { a.mul_add(b, quotient) }.to_bits();
         }
         wave.finish::<F32>(instruction, &mut result);
     }

@@ -90,9 +90,9 @@ fn permute_bytes(a: u32, b: u32, selector: u32) -> u32 {
 fn div_fixup(quotient: f32, denominator: f32, numerator: f32) -> f32 {
     let sign = (denominator.to_bits() ^ numerator.to_bits()) & 0x8000_0000;
     let signed = |magnitude: f32| f32::from_bits(magnitude.to_bits() | sign);
-    if numerator.is_nan() || denominator.is_nan() {
-        f32::NAN
-    } else if (numerator == 0.0 && denominator == 0.0) || (numerator.is_infinite() && denominator.is_infinite()) {
+    let both_zero = numerator == 0.0 && denominator == 0.0;
+    let both_infinite = numerator.is_infinite() && denominator.is_infinite();
+    if numerator.is_nan() || denominator.is_nan() || both_zero || both_infinite {
         f32::NAN
     } else if denominator == 0.0 || numerator.is_infinite() {
         signed(f32::INFINITY)

@@ -198,7 +198,9 @@ impl Wave {
             Kind::Scalar => self.scalar[usize::from(source.index & 127)],
             Kind::Constant => source.value,
             Kind::Scc => u32::from(self.scc),
-            Kind::Vector => self.vector[usize::from(source.index & 511)].0[self.exec().trailing_zeros() as usize & 31],
+            Kind::Vector => {
+                self.vector[usize::from(source.index & 511)].0[self.exec().trailing_zeros() as usize & 31]
+            }
         }
     }
 

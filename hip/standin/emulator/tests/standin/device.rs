@@ -1,14 +1,14 @@
 //! Kernels, streams, events, graphs, and what the stand-in refuses.
 
 use half::f16;
-use hip_runtime_sys as hip;
+use hip_runtime_sys::{self as hip, Hiprtc};
 
-use crate::{argument, libraries, noise};
+use crate::{architecture, argument, libraries, noise};
 
 #[test]
 fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     let (lib, _turn) = libraries();
-    assert_eq!(lib.hip.architecture(0).unwrap(), "gfx1100");
+    assert_eq!(lib.hip.architecture(0).unwrap(), architecture());
     let (x, y) = (noise(1, 1000), noise(2, 1000));
     let (mut dx, mut dy, mut a, mut count) = (lib.upload(&x), lib.upload(&y), 3.0f32, 1000i32);
     let stream = lib.stream();
@@ -25,12 +25,19 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
         lib.launch(c"axpy", (4, 256), stream, &mut arguments);
         lib.launch(c"axpy", (4, 256), stream, &mut arguments);
         let mut memory = std::ptr::null_mut();
-        let refused = (lib.hip.hipThreadExchangeStreamCaptureMode)(&mut hip::hipStreamCaptureModeRelaxed.clone());
+        let refused =
+            (lib.hip.hipThreadExchangeStreamCaptureMode)(&mut hip::hipStreamCaptureModeRelaxed.clone());
         lib.check(refused);
         lib.check((lib.hip.hipMalloc)(&mut memory, 16));
         lib.check((lib.hip.hipThreadExchangeStreamCaptureMode)(&mut hip::hipStreamCaptureModeGlobal.clone()));
         lib.check((lib.hip.hipStreamEndCapture)(stream, &mut graph));
-        lib.check((lib.hip.hipGraphInstantiate)(&mut executable, graph, std::ptr::null_mut(), std::ptr::null_mut(), 0));
+        lib.check((lib.hip.hipGraphInstantiate)(
+            &mut executable,
+            graph,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+        ));
         let mut nodes = 0;
         lib.check((lib.hip.hipGraphGetNodes)(graph, std::ptr::null_mut(), &mut nodes));
         assert_eq!(nodes, 2);
@@ -42,7 +49,8 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
         lib.check(unsafe { (lib.hip.hipGraphLaunch)(executable, stream) });
     }
     lib.check(lib.wait(stream));
-    let five_times: Vec<f32> = (0..4).fold(once, |y, _| x.iter().zip(&y).map(|(x, y)| 3.0f32.mul_add(*x, *y)).collect());
+    let five_times: Vec<f32> =
+        (0..4).fold(once, |y, _| x.iter().zip(&y).map(|(x, y)| 3.0f32.mul_add(*x, *y)).collect());
     assert_eq!(lib.download(dy, 1000), five_times);
 }
 
@@ -82,15 +90,28 @@ fn division_and_roots_are_exact_on_the_whole_range() {
     let (mut dx, mut dy) = (lib.upload(&x), lib.upload(&y));
     let (mut quotient, mut root) = (lib.empty::<f32>(x.len()), lib.empty::<f32>(x.len()));
     let mut arguments = [
-        argument(&mut dx), argument(&mut dy), argument(&mut quotient), argument(&mut root), argument(&mut count),
+        argument(&mut dx),
+        argument(&mut dy),
+        argument(&mut quotient),
+        argument(&mut root),
+        argument(&mut count),
     ];
     let stream = lib.stream();
     lib.launch(c"division", (x.len().div_ceil(256) as u32, 256), stream, &mut arguments);
     lib.check(lib.wait(stream));
     let (quotient, root) = (lib.download(quotient, x.len()), lib.download(root, x.len()));
-    let same = |found: f32, expected: f32| found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+    let same = |found: f32, expected: f32| {
+        found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan()
+    };
     for i in 0..x.len() {
-        assert!(same(quotient[i], x[i] / y[i]), "{:e} / {:e} = {:e}, not {:e}", x[i], y[i], x[i] / y[i], quotient[i]);
+        assert!(
+            same(quotient[i], x[i] / y[i]),
+            "{:e} / {:e} = {:e}, not {:e}",
+            x[i],
+            y[i],
+            x[i] / y[i],
+            quotient[i]
+        );
         assert!(same(root[i], x[i].sqrt()), "sqrt({:e}) = {:e}, not {:e}", x[i], x[i].sqrt(), root[i]);
     }
 }
@@ -101,9 +122,14 @@ fn halves_round_once() {
     let x: Vec<f16> = noise(3, 500).iter().map(|&v| f16::from_f32(v * 100.0)).collect();
     let y: Vec<f16> = noise(4, 500).iter().map(|&v| f16::from_f32(v * 0.01)).collect();
     let (mut dx, mut dy, mut count) = (lib.upload(&x), lib.upload(&y), 500i32);
-    let (mut sum, mut product, mut wide) = (lib.empty::<u16>(500), lib.empty::<u16>(500), lib.empty::<f32>(500));
+    let (mut sum, mut product, mut wide) =
+        (lib.empty::<u16>(500), lib.empty::<u16>(500), lib.empty::<f32>(500));
     let mut arguments = [
-        argument(&mut dx), argument(&mut dy), argument(&mut sum), argument(&mut product), argument(&mut wide),
+        argument(&mut dx),
+        argument(&mut dy),
+        argument(&mut sum),
+        argument(&mut product),
+        argument(&mut wide),
         argument(&mut count),
     ];
     let stream = lib.stream();
@@ -127,7 +153,12 @@ fn a_barrier_matters_and_lds_is_poisoned() {
     let stream = lib.stream();
     for mut wait in [1i32, 0] {
         let mut dy = lib.empty::<i32>(512);
-        lib.launch(c"reverse", (2, 256), stream, &mut [argument(&mut dx), argument(&mut dy), argument(&mut wait)]);
+        lib.launch(
+            c"reverse",
+            (2, 256),
+            stream,
+            &mut [argument(&mut dx), argument(&mut dy), argument(&mut wait)],
+        );
         lib.check(lib.wait(stream));
         assert_eq!(lib.download(dy, 512) == reversed, wait == 1, "with barrier: {wait}");
     }
@@ -176,7 +207,9 @@ fn an_access_outside_of_memory_names_kernel_place_and_address() {
     lib.launch(c"axpy", (1, 256), stream, &mut arguments);
     assert_eq!(lib.wait(stream), hip::hipErrorLaunchFailure);
     let fault = lib.fault();
-    for part in ["kernel axpy at 0x", "global_load_b32", "of lane", &format!("{:#x}", dy as usize + 360), "360 bytes"] {
+    for part in
+        ["kernel axpy at 0x", "global_load_b32", "of lane", &format!("{:#x}", dy as usize + 360), "360 bytes"]
+    {
         assert!(fault.contains(part), "{fault} has no {part}");
     }
     // The stream does no more; another one is not affected.
@@ -245,9 +278,73 @@ fn wrong_copies_and_stale_handles_are_refused() {
         assert_eq!((lib.hip.hipStreamSynchronize)(stream), hip::hipErrorInvalidHandle);
         lib.check((lib.hip.hipFree)(device));
         assert_eq!((lib.hip.hipFree)(device), hip::hipErrorInvalidValue);
-        let other = include_bytes!("../fixtures/kernels_gfx1151.co");
+        let other: &[u8] = match architecture().as_str() {
+            "gfx1151" => include_bytes!("../fixtures/kernels_gfx1100.co"),
+            _ => include_bytes!("../fixtures/kernels_gfx1151.co"),
+        };
         let mut module = std::ptr::null_mut();
         let status = (lib.hip.hipModuleLoadData)(&mut module, other.as_ptr().cast());
         assert_eq!(status, hip::hipErrorNoBinaryForGpu);
     }
+}
+
+#[test]
+fn hiprtc_compiles_for_the_device_or_says_why_not() {
+    if std::process::Command::new("clang-19").arg("--version").output().is_err() {
+        println!("skipped: clang-19 is not installed");
+        return;
+    }
+    let (lib, _turn) = libraries();
+    let hiprtc = Hiprtc::load_from(&lib.folder).unwrap();
+    let option = std::ffi::CString::new(format!("--offload-arch={}", architecture())).unwrap();
+    let mut options = [option.as_ptr()];
+    let mut build = |source: &std::ffi::CStr| {
+        let mut program = std::ptr::null_mut();
+        let (none, name) = (std::ptr::null_mut(), c"program.hip".as_ptr());
+        // SAFETY: texts that end with zero, and places of ours for the results.
+        unsafe {
+            assert_eq!((hiprtc.hiprtcCreateProgram)(&mut program, source.as_ptr(), name, 0, none, none), 0);
+            let status = (hiprtc.hiprtcCompileProgram)(program, 1, options.as_mut_ptr());
+            let mut bytes = 0;
+            assert_eq!((hiprtc.hiprtcGetProgramLogSize)(program, &mut bytes), 0);
+            let mut log = vec![0u8; bytes];
+            assert_eq!((hiprtc.hiprtcGetProgramLog)(program, log.as_mut_ptr().cast()), 0);
+            assert_eq!((hiprtc.hiprtcGetCodeSize)(program, &mut bytes), 0);
+            let mut code = vec![0u8; bytes];
+            assert_eq!((hiprtc.hiprtcGetCode)(program, code.as_mut_ptr().cast()), 0);
+            assert_eq!((hiprtc.hiprtcDestroyProgram)(&mut program), 0);
+            (status, code, String::from_utf8_lossy(&log).into_owned())
+        }
+    };
+    let (status, code, log) =
+        build(c"extern \"C\" __attribute__((global)) void twice(float* x) { *x *= 2.0f; }");
+    assert_eq!(status, 0, "{log}");
+    let (status, _, log) = build(c"not a program");
+    assert_eq!(status, hip::hiprtc_bindings::HIPRTC_ERROR_COMPILATION);
+    assert!(log.contains("error:"), "{log}");
+
+    let (mut module, mut function, stream) = (std::ptr::null_mut(), std::ptr::null_mut(), lib.stream());
+    let mut x = lib.upload(&[21.0f32]);
+    let mut arguments = [argument(&mut x)];
+    // SAFETY: the code is whole, and the kernel takes one pointer.
+    unsafe {
+        lib.check((lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()));
+        lib.check((lib.hip.hipModuleGetFunction)(&mut function, module, c"twice".as_ptr()));
+        let none = std::ptr::null_mut();
+        lib.check((lib.hip.hipModuleLaunchKernel)(
+            function,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            stream,
+            arguments.as_mut_ptr(),
+            none,
+        ));
+    }
+    lib.check(lib.wait(stream));
+    assert_eq!(lib.download(x, 1), [42.0]);
 }

@@ -1,8 +1,10 @@
 //! The stand-in as its users meet it: loaded through the bindings, by name, from a folder.
 #![allow(unsafe_code, reason = "calls C interfaces")]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
 mod blas;
 mod device;
+mod kernels;
 mod speed;
 
 use std::ffi::{CStr, c_void};
@@ -71,7 +73,8 @@ impl Libraries {
 
     pub(crate) fn instructions(&self) -> u64 {
         // SAFETY: the function has this signature.
-        let count = unsafe { self.control.get::<extern "C" fn() -> u64>("rukh_standin_instructions") }.unwrap();
+        let count =
+            unsafe { self.control.get::<extern "C" fn() -> u64>("rukh_standin_instructions") }.unwrap();
         count()
     }
 
@@ -116,7 +119,10 @@ impl Libraries {
     pub(crate) fn kernel(&self, name: &CStr) -> hipFunction_t {
         static MODULE: OnceLock<usize> = OnceLock::new();
         let module = *MODULE.get_or_init(|| {
-            let code = include_bytes!("../fixtures/kernels_gfx1100.co");
+            let code: &[u8] = match architecture().as_str() {
+                "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
+                _ => include_bytes!("../fixtures/kernels_gfx1100.co"),
+            };
             let mut module: hipModule_t = std::ptr::null_mut();
             // SAFETY: a whole code object.
             self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
@@ -141,7 +147,17 @@ impl Libraries {
         // SAFETY: the tests give each kernel the arguments that it takes.
         self.check(unsafe {
             (self.hip.hipModuleLaunchKernel)(
-                function, groups, 1, 1, items, 1, 1, 0, stream, arguments.as_mut_ptr(), std::ptr::null_mut(),
+                function,
+                groups,
+                1,
+                1,
+                items,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
             )
         });
     }
@@ -150,6 +166,22 @@ impl Libraries {
         // SAFETY: a stream of ours.
         unsafe { (self.hip.hipStreamSynchronize)(stream) }
     }
+}
+
+/// What the stand-in is told to be.
+pub(crate) fn architecture() -> String {
+    std::env::var("RUKH_STANDIN_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
+}
+
+/// All tests again on the other architecture, in a process of its own.
+#[test]
+fn the_same_holds_for_gfx1151() {
+    if architecture() == "gfx1151" {
+        return;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.env("RUKH_STANDIN_ARCH", "gfx1151").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// The address of an argument, for `hipModuleLaunchKernel`.

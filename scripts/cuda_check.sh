@@ -49,8 +49,7 @@ makers=()
 if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
     for name in t1-like t82-like bt4-full; do
         mkdir -p "$random/.part-$name"
-        (cd "$packed" && timeout 150 python3 make_nets.py --out "$random/.part-$name" "$name" \
-            && mv "$random/.part-$name/$name.pb.gz" "$random/") >"$work/make-$name.log" 2>&1 &
+        timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &
         makers+=($!)
     done
 else
@@ -58,9 +57,11 @@ else
 fi
 large_networks() {
     local pid
-    for pid in ${makers[@]+"${makers[@]}"}; do wait "$pid"; done
+    for pid in ${makers[@]+"${makers[@]}"}; do
+        wait "$pid" || cat "$work"/make-*.log
+    done
     makers=()
-    if [ ! -e "$random/bt4-full.pb.gz" ]; then cat "$work"/make-*.log 2>/dev/null; fi
+    mv "$random"/.part-*/*.pb.gz "$random/" 2>/dev/null
 }
 
 # Seconds after which everything has ended.
@@ -84,11 +85,16 @@ run() {
 # The stand-in alone: products by every algorithm that is offered, and a captured graph. Then every network of
 # tests/data and of ../shared in fp32, fp16 and bf16, in every bucket, against lc0's figures.
 step_correct() {
-    run 60 card.log "$packed/lib/standin" card:: --nocapture --test-threads=1 || return 1
-    grep -E "^test result|skipped" "$out/card.log"
+    if ! run 60 card.log "$packed/lib/standin" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
+        tail -25 "$out/card.log"
+        echo "the stand-in does not work with this card: nothing else is tried"
+        steps=()
+        return 1
+    fi
+    grep "^test result" "$out/card.log"
     run 150 correct.log "$packed/distance" --seconds=110 "$here/tests/data" "$packed/shared"
     local status=$?
-    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rukh-standin" "$out/correct.log" | cut -c1-300
+    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rukh-standin" "$out/correct.log" | cut -c1-300 | head -60
     return $status
 }
 
@@ -105,7 +111,7 @@ step_large() {
     [ -e "$packed/shared/t1-like.json" ] && cp "$packed/shared/t1-like.json" "$folder/" && ln -sf "$random/t1-like.pb.gz" "$folder/"
     run 110 large.log "$packed/distance" --seconds=70 --max-batch=256 "$folder" ${networks[@]+"${networks[@]}"}
     local status=$?
-    grep -vE "^micro|^ALL" "$out/large.log" | cut -c1-300
+    grep -vE "^micro|^ALL" "$out/large.log" | cut -c1-300 | head -30
     return $status
 }
 
@@ -174,7 +180,9 @@ step_profile() {
     cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
 }
 
-for step in "${steps[@]}"; do
+while [ ${#steps[@]} -gt 0 ]; do
+    step=${steps[0]}
+    steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
         echo "no step $step; there are: correct speed profile large sanitize" >&2
         exit 2
@@ -191,7 +199,8 @@ for step in "${steps[@]}"; do
     echo "== $step: $((SECONDS - begin)) s"
 done
 cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . -name '*.log' -delete -o -name '*.json' -delete -o -name 'profile-*' -delete
-for pid in ${makers[@]+"${makers[@]}"}; do wait "$pid"; done
+# Networks that no step has waited for.
+for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
 rm -rf "$random" "$work/cache" "$work/cache-lineinfo"
 if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]} (after $((SECONDS - start)) s)"

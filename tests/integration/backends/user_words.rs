@@ -107,7 +107,8 @@ fn every_backend_is_listed_once_with_a_description() {
 
 #[test]
 fn auto_has_a_network_wherever_it_runs() {
-    let created = factory::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
+    let created =
+        factory::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);

@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# Runs the GPU evaluator on an NVIDIA card through hip/standin/cuda: correctness, speed, races, time by operation.
+#
+# usage: scripts/cuda_check.sh PACKED [step ...]      all steps without names
+#   PACKED  the folder that scripts/cuda_pack.sh made
+# Steps: correct speed profile large sanitize. Each has a time limit; together they end within nine minutes. Logs and
+# tables go to $OUT, or to a folder under /tmp. Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (PyTorch's will do), python3 with
+# numpy and protobuf for the large networks, compute-sanitizer for the step of this name.
+set -uo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+packed=$(cd "${1:?usage: scripts/cuda_check.sh PACKED [step ...]}" && pwd)
+shift
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(correct speed profile large sanitize)
+work=$(mktemp -d /tmp/rukh-cuda.XXXXXX)
+out=${OUT:-$work/out}
+mkdir -p "$out"
+start=$SECONDS
+failed=()
+
+# ROCm's names for the stand-in: links, so that it is loaded once.
+libraries=$work/rocm
+mkdir -p "$libraries"
+for name in amdhip64 hiprtc rocblas hipblaslt; do
+    ln -s "$packed/lib/librukh_standin_cuda.so" "$libraries/lib$name.so"
+done
+export RUKH_ROCM_LIBRARY_PATH=$libraries
+# CUDA's libraries that Python packages brought along, before those of a toolkit.
+found=$(python3 - 2>/dev/null <<'PYTHON'
+import glob, sys
+folders = {path.rsplit("/", 1)[0] for root in sys.path for path in glob.glob(root + "/nvidia/*/lib/lib*.so*")}
+print(":".join(sorted(folders, key=lambda folder: "cu13" not in folder)))
+PYTHON
+)
+if [ -n "$found" ]; then
+    export RUKH_STANDIN_CUDA_PATH=$found${RUKH_STANDIN_CUDA_PATH:+:$RUKH_STANDIN_CUDA_PATH}
+    export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+# Kernels are compiled once, for this run only.
+export XDG_CACHE_HOME=$work/cache
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "no nvidia-smi"
+
+rukh=$packed/rukh
+random=$work/networks
+mkdir -p "$random"
+
+# The large networks are written while the first step runs.
+makers=()
+if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
+    for name in t1-like t82-like bt4-full; do
+        mkdir -p "$random/.part-$name"
+        timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &
+        makers+=($!)
+    done
+else
+    echo "no net_pb2.py or no make_nets.py in $packed: no large networks"
+fi
+large_networks() {
+    local pid
+    for pid in ${makers[@]+"${makers[@]}"}; do
+        wait "$pid" || cat "$work"/make-*.log
+    done
+    makers=()
+    mv "$random"/.part-*/*.pb.gz "$random/" 2>/dev/null
+}
+
+# Seconds after which everything has ended.
+all=535
+
+# run SECONDS LOG COMMAND …: within that time and what is left of all; the command's status is kept.
+run() {
+    local limit=$1 log=$2 left=$((all - (SECONDS - start)))
+    shift 2
+    if [ $left -lt 5 ]; then
+        echo "NOT DONE, the time is over: $*"
+        return 1
+    fi
+    [ "$limit" -le $left ] || limit=$left
+    timeout --kill-after=5 "$limit" "$@" >"$out/$log" 2>&1
+    local status=$?
+    [ $status -eq 0 ] || echo "status $status: $*"
+    return $status
+}
+
+# The stand-in alone: products by every algorithm that is offered, and a captured graph. Then every network of
+# tests/data and of ../shared in fp32, fp16 and bf16, in every bucket, against lc0's figures.
+step_correct() {
+    if ! run 60 card.log "$packed/lib/standin" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
+        tail -25 "$out/card.log"
+        echo "the stand-in does not work with this card: nothing else is tried"
+        steps=()
+        return 1
+    fi
+    grep "^test result" "$out/card.log"
+    run 150 correct.log "$packed/distance" --seconds=110 "$here/tests/data" "$packed/shared"
+    local status=$?
+    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rukh-standin" "$out/correct.log" | cut -c1-300 | head -60
+    return $status
+}
+
+# The large networks against the CPU's fp32, and t1-like against lc0.
+step_large() {
+    large_networks
+    local networks=()
+    for name in t82-like bt4-full; do
+        [ -e "$random/$name.pb.gz" ] && networks+=("$random/$name.pb.gz")
+    done
+    local folder=$work/large
+    mkdir -p "$folder"
+    cp "$here"/tests/data/micro-attn.* "$folder/"
+    [ -e "$packed/shared/t1-like.json" ] && cp "$packed/shared/t1-like.json" "$folder/" && ln -sf "$random/t1-like.pb.gz" "$folder/"
+    run 110 large.log "$packed/distance" --seconds=70 --max-batch=256 "$folder" ${networks[@]+"${networks[@]}"}
+    local status=$?
+    grep -vE "^micro|^ALL" "$out/large.log" | cut -c1-300 | head -30
+    return $status
+}
+
+# Evaluations per second beside lc0's and the bars that we set ourselves.
+step_speed() {
+    large_networks
+    local name threads
+    for name in t1-like t82-like bt4-full; do
+        [ -e "$random/$name.pb.gz" ] || continue
+        for threads in 2 1; do
+            # Batches of 16, 32 … 512.
+            run 60 "speed-$name-$threads.json" "$rukh" backendbench --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
+                --backend-opts="max_batch=512,streams=$threads" --threads="$threads" --batches=40 \
+                --start-batch-size=16 --max-batch-size=512 --batch-step=16 --json
+        done
+        [ $name = t1-like ] || continue
+        run 40 "speed-$name-spin.json" env RUKH_STANDIN_SPIN=1 "$rukh" backendbench --weights="$random/$name.pb.gz" \
+            --backend=rocm-fp16 --backend-opts="max_batch=512,streams=2" --threads=2 --batches=40 \
+            --start-batch-size=16 --max-batch-size=512 --batch-step=16 --json
+    done
+    python3 "$here/scripts/cuda_tables.py" speed "$out"/speed-*.json | tee "$out/speed.txt"
+}
+
+# Memory accesses and races of all kernels that a few networks use, in a batch that is padded.
+step_sanitize() {
+    local sanitizer tool network format status=0
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    if [ -z "$sanitizer" ]; then
+        echo "skipped: no compute-sanitizer"
+        return 0
+    fi
+    export RUKH_STANDIN_NVRTC_OPTIONS=-lineinfo
+    for tool in memcheck racecheck; do
+        for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
+            format=${network#*:}
+            local backend=rocm-$format
+            [ "$format" = fp32 ] && backend=rocm
+            XDG_CACHE_HOME=$work/cache-lineinfo run 40 "sanitize-$tool-${network%:*}.log" "$sanitizer" --tool "$tool" \
+                --error-exitcode 9 "$rukh" backendbench --weights="$here/tests/data/${network%:*}.pb.gz" \
+                --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false" --batches=6 \
+                --start-batch-size=7 --max-batch-size=7 || status=1
+            echo "$tool ${network%:*} $format: $(grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitize-$tool-${network%:*}.log" | tail -1)"
+        done
+    done
+    unset RUKH_STANDIN_NVRTC_OPTIONS
+    return $status
+}
+
+# The time of each operation, step by step with nothing else running.
+step_profile() {
+    large_networks
+    local name batch
+    for name in t82-like bt4-full t1-like; do
+        [ -e "$random/$name.pb.gz" ] || continue
+        for batch in 16 256; do
+            # Its figures go wrong, as operations in place are repeated: only the times count.
+            RUKH_STANDIN_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
+                --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
+                --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
+                --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null
+            python3 "$here/scripts/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
+                >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; cat "$out/profile-$name-$batch.txt"; }
+        done
+    done
+    # What comes back from a machine may be limited to few files.
+    cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
+}
+
+while [ ${#steps[@]} -gt 0 ]; do
+    step=${steps[0]}
+    steps=("${steps[@]:1}")
+    if ! declare -F "step_$step" >/dev/null; then
+        echo "no step $step; there are: correct speed profile large sanitize" >&2
+        exit 2
+    fi
+    # What began late would be cut off by the machine's own limit.
+    if [ $((SECONDS - start)) -gt $((all - 30)) ]; then
+        echo "== $step NOT DONE: the time is over"
+        failed+=("$step")
+        continue
+    fi
+    echo "== $step"
+    begin=$SECONDS
+    "step_$step" || failed+=("$step")
+    echo "== $step: $((SECONDS - begin)) s"
+done
+cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . -name '*.log' -delete -o -name '*.json' -delete -o -name 'profile-*' -delete
+# Networks that no step has waited for.
+for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+rm -rf "$random" "$work/cache" "$work/cache-lineinfo"
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "FAILED: ${failed[*]} (after $((SECONDS - start)) s)"
+    exit 1
+fi
+echo "passed in $((SECONDS - start)) s"

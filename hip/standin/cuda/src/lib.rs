@@ -27,6 +27,11 @@
 //! | `RUKH_STANDIN_SPIN` | 1: who waits for an event does not sleep |
 //! | `RUKH_STANDIN_PROFILE` | a file for the time of each operation; results are then not to be trusted |
 //! | `RUKH_STANDIN_LOG` | 1: says on stderr which libraries were found, and which calls failed |
+
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a C interface is implemented here: a call is several"
+)]
 #![allow(unsafe_code, reason = "it implements C interfaces over C interfaces")]
 #![allow(non_upper_case_globals, reason = "HIP's names")]
 

@@ -42,6 +42,7 @@ pub(crate) fn time(
 }
 
 /// Microseconds of one of many runs.
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "one chain of calls of the driver")]
 fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Option<f32> {
     let mut events: [Handle; 2] = [std::ptr::null_mut(); 2];
     let mut milliseconds = 0.0;

@@ -511,6 +511,7 @@ fn spins() -> bool {
 ///
 /// # Safety
 /// The list is null or ends as HIP's documentation says.
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "an entry of a list in C is two operations")]
 unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>, hipError_t> {
     if extra.is_null() {
         return Ok(None);
@@ -518,7 +519,7 @@ unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>
     let mut made = [std::ptr::null_mut(); 5];
     for index in [0, 2] {
         // SAFETY: the list goes on until its end was read.
-        let what = unsafe { extra.add(index).read() };
+        let what = unsafe { *extra.add(index) };
         if what == HIP_LAUNCH_PARAM_END {
             return Ok(Some(made));
         }
@@ -529,10 +530,10 @@ unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>
         };
         made[index] = std::ptr::without_provenance_mut(cuda);
         // SAFETY: as above.
-        made[index + 1] = unsafe { extra.add(index + 1).read() };
+        made[index + 1] = unsafe { *extra.add(index + 1) };
     }
     // SAFETY: as above.
-    let end = unsafe { extra.add(4).read() };
+    let end = unsafe { *extra.add(4) };
     if end == HIP_LAUNCH_PARAM_END { Ok(Some(made)) } else { Err(hipErrorNotSupported) }
 }
 

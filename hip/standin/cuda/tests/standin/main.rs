@@ -1,8 +1,6 @@
 //! The stand-in as the engine meets it: loaded through the bindings, by name, from a folder. What needs CUDA's
 //! libraries or a card says so and is passed over where there is none.
-
-#![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is tested, not one")]
-#![allow(unsafe_code, reason = "calls C interfaces")]
+#![allow(unsafe_code, clippy::multiple_unsafe_ops_per_block, reason = "calls C interfaces")]
 
 mod absent;
 mod card;

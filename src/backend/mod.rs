@@ -38,6 +38,7 @@ pub mod rocm;
 pub mod round_robin;
 pub mod ticket;
 pub mod trivial;
+mod winograd;
 mod work_queue;
 mod worker;
 

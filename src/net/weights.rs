@@ -203,4 +203,27 @@ impl Network {
             BodyKind::Convolution { .. } => 1.0,
         }
     }
+
+    /// Smolgen's activation and its last matrix, which the encoders of the body and of the policy head share.
+    pub fn smolgen(&self) -> (Activation, Option<&Dense>) {
+        match &self.body {
+            Body::Attention { smolgen_activation, smolgen_global, .. } => {
+                (*smolgen_activation, smolgen_global.as_ref())
+            }
+            Body::Convolution { .. } => (Activation::None, None),
+        }
+    }
+}
+
+/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an
+/// empty board, else 0.
+pub fn positional_value(square: usize, other: usize) -> f32 {
+    let ranks = (square / 8).abs_diff(other / 8);
+    let files = (square % 8).abs_diff(other % 8);
+    match (ranks, files) {
+        (0, 0) => -1.0,
+        (0, _) | (_, 0) | (1, 2) | (2, 1) => 1.0,
+        (ranks, files) if ranks == files => 1.0,
+        _ => 0.0,
+    }
 }

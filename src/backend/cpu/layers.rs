@@ -14,7 +14,9 @@ use crate::net::architecture::{Activation, Architecture, BodyKind, InputEmbeddin
 use crate::net::input::InputPlanes;
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights as file;
-use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, LayerNorm, POLICY_LAYER_NORM_EPSILON};
+use crate::net::weights::{
+    EMBEDDING_LAYER_NORM_EPSILON, LayerNorm, POLICY_LAYER_NORM_EPSILON, positional_value,
+};
 
 /// What the packed form depends on.
 #[derive(Clone, Copy)]
@@ -349,19 +351,6 @@ impl Packing {
 /// 1/sqrt(depth), which a score is multiplied by.
 pub(super) fn query_scale(depth: usize) -> f32 {
     (1.0 / (depth as f64).sqrt()) as f32
-}
-
-/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an
-/// empty board, else 0.
-pub(super) fn positional_value(square: usize, other: usize) -> f32 {
-    let ranks = (square / 8).abs_diff(other / 8);
-    let files = (square % 8).abs_diff(other % 8);
-    match (ranks, files) {
-        (0, 0) => -1.0,
-        (0, _) | (_, 0) | (1, 2) | (2, 1) => 1.0,
-        (ranks, files) if ranks == files => 1.0,
-        _ => 0.0,
-    }
 }
 
 impl Policy {

@@ -3,7 +3,7 @@
 //! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path,
 //! only the definition of the network. Activations are `[square][channel]`.
 
-use super::layers::{EPSILON, positional_value, query_scale};
+use super::layers::{EPSILON, query_scale};
 use super::network::{RawEvaluation, win_draw};
 use crate::net::Network;
 use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
@@ -11,7 +11,7 @@ use crate::net::input::InputPlanes;
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights::{
     Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, LayerNorm,
-    POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation,
+    POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation, positional_value,
 };
 
 /// 64 squares or any other number of rows.
@@ -302,12 +302,7 @@ fn policy(network: &Network, body: &Rows) -> Vec<f32> {
             key,
             promotion,
         } => {
-            let (smolgen, global) = match &network.body {
-                Body::Attention { smolgen_activation, smolgen_global, .. } => {
-                    (*smolgen_activation, smolgen_global.as_ref())
-                }
-                Body::Convolution { .. } => (Activation::None, None),
-            };
+            let (smolgen, global) = network.smolgen();
             let stack = Stack {
                 heads: *heads,
                 alpha: 1.0,

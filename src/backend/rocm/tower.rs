@@ -11,7 +11,7 @@ use super::forward::{self, Pass};
 use super::kernels::{activation_code, grid};
 use super::steps::{Region, StepList};
 use super::weights::{Block, Convolution, SqueezeExcitation, component_type};
-use super::winograd::{COMPONENTS, TILES};
+use crate::backend::winograd::{COMPONENTS, TILES};
 use crate::net::architecture::Activation;
 
 /// Planes -> `stream [T][filters]`.

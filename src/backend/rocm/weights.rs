@@ -12,7 +12,7 @@ use crate::net::Network;
 use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
 use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
 use crate::net::weights as file;
-use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, POLICY_LAYER_NORM_EPSILON};
+use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, POLICY_LAYER_NORM_EPSILON, positional_value};
 use half::{bf16, f16};
 use std::sync::Arc;
 
@@ -531,12 +531,7 @@ impl Uploader {
             } => {
                 check_width("policy embedding", embedding.outputs)?;
                 check_width("policy queries", query.outputs)?;
-                let (smolgen_activation, global) = match &network.body {
-                    file::Body::Attention { smolgen_activation, smolgen_global, .. } => {
-                        (*smolgen_activation, smolgen_global.as_ref())
-                    }
-                    file::Body::Convolution { .. } => (Activation::None, None),
-                };
+                let (smolgen_activation, global) = network.smolgen();
                 // Encoders of a policy head that have smolgen share the body's last matrix.
                 let global = match global.filter(|_| encoders.iter().any(|encoder| encoder.smolgen.is_some()))
                 {
@@ -648,19 +643,6 @@ fn squares_first(values: &[f32], row: usize) -> Vec<f32> {
         start + within % channels * SQUARES + within / channels
     };
     (0..values.len()).map(|i| values[from(i)]).collect()
-}
-
-/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an empty
-/// board, else 0.
-fn positional_value(square: usize, other: usize) -> f32 {
-    let ranks = (square / 8).abs_diff(other / 8);
-    let files = (square % 8).abs_diff(other % 8);
-    match (ranks, files) {
-        (0, 0) => -1.0,
-        (0, _) | (_, 0) | (1, 2) | (2, 1) => 1.0,
-        (ranks, files) if ranks == files => 1.0,
-        _ => 0.0,
-    }
 }
 
 /// Rounds to the element type, nearest even; the error is a value that is beyond it.

@@ -19,17 +19,14 @@ use super::SQUARES;
 use super::elementary::{activate_slice, floor_and_rest};
 use super::matrix::{Format, MatrixProduct, PackedMatrix};
 use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd};
+use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
 use crate::net::architecture::Activation;
 use crate::net::weights::Convolution;
 
 /// Side of a transformed tile.
 const SIDE: usize = 6;
-/// Components of a transformed tile.
-const COMPONENTS: usize = SIDE * SIDE;
 /// Side of a tile of results.
 const RESULT: usize = 4;
-/// Tiles of a board.
-pub(crate) const TILES: usize = 4;
 
 /// Elements between the end of one component and the next: keeps the components of a tile out of each other's
 /// cache sets (their distance would else be a power of two).
@@ -65,6 +62,7 @@ impl PackedConvolution {
     pub(crate) fn new(isa: Isa, convolution: &Convolution) -> PackedConvolution {
         let Convolution { inputs, outputs, .. } = *convolution;
         let weights = &convolution.weights;
+        let transform = WeightsTransform::new();
         let components = PackedMatrix::batch_from_fn(
             isa,
             Format::Fp32,
@@ -73,7 +71,7 @@ impl PackedConvolution {
             inputs,
             |component, output, input| {
                 let kernel = &weights[(output * inputs + input) * 9..][..9];
-                transformed_weight(kernel, component / SIDE, component % SIDE)
+                transform.component(kernel, component)
             },
         );
         PackedConvolution { components, biases: convolution.biases.clone() }
@@ -131,36 +129,8 @@ impl PackedConvolution {
     }
 }
 
-/// The points that the transforms evaluate polynomials at: 0, ±NEAR, ±FAR and infinity.
-const NEAR: f32 = 0.625;
-const FAR: f32 = 1.5;
 const NEAR_SQUARED: f32 = NEAR * NEAR;
 const FAR_SQUARED: f32 = FAR * FAR;
-
-/// Component (`row`, `column`) of a 3x3 kernel: G g G^T, in f64. G's rows are 1, p, p^2 for each point p,
-/// over the product of its distances from the other points.
-fn transformed_weight(kernel: &[f32], row: usize, column: usize) -> f32 {
-    let g = |component: usize| -> [f64; 3] {
-        let (near, far) = (f64::from(NEAR), f64::from(FAR));
-        let (point, scale) = match component {
-            0 => (0.0, near * near * far * far),
-            1 => (near, 2.0 * near * near * (near * near - far * far)),
-            2 => (-near, 2.0 * near * near * (near * near - far * far)),
-            3 => (far, 2.0 * far * far * (far * far - near * near)),
-            4 => (-far, 2.0 * far * far * (far * far - near * near)),
-            _ => return [0.0, 0.0, 1.0],
-        };
-        [1.0 / scale, point / scale, point * point / scale]
-    };
-    let (rows, columns) = (g(row), g(column));
-    let mut sum = 0.0;
-    for i in 0..3 {
-        for j in 0..3 {
-            sum += rows[i] * f64::from(kernel[3 * i + j]) * columns[j];
-        }
-    }
-    sum as f32
-}
 
 /// B^T applied to six values: for each point, the coefficients of the polynomial whose zeros are the others.
 #[inline(always)]

@@ -19,7 +19,7 @@
 //! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
 //! | move+prior | before its segment is published; later one flag, `fetch_or` | Relaxed | next |
 //! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
-//! | in flight | gather adds, backup or cancel takes away | Relaxed | nothing: a hint for selection |
+//! | in flight | gather adds (Relaxed); backup, after `visits`, or cancel takes away (Release) | Acquire to absorb | `visits`: what is not in flight any more is counted |
 
 use super::allocator::Freeing;
 use super::node::Node;
@@ -89,10 +89,10 @@ impl Link<'_> {
         self.words[3].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes announced visits back, finished or not.
+    /// Takes announced visits back, those that were finished after they were counted.
     #[inline]
     pub fn withdraw(&self, count: u32) {
-        self.words[3].fetch_sub(count, Ordering::Relaxed);
+        self.words[3].fetch_sub(count, Ordering::Release);
     }
 
     /// Counts finished visits, which the child has counted already.
@@ -101,11 +101,15 @@ impl Link<'_> {
         self.words[2].fetch_add(count, Ordering::Release);
     }
 
-    /// Counts up to `count` visits that the child, of `child_visits`, has from other parents. Returns how many.
-    pub fn absorb(&self, count: u32, child_visits: u32) -> u32 {
+    /// Counts, of `count` announced visits, as many as `child` has from other parents. Returns how many.
+    pub fn absorb(&self, count: u32, child: &Node) -> u32 {
+        let child_visits = child.visits();
+        // Of the others under way here, the child may have counted some that this link has not: they are its own. A
+        // visit that is not seen under way any more is seen among the link's below.
+        let others = self.words[3].load(Ordering::Acquire).saturating_sub(count);
         let mut absorbed = 0;
         let _ = self.words[2].fetch_update(Ordering::AcqRel, Ordering::Acquire, |visits| {
-            absorbed = count.min(child_visits.saturating_sub(visits));
+            absorbed = count.min(child_visits.saturating_sub(visits).saturating_sub(others));
             (absorbed > 0).then_some(visits + absorbed)
         });
         absorbed
@@ -367,5 +371,31 @@ impl Tree {
             start = next;
         }
         freeing.free_run(self, node.priors(), count.div_ceil(4) as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Sample, Totals};
+
+    #[test]
+    fn a_link_absorbs_no_visit_that_is_its_own() {
+        let words: [AtomicU32; LINK_WORDS] = Default::default();
+        let link = Link { words: &words };
+        let child = Node::default();
+        let one_visit = Totals::of(Sample::default(), 1);
+        // One thread is about to count its visit here, as it has at the child, when another comes by.
+        link.announce(1);
+        child.finish(one_visit);
+        link.announce(2);
+        assert_eq!(link.absorb(2, &child), 0);
+        link.finish(1);
+        link.withdraw(1);
+        assert_eq!(link.absorb(2, &child), 0);
+        // What the child has from elsewhere is counted once.
+        child.finish(one_visit);
+        assert_eq!((link.absorb(2, &child), link.absorb(2, &child)), (1, 0));
+        assert_eq!((link.visits(), child.visits()), (2, 2));
     }
 }

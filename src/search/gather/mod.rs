@@ -226,7 +226,7 @@ impl Gatherer {
             && let (Some(parent), Some(id)) = (step.parent, step.link)
         {
             let link = shared.tree.link(id);
-            let absorbed = link.absorb(left, node.visits());
+            let absorbed = link.absorb(left, node);
             if absorbed > 0 {
                 link.withdraw(absorbed);
                 left -= absorbed;

@@ -18,6 +18,7 @@ const SQUARE_MASK: u16 = 63;
 
 impl PackedMove {
     /// Packs a legal move.
+    #[inline]
     pub fn new(m: Move) -> PackedMove {
         let to = m.to();
         // Only crazyhouse drops come from nowhere.
@@ -35,6 +36,12 @@ impl PackedMove {
             Some(Role::Pawn | Role::King) | None => 0,
         };
         PackedMove((from as u16) | (to as u16) << TO_SHIFT | promotion << PROMOTION_SHIFT)
+    }
+
+    /// Whether it stands for `m`, a legal move of its position.
+    #[inline]
+    pub fn is(self, m: Move) -> bool {
+        m.to() == self.to() && PackedMove::new(m) == self
     }
 
     /// The square moved from.

@@ -146,7 +146,7 @@ impl Shared {
     pub(super) fn root_visited_policy(&self) -> f32 {
         (self.tree.links(self.root()))
             .filter(|(_, link)| link.visits() > 0)
-            .map(|(_, link)| select::prior_of(link.edge(), link.child().map(|id| self.tree.node(id))))
+            .map(|(_, link)| select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome())))
             .sum()
     }
 }

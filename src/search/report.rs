@@ -203,7 +203,7 @@ impl Shared {
         for (_, link) in self.tree.links(root) {
             let child = link.child().map(|id| self.tree.node(id));
             let (visits, in_flight) = (link.visits(), link.in_flight());
-            let prior = select::prior_of(link.edge(), child);
+            let prior = select::prior_of(link.edge(), child.and_then(Node::outcome));
             let u = prior * exploration / (1.0 + (visits + in_flight) as f32);
             let visited = child.filter(|_| visits > 0).map(|child| child.sample());
             let (q, m_bonus) = match visited {

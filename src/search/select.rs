@@ -6,7 +6,7 @@
 use super::SearchParams;
 use super::math::natural_log;
 use super::params::FpuStrategy;
-use crate::tree::{Edge, Node, Sample};
+use crate::tree::{Edge, Outcome, Sample};
 
 /// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
 pub fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
@@ -35,8 +35,9 @@ pub fn first_play_urgency(params: &SearchParams, parent_q: f32, visited_policy: 
 
 /// The policy that a move counts with: none once it is proven to lose. A loss has no uncertainty, and nothing to
 /// explore.
-pub fn prior_of(edge: Edge, child: Option<&Node>) -> f32 {
-    let loses = child.and_then(Node::outcome).is_some_and(|outcome| outcome.result == 1);
+#[inline]
+pub fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
+    let loses = child.is_some_and(|outcome| outcome.result == 1);
     if loses { 0.0 } else { edge.prior() }
 }
 

@@ -150,7 +150,7 @@ pub struct Links<'tree> {
     segments: u32,
     /// Edges beyond this segment.
     edges_left: usize,
-    last_edge: Option<Edge>,
+    last_link: Option<Link<'tree>>,
 }
 
 impl<'tree> Iterator for Links<'tree> {
@@ -165,7 +165,7 @@ impl<'tree> Iterator for Links<'tree> {
         let link = Link { words };
         let id = NonZeroU32::new(self.segment_start + self.next_word as u32).map(LinkId)?;
         self.next_word += LINK_WORDS;
-        self.last_edge = Some(link.edge());
+        self.last_link = Some(link);
         Some((id, link))
     }
 }
@@ -197,7 +197,8 @@ impl<'tree> Links<'tree> {
             return false;
         }
         let mut edges = [Edge::from_bits(0); 256];
-        let found = self.tree.next_edges(self.node, position, self.last_edge, &mut edges[..length]);
+        let last = self.last_link.map(|link| link.edge());
+        let found = self.tree.next_edges(self.node, position, last, &mut edges[..length]);
         found == length && self.add_segment(&edges[..length], allocator)
     }
 
@@ -235,7 +236,7 @@ impl Tree {
             next_word: 0,
             segments: 0,
             edges_left: node.edge_count(),
-            last_edge: None,
+            last_link: None,
         }
     }
 
@@ -312,7 +313,7 @@ impl Tree {
         }
         let place = |index: usize| Place::new(PriorCode::from_bits(codes[index]), index);
         let last_place = last.and_then(|last| {
-            let index = moves.iter().position(|&m| PackedMove::new(m) == last.packed_move())?;
+            let index = moves.iter().position(|&m| last.packed_move().is(m))?;
             (index < count).then(|| place(index))
         });
         let places = (0..count).map(place).filter(|&place| last_place.is_none_or(|last| place < last));
@@ -325,8 +326,11 @@ impl Tree {
             });
         }
         let mut places: Vec<Place> = places.collect();
-        places.sort_unstable_by(|a, b| b.cmp(a));
         let found = places.len().min(edges.len());
+        if found < places.len() {
+            places.select_nth_unstable_by(found, |a, b| b.cmp(a));
+        }
+        places[..found].sort_unstable_by(|a, b| b.cmp(a));
         for (slot, &place) in edges.iter_mut().zip(&places) {
             *slot = edge(place);
         }

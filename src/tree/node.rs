@@ -262,9 +262,20 @@ impl Node {
     /// The mean value, or the exact one of a terminal node. Meaningless (zero) before the first visit.
     #[inline]
     pub fn sample(&self) -> Sample {
-        if let Some(outcome) = self.outcome() {
-            return outcome.sample();
+        self.sample_and_outcome().0
+    }
+
+    /// [`Node::sample`] and [`Node::outcome`].
+    #[inline]
+    pub fn sample_and_outcome(&self) -> (Sample, Option<Outcome>) {
+        match self.outcome() {
+            Some(outcome) => (outcome.sample(), Some(outcome)),
+            None => (self.mean(), None),
         }
+    }
+
+    #[inline]
+    fn mean(&self) -> Sample {
         let visits = self.visits();
         if visits == 0 {
             return Sample::default();

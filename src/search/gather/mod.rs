@@ -12,6 +12,7 @@
 mod leaf;
 mod plan;
 mod prefetch;
+mod ranking;
 
 use super::Shared;
 use super::minibatch::{Gathered, Leaf, Minibatch, Step, StepIndex};
@@ -20,6 +21,7 @@ use crate::chess::{PackedMove, PositionHistory};
 use crate::tree::{Allocator, Edge, MOST_EDGES, State, Totals};
 use leaf::{outcome_by_rule, outcome_by_tablebase, value_at};
 use plan::{Candidate, RootFocus, Task};
+use ranking::Ranking;
 use std::sync::atomic::Ordering;
 
 /// Deeper than any game that matters; keeps recursion within the thread's stack.
@@ -33,8 +35,8 @@ pub(super) struct Gatherer {
     root_length: usize,
     /// One list of candidates per depth, reused.
     candidates: Vec<Vec<Candidate>>,
-    /// Scratch for candidates that were never tried.
-    untried: Vec<Candidate>,
+    /// Scratch for sharing out visits.
+    ranking: Ranking,
     allocator: Allocator,
     /// Scratch for a leaf's moves.
     leaf_moves: Vec<PackedMove>,
@@ -66,7 +68,7 @@ impl Gatherer {
             history: shared.history.clone(),
             root_length: shared.history.positions().len(),
             candidates: Vec::new(),
-            untried: Vec::new(),
+            ranking: Ranking::default(),
             allocator: Allocator::default(),
             leaf_moves: Vec::new(),
             edges: Vec::new(),

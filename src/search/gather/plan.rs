@@ -23,14 +23,15 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Of unknown utility.
-    fn new(id: LinkId, link: Link<'_>) -> Candidate {
+    /// Of the utility of untried moves, where it is tried.
+    #[inline]
+    fn new(id: LinkId, link: Link<'_>, visits: u32, prior: f32, fpu: f32) -> Candidate {
         Candidate {
             link: id,
             child: link.child(),
-            prior: link.edge().prior(),
-            utility: f32::NAN,
-            started: link.started(),
+            prior,
+            utility: fpu,
+            started: visits.wrapping_add(link.in_flight()),
             score: 0.0,
             share: 0,
             task: Task::Nothing,
@@ -82,13 +83,15 @@ impl Gatherer {
         let mut may_be_more = !is_root;
         let mut left = budget;
         let mut collided = 0;
+        self.ranking.fill(candidates.iter().map(|candidate| candidate.score));
         while left > 0 {
             if may_be_more && untried < left.min(2) {
                 let found = self.list_next(shared, node, fpu, exploration, candidates);
                 may_be_more = found > 0;
                 untried += found;
+                candidates[self.ranking.len()..].iter().for_each(|next| self.ranking.push(next.score));
             }
-            let Some((best, rival_score)) = best_two(candidates) else {
+            let Some((best, rival_score)) = self.ranking.best_and_rival() else {
                 // No move may be tried (all were pruned): nothing to do here.
                 return collided + left;
             };
@@ -122,6 +125,7 @@ impl Gatherer {
             candidate.share += made;
             candidate.started += made;
             candidate.score = score(candidate, exploration);
+            self.ranking.rescore_best(candidate.score);
             collided += visits - made;
         }
         collided
@@ -144,24 +148,25 @@ impl Gatherer {
         let moves_left_bonus = select::MovesLeftBonus::new(params, parent);
         let mut links = shared.tree.links(node);
         let mut visited_policy = 0.0;
-        let mut untried = std::mem::take(&mut self.untried);
+        let mut untried_count = 0;
         loop {
             let Some((id, link)) = links.next() else {
-                let is_short = untried.len() < least_untried as usize;
-                if is_short && links.grow(self.history.last(), &mut self.allocator) {
+                if untried_count < least_untried && links.grow(self.history.last(), &mut self.allocator) {
                     continue;
                 }
                 break;
             };
             let visits = link.visits();
             let edge = link.edge();
-            let mut candidate = Candidate::new(id, link);
+            // What untried moves count is known once all are listed.
+            let mut candidate = Candidate::new(id, link, visits, edge.prior(), f32::NAN);
             if visits > 0
                 && let Some(child) = candidate.child.map(|id| shared.tree.node(id))
             {
-                candidate.prior = select::prior_of(edge, Some(child));
+                let (sample, outcome) = child.sample_and_outcome();
+                candidate.prior = select::prior_of(edge, outcome);
                 visited_policy += candidate.prior;
-                let sample = child.sample().for_parent();
+                let sample = sample.for_parent();
                 let q = select::utility(sample, draw_score);
                 // The bonus compares the child's own plies left with the parent's.
                 candidate.utility = q + moves_left_bonus.of(sample.m - 1.0, q);
@@ -169,15 +174,15 @@ impl Gatherer {
             if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), id, visits)) {
                 continue;
             }
-            if candidate.started > 0 {
+            if candidate.started == 0 {
+                untried_count += 1;
+                candidates.push(candidate);
+            } else if untried_count == 0 {
                 candidates.push(candidate);
             } else {
-                untried.push(candidate);
+                candidates.insert(candidates.len() - untried_count as usize, candidate);
             }
         }
-        let untried_count = untried.len() as u32;
-        candidates.append(&mut untried);
-        self.untried = untried;
         let parent_q = select::utility(parent, draw_score);
         let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
         for candidate in candidates {
@@ -209,8 +214,7 @@ impl Gatherer {
             return 0;
         }
         for (id, link) in links {
-            let mut candidate = Candidate::new(id, link);
-            candidate.utility = fpu;
+            let mut candidate = Candidate::new(id, link, link.visits(), link.edge().prior(), fpu);
             candidate.score = score(&candidate, exploration);
             candidates.push(candidate);
         }
@@ -249,28 +253,4 @@ impl<'a> RootFocus<'a> {
 
 fn score(candidate: &Candidate, exploration: f32) -> f32 {
     candidate.prior * exploration / (1.0 + candidate.started as f32) + candidate.utility
-}
-
-/// The index of the best score and the second best score.
-fn best_two(candidates: &[Candidate]) -> Option<(usize, f32)> {
-    let mut best = None;
-    let mut best_score = f32::NEG_INFINITY;
-    let mut rival_score = f32::NEG_INFINITY;
-    let mut seen_untried = 0;
-    for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.score > best_score {
-            rival_score = best_score;
-            best_score = candidate.score;
-            best = Some(index);
-        } else if candidate.score > rival_score {
-            rival_score = candidate.score;
-        }
-        // Untried moves come last; they have equal utility and falling priors: the first two are the best of them.
-        seen_untried += u32::from(candidate.started == 0);
-        if seen_untried == 2 {
-            break;
-        }
-    }
-    // All scores NaN or -inf: a broken evaluation must not stop the search.
-    best.or((!candidates.is_empty()).then_some(0)).map(|index| (index, rival_score))
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes a trainer's checkpoint as lc0's .pb.gz, or a network with random weights, to see how large and fast it is.
 
-    scripts/train/export.py --checkpoint small.pt small.pb.gz
-    scripts/train/export.py --random '{"width": 192, "layers": 8, "ffn": 384, "policy": 192}' random.pb.gz
+scripts/train/export.py --checkpoint small.pt small.pb.gz
+scripts/train/export.py --random '{"width": 192, "layers": 8, "ffn": 384, "policy": 192}' random.pb.gz
 """
 
 import argparse

@@ -55,6 +55,4 @@ INDEX_OF_LOGIT = np.full(ATTENTION_LOGITS, POLICY_SIZE, dtype=np.int64)
 INDEX_OF_LOGIT[LOGIT_OF_INDEX] = np.arange(POLICY_SIZE)
 
 #: For each policy index, that of the same move with the files mirrored. It is its own inverse.
-MIRRORED_INDEX = np.array(
-    [INDEX_OF[origin ^ 7, target ^ 7, piece] for origin, target, piece in MOVES], dtype=np.int64
-)
+MIRRORED_INDEX = np.array([INDEX_OF[origin ^ 7, target ^ 7, piece] for origin, target, piece in MOVES], dtype=np.int64)

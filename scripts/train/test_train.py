@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the trainer's parts, against python-chess and against each other.
 
-    python -m unittest discover scripts/train        (needs torch, numpy and python-chess)
+python -m unittest discover scripts/train        (needs torch, numpy and python-chess)
 """
 
 import json
@@ -19,6 +19,7 @@ import torch
 
 import lc0_file
 import optimizer
+import peers
 from data import DeviceData, ShardReader
 from losses import Loss, PolicyMap, Weights, expected_score, label_weights
 from model import Network, Shape
@@ -263,7 +264,39 @@ class OptimizerTest(unittest.TestCase):
             self.assertLess(loss(batch)[0].item(), 0.5 * first, kind)
 
 
+def average_and_check(peers):
+    parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in ((2, 3), (5,))]
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, float(peers.rank))
+    peers.average_gradients(parameters)
+    assert all((parameter.grad == 0.5).all() for parameter in parameters), parameters
+    assert peers.sum(torch.tensor([1.0 + peers.rank])).item() == 3
+    assert peers.first_one_says([7.5 + peers.rank], "cpu") == [7.5]
+
+
+class PeersTest(unittest.TestCase):
+    def test_gradients_are_averaged_and_the_first_one_is_heard(self):
+        peers.run(2, "cpu", average_and_check)
+
+
 class ProgramTest(unittest.TestCase):
+    def test_two_processes_make_one_network(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            raw = raw_records(list(games(3)))
+            raw[:300].tofile(directory / "train-1.bin")
+            raw[300:].tofile(directory / "heldout-1.bin")
+            command = [
+                sys.executable, Path(__file__).with_name("train.py"), f"--data={name}", "--device=cpu", "--no-compile",
+                "--batch=16", "--capacity=1000", "--minimum-records=10", "--processes=2", "--checkpoint-interval=1",
+                f"--export={directory / 'network.pb.gz'}", f"--log={directory / 'log'}", "--report-interval=1",
+                "--width=32", "--layers=1", "--heads=2", "--ffn=32", "--smolgen=2,8,8", "--value=2,8", "--seconds=10",
+            ]  # fmt: skip
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+            entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
+            self.assertGreater(entries[-1]["step"], 0)
+            self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
+
     def test_a_run_ends_in_time_and_is_gone_on_with(self):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)

@@ -24,6 +24,7 @@ import torch
 
 import lc0_file
 import optimizer
+import peers
 from data import DeviceData, ShardReader
 from losses import Loss, Metrics, PolicyMap, Weights
 from model import Network, Shape
@@ -81,6 +82,8 @@ def arguments():
 
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    machine.add_argument("--processes", type=int, default=1,
+                         help="each has a GPU of its own, and --batch positions a step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true")
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="to begin with")
@@ -93,9 +96,9 @@ def arguments():
 
 
 class Trainer:
-    def __init__(self, args):
-        self.args, self.started = args, time.monotonic()
-        self.device = torch.device(args.device)
+    def __init__(self, peers, args):
+        self.peers, self.args, self.started = peers, args, time.monotonic()
+        self.device = torch.device(f"cuda:{peers.rank}" if args.device == "cuda" and peers.count > 1 else args.device)
         torch.manual_seed(args.seed)
         torch.set_float32_matmul_precision("high")
         self.network = Network(self._shape()).to(self.device)
@@ -112,13 +115,16 @@ class Trainer:
         # Halved whenever the loss is no longer a number.
         self.rate_factor = 1.0
         self.metrics = {}
-        self.stop = False
+        self.stop = self.is_over = self.is_save_due = False
+        self.learning_rate = None
         if args.checkpoint and Path(args.checkpoint).exists():
             self.restore(torch.load(args.checkpoint, map_location=self.device, weights_only=True))
             # Not the same draws again.
             torch.manual_seed(args.seed + self.step)
             self.say(f"goes on from step {self.step}, after {self.seconds_before:.0f} s")
         self.safe = self.state()
+        # Draws of its own from here on.
+        torch.manual_seed(torch.initial_seed() + (peers.rank << 32))
 
     def _shape(self):
         args = self.args
@@ -129,6 +135,8 @@ class Trainer:
         )  # fmt: skip
 
     def say(self, text, **figures):
+        if not self.peers.is_first:
+            return
         print(f"{self.args.name} {self.elapsed():6.0f} s  {text}", flush=True)
         if self.args.log and figures:
             with open(self.args.log, "a", encoding="utf-8") as file:
@@ -181,6 +189,8 @@ class Trainer:
         """Checkpoint and export, each whole or not at all."""
         args = self.args
         self.safe = self.state()
+        if not self.peers.is_first:
+            return
         if args.checkpoint:
             part = f"{args.checkpoint}.part"
             torch.save(self.safe, part)
@@ -205,14 +215,14 @@ class Trainer:
         args = self.args
         mirror = None if args.no_mirror else torch.rand(len(raw), device=self.device) < 0.5
         batch = decode(raw, mirror, self.mirrored_index)
-        rate = self.rate()
         for one in self.optimizers:
             one.zero_grad(set_to_none=True)
             for group in one.param_groups:
-                group["lr"] = rate
+                group["lr"] = self.learning_rate
         with self.autocast():
             total, parts = self.loss(batch)
         total.backward()
+        self.peers.average_gradients(self.network.parameters())
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), args.clip, foreach=True)
         for one in self.optimizers:
             one.step()
@@ -241,6 +251,8 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, data):
+        if not self.peers.is_first:
+            return
         metrics = Metrics()
         for start in range(0, len(data.heldout), EVALUATION_BATCH):
             batch = decode(data.heldout[start : start + EVALUATION_BATCH])
@@ -265,12 +277,13 @@ class Trainer:
             sys.exit(f"{args.name}: no data in {args.data}")
         if self.training_from is None:
             self.training_from = self.elapsed()
-        if data.count:
+        # Who has no data ends the run for all.
+        if not self.peers.sum(torch.tensor(float(not data.count), device=self.device)):
             self.train(reader, data)
         reader.stopped.set()
         self.evaluate(data)
         self.save()
-        self.say(f"ends after {self.step} steps, {data.epochs():.2f} epochs of {data.count} records")
+        self.say(f"ends after {self.step} steps, {self.epochs(data):.2f} epochs of {data.count} records")
 
     def take(self, reader, data, timeout_s=None):
         """Adds what the reader has ready, waiting for it if there is a timeout."""
@@ -287,8 +300,8 @@ class Trainer:
     def train(self, reader, data):
         args = self.args
         sums, steps, reported = torch.zeros(len(PARTS), device=self.device), 0, time.monotonic()
-        evaluated = saved = weighed = reported
-        while self.elapsed() < args.seconds and not self.stop:
+        evaluated = weighed = self.saved = reported
+        while self.goes_on():
             raw = data.batch(args.batch)
             sums += self.train_step(raw) if self.is_compiled else self.careful_step(raw)
             steps += 1
@@ -296,7 +309,7 @@ class Trainer:
                 continue
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
-            if not torch.isfinite(sums).all():
+            if not torch.isfinite(self.peers.sum(sums.clone())).all():
                 self.fall_back()
                 sums.zero_()
                 steps, reported = 0, time.monotonic()
@@ -308,7 +321,7 @@ class Trainer:
                 data.weigh()
             if now - reported >= args.report_interval:
                 means = dict(zip(PARTS, (sums / steps).tolist(), strict=True))
-                self.report(means, steps * args.batch / (now - reported), data)
+                self.report(means, steps * args.batch * self.peers.count / (now - reported), data)
                 sums.zero_()
                 steps, reported = 0, time.monotonic()
             if now - evaluated >= args.evaluation_interval:
@@ -316,16 +329,30 @@ class Trainer:
                 evaluated = reported = time.monotonic()
                 sums.zero_()
                 steps = 0
-            if now - saved >= args.checkpoint_interval:
+            if self.is_save_due:
                 self.save()
-                saved = time.monotonic()
+                self.saved, self.is_save_due = time.monotonic(), False
+
+    def goes_on(self):
+        """Whether there is time for another step. Also says how large it is, and whether to save: the same for all
+        processes, now and then."""
+        if self.peers.count == 1 or self.step % STEPS_BETWEEN_LOOKS == 0 or self.learning_rate is None:
+            is_over = self.elapsed() >= self.args.seconds or self.stop
+            is_save_due = time.monotonic() - self.saved >= self.args.checkpoint_interval
+            said = self.peers.first_one_says([self.rate(), float(is_over), float(is_save_due)], self.device)
+            self.learning_rate, self.is_over, self.is_save_due = said[0], bool(said[1]), bool(said[2])
+        return not self.is_over
+
+    def epochs(self, data):
+        """How often a record has been drawn on average, by all processes."""
+        return data.epochs() * self.peers.count
 
     def report(self, means, samples_per_second, data):
         shown = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
         self.say(
-            f"step {self.step}  {samples_per_second:.0f} samples/s  {data.epochs():.2f} epochs of {data.count}  "
+            f"step {self.step}  {samples_per_second:.0f} samples/s  {self.epochs(data):.2f} epochs of {data.count}  "
             f"rate {self.rate():.2e}  {shown}",
-            samples_per_second=round(samples_per_second), epochs=round(data.epochs(), 3), rate=self.rate(), **means,
+            samples_per_second=round(samples_per_second), epochs=round(self.epochs(data), 3), rate=self.rate(), **means,
         )  # fmt: skip
 
     def fall_back(self):
@@ -338,8 +365,8 @@ class Trainer:
         self.safe["rate_factor"] = self.rate_factor
 
 
-def main():
-    trainer = Trainer(arguments())
+def work(peers, args):
+    trainer = Trainer(peers, args)
 
     def stop(*_):
         trainer.stop = True
@@ -347,6 +374,11 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     trainer.run()
+
+
+def main():
+    args = arguments()
+    peers.run(args.processes, args.device, work, args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""Several processes that train one network, each on its own device with draws of its own.
+
+All begin with the same weights, average their gradients in each step and take the same step: so they stay the same.
+The first one keeps the clock, evaluates, and writes files.
+"""
+
+import os
+import signal
+import socket
+
+import torch
+from torch import distributed
+
+
+class Peers:
+    """All processes of a run; this one is number `rank` of `count`."""
+
+    def __init__(self, rank=0, count=1):
+        self.rank, self.count = rank, count
+
+    @property
+    def is_first(self):
+        return self.rank == 0
+
+    def average_gradients(self, parameters):
+        """Replaces each gradient by its mean over all processes."""
+        if self.count == 1:
+            return
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        distributed.all_reduce(flat)
+        flat /= self.count
+        parts = flat.split([gradient.numel() for gradient in gradients])
+        torch._foreach_copy_(gradients, [part.view_as(like) for part, like in zip(parts, gradients, strict=True)])
+
+    def sum(self, tensor):
+        """Replaces a tensor by its sum over all processes."""
+        if self.count > 1:
+            distributed.all_reduce(tensor)
+        return tensor
+
+    def first_one_says(self, figures, device):
+        """The first process's figures, for all of them."""
+        if self.count == 1:
+            return figures
+        said = torch.tensor(figures, dtype=torch.float64, device=device)
+        distributed.broadcast(said, src=0)
+        return said.tolist()
+
+    def share_tensors(self, tensors):
+        """Gives all processes the first one's tensors."""
+        if self.count > 1:
+            for tensor in tensors:
+                distributed.broadcast(tensor, src=0)
+
+
+def _join(rank, count, port, device_type, work, arguments):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if device_type == "cuda":
+        torch.cuda.set_device(rank)
+    distributed.init_process_group("nccl" if device_type == "cuda" else "gloo", rank=rank, world_size=count)
+    try:
+        work(Peers(rank, count), *arguments)
+    finally:
+        distributed.destroy_process_group()
+
+
+def run(count, device_type, work, *arguments):
+    """Calls `work(peers, *arguments)` in `count` processes; in this one if it is one."""
+    if count == 1:
+        return work(Peers(), *arguments)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    join_arguments = (count, port, device_type, work, arguments)
+    processes = torch.multiprocessing.spawn(_join, args=join_arguments, nprocs=count, join=False)
+
+    def end_all(*_):
+        for process in processes.processes:
+            process.terminate()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end_all)
+    while not processes.join():
+        pass

@@ -25,6 +25,7 @@ mod desks;
 mod gather;
 pub mod info;
 pub mod limits;
+mod mate;
 pub mod math;
 pub mod memory;
 mod minibatch;

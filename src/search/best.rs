@@ -147,7 +147,8 @@ impl Shared {
         (self.tree.links(self.root()))
             .filter(|(_, link)| link.visits() > 0)
             .map(|(_, link)| select::prior_of(link.edge(), link.child().map(|id| self.tree.node(id))))
-            .sum()
+            // An empty `sum` is -0, and would be shown so.
+            .fold(0.0, |sum, prior| sum + prior)
     }
 }
 

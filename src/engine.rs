@@ -62,6 +62,8 @@ pub struct Engine {
     retired: Vec<JoinHandle<()>>,
     /// How often `ClearTree` was pressed when the tree was last cleared for it.
     tree_cleared_at: Presses,
+    /// The last search looked for a mate.
+    tree_served_mate: bool,
     /// An endless `go` where no move can be played: its answer waits for `stop` or `ponderhit`.
     holds_answer: bool,
     /// The `go ponder` that is running.
@@ -122,6 +124,7 @@ impl Engine {
             search: None,
             retired: Vec::new(),
             tree_cleared_at: Presses::default(),
+            tree_served_mate: false,
             holds_answer: false,
             pondering: None,
             position_times: None,
@@ -368,17 +371,23 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
-        // What is proven is not searched again: a longer mate of an earlier search would hide a shorter one.
-        if self.tree_cleared_at != self.options.clear_tree || go.mate.is_some() {
+        // What is proven is not searched again: a longer mate of an earlier search would hide a shorter one. And after a
+        // search for a mate longer ones are open that an ordinary search takes for proven.
+        let looks_for_mate = go.mate.is_some();
+        if self.tree_cleared_at != self.options.clear_tree || looks_for_mate || self.tree_served_mate {
             self.tree_cleared_at = self.options.clear_tree;
             self.tree = Arc::new(Tree::new());
         }
+        self.tree_served_mate = looks_for_mate;
         // In an endless analysis nobody is the player.
         let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
-        let params = SearchParams::from_options(&self.options, backend.attributes(), player);
+        let mut params = SearchParams::from_options(&self.options, backend.attributes(), player);
+        if let Some(moves) = go.mate {
+            params = params.for_mate_in(moves);
+        }
         let stopper = self.stoppers(go)?;
         let Consulted { searchmoves, tablebases, tablebase_hits, known } =
-            self.consult_tablebases(searchmoves);
+            self.consult_tablebases(searchmoves, looks_for_mate);
         let reused = u64::from(self.tree.node(self.tree.root()).visits());
         let bytes_beside_tree = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
         let memory_limit =
@@ -420,8 +429,12 @@ impl Engine {
 
     /// What the tablebases say of the root: its moves that keep the best result (unless the user chose moves), and
     /// the tables for the leaves. Where the moves are chosen by distance the leaves are not looked up: all of them
-    /// would be won, and the network must tell which way to go.
-    fn consult_tablebases(&mut self, searchmoves: Vec<PackedMove>) -> Consulted {
+    /// would be won, and the network must tell which way to go. A search for a mate gets nothing: the tables know wins,
+    /// and not which of them mates first.
+    fn consult_tablebases(&mut self, searchmoves: Vec<PackedMove>, looks_for_mate: bool) -> Consulted {
+        if looks_for_mate {
+            return Consulted { searchmoves, tablebases: None, tablebase_hits: 0, known: None };
+        }
         let paths = &self.options.syzygy_paths;
         if self.tablebases.0 != *paths {
             let opened = if paths.is_empty() { None } else { Some(Tablebases::open(paths)) };

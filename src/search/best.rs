@@ -146,8 +146,11 @@ impl Shared {
     pub(super) fn root_visited_policy(&self) -> f32 {
         (self.tree.links(self.root()))
             .filter(|(_, link)| link.visits() > 0)
-            .map(|(_, link)| select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome())))
-            .sum()
+            .map(|(_, link)| {
+                select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome()))
+            })
+            // An empty `sum` is -0, and would be shown so.
+            .fold(0.0, |sum, prior| sum + prior)
     }
 }
 

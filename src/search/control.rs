@@ -138,6 +138,7 @@ impl Shared {
         let fpu = self.root_first_play_urgency();
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
         stats.is_hopeless = true;
+        let mut proven_edges = 0;
         let (mut most_visits, mut most_visits_value) = (0, f32::NEG_INFINITY);
         let mut best_value = f32::NEG_INFINITY;
         for (_, link) in self.tree.links(root) {
@@ -153,6 +154,7 @@ impl Shared {
                 value = q + bonus.of(sample.m, q);
                 stats.is_hopeless &= q <= HOPELESS;
                 if let Some(outcome) = child.outcome() {
+                    proven_edges += 1;
                     let is_mate = outcome.result == -1 && outcome.kind == TerminalKind::EndOfGame;
                     stats.win_found |= outcome.result == -1;
                     stats.losing_edges += usize::from(outcome.result == 1);
@@ -169,6 +171,7 @@ impl Shared {
             best_value = best_value.max(value);
             stats.edge_visits.push(visits);
         }
+        stats.is_solved = proven_edges > 0 && proven_edges == stats.edge_visits.len();
         if most_visits > 0 && best_value > most_visits_value {
             stats.time_usage_hint = TimeUsageHint::NeedMoreTime;
         }

@@ -15,7 +15,7 @@
 //! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
 //! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
 //! search wait for them to get the tree: see [`desks`]. A tree that has used up its memory makes room and goes on:
-//! see [`memory`].
+//! see [`memory`]. A search for a mate looks at less than others: see [`mate`].
 
 mod backup;
 mod best;
@@ -25,6 +25,7 @@ mod desks;
 mod gather;
 pub mod info;
 pub mod limits;
+mod mate;
 pub mod math;
 pub mod memory;
 mod minibatch;

@@ -111,6 +111,8 @@ pub struct SearchParams {
     pub two_fold_draws: bool,
     /// Proven results go up the tree.
     pub sticky_endgames: bool,
+    /// Plies to the latest mate that a search for one looks for; `None`: an ordinary search.
+    pub mate_plies: Option<usize>,
     /// Known results are backed up before the batch is evaluated.
     pub out_of_order_eval: bool,
     /// How many of those a batch may meet, in batches.
@@ -164,6 +166,7 @@ impl Default for SearchParams {
             graph_search: true,
             two_fold_draws: true,
             sticky_endgames: true,
+            mate_plies: None,
             out_of_order_eval: true,
             max_out_of_order_factor: 2.4,
             collisions: CollisionParams {
@@ -243,6 +246,7 @@ impl SearchParams {
             graph_search: options.graph_search,
             two_fold_draws: options.two_fold_draws,
             sticky_endgames: options.sticky_endgames,
+            mate_plies: None,
             out_of_order_eval: options.out_of_order_eval,
             max_out_of_order_factor: options.max_out_of_order_evals_factor,
             collisions: CollisionParams {
@@ -270,6 +274,12 @@ impl SearchParams {
             log_live_stats: options.log_live_stats,
             nodes_per_second_limit: options.nps_limit,
         }
+    }
+
+    /// The same for a search for a mate in `moves` moves of the side to move. It shares no nodes.
+    pub fn for_mate_in(self, moves: u32) -> SearchParams {
+        let mate_plies = Some((moves as usize).saturating_mul(2).saturating_sub(1));
+        SearchParams { mate_plies, graph_search: false, ..self }
     }
 
     /// What a draw is worth to the side to move.

@@ -2,12 +2,13 @@
 
 use super::best::RankedChild;
 use super::info::{self, BestMove, Score, ScoreInputs, ThinkingInfo, WdlView};
+use super::mate::mating_move;
 use super::shared::Control;
 use super::{Shared, select};
 use crate::backend::EvalRequest;
 use crate::chess::{Move, PackedMove, Position, PositionHistory, uci_move};
 use crate::net::policy_index;
-use crate::tree::{Bounds, Node, NodeId};
+use crate::tree::{Bounds, Node, NodeId, Outcome, TerminalKind};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -132,9 +133,19 @@ impl Shared {
             let m = packed.unpack(&position);
             position = position.play(m);
             moves.push(m);
-            next = node.filter(|_| !self.is_recycling()).and_then(|id| self.best_child(id, &position));
+            let node = node.filter(|_| !self.is_recycling());
+            next = node.and_then(|id| self.best_child(id, &position));
+            if next.is_none() && node.is_some_and(|id| self.mates_at_once(id)) {
+                moves.extend(mating_move(&position));
+            }
         }
         moves
+    }
+
+    /// Whether the next move mates, though no child says so.
+    fn mates_at_once(&self, id: NodeId) -> bool {
+        let mate = Outcome { result: 1, plies: 1, kind: TerminalKind::EndOfGame };
+        self.tree.node(id).outcome() == Some(mate)
     }
 
     fn best_child(&self, id: NodeId, position: &Position) -> Option<(PackedMove, Option<NodeId>)> {

@@ -29,6 +29,8 @@ pub(super) struct Shared {
     /// The tree is being recycled: below the root's children nothing may be read.
     pub(super) is_recycling: AtomicBool,
     pub(super) was_told_of_recycling: AtomicBool,
+    /// A search for a mate has found that there is none in time.
+    pub(super) mate_is_refuted: AtomicBool,
     /// Visits that the root may have, reused ones included.
     pub(super) visit_limit: u64,
     /// Visits under way at the root.
@@ -145,6 +147,7 @@ impl Shared {
             memory_limit: setup.memory_limit,
             is_recycling: AtomicBool::new(false),
             was_told_of_recycling: AtomicBool::new(false),
+            mate_is_refuted: AtomicBool::new(false),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             responder,
             counters: Counters {

@@ -25,6 +25,8 @@ pub struct IterationStats {
     pub best_edge: usize,
     /// Whether a root move is a proven win.
     pub win_found: bool,
+    /// Whether all root moves are proven: there is nothing left to find out.
+    pub is_solved: bool,
     /// How many root moves are proven losses.
     pub losing_edges: usize,
     /// Every visited root move is as good as lost (value at most -0.98): moving quickly wins nothing,

@@ -202,6 +202,19 @@ impl Node {
         self.status().has(Status::SHARED)
     }
 
+    /// Remembers that a search for a mate has nothing to find here.
+    pub fn rule_out(&self) {
+        self.update_status(Ordering::AcqRel, |status| {
+            (!status.has(Status::RULED_OUT)).then_some(Status(status.0 | Status::RULED_OUT))
+        });
+    }
+
+    /// Whether a search for a mate has nothing to find here.
+    #[inline]
+    pub fn is_ruled_out(&self) -> bool {
+        self.status().has(Status::RULED_OUT)
+    }
+
     /// Finished visits.
     #[inline]
     pub fn visits(&self) -> u32 {

@@ -1,8 +1,8 @@
 //! All that a node is, beside its statistics, in one word: so that each change is one compare-and-swap.
 //!
 //! ```text
-//!  bits   0-1    2-3    4-5         6-7         8       9       10       12-19       20-31
-//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  edge count   plies
+//!  bits   0-1    2-3    4-5         6-7         8       9       10         11         12-19       20-31
+//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  ruled out  edge count   plies
 //! ```
 //! A word of zeros is a free entry of the arena.
 
@@ -100,6 +100,8 @@ impl Status {
     pub(super) const SHARED: u32 = 1 << 9;
     /// It has visits whose children were forgotten.
     pub(super) const COLLAPSED: u32 = 1 << 10;
+    /// A search for a mate has nothing to find here.
+    pub(super) const RULED_OUT: u32 = 1 << 11;
 
     pub(super) fn has(self, flag: u32) -> bool {
         self.0 & flag != 0

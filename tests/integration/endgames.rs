@@ -133,7 +133,7 @@ fn a_mate_that_a_score_names_is_there() {
 
 /// Positions from games, and the least number of moves to mate as Stockfish finds it; the last two have four and
 /// five pieces.
-const MATES: [(i32, &str); 14] = [
+const MATES: [(i32, &str); 16] = [
     (1, "Q2r1b2/1pkbnp1p/2pp4/1P2p3/P1N5/2Pr3P/6B1/R1B1K2R w KQ - 2 23"),
     (1, "4B3/p7/4pk1p/6r1/P7/8/7P/1rR4K b - - 11 45"),
     (1, "4r3/1p3k2/p3p1RQ/3p3p/8/7P/PP4P1/6K1 w - - 1 34"),
@@ -143,6 +143,8 @@ const MATES: [(i32, &str); 14] = [
     (2, "4k1rR/2R1b3/1p2p1p1/r2p4/3P4/P2B4/1P3Q2/3K4 w - - 7 40"),
     (2, "5rk1/3pb3/1p2p1p1/1B2P3/5BKP/P7/P4q2/R7 b - - 0 28"),
     (2, "5R2/2p2r1p/1p3k2/1P3p1Q/2q1pP2/3n4/6PP/7K b - - 3 39"),
+    (2, "4k3/8/p4Q2/1pp5/8/P2B1P2/3K3P/1R6 w - - 1 37"),
+    (3, "QB6/8/4k3/2R4P/8/7P/4K3/8 w - - 1 65"),
     (3, "r4k2/p6p/6RP/2p3P1/8/2QPp1qb/PP2P3/R6K w - - 1 28"),
     (3, "4r1k1/1p6/p3pRpQ/3pn2p/8/7P/PP4P1/1B4K1 w - - 3 32"),
     (4, "7Q/P5pk/3p2rp/8/2P3N1/5qPP/5P1K/4r3 b - - 2 44"),
@@ -167,7 +169,6 @@ fn go_mate_finds_the_mate_and_stops() {
 
 /// Searches in which a longer mate is proven first, on the way to the shorter one.
 #[test]
-#[ignore = "a proven longer mate hides the shorter one: such a search goes on until `stop`"]
 fn go_mate_is_not_content_with_a_longer_mate() {
     let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
     for (distance, fen) in [
@@ -181,6 +182,32 @@ fn go_mate_is_not_content_with_a_longer_mate() {
         let lines = engine.search(&format!("go mate {distance}"));
         let (kind, score, _) = last_score(&lines);
         assert_eq!((kind, score), ("mate", distance), "{fen}");
+    }
+}
+
+#[test]
+fn go_mate_says_when_there_is_none() {
+    let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
+    for (distance, fen) in MATES.into_iter().filter(|&(distance, _)| (2..=4).contains(&distance)) {
+        engine.ask("ucinewgame");
+        engine.ask(&format!("position fen {fen}"));
+        engine.send(&format!("go mate {}", distance - 1));
+        let message = format!("info string there is no mate in {};", distance - 1);
+        engine.until(&message);
+        // It goes on, and finds the one that there is or a longer one.
+        let found = std::iter::repeat_with(|| engine.until("info depth")).take(200);
+        let found = found.flatten().any(|line| line.contains(" score mate "));
+        assert!(found, "{fen}");
+        engine.search("stop");
+    }
+}
+
+#[test]
+fn a_limit_ends_the_search_for_a_mate() {
+    let mut engine = Driver::trivial();
+    for limit in ["nodes 3000", "movetime 300", "depth 3"] {
+        engine.ask("position startpos");
+        engine.search(&format!("go mate 3 {limit}"));
     }
 }
 
@@ -228,5 +255,63 @@ fn who_is_mated_is_told_so() {
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
         let line: Vec<&str> = std::iter::once(played).chain(line).collect();
         assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
+        // Nor is there more to say to who wants to mate.
+        let lines = engine.search("go mate 2");
+        let (kind, score, _) = last_score(&lines);
+        assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
     }
+}
+
+/// Roots of which all is known after a few visits: a draw by lack of material; mated next move; a mate in one.
+const SOLVED: [&str; 3] = [
+    "8/8/8/4k3/8/8/4K3/6N1 w - - 0 1",
+    "7k/8/5K2/6Q1/8/8/8/8 b - - 0 1",
+    "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1",
+];
+
+#[test]
+fn nothing_is_searched_where_all_is_known() {
+    for fen in &SOLVED[..2] {
+        for options in ["1.33", "0"] {
+            let mut engine = Driver::trivial();
+            engine.ask(&format!("setoption name SmartPruningFactor value {options}"));
+            for limit in ["nodes 1000000000", "movetime 60000", "wtime 600000 btime 600000"] {
+                engine.ask(&format!("position fen {fen}"));
+                let begun = std::time::Instant::now();
+                let lines = engine.search(&format!("go {limit}"));
+                assert!(begun.elapsed().as_secs() < 10, "{fen}: go {limit}");
+                assert!(last_score(&lines).1 <= 0, "{lines:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_endless_analysis_of_what_is_known_sleeps() {
+    for fen in SOLVED {
+        let mut engine = Driver::trivial();
+        engine.ask(&format!("position fen {fen}"));
+        engine.send("go infinite");
+        engine.until("info depth");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let Some(before) = processor_time(engine.process_id()) else { return };
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let used = processor_time(engine.process_id()).map_or(0, |after| after - before);
+        assert!(used < 20, "{fen}: {used} hundredths of a second of processor time in one second");
+        let said = engine.search("stop");
+        assert!(said.len() < 20, "{fen}: {said:#?}");
+        assert!(best_move(&said) != "0000", "{fen}");
+    }
+}
+
+/// What a process has used, in hundredths of a second. `None`: skip.
+fn processor_time(process: u32) -> Option<u64> {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+        println!("skipped: no /proc");
+        return None;
+    };
+    // The name of the program may contain spaces; it ends with the last parenthesis.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = fields.split(' ').skip(11).take(2);
+    ticks.map(|field| field.parse::<u64>().ok()).sum()
 }

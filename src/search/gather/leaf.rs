@@ -31,6 +31,7 @@ impl Gatherer {
                 let (value, priors) = evaluations.get(evaluation);
                 let moves = &gathered.moves[leaf.moves.clone()];
                 if self.expand(shared, node, step.parent.is_none(), moves, priors) {
+                    shared.rule_mate_out(&gathered.steps, leaf.step, leaf.depth as usize - 1);
                     totals[index] = Totals::of(value_at(shared, value, leaf.depth as usize - 1), 1);
                     counts = counts.with(leaf.depth as usize, 1);
                 }

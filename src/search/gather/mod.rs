@@ -258,8 +258,10 @@ impl Gatherer {
                 let parent = batch.gathered.step(step.parent?).node;
                 outcome_by_tablebase(shared, position, shared.tree.node(parent).sample().m)
             });
+        let outcome = outcome.or_else(|| shared.outcome_by_last_move(position, place.depth));
         if let Some(outcome) = outcome {
             node.publish_terminal(outcome);
+            shared.rule_mate_out(&batch.gathered.steps, place.step, place.depth);
             if let Some(link) = step.link {
                 shared.tree.link(link).note_result();
             }
@@ -274,6 +276,7 @@ impl Gatherer {
                 let moves = std::mem::take(&mut self.leaf_moves);
                 let is_root = step.parent.is_none();
                 if self.expand(shared, node, is_root, &moves, &evaluation.priors) {
+                    shared.rule_mate_out(&batch.gathered.steps, place.step, place.depth);
                     let sample = value_at(shared, evaluation.value, place.depth);
                     shared.back_up(&mut batch.gathered.steps, place.step, sample, 1, false);
                     shared.counters.count_visits(place.depth + 1, 1);

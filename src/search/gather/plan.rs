@@ -149,6 +149,7 @@ impl Gatherer {
         let mut links = shared.tree.links(node);
         let mut visited_policy = 0.0;
         let mut untried_count = 0;
+        let looks_for_mate = shared.mate_plies().is_some();
         loop {
             let Some((id, link)) = links.next() else {
                 if untried_count < least_untried && links.grow(self.history.last(), &mut self.allocator) {
@@ -170,6 +171,9 @@ impl Gatherer {
                 let q = select::utility(sample, draw_score);
                 // The bonus compares the child's own plies left with the parent's.
                 candidate.utility = q + moves_left_bonus.of(sample.m - 1.0, q);
+            }
+            if looks_for_mate && candidate.child.is_some_and(|id| shared.tree.node(id).is_ruled_out()) {
+                candidate.utility = f32::NEG_INFINITY;
             }
             if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), id, visits)) {
                 continue;

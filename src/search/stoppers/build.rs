@@ -2,12 +2,12 @@
 //!
 //! Three kinds of search come out. One with no end of its own (`go infinite`, `go ponder`): only node and
 //! depth limits hold, and even then the engine keeps its move back until `stop` or `ponderhit`. One that looks
-//! for a mate: it ends early for nothing but the mate, though the clock still counts. And the usual one, where a
-//! fixed time counts too and smart pruning may end it early.
+//! for a mate: it ends early for nothing but the mate, though limits and the clock still count. And the usual one,
+//! which smart pruning may end early. None goes on where there is nothing left to find out.
 
 use super::{
-    ChainStopper, DepthStopper, KldGainStopper, MateStopper, PlayoutsStopper, SmartPruningStopper, SpeedHint,
-    TimeLimitStopper, VisitsStopper,
+    ChainStopper, DepthStopper, KldGainStopper, MateStopper, PlayoutsStopper, SmartPruningStopper,
+    SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
 use crate::chess::{Color, Position};
 use crate::options::Options;
@@ -51,6 +51,8 @@ pub fn build_stoppers(
     let has_no_end = go.infinite || go.ponder;
     let mut chain = ChainStopper::new();
 
+    // Who analyses one line wants no other when that is a mate in one.
+    chain.push(SolvedStopper::new(has_no_end && options.multipv == 1));
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
@@ -63,8 +65,7 @@ pub fn build_stoppers(
     }
     let visits = go.nodes.filter(|_| !options.nodes_as_playouts).unwrap_or(MOST_VISITS);
     chain.push(VisitsStopper::new(visits.min(MOST_VISITS), prunes));
-    let is_timed = !has_no_end && go.mate.is_none();
-    if is_timed && let Some(time) = go.movetime {
+    if !has_no_end && let Some(time) = go.movetime {
         chain.push(TimeLimitStopper::new(fixed_budget(time, overhead)));
     }
     if let Some(depth) = go.depth {
@@ -73,7 +74,7 @@ pub fn build_stoppers(
     if let Some(moves) = go.mate {
         chain.push(MateStopper::new(moves));
     }
-    if is_timed {
+    if !has_no_end && go.mate.is_none() {
         if options.minimum_kldgain_per_node > 0.0 {
             let minimum_gain = f64::from(options.minimum_kldgain_per_node);
             chain.push(KldGainStopper::new(minimum_gain, u64::from(options.kldgain_average_interval)));
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_mate_is_looked_for_as_long_as_it_takes() {
-        let go = GoParams { mate: Some(3), movetime: Some(1), ..Default::default() };
+        let go = GoParams { mate: Some(3), ..Default::default() };
         let mut chain = build(&Options::default(), &go, Color::White);
         let mut stats = IterationStats {
             total_nodes: 100,
@@ -211,6 +212,50 @@ mod tests {
         assert!(!chain.should_stop(&stats, &mut StopperHints::default()));
         stats.mate_depth = Some(3);
         assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+    }
+
+    #[test]
+    fn a_limit_holds_for_a_mate_too() {
+        let mate = GoParams { mate: Some(3), ..Default::default() };
+        let stats = IterationStats {
+            total_nodes: 100,
+            time_since_move_start: Duration::from_secs(1),
+            edge_visits: vec![99, 0],
+            ..Default::default()
+        };
+        for go in [
+            GoParams { movetime: Some(1000), ..mate.clone() },
+            GoParams { wtime: Some(1000), ..mate.clone() },
+            GoParams { nodes: Some(100), ..mate.clone() },
+        ] {
+            let mut chain = build(&Options::default(), &go, Color::White);
+            assert!(chain.should_stop(&stats, &mut StopperHints::default()), "{go:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_solved_is_not_searched() {
+        let endless = GoParams { infinite: true, ..Default::default() };
+        let limited = GoParams { nodes: Some(100_000), ..Default::default() };
+        let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
+        let two_lines = Options { multipv: 2, ..Options::default() };
+        let found = IterationStats { total_nodes: 9, edge_visits: vec![5, 3], ..Default::default() };
+        let solved = IterationStats { is_solved: true, ..found.clone() };
+        let mate_in_one = IterationStats { mate_depth: Some(1), ..found.clone() };
+        let mate_in_two = IterationStats { mate_depth: Some(2), ..found };
+        for (options, go, stats, stops) in [
+            (&unpruned, &endless, &solved, true),
+            (&unpruned, &limited, &solved, true),
+            (&two_lines, &endless, &solved, true),
+            (&unpruned, &endless, &mate_in_one, true),
+            // These want to know more.
+            (&unpruned, &endless, &mate_in_two, false),
+            (&two_lines, &endless, &mate_in_one, false),
+            (&unpruned, &limited, &mate_in_one, false),
+        ] {
+            let stopped = build(options, go, Color::White).should_stop(stats, &mut StopperHints::default());
+            assert_eq!(stopped, stops, "{go:?} {stats:?}");
+        }
     }
 
     #[test]

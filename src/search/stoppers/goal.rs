@@ -1,4 +1,4 @@
-//! Goals rather than budgets: a depth, a mate.
+//! Goals rather than budgets: a depth, a mate, certainty.
 
 use crate::search::{IterationStats, Stopper, StopperHints};
 
@@ -37,6 +37,25 @@ impl MateStopper {
 impl Stopper for MateStopper {
     fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
         stats.mate_depth.is_some_and(|moves| moves <= self.moves)
+    }
+}
+
+/// Stops when there is nothing left to find out.
+#[derive(Debug)]
+pub struct SolvedStopper {
+    mate_in_one_is_enough: bool,
+}
+
+impl SolvedStopper {
+    /// `mate_in_one_is_enough`: nobody asks what the other moves are worth.
+    pub fn new(mate_in_one_is_enough: bool) -> SolvedStopper {
+        SolvedStopper { mate_in_one_is_enough }
+    }
+}
+
+impl Stopper for SolvedStopper {
+    fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
+        stats.is_solved || (self.mate_in_one_is_enough && stats.mate_depth == Some(1))
     }
 }
 

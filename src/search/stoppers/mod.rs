@@ -28,7 +28,7 @@ pub mod time_limit;
 
 pub use build::{SearchStart, build_stoppers};
 pub use chain::ChainStopper;
-pub use goal::{DepthStopper, MateStopper};
+pub use goal::{DepthStopper, MateStopper, SolvedStopper};
 pub use kld_gain::KldGainStopper;
 pub use nodes::{PlayoutsStopper, VisitsStopper};
 pub use smart_pruning::SmartPruningStopper;

@@ -28,7 +28,7 @@ pub mod demux;
 pub mod error;
 pub mod evaluation;
 pub mod factory;
-#[cfg(all(loom, test))]
+#[cfg(all(feature = "loom", test))]
 mod models;
 pub mod multiplexing;
 pub mod options;

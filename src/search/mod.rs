@@ -28,12 +28,12 @@ pub mod limits;
 pub mod math;
 pub mod memory;
 mod minibatch;
-#[cfg(all(loom, test))]
+#[cfg(all(feature = "loom", test))]
 mod models;
 mod outcome_model;
 pub mod params;
 mod report;
-#[cfg(all(shuttle, test))]
+#[cfg(all(feature = "shuttle", test))]
 mod schedules;
 pub mod select;
 mod shared;

@@ -50,7 +50,7 @@ pub mod arena;
 pub mod edge;
 pub mod invariants;
 pub mod links;
-#[cfg(all(loom, test))]
+#[cfg(all(feature = "loom", test))]
 mod models;
 pub mod node;
 pub mod priors;

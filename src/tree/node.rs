@@ -89,7 +89,7 @@ pub struct Node {
     pub(super) key: AtomicU32,
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 const _: () = assert!(size_of::<Node>() == 40, "the arena's memory per node is a promise");
 
 impl Node {

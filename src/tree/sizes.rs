@@ -15,9 +15,9 @@ pub(super) const LONGEST_RUN: u32 = if IS_MODEL { 1 << MODEL_WORD_BLOCK_BITS } e
 pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 8 };
 pub(super) const FIRST_SHARD_LENGTH: usize = if IS_MODEL { 4 } else { 64 };
 
-const IS_MODEL: bool = cfg!(any(loom, shuttle));
+const IS_MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
 /// In `loom`'s models a node has up to three moves; in `shuttle`'s searches as many as in an endgame.
-const MODEL_INDEX_BITS: u32 = if cfg!(loom) { 8 } else { 18 };
-const MODEL_NODE_CHUNK_BITS: u32 = if cfg!(loom) { 3 } else { 6 };
-const MODEL_WORD_CHUNK_BITS: u32 = if cfg!(loom) { 6 } else { 9 };
-const MODEL_WORD_BLOCK_BITS: u32 = if cfg!(loom) { 4 } else { 7 };
+const MODEL_INDEX_BITS: u32 = if cfg!(feature = "loom") { 8 } else { 18 };
+const MODEL_NODE_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 3 } else { 6 };
+const MODEL_WORD_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 6 } else { 9 };
+const MODEL_WORD_BLOCK_BITS: u32 = if cfg!(feature = "loom") { 4 } else { 7 };

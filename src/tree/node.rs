@@ -19,7 +19,7 @@
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
 //!
 //! Statistics read while others write may be torn between fields by a visit or two; no decision of the protocol
-//! depends on them.
+//! depends on them. `models.rs` tries the orderings under `loom`: with one that is weaker a model fails.
 
 use super::status::Status;
 pub use super::status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};

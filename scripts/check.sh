@@ -41,11 +41,14 @@ step_kernels_host() {
     scripts/kernels_host.sh
 }
 
+# The protocols between threads, in all orders of a few steps.
+step_models() { scripts/concurrency.sh models; }
+
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature kernels kernels_host)
+[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature models kernels kernels_host)
 for step in "${steps[@]}"; do
     if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: format lint docs test signature kernels kernels_host" >&2
+        echo "no step $step; there are: format lint docs test signature models kernels kernels_host" >&2
         exit 2
     fi
     echo "== $step"

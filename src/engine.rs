@@ -18,9 +18,9 @@ use crate::search::memory::tree_limit;
 use crate::search::stoppers::{SearchStart, build_stoppers};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Arc, is_finished};
 use crate::tree::Tree;
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// GUIs send `go` right behind `position`: then the clock has run since `position` arrived.
@@ -311,7 +311,7 @@ impl Engine {
             if !released.tree_is_sound {
                 self.tree = Arc::new(Tree::new());
             }
-            self.retired.retain(|thread| !thread.is_finished());
+            self.retired.retain(|thread| !is_finished(thread));
             self.retired.extend(released.threads);
         }
     }

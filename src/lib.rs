@@ -5,6 +5,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`sync`] | atomics, locks and threads: `std`'s, or a model checker's |
 //! | [`quote`] | input, made fit to be shown in an error message |
 //! | [`options`] | the one table of options: UCI, command line, config file, help |
 //! | [`chess`] | rules, positions, history, moves as text |
@@ -17,6 +18,8 @@
 //! | [`cli`] | the command line and its tools |
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the essays are for those who work on the modules")]
+
+pub mod sync;
 
 pub mod quote;
 

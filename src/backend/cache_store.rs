@@ -13,7 +13,7 @@
 //! to back, so that its key is the first thing to go.
 
 use super::{CompactPrior, Evaluation, Value};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Words of a record before its priors.
 const RECORD_HEADER: usize = 3;

@@ -15,8 +15,8 @@ use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
 use super::work_queue::WorkQueue;
 use super::worker::{Reply, WorkerTicket, Workers, reply_channel};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// See the module.
 pub struct DemuxBackend {

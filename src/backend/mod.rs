@@ -28,6 +28,8 @@ pub mod demux;
 pub mod error;
 pub mod evaluation;
 pub mod factory;
+#[cfg(all(feature = "loom", test))]
+mod models;
 pub mod multiplexing;
 pub mod options;
 mod owned_request;

@@ -11,7 +11,7 @@
 use super::position_key::mix;
 use super::ticket::{Done, check_batch_size};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
 
 /// What a [`RandomBackend`] should be like.
@@ -158,7 +158,7 @@ struct RandomTicket {
 
 impl Ticket for RandomTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
-        std::thread::sleep(self.ready_at.saturating_duration_since(Instant::now()));
+        thread::sleep(self.ready_at.saturating_duration_since(Instant::now()));
         Ok(self.evaluations)
     }
 }

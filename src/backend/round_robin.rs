@@ -5,7 +5,7 @@
 
 use super::children::{Child, cached_by_any, common_attributes};
 use super::{Attributes, Backend, Batch, EvalRequest, Evaluation};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// See the module.
 pub struct RoundRobinBackend {

@@ -4,8 +4,8 @@
 //! takes it (to merge small batches), and the side that closes the queue is not the side that holds it last
 //! (a batch may outlive its backend).
 
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// First in, first out; many producers, many consumers; closed once.
 pub(super) struct WorkQueue<T> {

@@ -2,9 +2,9 @@
 
 use super::work_queue::WorkQueue;
 use super::{BackendError, Evaluations, Ticket};
-use crossbeam_channel::{Receiver, Sender, bounded};
-use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use crate::sync::Arc;
+use crate::sync::channel::{Receiver, Sender, bounded};
+use crate::sync::thread::{Builder, JoinHandle};
 
 /// What a batch becomes.
 pub(super) type Outcome = Result<Evaluations, BackendError>;

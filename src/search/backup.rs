@@ -2,8 +2,8 @@
 
 use super::Shared;
 use super::minibatch::{Step, StepIndex};
+use crate::sync::atomic::{Ordering, fence};
 use crate::tree::{Bounds, Node, Outcome, Sample, TerminalKind, Totals};
-use std::sync::atomic::{Ordering, fence};
 
 /// What a changed child means for its parent.
 #[derive(Debug)]

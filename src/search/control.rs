@@ -4,9 +4,9 @@ use super::shared::Control;
 use super::stopper::{IterationStats, StopperHints, TimeUsageHint};
 use super::worker::Worker;
 use super::{BestMove, Shared, select};
+use crate::sync::atomic::Ordering;
 use crate::tree::{State, TerminalKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The controller sleeps no longer than this, so that news comes in time.

@@ -11,7 +11,7 @@
 //! ```
 
 use super::minibatch::Gathered;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// One worker, as the tree sees it.
 enum Desk {

@@ -12,8 +12,8 @@
 use super::Shared;
 use super::minibatch::{Step, StepIndex};
 use crate::chess::{Move, Position};
+use crate::sync::atomic::{Ordering, fence};
 use crate::tree::{Node, Outcome, TerminalKind};
-use std::sync::atomic::{Ordering, fence};
 
 impl Shared {
     /// Plies to the latest mate that is looked for; `None`: an ordinary search.

@@ -6,7 +6,7 @@
 
 use super::Shared;
 use super::worker::Worker;
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 use sysinfo::{MemoryRefreshKind, System};
 
 /// Of the memory that is free when a search starts, the tree may take this much (in hundredths).

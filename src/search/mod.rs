@@ -29,9 +29,13 @@ mod mate;
 pub mod math;
 pub mod memory;
 mod minibatch;
+#[cfg(all(feature = "loom", test))]
+mod models;
 mod outcome_model;
 pub mod params;
 mod report;
+#[cfg(all(feature = "shuttle", test))]
+mod schedules;
 pub mod select;
 mod shared;
 pub mod stopper;
@@ -48,10 +52,10 @@ use crate::backend::Backend;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
+use crate::sync::Arc;
+use crate::sync::thread::{self, JoinHandle};
 use crate::tree::Tree;
 use shared::Shared;
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Search threads recurse along the line of play: room for the deepest.
@@ -168,12 +172,12 @@ impl Search {
 
     /// Visits that this search has made.
     pub fn playouts(&self) -> u64 {
-        self.shared.counters.playouts.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.counters.playouts.load(crate::sync::atomic::Ordering::Relaxed)
     }
 
     /// Visits of this search that cost nothing, for a shared node had them from other parents ([`crate::tree`]).
     pub fn absorbed_visits(&self) -> u64 {
-        self.shared.counters.absorbed.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.counters.absorbed.load(crate::sync::atomic::Ordering::Relaxed)
     }
 
     /// Visits of the root, reused ones included.
@@ -210,5 +214,5 @@ impl Drop for Search {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_owned()).stack_size(WORKER_STACK_BYTES).spawn(body)
+    thread::Builder::new().name(name.to_owned()).stack_size(WORKER_STACK_BYTES).spawn(body)
 }

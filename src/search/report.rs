@@ -8,9 +8,9 @@ use super::{Shared, select};
 use crate::backend::EvalRequest;
 use crate::chess::{Move, PackedMove, Position, PositionHistory, uci_move};
 use crate::net::policy_index;
+use crate::sync::atomic::Ordering;
 use crate::tree::{Bounds, Node, NodeId, Outcome, TerminalKind};
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A line comes at least this often.

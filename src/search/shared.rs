@@ -7,10 +7,10 @@ use super::{SearchParams, StopperHints};
 use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
 use crate::tree::{Allocator, LinkId, Node, State, Tree};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Everything that the workers and the controller of one search look at.
@@ -264,11 +264,11 @@ impl Shared {
 
     /// Sleeps until the control changes, at most for `limit`.
     pub(super) fn wait_for_control<'a>(
-        &self,
+        &'a self,
         control: MutexGuard<'a, Control>,
         limit: Duration,
     ) -> MutexGuard<'a, Control> {
-        self.control_changed.wait_timeout(control, limit).unwrap_or_else(PoisonError::into_inner).0
+        wait_timeout(&self.control_changed, &self.control, control, limit)
     }
 
     pub(super) fn notify_control(&self) {
@@ -288,11 +288,10 @@ impl Shared {
 
     /// Sleeps until another worker finishes an iteration after `seen`, a stop, or 10 ms.
     pub(super) fn wait_for_progress(&self, seen: u64) {
-        let guard = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.progress_changed.wait_timeout_while(guard, Duration::from_millis(10), |progress| {
-            *progress == seen && !self.is_stopping()
-        });
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if *progress == seen && !self.is_stopping() {
+            drop(wait_timeout(&self.progress_changed, &self.progress, progress, Duration::from_millis(10)));
+        }
     }
 
     /// Ends the search because evaluating failed. The move known so far is still told.

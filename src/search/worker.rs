@@ -5,9 +5,10 @@ use super::minibatch::{Gathered, Minibatch};
 use super::stoppers::pause_for_speed_limit;
 use super::{Shared, StopperHints};
 use crate::backend::{BackendError, Batch, Evaluations};
+use crate::sync::atomic::Ordering;
+use crate::sync::thread;
 use crate::tree::State;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a thread that keeps the speed limit sleeps before it looks at the stop flag again.
@@ -154,7 +155,7 @@ impl<'a> Worker<'a> {
             if pause.is_zero() {
                 return;
             }
-            std::thread::sleep(pause.min(SPEED_LIMIT_NAP));
+            thread::sleep(pause.min(SPEED_LIMIT_NAP));
         }
     }
 }

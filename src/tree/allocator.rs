@@ -6,15 +6,11 @@
 
 use super::arena::Arena;
 use super::node::Node;
+use super::sizes::{LONGEST_RUN, NODE_BLOCK, WORD_BLOCK};
 use super::{NodeId, Tree};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What one thread reserves at once: large beside one node's needs, small beside a chunk.
-const NODE_BLOCK: u32 = 1 << 7;
-const WORD_BLOCK: u32 = 1 << 12;
-/// No run is longer: the longest segment of links.
-pub(super) const LONGEST_RUN: u32 = 1 << 10;
 /// How many freed entries of one kind a thread takes at once.
 const HANDFUL: usize = 32;
 
@@ -46,7 +42,8 @@ pub(super) struct FreeLists {
     /// What threads that ended had reserved and not used.
     node_ranges: Mutex<Vec<Range>>,
     word_ranges: Mutex<Vec<Range>>,
-    /// Free nodes and words in the lists. Relaxed: a figure.
+    /// Free nodes and words in the lists. Relaxed: a figure. What is freed is counted before others can take it, and
+    /// what is taken afterwards: so it is never below zero.
     free_nodes: AtomicU64,
     free_words: AtomicU64,
 }
@@ -94,13 +91,13 @@ impl FreeLists {
     }
 
     fn free_node(&self, tree: &Tree, entry: u32) {
-        free_node(&mut lock(&self.nodes), tree, entry);
         self.free_nodes.fetch_add(1, Ordering::Relaxed);
+        free_node(&mut lock(&self.nodes), tree, entry);
     }
 
     fn free_run(&self, tree: &Tree, start: u32, count: u32) {
-        free_run(&mut lock(&self.runs[count as usize]), tree, start);
         self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+        free_run(&mut lock(&self.runs[count as usize]), tree, start);
     }
 }
 

@@ -4,8 +4,9 @@
 //! good as long as the arena. Threads reserve blocks of entries with one `fetch_add`; a block never crosses a chunk.
 //! What is freed goes to the lists of [`super::allocator`]; the arena itself only grows.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::sizes::INDEX_BITS;
+use crate::sync::OnceLock;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// An append-only arena of `T` with 32-bit indices. Index 0 is never handed out, so that it can mean "none".
 pub struct Arena<T> {
@@ -16,9 +17,9 @@ pub struct Arena<T> {
 }
 
 impl<T: Default> Arena<T> {
-    /// An empty arena of chunks of `2^chunk_bits` entries, at most `2^32` entries in all.
+    /// An empty arena of chunks of `2^chunk_bits` entries, at most `2^INDEX_BITS` entries in all.
     pub fn new(chunk_bits: u32) -> Arena<T> {
-        let chunk_count = 1_usize << (32 - chunk_bits);
+        let chunk_count = 1_usize << (INDEX_BITS - chunk_bits);
         Arena {
             chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
             next: AtomicU64::new(0),
@@ -38,7 +39,7 @@ impl<T: Default> Arena<T> {
         if start / chunk_size != (end - 1) / chunk_size {
             return self.reserve(count);
         }
-        if end > 1 << 32 {
+        if end > 1 << INDEX_BITS {
             return None;
         }
         let chunk = &self.chunks[(start >> self.chunk_bits) as usize];
@@ -75,7 +76,7 @@ impl<T: Default> Arena<T> {
 
     /// All entries that were reserved lie below this index.
     pub fn reserved(&self) -> u64 {
-        self.next.load(Ordering::Relaxed).min(1 << 32)
+        self.next.load(Ordering::Relaxed).min(1 << INDEX_BITS)
     }
 
     /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).

@@ -26,8 +26,8 @@ use super::node::Node;
 use super::priors::{Place, PriorCode};
 use super::{Allocator, Edge, NodeId, Tree};
 use crate::chess::{PackedMove, Position};
+use crate::sync::atomic::{AtomicU32, Ordering};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Words of a link.
 pub(super) const LINK_WORDS: usize = 4;

@@ -50,27 +50,27 @@ pub mod arena;
 pub mod edge;
 pub mod invariants;
 pub mod links;
+#[cfg(all(feature = "loom", test))]
+mod models;
 pub mod node;
 pub mod priors;
 pub mod recycle;
 pub mod reroot;
+mod sizes;
 pub mod status;
 mod transpositions;
 
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use allocator::Allocator;
 use allocator::FreeLists;
 use arena::Arena;
 pub use edge::Edge;
 pub use links::{Link, LinkId};
 pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
+use sizes::{NODE_CHUNK_BITS, WORD_CHUNK_BITS};
 use status::Status;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use transpositions::Transpositions;
-
-/// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
-const NODE_CHUNK_BITS: u32 = 14;
-const WORD_CHUNK_BITS: u32 = 18;
 
 /// Which node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -19,11 +19,11 @@
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
 //!
 //! Statistics read while others write may be torn between fields by a visit or two; no decision of the protocol
-//! depends on them.
+//! depends on them. `models.rs` tries the orderings under `loom`: with one that is weaker a model fails.
 
 use super::status::Status;
 pub use super::status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
 const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
@@ -89,6 +89,7 @@ pub struct Node {
     pub(super) key: AtomicU32,
 }
 
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 const _: () = assert!(size_of::<Node>() == 40, "the arena's memory per node is a promise");
 
 impl Node {

@@ -6,12 +6,10 @@
 //! lock for reading and change entries by compare-and-swap; for writing it is taken only when the shard grows, by a
 //! quarter, which holds nobody else up.
 
+use super::sizes::{FIRST_SHARD_LENGTH, SHARD_BITS};
 use super::{Allocator, NodeId, Status, Tree};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
-
-const SHARD_BITS: u32 = 8;
-const FIRST_SHARD_LENGTH: usize = 64;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{PoisonError, RwLock};
 
 #[derive(Debug, Default)]
 struct Shard {

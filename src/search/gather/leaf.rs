@@ -6,9 +6,9 @@ use crate::chess::{PackedMove, Position};
 use crate::search::Shared;
 use crate::search::minibatch::Gathered;
 use crate::search::shared::VisitCounts;
+use crate::sync::atomic::Ordering;
 use crate::tree::{Edge, Node, Outcome, Sample, TerminalKind, Totals};
 use rand_distr::Distribution;
-use std::sync::atomic::Ordering;
 
 impl Gatherer {
     /// Steps 6 (fetch: turns the evaluations into edges and publishes the leaves) and 7 (backs their values up), in one

@@ -18,11 +18,11 @@ use super::Shared;
 use super::minibatch::{Gathered, Leaf, Minibatch, Step, StepIndex};
 use crate::backend::{Added, EvalRequest};
 use crate::chess::{PackedMove, PositionHistory};
+use crate::sync::atomic::Ordering;
 use crate::tree::{Allocator, Edge, MOST_EDGES, State, Totals};
 use leaf::{outcome_by_rule, outcome_by_tablebase, value_at};
 use plan::{Candidate, RootFocus, Task};
 use ranking::Ranking;
-use std::sync::atomic::Ordering;
 
 /// Deeper than any game that matters; keeps recursion within the thread's stack.
 const MAX_DEPTH: usize = 1500;

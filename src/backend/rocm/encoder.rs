@@ -6,9 +6,13 @@
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
 use super::ffi::hip::Address;
+use super::ffi::program::Lane;
 use super::steps::{Norm, Region, StepList};
 use super::weights::{Encoder, EncoderStack, FeedForward, SQUARES, Smolgen};
 use crate::net::architecture::Activation;
+
+/// Where smolgen runs beside Q, K and V: neither needs the other's results.
+const SMOLGEN_LANE: Lane = 1;
 
 /// All encoders of a stack, in place: x `[T][width]`.
 pub(super) fn encoders(
@@ -22,7 +26,7 @@ pub(super) fn encoders(
         let name = format!("{what} {index}");
         let rows = steps.rows();
         let logits = match &encoder.smolgen {
-            Some(smolgen) => generate(&name, smolgen, stack, x, steps)?,
+            Some(smolgen) => steps.branch(SMOLGEN_LANE, |steps| generate(&name, smolgen, stack, x, steps))?,
             None => Address::NULL,
         };
         // x = LN(alpha * attention(x) + x)
@@ -53,6 +57,9 @@ fn attention(
     // [T][width] -> dense -> Q, K, V [T][3 d_model]
     let qkv = steps.region(Region::Wide, rows * 3 * d_model);
     steps.dense(&format!("{name} QKV"), &encoder.qkv, rows, (x, qkv), Activation::None)?;
+    if encoder.smolgen.is_some() {
+        steps.join(SMOLGEN_LANE);
+    }
     // per position and head: softmax(Q K^T / sqrt(depth) + logits) V -> [T][d_model]
     let mixed = steps.region(Region::Narrow, rows * d_model);
     let launch = steps.kernels.attention(steps.positions, stack.heads, depth)?;
@@ -106,7 +113,7 @@ fn generate(
     let (positions, rows) = (steps.positions, steps.rows());
     let activation = stack.smolgen_activation;
     // [T][width] -> dense -> [T][channels] = [B][64 channels]
-    let compressed = steps.region(Region::Narrow, rows * smolgen.compress.outputs);
+    let compressed = steps.region(Region::Compressed, rows * smolgen.compress.outputs);
     let compress = format!("{name} smolgen compress");
     steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]

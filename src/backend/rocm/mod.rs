@@ -6,11 +6,13 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`backend`] | requests to batches, batches to slots: the [`crate::backend::Backend`] |
+//! | [`options`] | what a user may set |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`], [`encoder`], [`tower`], [`heads`] | the forward pass as a list of steps, with shapes |
 //! | [`steps`] | what a step needs to be laid out: memory, kernels, products |
 //! | [`gemm`] | which library multiplies what, and how |
+//! | [`tuning`], [`tuning_file`], [`cache`] | measuring that, and keeping what was found |
 //! | [`weights`], [`winograd`] | a network's layers as the device wants them |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
 //! | [`device`] | finding a device |
@@ -22,6 +24,7 @@
 
 mod backend;
 mod buckets;
+mod cache;
 mod code_objects;
 mod device;
 mod encoder;
@@ -31,12 +34,17 @@ mod forward;
 mod gemm;
 mod heads;
 mod kernels;
+mod options;
 mod slot;
 mod steps;
 mod timing;
 mod tower;
+mod tuning;
+mod tuning_file;
 mod weights;
 mod winograd;
 
-pub use backend::{RocmBackend, RocmOptions, RocmPrecision};
+pub use backend::RocmBackend;
 pub use device::GemmLibrary;
+pub use ffi::exchange::Waiting;
+pub use options::{RocmOptions, RocmPrecision, Tuning};

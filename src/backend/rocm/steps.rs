@@ -7,7 +7,7 @@ use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, LayerNormArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
-use super::ffi::program::{KernelArguments, Step};
+use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
 use super::weights::{Dense, LayerNorm, SQUARES, rows_together};
@@ -32,7 +32,9 @@ pub(super) enum Region {
     Branch,
     /// Attention logits, `[B][heads][64][64]`.
     Logits,
-    /// Hidden layers of smolgen and the scalar heads.
+    /// Smolgen's compressed squares, `[T][channels]`.
+    Compressed,
+    /// Hidden layer of smolgen.
     Hidden,
     /// Smolgen's generated vectors, `[B * heads][generated]`.
     Generated,
@@ -42,9 +44,20 @@ pub(super) enum Region {
     Sums,
     /// Means over each channel's squares, `[B][channels]` of fp32.
     Means,
+    /// First layer of the value head: it may run beside the policy's.
+    ValueSquares,
+    /// Hidden layer of the value head.
+    ValueHidden,
+    /// First layer of the moves-left head.
+    MovesLeftSquares,
+    /// Hidden layer of the moves-left head.
+    MovesLeftHidden,
 }
 
-const REGIONS: usize = 12;
+const REGIONS: usize = 17;
+
+/// Lanes for branches: the first is smolgen's and the value head's, the second the moves-left head's.
+pub(super) const BRANCHES: usize = 2;
 
 /// A slot's memory for intermediate results.
 pub(super) struct Scratch {
@@ -92,6 +105,9 @@ pub(super) struct StepList<'a> {
     pub(super) kernels: &'a Kernels,
     gemms: &'a Gemms,
     scratch: Option<&'a Scratch>,
+    /// Whether branches have lanes of their own.
+    forks: bool,
+    lane: Lane,
     sizes: ScratchSizes,
     steps: Vec<Step>,
 }
@@ -106,7 +122,37 @@ impl<'a> StepList<'a> {
         scratch: Option<&'a Scratch>,
     ) -> StepList<'a> {
         let sizes = ScratchSizes::default();
-        StepList { positions, element, kernels, gemms, scratch, sizes, steps: Vec::new() }
+        let (forks, lane) = (false, MAIN_LANE);
+        StepList { positions, element, kernels, gemms, scratch, forks, lane, sizes, steps: Vec::new() }
+    }
+
+    /// The same with branches on lanes of their own, or without.
+    pub(super) fn forking(self, forks: bool) -> StepList<'a> {
+        StepList { forks, ..self }
+    }
+
+    /// Lays `branch` out on lane `lane`, after what is on this one so far and beside what follows here until
+    /// [`StepList::join`]. The two sides of a fork must not write what the other reads or writes.
+    pub(super) fn branch<R>(&mut self, lane: Lane, branch: impl FnOnce(&mut StepList<'a>) -> R) -> R {
+        if !self.forks {
+            return branch(self);
+        }
+        let before = std::mem::replace(&mut self.lane, lane);
+        self.push(Step::wait_for(lane, before));
+        let result = branch(self);
+        self.lane = before;
+        result
+    }
+
+    /// What follows comes after all that is on lane `lane`.
+    pub(super) fn join(&mut self, lane: Lane) {
+        if self.forks {
+            self.push(Step::wait_for(self.lane, lane));
+        }
+    }
+
+    fn push(&mut self, step: Step) {
+        self.steps.push(step.on(self.lane));
     }
 
     /// What was laid out, and what memory it needs.
@@ -141,7 +187,7 @@ impl<'a> StepList<'a> {
         (function, grid): (Function, Grid),
         arguments: A,
     ) {
-        self.steps.push(Step::kernel(name.into(), function, grid, arguments));
+        self.push(Step::kernel(name.into(), function, grid, arguments));
     }
 
     /// `y[rows][outputs] = act(x[rows][inputs] W^T + b)`
@@ -165,7 +211,7 @@ impl<'a> StepList<'a> {
             let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
             let operands = GemmOperands { weights: layer.weights, x, y };
             if let Some(step) = self.gemms.step(name, &shape, operands, layer.bias)? {
-                self.steps.push(step);
+                self.push(step);
                 return Ok(());
             }
         }
@@ -200,7 +246,9 @@ impl<'a> StepList<'a> {
     /// A product without epilogue.
     pub(super) fn gemm(&mut self, name: &str, shape: &GemmShape, operands: GemmOperands) -> Result<()> {
         let step = self.gemms.step(name, shape, operands, Address::NULL)?;
-        self.steps.extend(step);
+        if let Some(step) = step {
+            self.push(step);
+        }
         Ok(())
     }
 

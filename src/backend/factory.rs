@@ -112,7 +112,7 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: "rocm-auto",
         priority: 100,
-        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm, fork, wait, tune; policy_head, value_head)",
+        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
         used: Use::Automatic,
         make: |maker, options| maker.make_rocm("rocm-auto", RocmPrecision::Auto, options),
     },

@@ -317,6 +317,8 @@ fn tuned() {
         streams: 1,
         tuning,
         tuning_file: Some(file.clone()),
+        // All products are the libraries'.
+        few_rows: 0,
         ..options(16)
     };
     let tuned = backend(&set, RocmPrecision::Fp16, &options(Tuning::Quick));

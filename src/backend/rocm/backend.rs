@@ -185,6 +185,7 @@ fn make_slots(
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
         has_graphs: options.graph,
         fork: options.fork,
+        few_rows: options.few_rows,
         waiting: options.settled_waiting(),
     };
     if options.maximum_batch.is_none() {

@@ -119,11 +119,15 @@ fn generate(
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
     let hidden = steps.region(Region::Hidden, positions * smolgen.dense1.outputs);
     steps.product(&format!("{name} smolgen dense1"), &smolgen.dense1, positions, (compressed, hidden))?;
-    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
-    steps.layer_norm(&format!("{name} smolgen LayerNorm 1"), norm, positions)?;
     // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
+    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
     let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
-    steps.product(&format!("{name} smolgen dense2"), &smolgen.dense2, positions, (hidden, generated))?;
+    steps.norm_product(
+        (&format!("{name} smolgen LayerNorm 1"), norm),
+        (&format!("{name} smolgen dense2"), &smolgen.dense2),
+        positions,
+        generated,
+    )?;
     let norm = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
     steps.layer_norm(&format!("{name} smolgen LayerNorm 2"), norm, positions)?;
     // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]

@@ -13,7 +13,7 @@
 //! | [`steps`] | what a step needs to be laid out: memory, kernels, products |
 //! | [`gemm`] | which library multiplies what, and how |
 //! | [`tuning`], [`tuning_file`], [`cache`] | measuring that, and keeping what was found |
-//! | [`weights`], [`winograd`] | a network's layers as the device wants them |
+//! | [`weights`], [`assemble`], [`uploader`], [`winograd`] | a network's layers as the device wants them |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
 //! | [`device`] | finding a device |
 //! | [`timing`] | where a forward pass spends its time |
@@ -22,6 +22,7 @@
 //! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
+mod assemble;
 mod backend;
 mod buckets;
 mod cache;
@@ -41,6 +42,7 @@ mod timing;
 mod tower;
 mod tuning;
 mod tuning_file;
+mod uploader;
 mod weights;
 mod winograd;
 

@@ -28,7 +28,7 @@ pub enum Tuning {
     Off,
     /// The libraries' first proposals, within ten seconds at the first start; the table is kept.
     Quick,
-    /// All their proposals, within a minute.
+    /// All their proposals, within forty seconds.
     Full,
 }
 
@@ -47,7 +47,7 @@ impl Tuning {
         match self {
             Tuning::Off => Duration::ZERO,
             Tuning::Quick => Duration::from_secs(10),
-            Tuning::Full => Duration::from_secs(60),
+            Tuning::Full => Duration::from_secs(40),
         }
     }
 }
@@ -65,6 +65,9 @@ pub struct RocmOptions {
     pub graph: bool,
     /// Up to how many positions a batch's branches (smolgen beside Q, K and V; the heads) run beside each other.
     pub fork: usize,
+    /// Products of at most so many rows (smolgen's hidden layers, the scalar heads') are our own kernel's, not a
+    /// library's, where there are matrix instructions.
+    pub few_rows: usize,
     /// How a slot's thread waits for its batch; `None`: without sleep where there are processors to spare.
     pub waiting: Option<Waiting>,
     /// Which BLAS library multiplies.
@@ -88,6 +91,7 @@ impl Default for RocmOptions {
             maximum_batch: None,
             graph: true,
             fork: 0,
+            few_rows: 64,
             waiting: None,
             gemm: GemmLibrary::Auto,
             tuning: Tuning::Quick,
@@ -115,6 +119,7 @@ impl RocmOptions {
             maximum_batch: positions("max_batch")?,
             graph: options.flag("graph", defaults.graph)?,
             fork: options.number("fork", defaults.fork, 0..=largest_batch)?,
+            few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
             waiting: options.choice(
                 "wait",
                 &[

@@ -85,6 +85,8 @@ pub(super) struct SlotMaker<'a> {
     pub(super) has_graphs: bool,
     /// Batches of at most so many positions have their branches beside each other.
     pub(super) fork: usize,
+    /// Products of at most so many rows are our own kernel's.
+    pub(super) few_rows: usize,
     pub(super) waiting: Waiting,
 }
 
@@ -161,7 +163,8 @@ impl SlotMaker<'_> {
         let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
         let element = self.network.element;
         let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
-            .forking(positions <= self.fork);
+            .forking(positions <= self.fork)
+            .with_few_rows(self.few_rows);
         forward(&pass, &mut steps)?;
         Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
     }

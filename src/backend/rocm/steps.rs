@@ -4,13 +4,14 @@
 //! every bucket with the memory there.
 
 use super::error::{Result, RocmError};
-use super::ffi::arguments::{ActivationArguments, LayerNormArguments};
+use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
-use super::weights::{Dense, LayerNorm, SQUARES, rows_together};
+use super::uploader::rows_together;
+use super::weights::{Dense, LayerNorm, SQUARES};
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 
@@ -107,6 +108,8 @@ pub(super) struct StepList<'a> {
     scratch: Option<&'a Scratch>,
     /// Whether branches have lanes of their own.
     forks: bool,
+    /// Products of at most so many rows are our own kernel's.
+    few_rows: usize,
     lane: Lane,
     sizes: ScratchSizes,
     steps: Vec<Step>,
@@ -122,8 +125,23 @@ impl<'a> StepList<'a> {
         scratch: Option<&'a Scratch>,
     ) -> StepList<'a> {
         let sizes = ScratchSizes::default();
-        let (forks, lane) = (false, MAIN_LANE);
-        StepList { positions, element, kernels, gemms, scratch, forks, lane, sizes, steps: Vec::new() }
+        StepList {
+            positions,
+            element,
+            kernels,
+            gemms,
+            scratch,
+            forks: false,
+            few_rows: 0,
+            lane: MAIN_LANE,
+            sizes,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The same with our own kernel for products of at most so many rows.
+    pub(super) fn with_few_rows(self, few_rows: usize) -> StepList<'a> {
+        StepList { few_rows, ..self }
     }
 
     /// The same with branches on lanes of their own, or without.
@@ -227,8 +245,37 @@ impl<'a> StepList<'a> {
         rows: usize,
         (x, y): (Address, Address),
     ) -> Result<()> {
+        if rows <= self.few_rows
+            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), false)
+        {
+            let arguments = dense_arguments(layer, rows, (x, y), None);
+            self.kernel(name, launch, arguments);
+            return Ok(());
+        }
         let shape = self.shape(layer, rows);
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
+    }
+
+    /// `y[rows][outputs] = norm(x) W^T`, where the norm works in place: what x holds afterwards is not said.
+    pub(super) fn norm_product(
+        &mut self,
+        (norm_name, norm): (&str, Norm<'_>),
+        (name, layer): (&str, &Dense),
+        rows: usize,
+        y: Address,
+    ) -> Result<()> {
+        let x = norm.output;
+        if rows <= self.few_rows
+            && norm.ln.width == layer.inputs
+            && let Some(activation) = activation_code(norm.activation)
+            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), true)
+        {
+            let arguments = dense_arguments(layer, rows, (x, y), Some((&norm, activation)));
+            self.kernel(format!("{norm_name} and {}", last_word(name)), launch, arguments);
+            return Ok(());
+        }
+        self.layer_norm(norm_name, norm, rows)?;
+        self.product(name, layer, rows, (x, y))
     }
 
     /// `y += x W^T`
@@ -326,6 +373,35 @@ impl<'a> StepList<'a> {
         self.kernel(name, launch, arguments);
         Ok(())
     }
+}
+
+fn dense_arguments(
+    layer: &Dense,
+    rows: usize,
+    (input, output): (Address, Address),
+    norm: Option<(&Norm<'_>, i32)>,
+) -> DenseArguments {
+    let null = Address::NULL;
+    let (bias, gammas, betas) =
+        norm.map_or((null, null, null), |(norm, _)| (norm.bias, norm.ln.gammas, norm.ln.betas));
+    DenseArguments {
+        input,
+        weights: layer.weights,
+        output,
+        bias,
+        gammas,
+        betas,
+        rows: rows as i32,
+        inputs: layer.inputs as i32,
+        outputs: layer.outputs as i32,
+        activation: norm.map_or(0, |(_, activation)| activation),
+        epsilon: norm.map_or(0.0, |(norm, _)| norm.ln.epsilon),
+        reserved: 0,
+    }
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit(' ').next().unwrap_or(name)
 }
 
 /// What a LayerNorm step reads and writes.

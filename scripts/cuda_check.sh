@@ -57,7 +57,10 @@ if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
     for name in "${names[@]}"; do
         [ ! -e "$random/$name.pb.gz" ] || continue
         mkdir -p "$random/.part-$name"
-        timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &
+        {
+            timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &&
+                mv "$random/.part-$name/$name.pb.gz" "$random/"
+        } &
         makers+=($!)
     done
 else
@@ -69,7 +72,6 @@ large_networks() {
         wait "$pid" || cat "$work"/make-*.log
     done
     makers=()
-    mv "$random"/.part-*/*.pb.gz "$random/" 2>/dev/null
 }
 
 # Seconds after which everything has ended.
@@ -153,7 +155,7 @@ step_speed() {
     local name status=0
     for name in "${names[@]}"; do
         measure 90 plain.txt "$name" "tune=off,wait=block" "$(tuned "$name"),wait=block" "$(tuned "$name"),wait=spin" \
-            "$(tuned "$name"),wait=spin,fork=1024" "threads=3/$(tuned "$name"),wait=spin,fork=1024" || status=1
+            "$(tuned "$name"),wait=spin,few_rows=0" "$(tuned "$name"),wait=spin,fork=1024" "threads=3/$(tuned "$name"),wait=spin,fork=1024" || status=1
         RUKH_STANDIN_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin,fork=1024" || status=1
     done
     python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
@@ -164,21 +166,24 @@ step_speed() {
 step_sweep() {
     large_networks
     milliseconds=300
-    local name fork status=0 overlap list log
-    for name in "${names[@]}"; do
-        for overlap in "" 1; do
+    local name fork rows status=0 overlap list log
+    for overlap in "" 1; do
+        for name in "${names[@]}"; do
             log=plain.txt
             [ -z "$overlap" ] || log=overlap.txt
             list=()
             for fork in 0 32 64 128 1024; do
                 list+=("$(tuned "$name"),wait=spin,fork=$fork")
             done
+            for rows in 0 16 128 256; do
+                list+=("$(tuned "$name"),wait=spin,few_rows=$rows")
+            done
             list+=("threads=3/$(tuned "$name"),wait=spin" "threads=4/$(tuned "$name"),wait=spin,streams=3"
                 "threads=1/$(tuned "$name"),wait=spin,streams=1" "threads=2/$(tuned "$name"),wait=spin,streams=1"
                 "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
                 "tune=off,wait=spin,gemm=rocblas" "$(tuned "$name"),wait=spin,graph=false")
-            if [ -n "$overlap" ]; then list=("${list[@]:0:7}"); fi
-            RUKH_STANDIN_OVERLAP=$overlap measure $((7 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
+            if [ -n "$overlap" ]; then list=("${list[@]:0:8}"); fi
+            RUKH_STANDIN_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
         done
     done
     python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
@@ -193,10 +198,10 @@ step_branches() {
         ln -sf "$here/tests/data/micro-$name".* "$work/some/"
     done
     for log in fork overlap tuned; do
-        local overlap="" options="fork=1024,wait=spin"
+        local overlap="" options="fork=1024,wait=spin" most=512
         [ $log != overlap ] || overlap=1
-        [ $log != tuned ] || options="fork=1024,wait=yield,warm_up=true,tune=quick"
-        RUKH_STANDIN_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=512 \
+        [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
+        RUKH_STANDIN_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
             --formats=fp32,fp16 --options="$options" "$work/some" || status=1
         echo "-- $log"
         grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rukh-standin" "$out/branches-$log.log" | cut -c1-300 | head -20

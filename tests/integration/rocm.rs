@@ -117,7 +117,12 @@ impl Distance {
         self.d = self.d.max((value.d - golden.d).abs());
         self.m = self.m.max((value.m - golden.m).abs());
         let total: f32 = priors.iter().sum();
-        assert!(priors.is_empty() || (total - 1.0).abs() < 1e-4, "{} {}: priors sum to {total}", set.name, golden.id);
+        assert!(
+            priors.is_empty() || (total - 1.0).abs() < 1e-4,
+            "{} {}: priors sum to {total}",
+            set.name,
+            golden.id
+        );
         let pairs = || sample.priors.iter().zip(priors);
         if let Some((expected, found)) = pairs().max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             self.top = self.top.max((expected - found).abs());
@@ -391,6 +396,9 @@ fn batches_may_be_empty_dropped_or_too_large() {
     });
 }
 
+/// Of smolgen in [`with_heads`]: no committed network's is a multiple of 32.
+const SMOLGEN_HIDDEN: usize = 96;
+
 /// A committed network with two heads of `depth` channels instead of its own, with smolgen for both.
 fn with_heads(set: &GoldenSet, depth: usize) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
@@ -415,7 +423,11 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
         encoder.v = dense(2 * depth, width);
         encoder.output = dense(width, 2 * depth);
         let smolgen = encoder.smolgen.as_mut().expect("it has smolgen");
-        smolgen.dense2 = dense(2 * generated, smolgen.dense2.inputs);
+        // Wide enough for the kernel that normalises and multiplies.
+        smolgen.dense1 = dense(SMOLGEN_HIDDEN, smolgen.dense1.inputs);
+        smolgen.ln1.gammas = (0..SMOLGEN_HIDDEN).map(|i| 1.0 + i as f32 / 200.0).collect();
+        smolgen.ln1.betas = (0..SMOLGEN_HIDDEN).map(|i| i as f32 / 100.0 - 0.5).collect();
+        smolgen.dense2 = dense(2 * generated, SMOLGEN_HIDDEN);
         smolgen.ln2.gammas.truncate(2 * generated);
         smolgen.ln2.betas.truncate(2 * generated);
     }

@@ -139,7 +139,7 @@ measure() {
         timeout --kill-after=5 "$limit" "$packed/sweep" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
             "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
         exit "${PIPESTATUS[0]}"
-    )
+    ) || { tail -3 "$out/$log.err" && return 1; }
 }
 milliseconds=500
 

@@ -237,13 +237,14 @@ step_sanitize() {
 # The time of each kind of step, one after another with nothing else running, and of each operation.
 step_profile() {
     large_networks
-    local name batch
+    local name batch status=0
     for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
         for batch in 16 256; do
             echo "== $name, batch $batch" | tee -a "$out/steps.txt"
             milliseconds=50
-            measure 30 steps.txt "$name" "threads=1/$(tuned "$name"),streams=1,max_batch=512,time_steps=$batch"
+            measure 30 steps.txt "$name" "threads=1/$(tuned "$name"),streams=1,max_batch=512,time_steps=$batch" ||
+                status=1
             milliseconds=500
         done
         # With bytes and floors; its figures go wrong, as operations in place are repeated: only the times count.
@@ -251,10 +252,12 @@ step_profile() {
         RUKH_STANDIN_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
             --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
             --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
-            --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null
+            --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null || status=1
+        [ -s "$work/profile-$name-$batch.tsv" ] || continue
         python3 "$here/scripts/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
-            >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; head -12 "$out/profile-$name-$batch.txt"; }
+            >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; head -12 "$out/profile-$name-$batch.txt"; } || status=1
     done
+    return $status
 }
 
 while [ ${#steps[@]} -gt 0 ]; do

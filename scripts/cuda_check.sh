@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
 # Runs the GPU evaluator on an NVIDIA card through hip/standin/cuda: correctness, speed, races, time by operation.
 #
-# usage: scripts/cuda_check.sh PACKED [step ...]      all steps without names
+# usage: scripts/cuda_check.sh PACKED [step ...]
 #   PACKED  the folder that scripts/cuda_pack.sh made
-# Steps: correct speed profile large sanitize. Each has a time limit; together they end within nine minutes. Logs and
-# tables go to $OUT, or to a folder under /tmp. Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (PyTorch's will do), python3 with
-# numpy and protobuf for the large networks, compute-sanitizer for the step of this name.
+# Steps: correct speed profile branches sweep large sanitize; the first three without names. Each has a time limit;
+# together they end within nine minutes, and what there was no time for is named. Two calls do all that a machine is
+# needed for: `correct speed profile`, then `branches sweep large`. Logs and tables go to $OUT, or to a folder under
+# /tmp; large networks, compiled kernels and tables of products stay in $STORE (/tmp/rukh-cuda unless set) for the next call.
+# Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (PyTorch's will do), python3 with numpy and protobuf for the large
+# networks, compute-sanitizer for the step of this name.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 packed=$(cd "${1:?usage: scripts/cuda_check.sh PACKED [step ...]}" && pwd)
 shift
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(correct speed profile large sanitize)
+[ ${#steps[@]} -gt 0 ] || steps=(correct speed profile)
 work=$(mktemp -d /tmp/rukh-cuda.XXXXXX)
 out=${OUT:-$work/out}
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
+store=${STORE:-/tmp/rukh-cuda}
+mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
@@ -36,20 +42,25 @@ if [ -n "$found" ]; then
     export RUKH_STANDIN_CUDA_PATH=$found${RUKH_STANDIN_CUDA_PATH:+:$RUKH_STANDIN_CUDA_PATH}
     export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-# Kernels are compiled once, for this run only.
-export XDG_CACHE_HOME=$work/cache
+# Kernels are compiled once.
+export XDG_CACHE_HOME=$store/cache
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "no nvidia-smi"
 
 rukh=$packed/rukh
-random=$work/networks
+random=$store/networks
 mkdir -p "$random"
+names=(t82-like t1-like bt4-full)
 
 # The large networks are written while the first step runs.
 makers=()
 if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
-    for name in t1-like t82-like bt4-full; do
+    for name in "${names[@]}"; do
+        [ ! -e "$random/$name.pb.gz" ] || continue
         mkdir -p "$random/.part-$name"
-        timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &
+        {
+            timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &&
+                mv "$random/.part-$name/$name.pb.gz" "$random/"
+        } &
         makers+=($!)
     done
 else
@@ -61,7 +72,6 @@ large_networks() {
         wait "$pid" || cat "$work"/make-*.log
     done
     makers=()
-    mv "$random"/.part-*/*.pb.gz "$random/" 2>/dev/null
 }
 
 # Seconds after which everything has ended.
@@ -115,24 +125,88 @@ step_large() {
     return $status
 }
 
-# Evaluations per second beside lc0's and the bars that we set ourselves.
+# measure SECONDS FILE NETWORK SET …: a line of $out/FILE for each set of options, and on the screen as it comes.
+measure() {
+    local limit=$1 log=$2 name=$3 left=$((all - (SECONDS - start)))
+    shift 3
+    if [ ! -e "$random/$name.pb.gz" ] || [ $left -lt 15 ]; then
+        echo "$name NOT DONE: no network or no time" | tee -a "$out/$log"
+        return 1
+    fi
+    [ "$limit" -le $left ] || limit=$left
+    (
+        cd "$store/tables" || exit 1
+        timeout --kill-after=5 "$limit" "$packed/sweep" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
+            "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
+        exit "${PIPESTATUS[0]}"
+    ) || { tail -3 "$out/$log.err" && return 1; }
+}
+milliseconds=500
+
+# The table of products that each network is measured with: made by whoever comes first.
+tuned() {
+    echo "tune=full,tuning_file=$1.csv"
+}
+
+# Evaluations per second beside lc0's and the bars that we set ourselves: as it is by default, then with one thing
+# after another.
 step_speed() {
     large_networks
-    local name threads
-    for name in t1-like t82-like bt4-full; do
-        [ -e "$random/$name.pb.gz" ] || continue
-        for threads in 2 1; do
-            # Batches of 16, 32 … 512.
-            run 60 "speed-$name-$threads.json" "$rukh" backendbench --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
-                --backend-opts="max_batch=512,streams=$threads" --threads="$threads" --batches=40 \
-                --start-batch-size=16 --max-batch-size=512 --batch-step=16 --json
-        done
-        [ $name = t1-like ] || continue
-        run 40 "speed-$name-spin.json" env RUKH_STANDIN_SPIN=1 "$rukh" backendbench --weights="$random/$name.pb.gz" \
-            --backend=rocm-fp16 --backend-opts="max_batch=512,streams=2" --threads=2 --batches=40 \
-            --start-batch-size=16 --max-batch-size=512 --batch-step=16 --json
+    local name status=0
+    for name in "${names[@]}"; do
+        measure 90 plain.txt "$name" "tune=off,wait=block" "$(tuned "$name"),wait=block" "$(tuned "$name"),wait=spin" \
+            "$(tuned "$name"),wait=spin,few_rows=0" "$(tuned "$name"),wait=spin,fork=1024" "threads=3/$(tuned "$name"),wait=spin,fork=1024" || status=1
+        RUKH_STANDIN_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin,fork=1024" || status=1
     done
-    python3 "$here/scripts/cuda_tables.py" speed "$out"/speed-*.json | tee "$out/speed.txt"
+    python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    return $status
+}
+
+# All options against each other, the most promising first.
+step_sweep() {
+    large_networks
+    milliseconds=300
+    local name fork rows status=0 overlap list log
+    for overlap in "" 1; do
+        for name in "${names[@]}"; do
+            log=plain.txt
+            [ -z "$overlap" ] || log=overlap.txt
+            list=()
+            for fork in 0 32 64 128 1024; do
+                list+=("$(tuned "$name"),wait=spin,fork=$fork")
+            done
+            for rows in 0 16 128 256; do
+                list+=("$(tuned "$name"),wait=spin,few_rows=$rows")
+            done
+            list+=("threads=3/$(tuned "$name"),wait=spin" "threads=4/$(tuned "$name"),wait=spin,streams=3"
+                "threads=1/$(tuned "$name"),wait=spin,streams=1" "threads=2/$(tuned "$name"),wait=spin,streams=1"
+                "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
+                "tune=off,wait=spin,gemm=rocblas" "$(tuned "$name"),wait=spin,graph=false")
+            if [ -n "$overlap" ]; then list=("${list[@]:0:8}"); fi
+            RUKH_STANDIN_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
+        done
+    done
+    python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    return $status
+}
+
+# Right answers of branches beside each other, of kernels launched early, and of measured products.
+step_branches() {
+    local name status=0 log
+    mkdir -p "$work/some"
+    for name in attn smolgen multihead relu-nogate se-attnpol se-conv; do
+        ln -sf "$here/tests/data/micro-$name".* "$work/some/"
+    done
+    for log in fork overlap tuned; do
+        local overlap="" options="fork=1024,wait=spin" most=512
+        [ $log != overlap ] || overlap=1
+        [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
+        RUKH_STANDIN_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
+            --formats=fp32,fp16 --options="$options" "$work/some" || status=1
+        echo "-- $log"
+        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rukh-standin" "$out/branches-$log.log" | cut -c1-300 | head -20
+    done
+    return $status
 }
 
 # Memory accesses and races of all kernels that a few networks use, in a batch that is padded.
@@ -160,31 +234,37 @@ step_sanitize() {
     return $status
 }
 
-# The time of each operation, step by step with nothing else running.
+# The time of each kind of step, one after another with nothing else running, and of each operation.
 step_profile() {
     large_networks
-    local name batch
-    for name in t82-like bt4-full t1-like; do
+    local name batch status=0
+    for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
         for batch in 16 256; do
-            # Its figures go wrong, as operations in place are repeated: only the times count.
-            RUKH_STANDIN_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
-                --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
-                --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
-                --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null
-            python3 "$here/scripts/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
-                >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; cat "$out/profile-$name-$batch.txt"; }
+            echo "== $name, batch $batch" | tee -a "$out/steps.txt"
+            milliseconds=50
+            measure 30 steps.txt "$name" "threads=1/$(tuned "$name"),streams=1,max_batch=512,time_steps=$batch" ||
+                status=1
+            milliseconds=500
         done
+        # With bytes and floors; its figures go wrong, as operations in place are repeated: only the times count.
+        batch=256
+        RUKH_STANDIN_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
+            --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
+            --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
+            --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null || status=1
+        [ -s "$work/profile-$name-$batch.tsv" ] || continue
+        python3 "$here/scripts/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
+            >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; head -12 "$out/profile-$name-$batch.txt"; } || status=1
     done
-    # What comes back from a machine may be limited to few files.
-    cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
+    return $status
 }
 
 while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: correct speed profile large sanitize" >&2
+        echo "no step $step; there are: correct speed profile branches sweep large sanitize" >&2
         exit 2
     fi
     # What began late would be cut off by the machine's own limit.
@@ -198,10 +278,13 @@ while [ ${#steps[@]} -gt 0 ]; do
     "step_$step" || failed+=("$step")
     echo "== $step: $((SECONDS - begin)) s"
 done
-cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . -name '*.log' -delete -o -name '*.json' -delete -o -name 'profile-*' -delete
+cp "$store"/tables/*.csv "$out/" 2>/dev/null
+# What comes back from a machine may be limited to few files.
+cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
+cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
 # Networks that no step has waited for.
 for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
-rm -rf "$random" "$work/cache" "$work/cache-lineinfo"
+rm -rf "$work/cache-lineinfo"
 if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]} (after $((SECONDS - start)) s)"
     exit 1

@@ -16,7 +16,7 @@ profile=${PROFILE:-release}
 cargo build --profile "$profile" -p rukh
 # One by one, or Cargo leaves the shared library of an earlier build beside new examples.
 cargo build --profile "$profile" -p rukh-standin-cuda --lib
-cargo build --profile "$profile" -p rukh-standin-cuda --example distance
+cargo build --profile "$profile" -p rukh-standin-cuda --example distance --example sweep
 tests=$(cargo test --profile "$profile" -p rukh-standin-cuda --test standin --no-run --message-format=json \
     | sed -n 's/.*"executable":"\([^"]*standin-[^"]*\)".*/\1/p' | tail -1)
 built=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/$profile
@@ -25,6 +25,7 @@ rm -rf "$folder"
 mkdir -p "$folder/lib" "$folder/shared"
 strip -o "$folder/rukh" "$built/rukh"
 strip -o "$folder/distance" "$built/examples/distance"
+strip -o "$folder/sweep" "$built/examples/sweep"
 # Tests look for the library beside them.
 strip -o "$folder/lib/standin" "$tests"
 strip -o "$folder/lib/librukh_standin_cuda.so" "$built/librukh_standin_cuda.so"

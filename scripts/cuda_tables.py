@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """Tables for scripts/cuda_check.sh.
 
-usage: cuda_tables.py speed FILE.json ...        backendbench's results beside lc0's and our bars
+usage: cuda_tables.py speed FILE ...             the best of a sweep's lines beside lc0's and our bars
        cuda_tables.py profile BATCH FILE.tsv     the CUDA stand-in's times by operation, with TFLOP/s and GB/s
 """
-import json
 import os
 import re
 import sys
 
-SIZES = (16, 64, 256, 512)
 # Evaluations per second on one H200: lc0's best mode there, and what we want to reach.
 BARS = {
     "t82-like": {16: (12033, 16000), 64: (23163, 33000), 256: (29346, 40000), 512: (30093, 42000)},
@@ -21,36 +19,26 @@ PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
 
 
 def speed(files):
-    print(f"{'network':10} {'mode':>6} " + " ".join(f"{size:>20}" for size in SIZES))
+    """The best of each network and batch size, with the options that gave it."""
+    best, sets = {}, 0
+    for file in files:
+        with open(file) as stream:
+            lines = [line.split() for line in stream if not line.startswith("#")]
+        for words in lines:
+            # network, options, seconds "s", then sizes and positions per second
+            if len(words) < 6 or words[3] != "s" or words[0] not in BARS:
+                continue
+            sets += 1
+            options = f"{words[1]} ({os.path.basename(file).removesuffix('.txt')})"
+            for size, rate in zip(words[4::2], words[5::2]):
+                key = (words[0], int(size))
+                best[key] = max(best.get(key, (0.0, "")), (float(rate), options))
+    print(f"best of {sets} sets of options")
+    print(f"{'network':9} {'batch':>5} {'ours':>7} {'lc0':>7} {'bar':>7} {'of lc0':>6} {'of bar':>6}  options")
     for name, bars in BARS.items():
-        best = {}
-        for file in files:
-            match = re.fullmatch(rf"speed-{name}-(\w+)\.json", os.path.basename(file))
-            if not match:
-                continue
-            mode = {"1": "1 thr", "2": "2 thr"}.get(match[1], match[1])
-            try:
-                with open(file) as stream:
-                    # Notices may stand before it.
-                    lines = [line for line in stream if line.startswith("{")]
-                sizes = {row["size"]: row for row in json.loads(lines[-1])["sizes"]}
-            except (OSError, ValueError, IndexError, KeyError) as error:
-                print(f"{name:10} {mode:>6} no result: {error!r}")
-                continue
-            cells = []
-            for size in SIZES:
-                if size not in sizes:
-                    cells.append(f"{'-':>20}")
-                    continue
-                nps, ms = sizes[size]["mean_nps"], 1000.0 * size / sizes[size]["mean_nps"]
-                best[size] = max(best.get(size, 0.0), nps)
-                cells.append(f"{nps:>10.0f} {ms:6.3f} ms")
-            print(f"{name:10} {mode:>6} " + " ".join(cells))
-        print(f"{name:10} {'lc0':>6} " + " ".join(f"{bars[size][0]:>20}" for size in SIZES))
-        print(f"{name:10} {'bar':>6} " + " ".join(f"{bars[size][1]:>20}" for size in SIZES))
-        ratios = [f"{best[size] / bars[size][0]:.2f} lc0 {best[size] / bars[size][1]:.2f} bar" if size in best else "-"
-                  for size in SIZES]
-        print(f"{name:10} {'ratio':>6} " + " ".join(f"{ratio:>20}" for ratio in ratios))
+        for size, (lc0, bar) in bars.items():
+            rate, options = best.get((name, size), (0.0, "not measured"))
+            print(f"{name:9} {size:5} {rate:7.0f} {lc0:7} {bar:7} {rate / lc0:6.2f} {rate / bar:6.2f}  {options}")
 
 
 def numbers(text):

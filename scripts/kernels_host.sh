@@ -25,9 +25,11 @@ run() {
     cat "$program.out"
 }
 # Layouts 1 and 3 have 32 and 64 lanes in a wave. Two programs at a time.
-{ run attention_test 1 && run attention_test 2 && run rows_test 3; } &
+{ run attention_test 1 && run attention_test 2 && run rows_test 3 && run dense_test 1 && run dense_test 2; } &
 run attention_test 3
 run attention_test 4
+run dense_test 3
+run dense_test 4
 run rows_test 1
 run convolution_test 1
 wait $!

@@ -11,6 +11,8 @@ import sys
 # An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
 MATRIX = re.compile(r"v_(wmma|mfma)_")
 PLAIN = {"gfx1030"}
+# Kernels that are not there without them.
+NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
 
 def fail(message):
@@ -73,6 +75,9 @@ def check(architecture, name, row, code):
         expected = tiles * 2 * 4 * max(1, int(depth.group(1)) // 16)
         if matrix != expected:
             fail(f"{where} has {matrix} matrix instructions, not {expected}")
+    elif "dense_" in name:
+        if matrix == 0 or matrix % 4:
+            fail(f"{where} has {matrix} matrix instructions, not a multiple of 4")
     elif matrix:
         fail(f"{where} has matrix instructions")
     return matrix
@@ -91,7 +96,7 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
-        expected = {n for n in names or rows if architecture not in PLAIN or not re.search(r"_d\d+$", n)}
+        expected = {n for n in names or rows if architecture not in PLAIN or not NEEDS_MATRIX.search(n)}
         if architecture not in PLAIN:
             if names is not None and set(rows) != set(names):
                 fail(f"{architecture} has other kernels than {architectures[0]}")

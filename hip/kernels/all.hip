@@ -3,6 +3,7 @@
 #include "attention.hip"
 #include "attention_any.hip"
 #include "convolution.hip"
+#include "dense.hip"
 #include "heads.hip"
 #include "layer_norm.hip"
 #include "planes.hip"

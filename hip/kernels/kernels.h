@@ -13,6 +13,8 @@
 // | activation | ActivationArguments | 256 | ceil(rows * width / 2048) | gate(act(x + bias)) |
 // | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
 // | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(Q K^T + logits) V; f16, bf16 |
+// | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
+// | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head size, and for f32 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | legal moves' softmax from queries and keys |
 // | policy | PolicyArguments | 512 | B | legal moves' softmax from a row of logits |
@@ -21,7 +23,7 @@
 // | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | SE, residual, act |
 //
-// attention_T_d* exist where there is a matrix instruction (MATRIX_LAYOUT in gpu.h): not on gfx1030.
+// attention_T_d*, dense and norm_dense exist where there is a matrix instruction (MATRIX_LAYOUT in gpu.h): not on gfx1030.
 #pragma once
 
 typedef int rukh_i32;
@@ -82,6 +84,22 @@ typedef struct LayerNormArguments {
     float alpha;
     float epsilon;
 } LayerNormArguments;
+
+// output [rows][outputs] T = x weights^T, where x is the input, or for norm_dense LN(act(input + bias)) of each row.
+typedef struct DenseArguments {
+    const void* input;    // [rows][inputs] T
+    const void* weights;  // [outputs][inputs] T
+    void* output;
+    const void* bias;    // [inputs] T; null for none. This and what follows: norm_dense only
+    const void* gammas;  // [inputs] T
+    const void* betas;   // [inputs] T
+    rukh_i32 rows;
+    rukh_i32 inputs;   // multiple of 32; norm_dense: at most 512
+    rukh_i32 outputs;  // multiple of 16
+    rukh_i32 activation;
+    float epsilon;
+    rukh_i32 reserved;
+} DenseArguments;
 
 // output [B][64][heads][depth] T = softmax(scale * Q K^T + logits) V for each position and head. Row
 // (position, square) of Q begins at qkv + (64 * position + square) * stride + head * depth, and those of K and V
@@ -189,6 +207,7 @@ typedef struct SqueezeExciteArguments {
 static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
+static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");

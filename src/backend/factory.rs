@@ -16,7 +16,7 @@ use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
 use super::random::{RandomBackend, RandomOptions};
 use super::record::{RecordingBackend, ReplayingBackend};
-use super::rocm::{GemmLibrary, RocmBackend, RocmOptions, RocmPrecision};
+use super::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use super::round_robin::RoundRobinBackend;
 use super::trivial::TrivialBackend;
 use super::{Backend, BackendError};
@@ -112,7 +112,7 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: "rocm-auto",
         priority: 100,
-        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm; policy_head, value_head)",
+        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
         used: Use::Automatic,
         make: |maker, options| maker.make_rocm("rocm-auto", RocmPrecision::Auto, options),
     },
@@ -403,30 +403,7 @@ impl Maker<'_> {
 
     /// The options are read before a device is looked for, so that they are known where there is none.
     fn make_rocm(&self, name: &str, precision: RocmPrecision, options: Options<'_>) -> Made {
-        let defaults = RocmOptions::default();
-        let maximum_batch = match options.text("max_batch") {
-            Some(_) => Some(options.number("max_batch", 1, 1..=LARGEST_BATCH)?),
-            None => None,
-        };
-        let rocm_options = RocmOptions {
-            gpu: options.number("gpu", defaults.gpu, 0..=255)?,
-            streams: options.number("streams", defaults.streams, 1..=16)?,
-            maximum_batch,
-            graph: options.flag("graph", defaults.graph)?,
-            warm_up: options.flag("warm_up", defaults.warm_up)?,
-            time_steps: match options.text("time_steps") {
-                Some(_) => Some(options.number("time_steps", 1, 1..=LARGEST_BATCH)?),
-                None => None,
-            },
-            gemm: options.choice(
-                "gemm",
-                &[
-                    ("auto", GemmLibrary::Auto),
-                    ("rocblas", GemmLibrary::Rocblas),
-                    ("hipblaslt", GemmLibrary::HipblasLt),
-                ],
-            )?,
-        };
+        let rocm_options = RocmOptions::read(options, LARGEST_BATCH)?;
         let device = RocmBackend::open(name, &rocm_options)?;
         let backend = RocmBackend::new(
             device,
@@ -436,7 +413,7 @@ impl Maker<'_> {
             self.config.policy_softmax_temperature,
             self.config.history_fill,
         )?;
-        self.notices.borrow_mut().extend_from_slice(backend.step_times());
+        self.notices.borrow_mut().extend_from_slice(backend.notices());
         Ok(Arc::new(backend))
     }
 

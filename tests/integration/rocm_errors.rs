@@ -101,7 +101,7 @@ fn an_architecture_without_kernels_is_an_error_that_names_it() {
 fn a_batch_costs_five_calls() {
     let folder = libraries();
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
-        .args(["-o", "streams=1,max_batch=4,warm_up=false", "--batches=20"])
+        .args(["-o", "streams=1,max_batch=4,warm_up=false,wait=block", "--batches=20"])
         .args(["--start-batch-size=3", "--max-batch-size=3"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
         .env("RUKH_STANDIN_LOG", "1")
@@ -116,6 +116,88 @@ fn a_batch_costs_five_calls() {
         ["hipMemcpyAsync", "hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipEventSynchronize"];
     for calls in steady.chunks(5) {
         assert_eq!(calls, batch, "{steady:?}");
+    }
+}
+
+/// The calls of one start and one search, by name and in order, and what was said.
+fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<String>, String) {
+    let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
+    let settings = [&[("RUKH_STANDIN_ARCH", "gfx1151"), ("RUKH_STANDIN_LOG", "1")], settings].concat();
+    let output = search(folder, &arguments, &settings);
+    let said = stdout(&output);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let calls = stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.split(" = ").next());
+    (calls.map(str::to_owned).collect(), said)
+}
+
+/// What stands in the table is what multiplies; what does not run is replaced by what does.
+#[test]
+fn the_table_of_products_is_obeyed_unless_it_fails() {
+    let folder = libraries();
+    let file = folder.path().join("products.csv");
+    let options = format!("max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
+    let (calls, said) = calls_of(folder.path(), &options, &[]);
+    assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
+    let of_a_batch = |calls: &[String], function: &str| {
+        let copies = calls.iter().enumerate().filter(|(_, call)| *call == "hipMemcpyAsync");
+        let [.., first, last] = copies.map(|(index, _)| index).collect::<Vec<_>>()[..] else {
+            panic!("no batch was copied")
+        };
+        calls[first..last].iter().filter(|&call| call == function).count()
+    };
+    let rocblas = "rocblas_gemm_ex";
+    let light = "hipblasLtMatmul";
+    let all = of_a_batch(&calls, rocblas) + of_a_batch(&calls, light);
+
+    // All to hipBLASLt's first proposal, then to rocBLAS where that can do it.
+    let table = std::fs::read_to_string(&file).expect("the table is written");
+    let rewritten = |library: &str, choice: &str| -> String {
+        let lines = table.lines().enumerate().map(|(index, line)| {
+            let mut cells: Vec<&str> = line.split(',').collect();
+            if index >= 2 && (cells[13] == "none" || library == "hipblaslt") {
+                (cells[14], cells[15]) = (library, choice);
+            }
+            cells.join(",") + "\n"
+        });
+        lines.collect()
+    };
+    std::fs::write(&file, rewritten("hipblaslt", "0")).expect("the folder can be written to");
+    let (calls, said) = calls_of(folder.path(), &options, &[]);
+    assert!(!said.contains("tuning") && !said.contains("error"), "{said}");
+    assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, light)), (0, all));
+
+    // The first pass fills the memory with numbers; then each entry of the table runs once.
+    let synchronised = calls.iter().position(|call| call == "hipStreamSynchronize").expect("after that pass");
+    let in_pass = calls[..synchronised].iter().filter(|&call| call == light).count();
+    let fail = format!("{light}:{}=7", in_pass + 1);
+    let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_STANDIN_FAIL", &fail)]);
+    assert!(said.contains("tuning: 1 products did not run as the table says"), "{said}");
+    assert!(!said.contains("error") && of_a_batch(&calls, light) > 0, "{said}");
+
+    std::fs::write(&file, rewritten("rocblas", "-1")).expect("the folder can be written to");
+    let (calls, said) = calls_of(folder.path(), &options, &[]);
+    assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, light), "{said}");
+
+    // A proposal beyond those that there are is the first one.
+    std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");
+    let (_, said) = calls_of(folder.path(), &options, &[]);
+    assert!(!said.contains("error"), "{said}");
+}
+
+#[test]
+fn a_table_that_does_not_hold_is_told_and_left_alone() {
+    let folder = libraries();
+    let file = folder.path().join("products.csv");
+    for (text, reason) in [
+        ("nonsense", "it is no table of products"),
+        ("# rukh's products, 1,another card\n", "it is for another card"),
+    ] {
+        std::fs::write(&file, text).expect("the folder can be written to");
+        let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
+        let (_, said) = calls_of(folder.path(), &options, &[]);
+        assert!(said.contains("products.csv is not used: ") && said.contains(reason), "{said}");
+        assert!(!said.contains("error"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
     }
 }
 
@@ -149,7 +231,9 @@ const SILENT: [&str; 20] = [
 #[test]
 fn every_failing_call_is_reported_and_a_move_is_played() {
     let folder = libraries();
-    let arguments = ["--backend=rocm-fp16", "-o", "max_batch=4,warm_up=false,streams=1", "--threads=1"];
+    // A kernel of ours that a library can stand in for may be missing: none such is asked for.
+    let options = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
+    let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
     let architecture = ("RUKH_STANDIN_ARCH", "gfx1151");
     let output = search(folder.path(), &arguments, &[architecture, ("RUKH_STANDIN_LOG", "1")]);
     let fine = stdout(&output);

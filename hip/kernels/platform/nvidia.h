@@ -3,12 +3,26 @@
 
 #define GPU_FUNCTION static __device__ __forceinline__
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
-    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments arguments)
+    GPU_FUNCTION void name##_body(const Arguments& arguments);                                                 \
+    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments arguments) {  \
+        wait_for_kernels_before();                                                                             \
+        name##_body(arguments);                                                                                \
+    }                                                                                                          \
+    GPU_FUNCTION void name##_body(const Arguments& arguments)
 #define GPU_SHARED(Type, name, count) __shared__ __align__(16) Type name[count]
 #define GPU_CONSTANT static __device__ const
 
 #define WAVE 32
 #define MATRIX_LAYOUT MATRIX_QUADS
+
+// A kernel may be launched before the one before it has ended, on machines that can (PTX ISA, "griddepcontrol"): it
+// waits here, and from here on the next one may be launched. Where nothing is launched early this does nothing.
+GPU_FUNCTION void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 GPU_FUNCTION i32 thread() {
     return threadIdx.x;

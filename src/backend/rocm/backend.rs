@@ -5,13 +5,15 @@
 //! two slots the device has a batch to do while the other's results are read.
 
 use super::code_objects::code_for;
-use super::device::{GemmLibrary, Gpu};
+use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
-use super::gemm::{GemmTable, Gemms};
+use super::gemm::Gemms;
 use super::kernels::Kernels;
+use super::options::{RocmOptions, RocmPrecision, Tuning};
 use super::slot::{Requests, Slot, SlotMaker};
 use super::timing;
+use super::tuning::tune;
 use super::weights::DeviceNetwork;
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
 use crate::backend::work_queue::WorkQueue;
@@ -25,53 +27,6 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number format of weights, activations and products' factors. Sums, LayerNorm's statistics and softmax are
-/// fp32 in all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RocmPrecision {
-    /// fp32.
-    Fp32,
-    /// fp16.
-    Fp16,
-    /// bf16.
-    Bf16,
-    /// The fastest that is exact enough: fp16.
-    Auto,
-}
-
-/// What a user may set.
-#[derive(Clone, Debug)]
-pub struct RocmOptions {
-    /// The device's number, as HIP counts.
-    pub gpu: usize,
-    /// Batches in flight.
-    pub streams: usize,
-    /// The most positions that a batch may have; `None`: what fits the device's memory well.
-    pub maximum_batch: Option<usize>,
-    /// Whether forward passes are captured as graphs.
-    pub graph: bool,
-    /// Which BLAS library multiplies.
-    pub gemm: GemmLibrary,
-    /// Whether every bucket runs once before the backend is ready. Without, the first batches are slower.
-    pub warm_up: bool,
-    /// A batch whose steps are timed one by one when the backend is made: see [`RocmBackend::step_times`].
-    pub time_steps: Option<usize>,
-}
-
-impl Default for RocmOptions {
-    fn default() -> RocmOptions {
-        RocmOptions {
-            gpu: 0,
-            streams: 2,
-            maximum_batch: None,
-            graph: true,
-            gemm: GemmLibrary::Auto,
-            warm_up: true,
-            time_steps: None,
-        }
-    }
-}
-
 /// How often a step runs to be timed.
 const TIMED_REPETITIONS: usize = 20;
 
@@ -83,7 +38,7 @@ pub struct RocmBackend {
     core: Arc<Core>,
     /// Its threads end when it is dropped.
     _workers: Workers<Job>,
-    step_times: Vec<String>,
+    notices: Vec<String>,
 }
 
 /// A device that was found, for [`RocmBackend::new`].
@@ -143,18 +98,15 @@ impl RocmBackend {
             RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
             RocmPrecision::Bf16 => ElementType::Bf16,
         };
-        let (mut slots, maximum_batch) =
+        let Made { mut slots, maximum_batch, mut notices } =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
-        let step_times = match (options.time_steps, slots.first_mut()) {
-            (Some(positions), Some(slot)) => {
-                let times = slot.step_times(positions, TIMED_REPETITIONS);
-                times
-                    .map(|(positions, times)| timing::table(positions, &times))
-                    .map_err(|error| creation_error(&name, &error))?
-            }
-            _ => Vec::new(),
-        };
+        if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
+            let (positions, times) = slot
+                .step_times(positions, TIMED_REPETITIONS)
+                .map_err(|error| creation_error(&name, &error))?;
+            notices.extend(timing::table(positions, &times));
+        }
         let attributes = Attributes {
             name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
             has_wdl: network.architecture.wdl,
@@ -176,12 +128,12 @@ impl RocmBackend {
             let shared = Arc::clone(&core);
             workers.start(&name, &core.queue, move |queue| work(slot, &shared, queue))?;
         }
-        Ok(RocmBackend { core, _workers: workers, step_times })
+        Ok(RocmBackend { core, _workers: workers, notices })
     }
 
-    /// The table that [`RocmOptions::time_steps`] asked for, line by line; else nothing.
-    pub fn step_times(&self) -> &[String] {
-        &self.step_times
+    /// What came of tuning, and the table that [`RocmOptions::time_steps`] asked for, line by line.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 }
 
@@ -206,17 +158,23 @@ fn recommended_batch(compute_units: usize) -> usize {
     }
 }
 
-/// The slots, and the largest batch that they take.
+/// The slots, the largest batch that they take, and what there is to say.
+struct Made {
+    slots: Vec<Slot>,
+    maximum_batch: usize,
+    notices: Vec<String>,
+}
+
 fn make_slots(
     gpu: &Gpu,
     network: &Network,
     element: ElementType,
     options: &RocmOptions,
     inverse_temperature: f32,
-) -> Result<(Vec<Slot>, usize)> {
+) -> Result<Made> {
     let (code, what) = code_for(&gpu.architecture)?;
     let kernels = Kernels::new(gpu.device, &code, &what, element)?;
-    let gemms = Gemms::new(gpu, options.gemm, GemmTable::default())?;
+    let gemms = Gemms::new(gpu, options.gemm)?;
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {
         gpu,
@@ -226,6 +184,9 @@ fn make_slots(
         inverse_temperature,
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
         has_graphs: options.graph,
+        fork: options.fork,
+        few_rows: options.few_rows,
+        waiting: options.settled_waiting(),
     };
     if options.maximum_batch.is_none() {
         // At most half of what is free, for all slots together: a display may want some too.
@@ -234,11 +195,13 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
+    let notices =
+        if options.warm_up && options.tuning != Tuning::Off { tune(&maker, options)? } else { Vec::new() };
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     if options.warm_up {
         slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
     }
-    Ok((slots, maker.maximum_batch))
+    Ok(Made { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
 /// A slot's thread.

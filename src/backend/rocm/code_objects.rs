@@ -1,8 +1,8 @@
 //! Our kernels' code for a device: out of the binary for the usual architectures, else compiled at run time.
 //!
-//! What hiprtc compiled is kept in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache`, or `LOCALAPPDATA`),
-//! under a name that has the architecture and a hash of the source, so that the next start finds it.
+//! What hiprtc compiled is kept in the user's cache folder under a name that has the architecture and a hash of the source, so that the next start finds it.
 
+use super::cache;
 use super::error::{Result, RocmError};
 use super::ffi::hiprtc;
 use flate2::read::GzDecoder;
@@ -36,7 +36,8 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
         ))
     })?;
     if let Some(path) = path {
-        keep(&path, &code);
+        // Failure only costs time at the next start.
+        let _ = cache::keep(&path, &code);
     }
     Ok((code, what))
 }
@@ -59,28 +60,9 @@ fn compile(architecture: &str) -> Result<Vec<u8>> {
 
 /// Where the code for `architecture` is kept, if this user has a cache folder.
 fn cache_path(architecture: &str) -> Option<PathBuf> {
-    let folder =
-        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = folder("XDG_CACHE_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
-        .or_else(|| folder("LOCALAPPDATA"))?;
     let mut hasher = DefaultHasher::new();
     SOURCE.hash(&mut hasher);
-    Some(cache.join("rukh").join(format!("kernels-{architecture}-{:016x}.co", hasher.finish())))
-}
-
-/// Writes beside the final name first, so that nobody reads half a file. Failure only costs time at the next start.
-fn keep(path: &PathBuf, code: &[u8]) {
-    let Some(folder) = path.parent() else {
-        return;
-    };
-    let temporary = path.with_extension(format!("{}", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&temporary, code))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
+    Some(cache::folder()?.join(format!("kernels-{architecture}-{:016x}.co", hasher.finish())))
 }
 
 #[cfg(test)]

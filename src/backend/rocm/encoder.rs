@@ -6,9 +6,13 @@
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
 use super::ffi::hip::Address;
+use super::ffi::program::Lane;
 use super::steps::{Norm, Region, StepList};
 use super::weights::{Encoder, EncoderStack, FeedForward, SQUARES, Smolgen};
 use crate::net::architecture::Activation;
+
+/// Where smolgen runs beside Q, K and V: neither needs the other's results.
+const SMOLGEN_LANE: Lane = 1;
 
 /// All encoders of a stack, in place: x `[T][width]`.
 pub(super) fn encoders(
@@ -22,7 +26,7 @@ pub(super) fn encoders(
         let name = format!("{what} {index}");
         let rows = steps.rows();
         let logits = match &encoder.smolgen {
-            Some(smolgen) => generate(&name, smolgen, stack, x, steps)?,
+            Some(smolgen) => steps.branch(SMOLGEN_LANE, |steps| generate(&name, smolgen, stack, x, steps))?,
             None => Address::NULL,
         };
         // x = LN(alpha * attention(x) + x)
@@ -53,6 +57,9 @@ fn attention(
     // [T][width] -> dense -> Q, K, V [T][3 d_model]
     let qkv = steps.region(Region::Wide, rows * 3 * d_model);
     steps.dense(&format!("{name} QKV"), &encoder.qkv, rows, (x, qkv), Activation::None)?;
+    if encoder.smolgen.is_some() {
+        steps.join(SMOLGEN_LANE);
+    }
     // per position and head: softmax(Q K^T / sqrt(depth) + logits) V -> [T][d_model]
     let mixed = steps.region(Region::Narrow, rows * d_model);
     let launch = steps.kernels.attention(steps.positions, stack.heads, depth)?;
@@ -106,17 +113,21 @@ fn generate(
     let (positions, rows) = (steps.positions, steps.rows());
     let activation = stack.smolgen_activation;
     // [T][width] -> dense -> [T][channels] = [B][64 channels]
-    let compressed = steps.region(Region::Narrow, rows * smolgen.compress.outputs);
+    let compressed = steps.region(Region::Compressed, rows * smolgen.compress.outputs);
     let compress = format!("{name} smolgen compress");
     steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
     let hidden = steps.region(Region::Hidden, positions * smolgen.dense1.outputs);
     steps.product(&format!("{name} smolgen dense1"), &smolgen.dense1, positions, (compressed, hidden))?;
-    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
-    steps.layer_norm(&format!("{name} smolgen LayerNorm 1"), norm, positions)?;
     // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
+    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
     let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
-    steps.product(&format!("{name} smolgen dense2"), &smolgen.dense2, positions, (hidden, generated))?;
+    steps.norm_product(
+        (&format!("{name} smolgen LayerNorm 1"), norm),
+        (&format!("{name} smolgen dense2"), &smolgen.dense2),
+        positions,
+        generated,
+    )?;
     let norm = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
     steps.layer_norm(&format!("{name} smolgen LayerNorm 2"), norm, positions)?;
     // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]

@@ -66,8 +66,7 @@ pub(super) fn forward(pass: &Pass<'_>, steps: &mut StepList<'_>) -> Result<()> {
             stream
         }
     };
-    heads::policy(pass, stream, steps)?;
-    heads::scalars(pass, stream, steps)
+    heads::heads(pass, stream, steps)
 }
 
 /// Bitboards `[B][112]` -> `planes [T][112 + extra]`, the extra columns from a constant table `[64][extra]`.

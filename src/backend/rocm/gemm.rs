@@ -1,17 +1,17 @@
 //! Which library multiplies what, and how.
 //!
 //! One dispatcher stands between the forward pass and the two BLAS libraries. For each shape it asks its
-//! [`GemmTable`]; what the table does not know gets the default of the architecture. Whatever is planned is
-//! planned once and kept, so that laying out the next bucket or slot finds it.
+//! [`GemmTable`], which [`super::tuning`] fills; what the table does not know gets the default of the architecture.
+//! Whatever is planned is planned once and kept, so that laying out the next bucket or slot finds it.
 
 use super::device::{GemmLibrary, Gpu};
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
-use super::ffi::program::Step;
+use super::ffi::program::{BlasLibraries, Step};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How one shape is multiplied.
@@ -23,30 +23,41 @@ pub(super) enum GemmChoice {
     HipblasLt { rank: usize },
 }
 
-/// What was measured, per shape.
-#[derive(Clone, Default, Debug)]
-pub(super) struct GemmTable {
-    choices: HashMap<GemmShape, GemmChoice>,
+/// A shape's best, and how long it takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Measured {
+    pub(super) choice: GemmChoice,
+    pub(super) microseconds: f32,
 }
 
-impl GemmTable {
-    fn get(&self, shape: &GemmShape) -> Option<GemmChoice> {
-        self.choices.get(shape).copied()
-    }
+/// What was measured, per shape; in the order of the shapes, so that files of it compare.
+pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
+
+/// A product that a forward pass asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) shape: GemmShape,
+    pub(super) operands: GemmOperands,
+    pub(super) bias: Address,
 }
 
 /// Bytes that a product may work in: hipBLASLt's split-K and stream-K partial sums.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
+/// Proposals that hipBLASLt is asked for where one beyond the first is wanted.
+const PROPOSALS: usize = 16;
+
 /// The dispatcher of one device.
 pub(super) struct Gemms {
-    table: GemmTable,
+    table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
     /// Whether hipBLASLt is the better of two for half precision here.
     prefers_hipblaslt: bool,
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
+    /// All that is asked for, while somebody wants to know.
+    survey: RefCell<Option<Vec<Wanted>>>,
 }
 
 /// Architectures whose rocBLAS was the faster one when last published (see also what [`GemmTable`] knows).
@@ -54,7 +65,7 @@ const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1
 
 impl Gemms {
     /// For the libraries that `gpu` has.
-    pub(super) fn new(gpu: &Gpu, library: GemmLibrary, table: GemmTable) -> Result<Gemms> {
+    pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
@@ -67,34 +78,68 @@ impl Gemms {
         let prefers_hipblaslt =
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
-            table,
+            table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
             prefers_hipblaslt,
             plans: RefCell::default(),
             descriptors: RefCell::default(),
+            survey: RefCell::default(),
         })
     }
 
-    /// Whether slots need a hipBLASLt handle.
-    pub(super) fn hipblaslt(&self) -> Option<hipblaslt::Library> {
-        self.hipblaslt.as_ref().map(|(library, _)| *library)
+    /// The libraries that slots need handles of.
+    pub(super) fn libraries(&self, gpu: &Gpu) -> BlasLibraries {
+        let hipblaslt = self.hipblaslt.as_ref().map(|(library, _)| *library);
+        BlasLibraries { rocblas: gpu.rocblas, hipblaslt, workspace_bytes: WORKSPACE_BYTES }
+    }
+
+    /// hipBLASLt's version, if it is there and says it.
+    pub(super) fn hipblaslt_version(&self) -> Option<i32> {
+        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version().ok())
+    }
+
+    /// What is known from here on, for what is laid out from here on.
+    pub(super) fn set_table(&self, table: GemmTable) {
+        self.table.replace(table);
+    }
+
+    /// Lays something out, and gives every product that was asked for, with its epilogue as it was asked for.
+    pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<Wanted>> {
+        self.survey.replace(Some(Vec::new()));
+        let outcome = lay_out();
+        let found = self.survey.take().unwrap_or_default();
+        outcome.map(|()| found)
+    }
+
+    /// What may be the fastest for a shape: `proposals` of hipBLASLt, and rocBLAS where there is no epilogue.
+    pub(super) fn candidates(&self, wanted: &Wanted, proposals: usize) -> Vec<GemmChoice> {
+        let count = self.plans(&wanted.shape, wanted.bias, PROPOSALS).map_or(0, |plans| plans.len());
+        let hipblaslt = (0..count.min(proposals)).map(|rank| GemmChoice::HipblasLt { rank });
+        let rocblas = self.has_rocblas && wanted.shape.epilogue == Epilogue::None;
+        hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
+    }
+
+    /// Whether the shape may as well be done without its epilogue, by rocBLAS: the better of two here.
+    pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
+        shape.epilogue != Epilogue::None && self.has_rocblas && !self.prefers_hipblaslt
     }
 
     fn choice(&self, shape: &GemmShape) -> GemmChoice {
         let rocblas = GemmChoice::Rocblas { solution: None };
         let hipblaslt = GemmChoice::HipblasLt { rank: 0 };
-        match (self.has_rocblas, self.hipblaslt.is_some()) {
-            (true, false) => rocblas,
+        let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
+        let is_there = |choice: &GemmChoice| match choice {
+            GemmChoice::Rocblas { .. } => self.has_rocblas,
+            GemmChoice::HipblasLt { .. } => self.hipblaslt.is_some(),
+        };
+        let prefers_hipblaslt = self.prefers_hipblaslt && shape.input_type != ElementType::Fp32;
+        let default = match (self.has_rocblas, self.hipblaslt.is_some()) {
+            (true, true) if prefers_hipblaslt => hipblaslt,
+            (true, _) => rocblas,
             (false, _) => hipblaslt,
-            (true, true) => self.table.get(shape).unwrap_or(
-                if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
-                    hipblaslt
-                } else {
-                    rocblas
-                },
-            ),
-        }
+        };
+        measured.filter(is_there).unwrap_or(default)
     }
 
     /// The step for a product with its epilogue; `None` if nothing here has that epilogue for that shape.
@@ -108,8 +153,13 @@ impl Gemms {
         operands: GemmOperands,
         bias: Address,
     ) -> Result<Option<Step>> {
-        if let GemmChoice::HipblasLt { rank } = self.choice(shape) {
-            match self.hipblaslt_step(name, shape, operands, bias, rank) {
+        let wanted = Wanted { shape: *shape, operands, bias };
+        if let Some(survey) = &mut *self.survey.borrow_mut() {
+            survey.push(wanted);
+        }
+        let choice = self.choice(shape);
+        if let GemmChoice::HipblasLt { .. } = choice {
+            match self.step_by(name, &wanted, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
                 // No algorithm for it: rocBLAS takes every shape.
                 Ok(None) | Err(_) if shape.epilogue != Epilogue::None || self.has_rocblas => {}
@@ -119,44 +169,61 @@ impl Gemms {
                 Err(error) => return Err(error),
             }
         }
-        if shape.epilogue != Epilogue::None {
-            return Ok(None);
-        }
-        let solution = match self.choice(shape) {
+        let solution = match choice {
             GemmChoice::Rocblas { solution } => solution,
             GemmChoice::HipblasLt { .. } => None,
         };
-        Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, solution)))
+        self.step_by(name, &wanted, GemmChoice::Rocblas { solution })
     }
 
-    fn hipblaslt_step(
-        &self,
-        name: &str,
-        shape: &GemmShape,
-        operands: GemmOperands,
-        bias: Address,
-        rank: usize,
-    ) -> Result<Option<Step>> {
-        let Some((library, handle)) = &self.hipblaslt else {
+    /// The step for a product as `choice` says; `None` if it cannot be done that way.
+    pub(super) fn step_by(&self, name: &str, wanted: &Wanted, choice: GemmChoice) -> Result<Option<Step>> {
+        let Wanted { shape, operands, bias } = *wanted;
+        match choice {
+            GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),
+            GemmChoice::Rocblas { solution } => {
+                Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))
+            }
+            GemmChoice::HipblasLt { rank } => {
+                let plans = self.plans(&shape, bias, if rank == 0 { 1 } else { PROPOSALS })?;
+                let Some(plan) = plans.get(rank).or(plans.first()) else {
+                    return Ok(None);
+                };
+                let descriptor = self.descriptor(&shape, bias)?;
+                let plan = Arc::clone(plan);
+                Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
+            }
+        }
+    }
+
+    /// hipBLASLt's algorithms for a shape: `wanted` of them or more, if there are so many.
+    fn plans(&self, shape: &GemmShape, bias: Address, wanted: usize) -> Result<Vec<Arc<Plan>>> {
+        let known = self.plans.borrow().get(shape).cloned();
+        if let Some(known) = known
+            && (known.len() >= wanted || known.len() != 1)
+        {
+            return Ok(known);
+        }
+        let (Some((_, handle)), Some(descriptor)) = (&self.hipblaslt, self.descriptor(shape, bias)?) else {
+            return Ok(Vec::new());
+        };
+        let plans = handle.plans(shape, &descriptor, WORKSPACE_BYTES, wanted)?;
+        let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
+        self.plans.borrow_mut().insert(*shape, plans.clone());
+        Ok(plans)
+    }
+
+    fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
+        let Some((library, _)) = &self.hipblaslt else {
             return Ok(None);
         };
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
         let key = (shape.epilogue, bias);
-        let known = self.descriptors.borrow().get(&key).map(Arc::clone);
-        let descriptor = match known {
-            Some(known) => known,
-            None => {
-                let made = Arc::new(Descriptor::new(library, shape.epilogue, bias, shape.output_type)?);
-                self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
-                made
-            }
-        };
-        if !self.plans.borrow().contains_key(shape) {
-            let plans = handle.plans(shape, &descriptor, WORKSPACE_BYTES, rank + 1)?;
-            self.plans.borrow_mut().insert(*shape, plans.into_iter().map(Arc::new).collect());
+        if let Some(known) = self.descriptors.borrow().get(&key) {
+            return Ok(Some(Arc::clone(known)));
         }
-        let plans = self.plans.borrow();
-        let plan = plans.get(shape).and_then(|plans| plans.get(rank).or(plans.first()));
-        Ok(plan.map(|plan| Step::hipblaslt(name.to_owned(), Arc::clone(plan), descriptor, operands)))
+        let made = Arc::new(Descriptor::new(library, shape.epilogue, bias, shape.output_type)?);
+        self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
+        Ok(Some(made))
     }
 }

@@ -4,6 +4,7 @@ use super::encoder::{self, scale};
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use super::ffi::hip::Address;
+use super::ffi::program::Lane;
 use super::forward::Pass;
 use super::kernels::{activation_code, grid};
 use super::steps::{Region, StepList};
@@ -12,7 +13,7 @@ use super::weights::{AttentionPolicy, Policy, SQUARES, ScalarHead};
 use crate::net::architecture::Activation;
 
 /// `stream [T][channels]` -> one prior per legal move.
-pub(super) fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
+fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let (positions, rows) = (steps.positions, steps.rows());
     let activation = pass.network.activation;
     match &pass.network.policy {
@@ -99,33 +100,66 @@ const SOFTMAX: i32 = 1;
 const TANH: i32 = 2;
 const RELU: i32 = 3;
 
-/// `stream [T][channels]` -> win, draw, loss (or q), and moves left.
-pub(super) fn scalars(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
-    let finish = if pass.network.wdl { SOFTMAX } else { TANH };
-    scalar("value", &pass.network.value, pass, stream, (pass.output.value, finish), steps)?;
-    if let Some(head) = &pass.network.moves_left {
-        scalar("moves left", head, pass, stream, (pass.output.moves_left, RELU), steps)?;
+/// Where the value head runs beside the policy's.
+const VALUE_LANE: Lane = 1;
+/// Where the moves-left head does.
+const MOVES_LEFT_LANE: Lane = 2;
+
+/// All heads: `stream [T][channels]` -> priors, value, moves left. None needs another's results.
+pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
+    let network = pass.network;
+    let value = Scalar {
+        name: "value",
+        regions: (Region::ValueSquares, Region::ValueHidden),
+        output: pass.output.value,
+        finish: if network.wdl { SOFTMAX } else { TANH },
+    };
+    steps.branch(VALUE_LANE, |steps| scalar(&value, &network.value, pass, stream, steps))?;
+    if let Some(head) = &network.moves_left {
+        let moves_left = Scalar {
+            name: "moves left",
+            regions: (Region::MovesLeftSquares, Region::MovesLeftHidden),
+            output: pass.output.moves_left,
+            finish: RELU,
+        };
+        steps.branch(MOVES_LEFT_LANE, |steps| scalar(&moves_left, head, pass, stream, steps))?;
+    }
+    policy(pass, stream, steps)?;
+    steps.join(VALUE_LANE);
+    if network.moves_left.is_some() {
+        steps.join(MOVES_LEFT_LANE);
     }
     Ok(())
 }
 
+/// What distinguishes the scalar heads.
+struct Scalar {
+    name: &'static str,
+    /// For the first layer and for the hidden one.
+    regions: (Region, Region),
+    output: Address,
+    /// What becomes of the outputs.
+    finish: i32,
+}
+
+/// `stream [T][channels]` -> win, draw, loss, or q, or moves left.
 fn scalar(
-    name: &str,
+    kind: &Scalar,
     head: &ScalarHead,
     pass: &Pass<'_>,
     stream: Address,
-    (output, finish): (Address, i32),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
+    let &Scalar { name, regions, output, finish } = kind;
     let (positions, rows) = (steps.positions, steps.rows());
     let activation = pass.network.activation;
     let code = activation_code(activation)
         .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
     // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
-    let flat = steps.region(Region::Narrow, rows * head.input.outputs);
+    let flat = steps.region(regions.0, rows * head.input.outputs);
     steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
     // -> dense -> [B][hidden]
-    let hidden = steps.region(Region::Hidden, positions * head.hidden.outputs);
+    let hidden = steps.region(regions.1, positions * head.hidden.outputs);
     steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
     // -> + bias -> act -> dense -> [B][outputs] -> softmax, tanh or relu
     let launch = (steps.kernels.function("scalar_head", "")?, grid(positions.div_ceil(8), 1, 256));

@@ -57,6 +57,24 @@ impl Kernels {
         }
     }
 
+    /// A product of few rows, `outputs` from `inputs`, with a LayerNorm before it or not, and its grid; `None` where
+    /// there are no matrix instructions for the type, or the shape is none of theirs.
+    pub(super) fn dense(
+        &self,
+        rows: usize,
+        (outputs, inputs): (usize, usize),
+        normalises: bool,
+    ) -> Option<(Function, Grid)> {
+        let fits = inputs.is_multiple_of(DENSE_STEP) && outputs.is_multiple_of(TILE);
+        let is_short = !normalises || inputs <= LARGEST_NORM_INPUTS;
+        if self.element == ElementType::Fp32 || !fits || !is_short {
+            return None;
+        }
+        let name = if normalises { "norm_dense" } else { "dense" };
+        let function = self.function(name, "").ok()?;
+        Some((function, grid(outputs / TILE, rows.div_ceil(TILE), 256)))
+    }
+
     /// Attention with heads of this size, and its grid.
     pub(super) fn attention(&self, positions: usize, heads: usize, depth: usize) -> Result<(Function, Grid)> {
         let grid = grid(heads, positions, 128);
@@ -70,6 +88,13 @@ impl Kernels {
         Ok((self.function("attention_any", "")?, grid))
     }
 }
+
+/// Side of a tile of the products of few rows, and what they take of the summed axis at a time.
+const TILE: usize = 16;
+const DENSE_STEP: usize = 32;
+
+/// The longest row that a product normalises on the way.
+const LARGEST_NORM_INPUTS: usize = 512;
 
 /// `x` times `y` blocks.
 pub(super) fn grid(x: usize, y: usize, threads: u32) -> Grid {

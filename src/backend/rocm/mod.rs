@@ -6,12 +6,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`backend`] | requests to batches, batches to slots: the [`crate::backend::Backend`] |
+//! | [`options`] | what a user may set |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`], [`encoder`], [`tower`], [`heads`] | the forward pass as a list of steps, with shapes |
 //! | [`steps`] | what a step needs to be laid out: memory, kernels, products |
 //! | [`gemm`] | which library multiplies what, and how |
-//! | [`weights`], [`winograd`] | a network's layers as the device wants them |
+//! | [`tuning`], [`tuning_file`], [`cache`] | measuring that, and keeping what was found |
+//! | [`weights`], [`assemble`], [`uploader`], [`winograd`] | a network's layers as the device wants them |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
 //! | [`device`] | finding a device |
 //! | [`timing`] | where a forward pass spends its time |
@@ -20,8 +22,10 @@
 //! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
+mod assemble;
 mod backend;
 mod buckets;
+mod cache;
 mod code_objects;
 mod device;
 mod encoder;
@@ -31,12 +35,18 @@ mod forward;
 mod gemm;
 mod heads;
 mod kernels;
+mod options;
 mod slot;
 mod steps;
 mod timing;
 mod tower;
+mod tuning;
+mod tuning_file;
+mod uploader;
 mod weights;
 mod winograd;
 
-pub use backend::{RocmBackend, RocmOptions, RocmPrecision};
+pub use backend::RocmBackend;
 pub use device::GemmLibrary;
+pub use ffi::exchange::Waiting;
+pub use options::{RocmOptions, RocmPrecision, Tuning};

@@ -7,16 +7,17 @@
 use super::buckets::{bucket_of, ladder};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::exchange::Exchange;
+use super::ffi::exchange::{Exchange, Waiting};
 use super::ffi::hip::{Address, Device, Graph};
-use super::ffi::program::{BlasHandles, Program, StepTime};
+use super::ffi::program::{Lanes, Program, StepTime};
 use super::forward::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass, forward};
-use super::gemm::{Gemms, WORKSPACE_BYTES};
+use super::gemm::Gemms;
 use super::kernels::Kernels;
-use super::steps::{Scratch, ScratchSizes, StepList};
+use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
 use super::weights::DeviceNetwork;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The requests of a batch, as the device reads them.
 #[derive(Default)]
@@ -82,6 +83,19 @@ pub(super) struct SlotMaker<'a> {
     pub(super) inverse_temperature: f32,
     pub(super) maximum_batch: usize,
     pub(super) has_graphs: bool,
+    /// Batches of at most so many positions have their branches beside each other.
+    pub(super) fork: usize,
+    /// Products of at most so many rows are our own kernel's.
+    pub(super) few_rows: usize,
+    pub(super) waiting: Waiting,
+}
+
+/// What a batch runs with: streams, handles, memory on both sides. The fields are dropped in this order: what works on
+/// the batch's stream before the stream.
+pub(super) struct Bench {
+    pub(super) lanes: Lanes,
+    pub(super) exchange: Exchange,
+    scratch: Scratch,
 }
 
 /// A bucket's forward pass.
@@ -90,14 +104,16 @@ struct Bucket {
     program: Program,
     graph: Option<Graph>,
     has_run: bool,
+    /// What the last batch took.
+    usual: Duration,
 }
 
 /// See above. The fields are dropped in this order: what runs before what it runs on.
 pub(super) struct Slot {
     buckets: Vec<Bucket>,
     rungs: Vec<usize>,
+    lanes: Lanes,
     exchange: Exchange,
-    blas: BlasHandles,
     network: Arc<DeviceNetwork>,
     has_graphs: bool,
     device: Device,
@@ -123,32 +139,51 @@ impl SlotMaker<'_> {
         }
     }
 
-    /// A slot, every bucket laid out.
-    pub(super) fn slot(&self) -> Result<Slot> {
+    /// The batch sizes that passes are laid out for.
+    pub(super) fn rungs(&self) -> Vec<usize> {
+        ladder(self.maximum_batch)
+    }
+
+    /// Streams, handles and memory for the largest batch.
+    pub(super) fn bench(&self) -> Result<Bench> {
         let device = self.gpu.device;
         let most = self.maximum_batch;
         let moves = most * MAXIMUM_MOVES;
-        let input_bytes = InputLayout::new(most).bytes(moves);
-        let exchange = Exchange::new(device, input_bytes, OutputLayout::new(most).bytes(moves))?;
-        let stream = exchange.stream();
-        let hipblaslt = self.gemms.hipblaslt();
-        let blas = BlasHandles::new(device, stream, self.gpu.rocblas, hipblaslt, WORKSPACE_BYTES)?;
+        let (input, output) = (InputLayout::new(most).bytes(moves), OutputLayout::new(most).bytes(moves));
+        let exchange = Exchange::new(device, input, output, self.waiting)?;
+        let sides = if self.fork > 0 { BRANCHES } else { 0 };
+        let lanes = Lanes::new(device, exchange.stream(), sides, self.gemms.libraries(self.gpu))?;
         let scratch = Scratch::new(device, &self.scratch_sizes(most)?)?;
-        let rungs = ladder(most);
+        Ok(Bench { lanes, exchange, scratch })
+    }
+
+    /// The forward pass for `positions`, in the bench's memory.
+    pub(super) fn program(&self, bench: &Bench, positions: usize) -> Result<Program> {
+        let Bench { exchange, scratch, .. } = bench;
+        let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
+        let element = self.network.element;
+        let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
+            .forking(positions <= self.fork)
+            .with_few_rows(self.few_rows);
+        forward(&pass, &mut steps)?;
+        Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
+    }
+
+    /// A slot, every bucket laid out.
+    pub(super) fn slot(&self) -> Result<Slot> {
+        let device = self.gpu.device;
+        let bench = self.bench()?;
+        let rungs = self.rungs();
         let buckets = rungs
             .iter()
             .map(|&positions| {
-                let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
-                let element = self.network.element;
-                let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(&scratch));
-                forward(&pass, &mut steps)?;
-                let program = Program::new(steps.finish().0, vec![scratch.buffer()]);
-                Ok(Bucket { positions, program, graph: None, has_run: false })
+                let program = self.program(&bench, positions)?;
+                Ok(Bucket { positions, program, graph: None, has_run: false, usual: Duration::ZERO })
             })
             .collect::<Result<_>>()?;
-        let network = Arc::clone(self.network);
-        let has_graphs = self.has_graphs;
-        Ok(Slot { buckets, rungs, exchange, blas, network, has_graphs, device })
+        let Bench { lanes, exchange, .. } = bench;
+        let (network, has_graphs) = (Arc::clone(self.network), self.has_graphs);
+        Ok(Slot { buckets, rungs, lanes, exchange, network, has_graphs, device })
     }
 }
 
@@ -177,8 +212,8 @@ impl Slot {
 
     /// Records the bucket's steps.
     fn capture(&mut self, index: usize) -> Result<()> {
-        let (stream, blas, bucket) = (self.exchange.stream(), &self.blas, &mut self.buckets[index]);
-        bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, blas))?);
+        let (stream, lanes, bucket) = (self.exchange.stream(), &self.lanes, &mut self.buckets[index]);
+        bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, lanes))?);
         Ok(())
     }
 
@@ -223,14 +258,16 @@ impl Slot {
         let bucket = &mut self.buckets[index];
         let (positions, moves) = (bucket.positions, requests.moves.len());
         fill(self.exchange.input()?, requests, positions);
-        let (program, graph, blas) = (&bucket.program, &bucket.graph, &self.blas);
+        let (program, graph, lanes) = (&bucket.program, &bucket.graph, &self.lanes);
         let input_bytes = InputLayout::new(positions).bytes(moves);
         let output_bytes = OutputLayout::new(positions).bytes(moves);
+        let begin = Instant::now();
         self.exchange.start(input_bytes, output_bytes, |stream| match graph {
             Some(graph) => graph.launch(stream),
-            None => program.enqueue(stream, blas),
+            None => program.enqueue(stream, lanes),
         })?;
-        self.exchange.wait()?;
+        self.exchange.wait(bucket.usual)?;
+        bucket.usual = begin.elapsed();
         bucket.has_run = true;
         Ok(positions)
     }
@@ -243,7 +280,7 @@ impl Slot {
     ) -> Result<(usize, Vec<StepTime>)> {
         let index = bucket_of(&self.rungs, positions).unwrap_or(self.rungs.len() - 1);
         let bucket = &self.buckets[index];
-        let times = bucket.program.time(self.device, self.exchange.stream(), &self.blas, repetitions)?;
+        let times = bucket.program.time(self.device, self.exchange.stream(), &self.lanes, repetitions)?;
         Ok((bucket.positions, times))
     }
 }

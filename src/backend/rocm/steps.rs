@@ -4,13 +4,14 @@
 //! every bucket with the memory there.
 
 use super::error::{Result, RocmError};
-use super::ffi::arguments::{ActivationArguments, LayerNormArguments};
+use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
-use super::ffi::program::{KernelArguments, Step};
+use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
-use super::weights::{Dense, LayerNorm, SQUARES, rows_together};
+use super::uploader::rows_together;
+use super::weights::{Dense, LayerNorm, SQUARES};
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 
@@ -32,7 +33,9 @@ pub(super) enum Region {
     Branch,
     /// Attention logits, `[B][heads][64][64]`.
     Logits,
-    /// Hidden layers of smolgen and the scalar heads.
+    /// Smolgen's compressed squares, `[T][channels]`.
+    Compressed,
+    /// Hidden layer of smolgen.
     Hidden,
     /// Smolgen's generated vectors, `[B * heads][generated]`.
     Generated,
@@ -42,9 +45,20 @@ pub(super) enum Region {
     Sums,
     /// Means over each channel's squares, `[B][channels]` of fp32.
     Means,
+    /// First layer of the value head: it may run beside the policy's.
+    ValueSquares,
+    /// Hidden layer of the value head.
+    ValueHidden,
+    /// First layer of the moves-left head.
+    MovesLeftSquares,
+    /// Hidden layer of the moves-left head.
+    MovesLeftHidden,
 }
 
-const REGIONS: usize = 12;
+const REGIONS: usize = 17;
+
+/// Lanes for branches: the first is smolgen's and the value head's, the second the moves-left head's.
+pub(super) const BRANCHES: usize = 2;
 
 /// A slot's memory for intermediate results.
 pub(super) struct Scratch {
@@ -92,6 +106,11 @@ pub(super) struct StepList<'a> {
     pub(super) kernels: &'a Kernels,
     gemms: &'a Gemms,
     scratch: Option<&'a Scratch>,
+    /// Whether branches have lanes of their own.
+    forks: bool,
+    /// Products of at most so many rows are our own kernel's.
+    few_rows: usize,
+    lane: Lane,
     sizes: ScratchSizes,
     steps: Vec<Step>,
 }
@@ -106,7 +125,52 @@ impl<'a> StepList<'a> {
         scratch: Option<&'a Scratch>,
     ) -> StepList<'a> {
         let sizes = ScratchSizes::default();
-        StepList { positions, element, kernels, gemms, scratch, sizes, steps: Vec::new() }
+        StepList {
+            positions,
+            element,
+            kernels,
+            gemms,
+            scratch,
+            forks: false,
+            few_rows: 0,
+            lane: MAIN_LANE,
+            sizes,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The same with our own kernel for products of at most so many rows.
+    pub(super) fn with_few_rows(self, few_rows: usize) -> StepList<'a> {
+        StepList { few_rows, ..self }
+    }
+
+    /// The same with branches on lanes of their own, or without.
+    pub(super) fn forking(self, forks: bool) -> StepList<'a> {
+        StepList { forks, ..self }
+    }
+
+    /// Lays `branch` out on lane `lane`, after what is on this one so far and beside what follows here until
+    /// [`StepList::join`]. The two sides of a fork must not write what the other reads or writes.
+    pub(super) fn branch<R>(&mut self, lane: Lane, branch: impl FnOnce(&mut StepList<'a>) -> R) -> R {
+        if !self.forks {
+            return branch(self);
+        }
+        let before = std::mem::replace(&mut self.lane, lane);
+        self.push(Step::wait_for(lane, before));
+        let result = branch(self);
+        self.lane = before;
+        result
+    }
+
+    /// What follows comes after all that is on lane `lane`.
+    pub(super) fn join(&mut self, lane: Lane) {
+        if self.forks {
+            self.push(Step::wait_for(self.lane, lane));
+        }
+    }
+
+    fn push(&mut self, step: Step) {
+        self.steps.push(step.on(self.lane));
     }
 
     /// What was laid out, and what memory it needs.
@@ -141,7 +205,7 @@ impl<'a> StepList<'a> {
         (function, grid): (Function, Grid),
         arguments: A,
     ) {
-        self.steps.push(Step::kernel(name.into(), function, grid, arguments));
+        self.push(Step::kernel(name.into(), function, grid, arguments));
     }
 
     /// `y[rows][outputs] = act(x[rows][inputs] W^T + b)`
@@ -165,7 +229,7 @@ impl<'a> StepList<'a> {
             let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
             let operands = GemmOperands { weights: layer.weights, x, y };
             if let Some(step) = self.gemms.step(name, &shape, operands, layer.bias)? {
-                self.steps.push(step);
+                self.push(step);
                 return Ok(());
             }
         }
@@ -181,8 +245,37 @@ impl<'a> StepList<'a> {
         rows: usize,
         (x, y): (Address, Address),
     ) -> Result<()> {
+        if rows <= self.few_rows
+            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), false)
+        {
+            let arguments = dense_arguments(layer, rows, (x, y), None);
+            self.kernel(name, launch, arguments);
+            return Ok(());
+        }
         let shape = self.shape(layer, rows);
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
+    }
+
+    /// `y[rows][outputs] = norm(x) W^T`, where the norm works in place: what x holds afterwards is not said.
+    pub(super) fn norm_product(
+        &mut self,
+        (norm_name, norm): (&str, Norm<'_>),
+        (name, layer): (&str, &Dense),
+        rows: usize,
+        y: Address,
+    ) -> Result<()> {
+        let x = norm.output;
+        if rows <= self.few_rows
+            && norm.ln.width == layer.inputs
+            && let Some(activation) = activation_code(norm.activation)
+            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), true)
+        {
+            let arguments = dense_arguments(layer, rows, (x, y), Some((&norm, activation)));
+            self.kernel(format!("{norm_name} and {}", last_word(name)), launch, arguments);
+            return Ok(());
+        }
+        self.layer_norm(norm_name, norm, rows)?;
+        self.product(name, layer, rows, (x, y))
     }
 
     /// `y += x W^T`
@@ -200,7 +293,9 @@ impl<'a> StepList<'a> {
     /// A product without epilogue.
     pub(super) fn gemm(&mut self, name: &str, shape: &GemmShape, operands: GemmOperands) -> Result<()> {
         let step = self.gemms.step(name, shape, operands, Address::NULL)?;
-        self.steps.extend(step);
+        if let Some(step) = step {
+            self.push(step);
+        }
         Ok(())
     }
 
@@ -278,6 +373,35 @@ impl<'a> StepList<'a> {
         self.kernel(name, launch, arguments);
         Ok(())
     }
+}
+
+fn dense_arguments(
+    layer: &Dense,
+    rows: usize,
+    (input, output): (Address, Address),
+    norm: Option<(&Norm<'_>, i32)>,
+) -> DenseArguments {
+    let null = Address::NULL;
+    let (bias, gammas, betas) =
+        norm.map_or((null, null, null), |(norm, _)| (norm.bias, norm.ln.gammas, norm.ln.betas));
+    DenseArguments {
+        input,
+        weights: layer.weights,
+        output,
+        bias,
+        gammas,
+        betas,
+        rows: rows as i32,
+        inputs: layer.inputs as i32,
+        outputs: layer.outputs as i32,
+        activation: norm.map_or(0, |(_, activation)| activation),
+        epsilon: norm.map_or(0.0, |(norm, _)| norm.ln.epsilon),
+        reserved: 0,
+    }
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit(' ').next().unwrap_or(name)
 }
 
 /// What a LayerNorm step reads and writes.

@@ -10,7 +10,8 @@ use super::ffi::hip::Address;
 use super::forward::{self, Pass};
 use super::kernels::{activation_code, grid};
 use super::steps::{Region, StepList};
-use super::weights::{Block, Convolution, SqueezeExcitation, component_type};
+use super::uploader::component_type;
+use super::weights::{Block, Convolution, SqueezeExcitation};
 use crate::backend::winograd::{COMPONENTS, TILES};
 use crate::net::architecture::Activation;
 

@@ -1,6 +1,7 @@
 //! How far a backend is from lc0, network by network, in every number format and batch size.
 //!
-//! usage: `distance [--formats=fp32,fp16,bf16] [--max-batch=1024] [--seconds=N] [--backend=rocm] FOLDER|NETWORK ...`
+//! usage: `distance [--formats=fp32,fp16,bf16] [--max-batch=1024] [--seconds=N] [--backend=rocm] [--options=fork=64]
+//! FOLDER|NETWORK ...`
 //!
 //! A folder is searched for golden files (`*.json`, `*.json.gz`: lc0's fp32 figures) and for the networks that they
 //! name. A network file by itself is compared with the CPU backend's fp32, on the positions of a golden set seen before.
@@ -97,6 +98,8 @@ struct Arguments {
     max_batch: usize,
     seconds: u64,
     backend: String,
+    /// More of the backend's options.
+    options: String,
     paths: Vec<PathBuf>,
 }
 
@@ -106,6 +109,7 @@ fn arguments() -> Result<Arguments, Error> {
         max_batch: 1024,
         seconds: u64::MAX,
         backend: "rocm".to_owned(),
+        options: String::new(),
         paths: Vec::new(),
     };
     for argument in std::env::args().skip(1) {
@@ -113,6 +117,7 @@ fn arguments() -> Result<Arguments, Error> {
             Some(("--formats", value)) => found.formats = value.split(',').map(str::to_owned).collect(),
             Some(("--max-batch", value)) => found.max_batch = value.parse()?,
             Some(("--seconds", value)) => found.seconds = value.parse()?,
+            Some(("--options", value)) => found.options = format!(",{value}"),
             Some(("--backend", value)) => found.backend = value.to_owned(),
             _ if argument.starts_with("--") => return Err(format!("what is {argument}?").into()),
             _ => found.paths.push(argument.into()),
@@ -312,8 +317,10 @@ fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, u
     let name =
         if format == "fp32" { arguments.backend.clone() } else { format!("{}-{format}", arguments.backend) };
     let separator = if case.heads.is_empty() { "" } else { "," };
-    let options =
-        format!("max_batch={},streams=1,warm_up=false{separator}{}", arguments.max_batch, case.heads);
+    let (most, more) = (arguments.max_batch, &arguments.options);
+    // What is said later of an option holds no more than what was said first.
+    let warm_up = if more.contains("warm_up=") { "" } else { ",warm_up=false" };
+    let options = format!("max_batch={most},streams=1{warm_up}{more}{separator}{}", case.heads);
     let backend = backend(&name, &options, &case.network)?;
     let mut worst = Worst::default();
     let mut batches = 0;

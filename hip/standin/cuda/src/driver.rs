@@ -27,6 +27,30 @@ pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 
+/// A kernel may be launched before the one before it in its stream has ended.
+pub(crate) const LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
+
+/// An attribute of a launch: its number, and a union of 64 bytes whose first is the value of a flag.
+#[repr(C)]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: c_uint,
+    pub(crate) padding: c_uint,
+    pub(crate) value: [c_uint; 16],
+}
+
+/// The shape of a launch, with attributes.
+#[repr(C)]
+pub(crate) struct LaunchConfig {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared_bytes: c_uint,
+    pub(crate) stream: Handle,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) attribute_count: c_uint,
+}
+
+const _: () = assert!(size_of::<LaunchAttribute>() == 72 && size_of::<LaunchConfig>() == 56);
+
 /// The declarations.
 #[allow(
     non_snake_case,
@@ -99,6 +123,12 @@ pub(crate) mod functions {
             block_z: c_uint,
             shared_bytes: c_uint,
             stream: Handle,
+            parameters: *mut *mut c_void,
+            extra: *mut *mut c_void,
+        ) -> Status;
+        pub fn cuLaunchKernelEx(
+            config: *const LaunchConfig,
+            function: Handle,
             parameters: *mut *mut c_void,
             extra: *mut *mut c_void,
         ) -> Status;

@@ -3,8 +3,9 @@
 //! Flags, modes and attributes of functions have the same numbers in HIP and CUDA, unless translated here.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hip_runtime_sys::{
     HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END, hipDevice_t,
@@ -244,6 +245,9 @@ api! {
     }
 
     fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) {
+        if overlaps() {
+            joined().insert(stream.addr());
+        }
         // SAFETY: the caller's stream and event.
         check(unsafe { (current()?.cuStreamWaitEvent)(stream.cast(), event.cast(), flags) })
     }
@@ -380,8 +384,27 @@ api! {
         // SAFETY: the caller's list.
         let mut extra = unsafe { cuda_extra(extra) }?;
         let extra = extra.as_mut().map_or(std::ptr::null_mut(), |list| list.as_mut_ptr());
+        // A launch that waits for other streams, too, waits for all of them to its end.
+        let early = overlaps() && !joined().remove(&stream.addr());
+        let attribute = driver::LaunchAttribute {
+            id: driver::LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            padding: 0,
+            value: [u32::from(early), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        };
+        let config = driver::LaunchConfig {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+            stream,
+            attributes: &attribute,
+            attribute_count: 1,
+        };
         let launch = || {
-            // SAFETY: the caller's arguments, which the driver copies.
+            if early {
+                // SAFETY: the caller's arguments, which the driver copies.
+                return unsafe { (driver.cuLaunchKernelEx)(&config, function, parameters, extra) };
+            }
+            // SAFETY: as above.
             unsafe {
                 (driver.cuLaunchKernel)(
                     function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
@@ -505,6 +528,18 @@ fn cuda_attribute(attribute: hipDeviceAttribute_t) -> Option<c_int> {
 fn spins() -> bool {
     static SPINS: OnceLock<bool> = OnceLock::new();
     *SPINS.get_or_init(|| library::is_set("RUKH_STANDIN_SPIN"))
+}
+
+/// Whether kernels may be launched before the one before them has ended.
+fn overlaps() -> bool {
+    static OVERLAPS: OnceLock<bool> = OnceLock::new();
+    *OVERLAPS.get_or_init(|| library::is_set("RUKH_STANDIN_OVERLAP"))
+}
+
+/// Streams whose next launch waits for what is in another.
+fn joined() -> MutexGuard<'static, BTreeSet<usize>> {
+    static JOINED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+    JOINED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `hipModuleLaunchKernel`'s `extra` in CUDA's numbers: buffer, its size, end.

@@ -25,6 +25,7 @@
 //! | `RUKH_STANDIN_CUDA_PATH` | folders to look for CUDA's libraries in first, separated by colons |
 //! | `RUKH_STANDIN_NVRTC_OPTIONS` | more options for NVRTC, separated by spaces, such as `-lineinfo` |
 //! | `RUKH_STANDIN_SPIN` | 1: who waits for an event does not sleep |
+//! | `RUKH_STANDIN_OVERLAP` | 1: kernels of ours are launched before the one before them has ended (`griddepcontrol`, sm_90 on) |
 //! | `RUKH_STANDIN_PROFILE` | a file for the time of each operation; results are then not to be trusted |
 //! | `RUKH_STANDIN_LOG` | 1: says on stderr which libraries were found, and which calls failed |
 

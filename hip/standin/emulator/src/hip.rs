@@ -22,7 +22,7 @@ use crate::control::{LAST_ERROR, answer, report, settings};
 use crate::handles::Handles;
 use crate::launch::{Launch, MOST_LDS_BYTES};
 use crate::memory::{self, FreeError, Place};
-use crate::stream::{self, CAPTURE_MODE, Event, Failure, Mark, Operation, Stream, lock};
+use crate::stream::{self, CAPTURE_MODE, Event, Failure, Graph, Mark, Stream, lock};
 use crate::transfer::{copy, fill, known};
 
 /// HIP 6.4's number: what the declarations are from.
@@ -32,8 +32,8 @@ static STREAMS: Handles<Stream> = Handles::new();
 static EVENTS: Handles<Event> = Handles::new();
 static MODULES: Handles<Loaded> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
-static GRAPHS: Handles<Vec<Operation>> = Handles::new();
-static EXECUTABLES: Handles<Vec<Operation>> = Handles::new();
+static GRAPHS: Handles<Graph> = Handles::new();
+static EXECUTABLES: Handles<Graph> = Handles::new();
 
 /// A module and the device that it was loaded for.
 struct Loaded {
@@ -303,9 +303,9 @@ api! {
     }
 
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
-        let operations = stream_of(stream)?.end_capture()?;
+        let captured = stream_of(stream)?.end_capture()?;
         // SAFETY: the caller's pointer.
-        unsafe { give(graph, pointer(GRAPHS.add(Arc::new(operations)))) }
+        unsafe { give(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
     }
 
     fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) {
@@ -414,12 +414,12 @@ api! {
     }
 
     fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) {
-        let operations = EXECUTABLES.get(executable.addr()).ok_or(hipErrorInvalidHandle)?;
+        let graph = EXECUTABLES.get(executable.addr()).ok_or(hipErrorInvalidHandle)?;
         let stream = stream_of(stream)?;
         if stream.capture_state().is_some() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
-        stream.submit(Arc::new(move || operations.iter().try_for_each(|operation| operation())))
+        stream.submit(Arc::new(move || graph.run()))
     }
 
     fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) {

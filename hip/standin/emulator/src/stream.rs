@@ -2,8 +2,9 @@
 //!
 //! A stream is a thread that does its work in order, so that a missing wait in the program under test shows: work is
 //! not done when the call returns. After the first failure a stream does nothing more, and every wait for it gives
-//! that failure. A capture takes the work down instead; a graph is that list, done in the order of the calls, which
-//! respects every dependence between the streams that took part.
+//! that failure. A capture takes the work down instead, with what each piece of it comes after; a graph does it in the
+//! order of the calls and, at every second launch, in the order most unlike it that is allowed, so that a missing
+//! dependence between the streams that took part shows.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,10 +82,77 @@ pub(crate) struct Capture {
     mode: hipStreamCaptureMode,
     origin: u64,
     thread: ThreadId,
-    operations: Mutex<Vec<Operation>>,
+    work: Mutex<Captured>,
     invalid: AtomicBool,
     /// Streams other than the origin that take part: whether their work has been waited for since the last of it.
     branches: Mutex<BTreeMap<u64, bool>>,
+}
+
+/// What a capture has taken down so far.
+#[derive(Default)]
+struct Captured {
+    nodes: Vec<Node>,
+    /// Of each stream that takes part: what its next work comes after.
+    ends: BTreeMap<u64, Vec<usize>>,
+}
+
+/// A piece of captured work.
+#[derive(Clone)]
+struct Node {
+    operation: Operation,
+    /// The nodes that it comes after.
+    after: Vec<usize>,
+}
+
+impl Captured {
+    /// What the stream's next work comes after.
+    fn ends_of(&self, stream: u64) -> Vec<usize> {
+        self.ends.get(&stream).cloned().unwrap_or_default()
+    }
+
+    fn add(&mut self, stream: u64, operation: Operation) {
+        let after = self.ends_of(stream);
+        self.ends.insert(stream, vec![self.nodes.len()]);
+        self.nodes.push(Node { operation, after });
+    }
+
+    /// The stream's next work comes after these nodes, too.
+    fn join(&mut self, stream: u64, nodes: &[usize]) {
+        let ends = self.ends.entry(stream).or_default();
+        ends.extend(nodes);
+        ends.sort_unstable();
+        ends.dedup();
+    }
+}
+
+/// A graph, ready to run.
+pub(crate) struct Graph {
+    nodes: Vec<Node>,
+    launches: AtomicU64,
+}
+
+impl Graph {
+    /// How many pieces of work it has.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Does all of it once.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        if self.launches.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            return self.nodes.iter().try_for_each(|node| (node.operation)());
+        }
+        let mut done = vec![false; self.nodes.len()];
+        let is_ready = |done: &[bool], &index: &usize| {
+            !done[index] && self.nodes[index].after.iter().all(|&earlier| done[earlier])
+        };
+        // What was captured last is done as soon as it may be.
+        while let Some(index) = (0..done.len()).rev().find(|index| is_ready(&done, index)) {
+            (self.nodes[index].operation)()?;
+            done[index] = true;
+        }
+        Ok(())
+    }
 }
 
 /// All captures in progress.
@@ -170,7 +238,7 @@ impl Stream {
             if capture.invalid.load(Ordering::Acquire) {
                 return Err(hipErrorStreamCaptureInvalidated);
             }
-            lock(&capture.operations).push(operation);
+            lock(&capture.work).add(self.number, operation);
             if let Some(joined) = lock(&capture.branches).get_mut(&self.number) {
                 *joined = false;
             }
@@ -212,7 +280,10 @@ impl Stream {
     /// Records an event.
     pub(crate) fn record(&self, event: &Event) {
         let state = match self.capturing() {
-            Some(capture) => Recorded::Captured(capture, self.number),
+            Some(capture) => {
+                let ends = lock(&capture.work).ends_of(self.number);
+                Recorded::Captured(capture, self.number, ends)
+            }
             None => match self.mark() {
                 Some(mark) => Recorded::Marked(mark),
                 None => return,
@@ -235,13 +306,15 @@ impl Stream {
                 self.send(Task::Wait(mark));
                 Ok(())
             }
-            (Recorded::Captured(theirs, stream), None) => {
+            (Recorded::Captured(theirs, stream, ends), None) => {
                 lock(&theirs.branches).insert(self.number, true);
                 *lock(&self.capture) = Some(Arc::clone(&theirs));
+                lock(&theirs.work).join(self.number, &ends);
                 join(&theirs, stream);
                 Ok(())
             }
-            (Recorded::Captured(theirs, stream), Some(ours)) if Arc::ptr_eq(&theirs, &ours) => {
+            (Recorded::Captured(theirs, stream, ends), Some(ours)) if Arc::ptr_eq(&theirs, &ours) => {
+                lock(&ours.work).join(self.number, &ends);
                 join(&ours, stream);
                 Ok(())
             }
@@ -284,7 +357,7 @@ impl Stream {
             mode,
             origin: self.number,
             thread: std::thread::current().id(),
-            operations: Mutex::new(Vec::new()),
+            work: Mutex::default(),
             invalid: AtomicBool::new(false),
             branches: Mutex::new(BTreeMap::new()),
         });
@@ -294,7 +367,7 @@ impl Stream {
     }
 
     /// Ends a capture and gives what was taken down.
-    pub(crate) fn end_capture(&self) -> Result<Vec<Operation>, hipError_t> {
+    pub(crate) fn end_capture(&self) -> Result<Graph, hipError_t> {
         let capture = self.capturing().ok_or(hip_runtime_sys::hipErrorIllegalState)?;
         if capture.origin != self.number {
             return Err(hipErrorStreamCaptureUnmatched);
@@ -316,8 +389,8 @@ impl Stream {
         if lock(&capture.branches).values().any(|&joined| !joined) {
             return Err(hipErrorStreamCaptureUnjoined);
         }
-        let operations = lock(&capture.operations).clone();
-        Ok(operations)
+        let nodes = std::mem::take(&mut lock(&capture.work).nodes);
+        Ok(Graph { nodes, launches: AtomicU64::new(0) })
     }
 }
 
@@ -366,7 +439,8 @@ enum Recorded {
     #[default]
     Never,
     Marked(Arc<Mark>),
-    Captured(Arc<Capture>, u64),
+    /// In a capture, on this stream, after these of its nodes.
+    Captured(Arc<Capture>, u64, Vec<usize>),
 }
 
 /// An event.
@@ -386,7 +460,7 @@ impl Event {
         match &*lock(&self.recorded) {
             Recorded::Never => Ok(None),
             Recorded::Marked(mark) => Ok(Some(Arc::clone(mark))),
-            Recorded::Captured(capture, _) => {
+            Recorded::Captured(capture, ..) => {
                 capture.invalid.store(true, Ordering::Release);
                 Err(hip_runtime_sys::hipErrorCapturedEvent)
             }

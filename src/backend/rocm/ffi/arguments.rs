@@ -60,6 +60,21 @@ kernel_arguments! {
         alpha: f32,
         epsilon: f32,
     }
+    /// `x weights^T` of few rows, x normalised on the way or not.
+    DenseArguments {
+        input: Address,
+        weights: Address,
+        output: Address,
+        bias: Address,
+        gammas: Address,
+        betas: Address,
+        rows: i32,
+        inputs: i32,
+        outputs: i32,
+        activation: i32,
+        epsilon: f32,
+        reserved: i32,
+    }
     /// `softmax(scale * Q K^T + logits) V`.
     AttentionArguments {
         qkv: Address,
@@ -113,7 +128,8 @@ kernel_arguments! {
         activation: i32,
         finish: i32,
         reserved: i32,
-    }    /// Both ends of a 3x3 convolution.
+    }
+    /// Both ends of a 3x3 convolution.
     WinogradArguments {
         input: Address,
         output: Address,
@@ -146,6 +162,7 @@ const _: () = {
     assert!(size_of::<PlanesArguments>() == 48);
     assert!(size_of::<ActivationArguments>() == 56);
     assert!(size_of::<LayerNormArguments>() == 88);
+    assert!(size_of::<DenseArguments>() == 72);
     assert!(size_of::<AttentionArguments>() == 56);
     assert!(size_of::<AttentionPolicyArguments>() == 72);
     assert!(size_of::<PolicyArguments>() == 64);

@@ -5,9 +5,27 @@
 //! under way waits for the device first.
 
 use super::super::error::{Result, RocmError};
-use super::hip::{Address, Device, DeviceBuffer, Event, Stream};
+use super::hip::{Address, Device, DeviceBuffer, Event, EventKind, Stream};
 use hip_runtime_sys as sys;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// How a slot's thread waits for its batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// It sleeps until the device's interrupt wakes it: costs 20 to 50 microseconds a batch, and no processor time.
+    Block,
+    /// It asks again and again, and lets others run in between.
+    Yield,
+    /// It asks again and again, and keeps its processor.
+    Spin,
+}
+
+/// Who spins or yields asks this often: each question takes the driver's lock, which other slots want too.
+const BETWEEN_QUESTIONS: Duration = Duration::from_micros(2);
+
+/// Whoever expects a batch to take longer than twice this sleeps for the first half of it.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(400);
 
 /// Pinned memory of the host.
 struct PinnedBuffer {
@@ -47,20 +65,28 @@ pub(crate) struct Exchange {
     device_input: DeviceBuffer,
     device_output: DeviceBuffer,
     done: Event,
+    waiting: Waiting,
     is_under_way: bool,
     stream: Stream,
 }
 
 impl Exchange {
     /// For batches with inputs and outputs of at most so many bytes, on a stream of its own.
-    pub(crate) fn new(device: Device, input_bytes: usize, output_bytes: usize) -> Result<Exchange> {
+    pub(crate) fn new(
+        device: Device,
+        input_bytes: usize,
+        output_bytes: usize,
+        waiting: Waiting,
+    ) -> Result<Exchange> {
+        let kind = if waiting == Waiting::Block { EventKind::Sleep } else { EventKind::Order };
         Ok(Exchange {
             device,
             input: PinnedBuffer::zeroed(device, input_bytes, "a batch's input")?,
             output: PinnedBuffer::zeroed(device, output_bytes, "a batch's output")?,
             device_input: DeviceBuffer::zeroed(device, input_bytes, "a batch's input")?,
             device_output: DeviceBuffer::zeroed(device, output_bytes, "a batch's output")?,
-            done: Event::new(device, false)?,
+            done: Event::new(device, kind)?,
+            waiting,
             is_under_way: false,
             stream: Stream::new(device)?,
         })
@@ -146,18 +172,35 @@ impl Exchange {
         self.done.record(&self.stream)
     }
 
-    /// Waits for what was started.
-    pub(crate) fn wait(&mut self) -> Result<()> {
+    /// Waits for what was started, which took `usual` the last time.
+    pub(crate) fn wait(&mut self, usual: Duration) -> Result<()> {
         if !self.is_under_way {
             return Ok(());
         }
-        let done = self.done.synchronize();
+        let done = match self.waiting {
+            Waiting::Block => self.done.synchronize(),
+            Waiting::Yield => self.ask_until_done(usual, std::thread::yield_now),
+            Waiting::Spin => self.ask_until_done(usual, std::hint::spin_loop),
+        };
         if done.is_err() {
             let _ = self.stream.synchronize();
         }
         // After an error the device does no more work for this process.
         self.is_under_way = false;
         done
+    }
+
+    fn ask_until_done(&self, usual: Duration, meanwhile: impl Fn()) -> Result<()> {
+        if usual / 2 > SHORTEST_SLEEP {
+            std::thread::sleep(usual / 2);
+        }
+        while !self.done.is_done()? {
+            let asked = Instant::now();
+            while asked.elapsed() < BETWEEN_QUESTIONS {
+                meanwhile();
+            }
+        }
+        Ok(())
     }
 }
 

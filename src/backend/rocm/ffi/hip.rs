@@ -108,6 +108,15 @@ impl Device {
         Ok(usize::try_from(value).unwrap_or(0))
     }
 
+    /// The runtime's version, as it counts.
+    pub(crate) fn runtime_version(&self) -> Result<i32> {
+        let mut version: c_int = 0;
+        // SAFETY: HIP writes one integer.
+        let status = unsafe { (self.hip.hipRuntimeGetVersion)(&mut version) };
+        self.check(status, || "hipRuntimeGetVersion".to_owned())?;
+        Ok(version)
+    }
+
     /// Compute units (AMD counts two of them as one work-group processor from RDNA on; HIP reports the latter).
     pub(crate) fn compute_units(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
@@ -198,6 +207,29 @@ impl Stream {
         Ok(Stream { device, raw })
     }
 
+    /// As [`Stream::new`], and what is in it comes before what is in others: for short work that much waits for.
+    pub(crate) fn urgent(device: Device) -> Result<Stream> {
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: HIP writes two numbers.
+        let status = unsafe { (device.hip.hipDeviceGetStreamPriorityRange)(&mut least, &mut greatest) };
+        device.check(status, || "hipDeviceGetStreamPriorityRange".to_owned())?;
+        let mut raw = null_mut();
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe {
+            (device.hip.hipStreamCreateWithPriority)(&mut raw, sys::hipStreamNonBlocking, greatest)
+        };
+        device.check(status, || format!("hipStreamCreateWithPriority({greatest})"))?;
+        Ok(Stream { device, raw })
+    }
+
+    /// What is enqueued from here on starts after what `event` marks; in a capture this is an edge of the graph,
+    /// and the stream becomes part of it.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
+        // SAFETY: stream and event are alive.
+        let status = unsafe { (self.device.hip.hipStreamWaitEvent)(self.raw, event.raw, 0) };
+        self.device.check(status, || "hipStreamWaitEvent".to_owned())
+    }
+
     /// Waits until it is empty.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream is alive.
@@ -235,7 +267,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made by hipStreamCreateWithFlags and destroyed once. There is nobody to tell.
+        // SAFETY: made by HIP and destroyed once. There is nobody to tell.
         let _ = unsafe { (self.device.hip.hipStreamDestroy)(self.raw) };
     }
 }
@@ -275,11 +307,26 @@ pub(crate) struct Event {
 // SAFETY: HIP's events may be used from any thread.
 unsafe impl Send for Event {}
 
+/// What an event is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EventKind {
+    /// The time between two of them can be asked for.
+    Timing,
+    /// Streams wait for it, or a thread that asks again and again.
+    Order,
+    /// A thread sleeps until it has happened.
+    Sleep,
+}
+
 impl Event {
-    /// An event; with `timing` the time between two of them can be asked for. Who waits for one sleeps.
-    pub(crate) fn new(device: Device, timing: bool) -> Result<Event> {
+    /// An event that has not happened yet.
+    pub(crate) fn new(device: Device, kind: EventKind) -> Result<Event> {
         let mut raw = null_mut();
-        let flags = sys::hipEventBlockingSync | if timing { 0 } else { sys::hipEventDisableTiming };
+        let flags = match kind {
+            EventKind::Timing => sys::hipEventDefault,
+            EventKind::Order => sys::hipEventDisableTiming,
+            EventKind::Sleep => sys::hipEventDisableTiming | sys::hipEventBlockingSync,
+        };
         // SAFETY: HIP writes one pointer.
         let status = unsafe { (device.hip.hipEventCreateWithFlags)(&mut raw, flags) };
         device.check(status, || "hipEventCreateWithFlags".to_owned())?;
@@ -298,6 +345,17 @@ impl Event {
         // SAFETY: the event is alive.
         let status = unsafe { (self.device.hip.hipEventSynchronize)(self.raw) };
         self.device.check(status, || "hipEventSynchronize".to_owned())
+    }
+
+    /// Whether what was marked is done.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        // SAFETY: the event is alive.
+        let status = unsafe { (self.device.hip.hipEventQuery)(self.raw) };
+        if status == sys::hipErrorNotReady {
+            return Ok(false);
+        }
+        self.device.check(status, || "hipEventQuery".to_owned())?;
+        Ok(true)
     }
 
     /// Milliseconds from `earlier` to this one; both have happened.

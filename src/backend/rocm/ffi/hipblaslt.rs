@@ -11,6 +11,7 @@ use hipblaslt_sys as sys;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{from_ref, null_mut};
+use std::sync::Arc;
 
 /// hipBLASLt's functions.
 pub(crate) type Library = &'static sys::HipblasLt;
@@ -80,6 +81,15 @@ impl HipblasLt {
         Ok(HipblasLt { library, raw })
     }
 
+    /// The library's version, as it counts.
+    pub(crate) fn version(&self) -> Result<i32> {
+        let mut version = 0;
+        // SAFETY: hipBLASLt writes one integer.
+        let status = unsafe { (self.library.hipblasLtGetVersion)(self.raw, &mut version) };
+        check(status, || "hipblasLtGetVersion".to_owned())?;
+        Ok(version)
+    }
+
     /// Asks for up to `wanted` algorithms for a shape that need at most `workspace` bytes, best first.
     ///
     /// `descriptor` has the shape's epilogue.
@@ -106,7 +116,8 @@ impl HipblasLt {
                 Layout::new(self.library, output, (shape.outputs, shape.rows), shape.y_stride, (batch, y))?,
             ])
         };
-        let [a, b, d] = layouts()?;
+        let layouts = Arc::new(layouts()?);
+        let [a, b, d] = &*layouts;
         let preference = Preference::new(self.library, workspace)?;
         let mut results: Vec<MaybeUninit<sys::hipblasLtMatmulHeuristicResult_t>> = Vec::new();
         results.resize_with(wanted, MaybeUninit::zeroed);
@@ -128,16 +139,12 @@ impl HipblasLt {
         };
         check(status, || format!("hipblasLtMatmulAlgoGetHeuristic ({shape})"))?;
         let found = usize::try_from(found).unwrap_or(0).min(wanted);
-        results
-            .into_iter()
-            .take(found)
-            .map(|result| {
-                // SAFETY: written above; all of its fields are numbers, for which zero is a value.
-                let result = unsafe { result.assume_init() };
-                let [a, b, d] = layouts()?;
-                Ok(Plan { a, b, d, algorithm: result.algo, shape: *shape })
-            })
-            .collect()
+        let plan = |result: MaybeUninit<sys::hipblasLtMatmulHeuristicResult_t>| {
+            // SAFETY: written above; all of its fields are numbers, for which zero is a value.
+            let result = unsafe { result.assume_init() };
+            Plan { layouts: Arc::clone(&layouts), algorithm: result.algo, shape: *shape }
+        };
+        Ok(results.into_iter().take(found).map(plan).collect())
     }
 
     /// Enqueues a product.
@@ -156,6 +163,7 @@ impl HipblasLt {
         let alpha = 1.0_f32;
         let beta = if plan.shape.accumulate { 1.0_f32 } else { 0.0 };
         let y = operands.y.pointer();
+        let [a, b, d] = &*plan.layouts;
         // SAFETY: the caller vouches for the memory; scalars are read before the call returns.
         let status = unsafe {
             (self.library.hipblasLtMatmul)(
@@ -163,14 +171,14 @@ impl HipblasLt {
                 descriptor.raw,
                 from_ref(&alpha).cast(),
                 operands.weights.pointer(),
-                plan.a.raw,
+                a.raw,
                 operands.x.pointer(),
-                plan.b.raw,
+                b.raw,
                 from_ref(&beta).cast(),
                 y,
-                plan.d.raw,
+                d.raw,
                 y,
-                plan.d.raw,
+                d.raw,
                 &plan.algorithm,
                 workspace.address().pointer(),
                 workspace.bytes(),
@@ -190,9 +198,8 @@ impl Drop for HipblasLt {
 
 /// The layouts of a shape's matrices, and the algorithm.
 pub(crate) struct Plan {
-    a: Layout,
-    b: Layout,
-    d: Layout,
+    /// Of W, x and y.
+    layouts: Arc<[Layout; 3]>,
     algorithm: sys::hipblasLtMatmulAlgo_t,
     shape: GemmShape,
 }

@@ -16,6 +16,20 @@ pub(crate) fn load() -> Result<Library> {
     Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
 }
 
+/// The library's version, as it says it.
+pub(crate) fn version(library: Library) -> Result<String> {
+    let mut length = 0;
+    // SAFETY: rocBLAS writes one number.
+    let status = unsafe { (library.rocblas_get_version_string_size)(&mut length) };
+    check(library, status, || "rocblas_get_version_string_size".to_owned())?;
+    let mut text = vec![0_u8; length.max(1)];
+    // SAFETY: rocBLAS writes at most that many bytes, with a zero at the end.
+    let status = unsafe { (library.rocblas_get_version_string)(text.as_mut_ptr().cast(), text.len()) };
+    check(library, status, || "rocblas_get_version_string".to_owned())?;
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
 /// A handle for one stream.
 pub(crate) struct Rocblas {
     library: Library,

@@ -54,6 +54,59 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     assert_eq!(lib.download(dy, 1000), five_times);
 }
 
+/// `x` to `y` on a branch, `y` to `z` on the main stream, which waits for the branch before that or after: what `z` is
+/// after each of two launches.
+fn copied_by_branches(waits_before: bool) -> [f32; 2] {
+    let (lib, _turn) = libraries();
+    let (x, z) = (lib.upload(&[1.0]), lib.upload(&[0.0]));
+    let y = lib.upload(&[0.0]);
+    let (main, side) = (lib.stream(), lib.stream());
+    let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let mut events = [std::ptr::null_mut(); 2];
+    let copy = |to: *mut f32, from: *mut f32, stream| {
+        let kind = hip::hipMemcpyDeviceToDevice;
+        // SAFETY: memory of ours, a number each.
+        lib.check(unsafe { (lib.hip.hipMemcpyAsync)(to.cast(), from.cast_const().cast(), 4, kind, stream) });
+    };
+    // SAFETY: streams and events of ours, and places of ours for the results.
+    unsafe {
+        for event in &mut events {
+            lib.check((lib.hip.hipEventCreateWithFlags)(event, hip::hipEventDisableTiming));
+        }
+        lib.check((lib.hip.hipStreamBeginCapture)(main, hip::hipStreamCaptureModeThreadLocal));
+        lib.check((lib.hip.hipEventRecord)(events[0], main));
+        lib.check((lib.hip.hipStreamWaitEvent)(side, events[0], 0));
+        copy(y, x, side);
+        lib.check((lib.hip.hipEventRecord)(events[1], side));
+        if waits_before {
+            lib.check((lib.hip.hipStreamWaitEvent)(main, events[1], 0));
+        }
+        copy(z, y, main);
+        if !waits_before {
+            lib.check((lib.hip.hipStreamWaitEvent)(main, events[1], 0));
+        }
+        lib.check((lib.hip.hipStreamEndCapture)(main, &mut graph));
+        let (node, log) = (std::ptr::null_mut(), std::ptr::null_mut());
+        lib.check((lib.hip.hipGraphInstantiate)(&mut executable, graph, node, log, 0));
+    }
+    [(); 2].map(|()| {
+        // SAFETY: all are ours; a number each.
+        unsafe {
+            lib.check((lib.hip.hipMemset)(y.cast(), 0, 4));
+            lib.check((lib.hip.hipMemset)(z.cast(), 0, 4));
+            lib.check((lib.hip.hipGraphLaunch)(executable, main));
+        }
+        lib.check(lib.wait(main));
+        lib.download(z, 1)[0]
+    })
+}
+
+#[test]
+fn a_graph_shows_what_its_branches_do_not_wait_for() {
+    assert_eq!(copied_by_branches(true), [1.0, 1.0]);
+    assert_eq!(copied_by_branches(false), [1.0, 0.0]);
+}
+
 #[test]
 fn an_allocation_spoils_a_capture() {
     let (lib, _turn) = libraries();

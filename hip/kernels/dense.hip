@@ -1,0 +1,156 @@
+// Products of few rows by matrix instructions: output = input weights^T; norm_dense takes the input as
+// LN(act(input + bias)) of each row.
+//
+// A library's product of sixteen rows is one row of large tiles: a few workgroups, each of which goes through all of
+// a long sum alone. Here a block of 256 threads does one tile of 16 rows x 16 outputs, and its waves share out the
+// summed axis in steps of 32 elements; their sums meet in shared memory. Meant for what smolgen's hidden layers and
+// the scalar heads' are, up to some 64 rows: beyond, tiles of 16 read the same rows too often.
+//
+// norm_dense: every block normalises its 16 rows itself, 16 threads a row, into shared memory: that costs less than
+// another launch. Statistics as in layer_norm.hip.
+//
+// Bytes a block reads: 32 * inputs elements; all but the first block of a row or column of tiles find them in the cache.
+#include "activations.h"
+#include "matrix.h"
+
+#if MATRIX_LAYOUT != MATRIX_NONE
+
+#define DENSE_THREADS 256
+#define DENSE_WAVES (DENSE_THREADS / WAVE)
+// Elements of the summed axis that a wave takes at a time.
+#define DENSE_STEP 32
+// Steps whose operands are on their way together.
+#define DENSE_AHEAD (MATRIX_LAYOUT == MATRIX_REPLICATED ? 2 : 4)
+// Of a row that is normalised.
+#define LARGEST_NORM_INPUTS 512
+#define NORM_ROW_THREADS (DENSE_THREADS / TILE)
+
+// 16 rows from `first_row` on, normalised and rounded, `row_vectors` vectors of eight apart.
+template <class T>
+GPU_FUNCTION void normalise_rows(const DenseArguments& a, i32 first_row, Words4* normalised, i32 row_vectors) {
+    constexpr i32 VECTORS = LARGEST_NORM_INPUTS / 8 / NORM_ROW_THREADS;
+    const i32 row = first_row + thread() / NORM_ROW_THREADS, first = thread() % NORM_ROW_THREADS;
+    const T* input = (const T*)a.input + (i64)(row < a.rows ? row : a.rows - 1) * a.inputs;
+    auto column = [&](i32 i) { return (first + NORM_ROW_THREADS * i) * 8; };
+
+    Eight x[VECTORS];
+    float sum = 0.0f;
+#pragma unroll
+    for (i32 i = 0; i < VECTORS; i++) {
+        x[i] = {};
+        if (column(i) >= a.inputs) continue;
+        x[i] = load_eight(input + column(i));
+        if (a.bias) x[i] = plus(x[i], (const T*)a.bias + column(i));
+        activate(a.activation, x[i].value);
+#pragma unroll
+        for (i32 k = 0; k < 8; k++) sum += x[i].value[k];
+    }
+    const float inverse_width = reciprocal((float)a.inputs);
+    const float mean = sum_over_lanes<NORM_ROW_THREADS>(sum) * inverse_width;
+    float squares = 0.0f;
+#pragma unroll
+    for (i32 i = 0; i < VECTORS; i++) {
+        if (column(i) >= a.inputs) continue;
+#pragma unroll
+        for (i32 k = 0; k < 8; k++) squares += (x[i].value[k] - mean) * (x[i].value[k] - mean);
+    }
+    const float variance = sum_over_lanes<NORM_ROW_THREADS>(squares) * inverse_width;
+    const float scale = reciprocal_root(variance + a.epsilon);
+#pragma unroll
+    for (i32 i = 0; i < VECTORS; i++) {
+        if (column(i) >= a.inputs) continue;
+        const Eight gamma = load_eight((const T*)a.gammas + column(i));
+#pragma unroll
+        for (i32 k = 0; k < 8; k++) x[i].value[k] = (x[i].value[k] - mean) * scale * gamma.value[k];
+        x[i] = plus(x[i], (const T*)a.betas + column(i));
+        normalised[thread() / NORM_ROW_THREADS * row_vectors + column(i) / 8] = pack_eight(T(), x[i]).words[0];
+    }
+}
+
+// `load_input(row, column)` gives eight elements of one of the block's 16 rows.
+template <class T, class Load>
+GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input) {
+    GPU_SHARED(float, partial, DENSE_WAVES * TILE * TILE);
+    const i32 first_output = block_x() * TILE, steps = a.inputs / DENSE_STEP;
+    const T* weights = (const T*)a.weights + (i64)first_output * a.inputs;
+    const Words4 zeros = {};
+
+    Accumulator sums[1] = {};
+#pragma unroll 1
+    for (i32 step = wave(); step < steps; step += DENSE_WAVES * DENSE_AHEAD) {
+        Fragment own[DENSE_AHEAD][2], other[DENSE_AHEAD][2];
+#pragma unroll
+        for (i32 ahead = 0; ahead < DENSE_AHEAD; ahead++) {
+            const bool inside = step + ahead * DENSE_WAVES < steps;
+            // A step beyond the last is one that there is, times zero.
+            const i32 start = (inside ? step + ahead * DENSE_WAVES : step) * DENSE_STEP;
+            load_rows(own[ahead], [&](i32 part, i32 offset) {
+                const Words4 words = load_input(operand_row(part), start + offset);
+                return inside ? words : zeros;
+            });
+            load_rows(other[ahead], [&](i32 part, i32 offset) {
+                return load16(weights + (i64)spread<1>(0, operand_row(part)) * a.inputs + start + offset);
+            });
+        }
+        keep_order();
+#pragma unroll
+        for (i32 ahead = 0; ahead < DENSE_AHEAD; ahead++) {
+#pragma unroll
+            for (i32 i = 0; i < 2; i++) sums[0] = multiply(T(), own[ahead][i], other[ahead][i], sums[0]);
+        }
+        settle(sums[0]);
+    }
+#pragma unroll
+    for (i32 part = 0; part < OWN_ROWS; part++) {
+#pragma unroll
+        for (i32 k = 0; k < run_length<1>(); k++) {
+            const i32 place = operand_row(part) * TILE + run_start<1>(0, group()) + k;
+            partial[wave() * TILE * TILE + place] = sum_at(sums, part, 0, k);
+        }
+    }
+    synchronise_block();
+
+    // Two neighbours a thread, of half of the threads.
+    const i32 row = first_row + thread() / (TILE / 2), column = thread() % (TILE / 2) * 2;
+    if (thread() >= TILE * TILE / 2 || row >= a.rows) return;
+    float low = 0.0f, high = 0.0f;
+#pragma unroll
+    for (i32 i = 0; i < DENSE_WAVES; i++) {
+        low += partial[i * TILE * TILE + thread() * 2];
+        high += partial[i * TILE * TILE + thread() * 2 + 1];
+    }
+    store_two((T*)a.output + (i64)row * a.outputs + first_output + column, low, high);
+}
+
+template <class T>
+GPU_FUNCTION void plain_dense(const DenseArguments& a) {
+    const i32 first_row = block_y() * TILE;
+    // A row beyond the last is that row once more; it is not written.
+    dense<T>(a, first_row, [&](i32 row, i32 column) {
+        const i32 place = first_row + row < a.rows ? first_row + row : a.rows - 1;
+        return load16((const T*)a.input + (i64)place * a.inputs + column);
+    });
+}
+
+template <class T>
+GPU_FUNCTION void norm_dense(const DenseArguments& a) {
+    GPU_SHARED(Words4, normalised, TILE * (LARGEST_NORM_INPUTS / 8 + 1));
+    // One vector of padding: rows that are read together begin in different banks.
+    const i32 first_row = block_y() * TILE, row_vectors = a.inputs / 8 + 1;
+    normalise_rows<T>(a, first_row, normalised, row_vectors);
+    synchronise_block();
+    dense<T>(a, first_row, [&](i32 row, i32 column) { return normalised[row * row_vectors + column / 8]; });
+}
+
+#define INSTANCES(type, T)                                                                                     \
+    GPU_KERNEL(DENSE_THREADS, dense_##type, DenseArguments) {                                                  \
+        plain_dense<T>(arguments);                                                                             \
+    }                                                                                                          \
+    GPU_KERNEL(DENSE_THREADS, norm_dense_##type, DenseArguments) {                                             \
+        norm_dense<T>(arguments);                                                                              \
+    }
+INSTANCES(f16, Half)
+INSTANCES(bf16, Bfloat)
+#undef INSTANCES
+
+#endif  // MATRIX_LAYOUT != MATRIX_NONE

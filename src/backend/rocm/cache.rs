@@ -1,0 +1,31 @@
+//! The user's cache folder: what is costly to find and can be found again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `rukh` in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache`, or `LOCALAPPDATA`), if there is one.
+pub(super) fn folder() -> Option<PathBuf> {
+    let folder =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
+        .or_else(|| folder("LOCALAPPDATA"))?;
+    Some(cache.join("rukh"))
+}
+
+/// Writes a file, beside its final name first, so that nobody reads half of it; makes its folder.
+///
+/// # Errors
+/// Of the file system; no half of a file is left.
+pub(super) fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    let temporary = path.with_extension(format!("{}", std::process::id()));
+    let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

@@ -1,0 +1,275 @@
+//! Finding the fastest way to multiply each shape of a network, by trying.
+//!
+//! The forward pass of each bucket is laid out once, with what it asks of [`Gemms`] written down. Each shape is then
+//! timed with each of the libraries' proposals, as a graph that runs through the layers of that shape: weights of
+//! different layers, so that a cache holds as little of them as it does in a pass. What is found is kept in a file.
+
+use super::cache;
+use super::error::Result;
+use super::ffi::gemm::{Epilogue, GemmShape};
+use super::ffi::hip::Address;
+use super::ffi::program::{Program, Step, Stopwatch};
+use super::ffi::rocblas;
+use super::gemm::{GemmChoice, GemmTable, Measured, Wanted};
+use super::options::{RocmOptions, Tuning};
+use super::slot::{Bench, SlotMaker};
+use super::steps::StepList;
+use super::tuning_file;
+use crate::net::architecture::Activation;
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Launches in a graph that is timed: many of what is short, for events count in half microseconds.
+const MOST_LAUNCHES: usize = 16;
+
+/// What a graph should take, in microseconds.
+const GRAPH_MICROSECONDS: f32 = 300.0;
+
+/// Proposals that take this much longer than the best at first sight are not looked at again.
+const HOPELESS: f32 = 1.15;
+
+/// How many are looked at again, and how often.
+const FINALISTS: usize = 3;
+const FINAL_RUNS: usize = 4;
+
+/// Reads the table and fills what it lacks for the maker's network; returns what a user may want to know of it.
+///
+/// # Errors
+/// What making a slot's memory and streams can fail with. That nothing can be measured or kept is none.
+pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<String>> {
+    let mut notices = Vec::new();
+    let key = key(maker);
+    let path = options.tuning_file.clone().or_else(|| default_path(maker, &key));
+    let (table, may_write) = match path.as_ref().map(fs::read_to_string) {
+        Some(Ok(text)) => match tuning_file::parse(&key, &text) {
+            Ok(table) => (table, true),
+            Err(reason) => {
+                let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+                notices.push(format!("tuning file {path} is not used: {reason}"));
+                // Somebody's file is not written over; what is in the cache is ours.
+                (GemmTable::new(), options.tuning_file.is_none())
+            }
+        },
+        _ => (GemmTable::new(), true),
+    };
+    let bench = maker.bench()?;
+    let mut tuner = Tuner {
+        maker,
+        stopwatch: Stopwatch::new(maker.gpu.device)?,
+        bench,
+        tuning: options.tuning,
+        begin: Instant::now(),
+        table,
+        measured: 0,
+        left: 0,
+        refused: 0,
+    };
+    tuner.all_buckets()?;
+    let Tuner { table, measured, left, refused, begin, .. } = tuner;
+    if refused > 0 {
+        notices.push(format!("tuning: {refused} products did not run as the table says, and run by default"));
+    }
+    if measured > 0 {
+        let mut notice = format!("tuning: {measured} products in {:.1} s", begin.elapsed().as_secs_f32());
+        if left > 0 {
+            notice += &format!(", {left} more at the next start");
+        }
+        let kept = path.filter(|_| may_write).map(|path| {
+            let written = cache::keep(&path, tuning_file::text(&key, &table).as_bytes());
+            match written {
+                Ok(()) => format!(", kept in {}", path.display()),
+                Err(error) => format!(", not kept: {}: {error}", path.display()),
+            }
+        });
+        notices.push(notice + &kept.unwrap_or_default());
+    }
+    maker.gemms.set_table(table);
+    Ok(notices)
+}
+
+/// What a table holds for: the device, and the libraries that propose.
+fn key(maker: &SlotMaker<'_>) -> String {
+    let gpu = maker.gpu;
+    let hip = gpu.device.runtime_version().unwrap_or(0);
+    let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
+    let hipblaslt = maker.gemms.hipblaslt_version().unwrap_or(0);
+    let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
+    format!("{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt}")
+        .replace(['\n', '\r'], " ")
+}
+
+fn default_path(maker: &SlotMaker<'_>, key: &str) -> Option<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    let name = format!("products-{}-{:016x}.csv", maker.gpu.architecture, hasher.finish());
+    Some(cache::folder()?.join(name))
+}
+
+struct Tuner<'a> {
+    maker: &'a SlotMaker<'a>,
+    stopwatch: Stopwatch,
+    bench: Bench,
+    tuning: Tuning,
+    begin: Instant,
+    table: GemmTable,
+    /// Shapes that were measured now.
+    measured: usize,
+    /// Shapes that there was no time for.
+    left: usize,
+    /// Entries of the table that do not run.
+    refused: usize,
+}
+
+impl Tuner<'_> {
+    fn all_buckets(&mut self) -> Result<()> {
+        let rungs = self.maker.rungs();
+        // Products of zeros are faster than those of numbers: a pass leaves some everywhere.
+        if let Some(&largest) = rungs.last() {
+            let program = self.maker.program(&self.bench, largest)?;
+            // What cannot run is told when the slots are warmed up.
+            let _ = program.enqueue(self.bench.exchange.stream(), &self.bench.lanes);
+            let _ = self.bench.exchange.stream().synchronize();
+        }
+        for positions in by_importance(&rungs) {
+            let maker = self.maker;
+            let wanted = maker.gemms.survey(|| maker.program(&self.bench, positions).map(|_| ()))?;
+            let mut shapes: BTreeMap<GemmShape, Vec<Wanted>> = BTreeMap::new();
+            for wanted in wanted {
+                shapes.entry(wanted.shape).or_default().push(wanted);
+            }
+            for (shape, layers) in shapes {
+                if self.table.contains_key(&shape) {
+                    self.check(&shape, &layers);
+                } else if self.begin.elapsed() > self.tuning.budget() {
+                    self.left += 1;
+                } else if let Some(measured) = self.fastest(&layers) {
+                    self.table.insert(shape, measured);
+                    self.measured += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an entry out of the table that does not run.
+    fn check(&mut self, shape: &GemmShape, layers: &[Wanted]) {
+        let Some(Measured { choice, .. }) = self.table.get(shape).copied() else {
+            return;
+        };
+        let runs = match self.steps(&layers[..1], choice, 1) {
+            Some(program) => program.enqueue(self.bench.exchange.stream(), &self.bench.lanes).is_ok(),
+            // Done without its epilogue.
+            None => matches!(choice, GemmChoice::Rocblas { .. }),
+        };
+        if !runs {
+            self.table.remove(shape);
+            self.refused += 1;
+        }
+    }
+
+    /// The best for a shape, of which `layers` are all uses; `None` where nothing could be measured.
+    fn fastest(&mut self, layers: &[Wanted]) -> Option<Measured> {
+        let candidates = self.maker.gemms.candidates(&layers[0], self.tuning.proposals());
+        let pilot = candidates.iter().find_map(|&choice| self.microseconds(layers, choice, 2, 1))?;
+        let launches = ((GRAPH_MICROSECONDS / pilot.max(0.1)) as usize).clamp(2, MOST_LAUNCHES);
+        let mut timed: Vec<Measured> = candidates
+            .into_iter()
+            .filter_map(|choice| {
+                let microseconds = self.microseconds(layers, choice, launches, 1)?;
+                Some(Measured { choice, microseconds })
+            })
+            .collect();
+        let by_time = |a: &Measured, b: &Measured| a.microseconds.total_cmp(&b.microseconds);
+        timed.sort_by(by_time);
+        let limit = timed.first()?.microseconds * HOPELESS;
+        let finalists = timed.into_iter().take_while(|one| one.microseconds <= limit).take(FINALISTS);
+        let again = finalists.map(|first| {
+            let again = self.microseconds(layers, first.choice, launches, FINAL_RUNS);
+            Measured { microseconds: again.unwrap_or(f32::INFINITY).min(first.microseconds), ..first }
+        });
+        let best = again.min_by(by_time)?;
+        let split = self.split(layers, launches);
+        Some(split.filter(|split| split.microseconds < best.microseconds).unwrap_or(best))
+    }
+
+    /// A shape without its epilogue, and the epilogue as a kernel of ours.
+    fn split(&mut self, layers: &[Wanted], launches: usize) -> Option<Measured> {
+        let Wanted { shape, operands, bias } = layers[0];
+        if !self.maker.gemms.may_split(&shape) {
+            return None;
+        }
+        let activation = match shape.epilogue {
+            Epilogue::None => return None,
+            Epilogue::Bias => Activation::None,
+            Epilogue::BiasRelu => Activation::Relu,
+            Epilogue::BiasSwish => Activation::Swish,
+        };
+        let plain_shape = GemmShape { epilogue: Epilogue::None, ..shape };
+        let plain: Vec<Wanted> =
+            layers.iter().map(|&layer| Wanted { shape: plain_shape, bias: Address::NULL, ..layer }).collect();
+        if !self.table.contains_key(&plain_shape) {
+            let measured = self.fastest(&plain)?;
+            self.table.insert(plain_shape, measured);
+        }
+        let product = self.table.get(&plain_shape)?.microseconds;
+        let SlotMaker { network, kernels, gemms, .. } = self.maker;
+        let mut steps = StepList::new(1, network.element, kernels, gemms, None);
+        for _ in 0..launches {
+            let size = (shape.rows, shape.outputs);
+            steps.activate("epilogue", operands.y, bias, size, activation).ok()?;
+        }
+        let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1)? / launches as f32;
+        let choice = GemmChoice::Rocblas { solution: None };
+        Some(Measured { choice, microseconds: product + epilogue })
+    }
+
+    /// Of one product.
+    fn microseconds(
+        &mut self,
+        layers: &[Wanted],
+        choice: GemmChoice,
+        launches: usize,
+        runs: usize,
+    ) -> Option<f32> {
+        let program = self.steps(layers, choice, launches)?;
+        Some(self.time(&program, runs)? / launches as f32)
+    }
+
+    fn steps(&self, layers: &[Wanted], choice: GemmChoice, launches: usize) -> Option<Program> {
+        let some = layers.iter().cycle().take(launches);
+        let steps: Option<Vec<Step>> =
+            some.map(|layer| self.maker.gemms.step_by("product", layer, choice).ok().flatten()).collect();
+        Some(Program::new(steps?, Vec::new()))
+    }
+
+    fn time(&mut self, program: &Program, runs: usize) -> Option<f32> {
+        let Bench { exchange, lanes, .. } = &self.bench;
+        let enqueue = || program.enqueue(exchange.stream(), lanes);
+        let time = self.stopwatch.milliseconds(exchange.stream(), runs, enqueue).ok()?;
+        Some(time * 1e3)
+    }
+}
+
+/// Where there is no time for all batch sizes: powers of two first, from 128 on outwards.
+fn by_importance(rungs: &[usize]) -> Vec<usize> {
+    let mut rungs = rungs.to_vec();
+    rungs.sort_by_key(|&rung| {
+        let distance = (f64::from(rung as u32) / 128.0).log2().abs();
+        (!rung.is_power_of_two(), (distance * 1000.0) as u64)
+    });
+    rungs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_batch_sizes_come_first() {
+        let order = by_importance(&[1, 2, 16, 24, 64, 96, 128, 256, 300]);
+        assert_eq!(order, [128, 64, 256, 16, 2, 1, 96, 300, 24]);
+    }
+}

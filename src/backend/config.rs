@@ -1,6 +1,7 @@
 //! From the option table to what the backends' factory asks for.
 
 use super::factory::BackendConfig;
+use super::position_key::KeyRules;
 use crate::options::Options;
 
 impl BackendConfig {
@@ -13,7 +14,10 @@ impl BackendConfig {
             policy_softmax_temperature: options.policy_softmax_temp,
             history_fill: options.history_fill,
             cache_entries: options.nncache as usize,
-            cache_history_length: options.cache_history_length as usize,
+            cache_key_rules: KeyRules {
+                history_length: options.cache_history_length as usize,
+                rule50_bucket: options.move_rule_bucket_size as u16,
+            },
         }
     }
 }

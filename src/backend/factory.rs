@@ -14,6 +14,7 @@ use super::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use super::demux::DemuxBackend;
 use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
+use super::position_key::KeyRules;
 use super::random::{RandomBackend, RandomOptions};
 use super::record::{RecordingBackend, ReplayingBackend};
 use super::rocm::{GemmLibrary, RocmBackend, RocmOptions, RocmPrecision};
@@ -54,8 +55,8 @@ pub struct BackendConfig {
     pub history_fill: HistoryFill,
     /// Evaluations that the cache holds; 0 for none.
     pub cache_entries: usize,
-    /// Earlier positions that must agree too for a cache hit, 0 … 7.
-    pub cache_history_length: usize,
+    /// What must agree besides the position for a cache hit.
+    pub cache_key_rules: KeyRules,
 }
 
 impl Default for BackendConfig {
@@ -67,7 +68,7 @@ impl Default for BackendConfig {
             policy_softmax_temperature: 1.359,
             history_fill: HistoryFill::FenOnly,
             cache_entries: 2_000_000,
-            cache_history_length: 0,
+            cache_key_rules: KeyRules::default(),
         }
     }
 }
@@ -232,7 +233,7 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     } else {
         backend
     };
-    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
+    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
     let mut notices = maker.notices.into_inner();
     // Who named no network wants to know which one was found.
     let found = maker.found.into_inner().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str()));

@@ -132,6 +132,9 @@ options! {
     /// Earlier positions that the evaluation cache's key takes in. With fewer than the network sees, a
     /// position may get the evaluation that it had with another past.
     cache_history_length: u32 = 0u32, spin(0, 7).uci("CacheHistoryLength");
+    /// Plies without capture or pawn move that make no difference to the evaluation cache: positions whose counters lie
+    /// in the same bucket of so many share an evaluation. From 64 on at most 8, and from 92 on each stands for itself.
+    move_rule_bucket_size: u32 = 64u32, spin(1, 64).uci("MoveRuleBucketSize").hidden();
     /// Collisions (descents that end where another is waiting) allowed in a batch.
     max_collision_events: u32 = 917u32, spin(1, 65536).uci("MaxCollisionEvents");
     /// Visits that all of a batch's collisions together may stand for.

@@ -12,6 +12,7 @@ impl BackendConfig {
             options: options.backend_opts.clone(),
             network: options.weights.clone(),
             policy_softmax_temperature: options.policy_softmax_temp,
+            policy_optimism: options.policy_optimism,
             history_fill: options.history_fill,
             cache_entries: options.nncache as usize,
             cache_key_rules: KeyRules {

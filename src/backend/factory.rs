@@ -51,6 +51,8 @@ pub struct BackendConfig {
     pub network: String,
     /// Divides the policy logits.
     pub policy_softmax_temperature: f32,
+    /// Share of the optimistic policy head, 0 … 1.
+    pub policy_optimism: f32,
     /// What stands in for positions before the game's first.
     pub history_fill: HistoryFill,
     /// Evaluations that the cache holds; 0 for none.
@@ -66,6 +68,7 @@ impl Default for BackendConfig {
             options: String::new(),
             network: AUTODISCOVER.to_owned(),
             policy_softmax_temperature: 1.359,
+            policy_optimism: 0.0,
             history_fill: HistoryFill::FenOnly,
             cache_entries: 2_000_000,
             cache_key_rules: KeyRules::default(),
@@ -341,7 +344,10 @@ impl Maker<'_> {
     ///
     /// A backend by itself gets the only copy: neither file nor network are kept here while it packs them.
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
-        let mut heads = HeadSelection::default();
+        let mut heads = HeadSelection {
+            policy_optimism: self.config.policy_optimism,
+            ..HeadSelection::default()
+        };
         if let Some(policy) = options.text("policy_head") {
             heads.policy = policy.to_owned();
         }

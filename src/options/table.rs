@@ -285,6 +285,9 @@ options! {
     ["Network and backend"]
     /// Temperature of the policy: higher brings the moves' priors closer together, and widens the search.
     policy_softmax_temp: f32 = 1.359, float(0.1, 10.0).uci("PolicyTemperature");
+    /// Share of the network's optimistic policy head in the policy: 0 leaves it out, 1 takes it alone, as
+    /// `policy_head=optimistic` among the backend's options does.
+    policy_optimism: f32 = 0.0, float(0.0, 1.0).uci("PolicyOptimism").hidden();
     /// When the network's history planes are filled where there is no history: never (`no`), unless the game
     /// began at the usual start (`fen_only`), or always.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");

@@ -19,6 +19,7 @@ mod options;
 mod perft;
 mod planes;
 mod policy;
+mod policy_optimism;
 mod positions;
 mod rocm;
 mod rocm_errors;

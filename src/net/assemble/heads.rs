@@ -6,8 +6,8 @@
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::Kinds;
 use super::encoder::{self, Surroundings};
+use super::{HeadSelection, Kinds, optimism};
 use crate::net::architecture::{Activation, BodyKind};
 use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
@@ -18,6 +18,9 @@ use crate::net::proto::{
 };
 use crate::net::schema::PolicyFormat;
 use crate::net::weights::{HeadInput, PolicyHead, ScalarHead};
+
+/// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.
+const OPTIMISTIC: &str = "optimistic";
 
 /// The policy heads in a file, by lc0's names.
 pub(crate) fn policy_head_names(weights: &Weights) -> Result<Vec<&'static str>, Reason> {
@@ -46,7 +49,7 @@ fn policy_heads(weights: &Weights) -> Result<Option<PolicyHeads>, Reason> {
 fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
     [
         ("vanilla", &heads.vanilla),
-        ("optimistic", &heads.optimistic_st),
+        (OPTIMISTIC, &heads.optimistic_st),
         ("soft", &heads.soft),
         ("opponent", &heads.opponent),
     ]
@@ -124,8 +127,25 @@ fn single_value(weights: &Weights) -> ValueLayers {
     }
 }
 
-/// The policy head called `name`, on `channels` a square.
+/// The selected policy, on `channels` a square.
 pub(super) fn policy(
+    kinds: &Kinds,
+    weights: &Weights,
+    selection: &HeadSelection,
+    body: &BodyKind,
+    channels: usize,
+) -> Result<PolicyHead, Reason> {
+    let named = |name: &str| named_policy(kinds, weights, name, body, channels);
+    match (selection.policy.as_str(), selection.policy_optimism) {
+        (OPTIMISTIC, _) => named(OPTIMISTIC),
+        (name, 0.0) => named(name),
+        (_, 1.0) => named(OPTIMISTIC),
+        (name, share) => optimism::blend(named(name)?, named(OPTIMISTIC)?, share),
+    }
+}
+
+/// The policy head called `name`, on `channels` a square.
+fn named_policy(
     kinds: &Kinds,
     weights: &Weights,
     name: &str,

@@ -53,6 +53,8 @@ pub struct BackendConfig {
     pub policy_softmax_temperature: f32,
     /// Share of the optimistic policy head, 0 … 1.
     pub policy_optimism: f32,
+    /// Whether to evaluate how far the value may be off, too.
+    pub value_error: bool,
     /// What stands in for positions before the game's first.
     pub history_fill: HistoryFill,
     /// Evaluations that the cache holds; 0 for none.
@@ -69,6 +71,7 @@ impl Default for BackendConfig {
             network: AUTODISCOVER.to_owned(),
             policy_softmax_temperature: 1.359,
             policy_optimism: 0.0,
+            value_error: false,
             history_fill: HistoryFill::FenOnly,
             cache_entries: 2_000_000,
             cache_key_rules: KeyRules::default(),
@@ -238,6 +241,13 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     };
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
     let mut notices = maker.notices.into_inner();
+    if config.value_error && !backend.attributes().has_value_error {
+        let name = &backend.attributes().name;
+        notices.push(format!(
+            "{name} tells no error of the value (the network has no such head, or the backend passes it over): visits \
+             and cpuct are not weighted by it"
+        ));
+    }
     // Who named no network wants to know which one was found.
     let found = maker.found.into_inner().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str()));
     notices.extend(found.map(|path| format!("network {}", path.display())));
@@ -346,6 +356,7 @@ impl Maker<'_> {
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
         let mut heads = HeadSelection {
             policy_optimism: self.config.policy_optimism,
+            value_error: self.config.value_error,
             ..HeadSelection::default()
         };
         if let Some(policy) = options.text("policy_head") {

@@ -26,6 +26,8 @@ pub struct HeadSelection {
     pub value: String,
     /// Share of the `optimistic` policy head's logits in the policy, 0 … 1.
     pub policy_optimism: f32,
+    /// Whether the head that tells the value's error is wanted, where there is one.
+    pub value_error: bool,
 }
 
 impl Default for HeadSelection {
@@ -34,6 +36,7 @@ impl Default for HeadSelection {
             policy: "vanilla".to_owned(),
             value: "winner".to_owned(),
             policy_optimism: 0.0,
+            value_error: false,
         }
     }
 }
@@ -62,6 +65,10 @@ pub(super) fn assemble(
     let (body, body_kind, channels) = body::assemble(&kinds, weights)?;
     let policy = heads::policy(&kinds, weights, selection, &body_kind, channels)?;
     let value = heads::value(&kinds, weights, &selection.value, channels)?;
+    let value_error = match selection.value_error {
+        true => heads::value_error(&kinds, weights, &selection.value, channels)?,
+        false => None,
+    };
     let moves_left = kinds.moves_left.then(|| heads::moves_left(&kinds, weights, channels)).transpose()?;
     let pe_dense = kinds.attention_body && kinds.input_embedding == InputEmbedding::PeDense;
     Ok(Network {
@@ -76,6 +83,7 @@ pub(super) fn assemble(
         policy,
         value,
         moves_left,
+        value_error,
         layer_norm_epsilon: if pe_dense { EMBEDDING_LAYER_NORM_EPSILON } else { ENCODER_LAYER_NORM_EPSILON },
     })
 }

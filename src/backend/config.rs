@@ -13,6 +13,7 @@ impl BackendConfig {
             network: options.weights.clone(),
             policy_softmax_temperature: options.policy_softmax_temp,
             policy_optimism: options.policy_optimism,
+            value_error: options.use_uncertainty_weighting || options.use_cpuct_uncertainty,
             history_fill: options.history_fill,
             cache_entries: options.nncache as usize,
             cache_key_rules: KeyRules {

@@ -12,6 +12,9 @@
 //! | 6 fetch | [`gather`] (edges), [`worker`] |
 //! | 7 back up | [`backup`] |
 //!
+//! What visits add up to is plain sums, unless uncertainty is asked for: see [`tally`],
+//! [`uncertainty`].
+//!
 //! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
 //! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
 //! search wait for them to get the tree: see [`desks`]. A tree that has used up its memory makes room and goes on:
@@ -35,7 +38,9 @@ pub mod select;
 mod shared;
 pub mod stopper;
 pub mod stoppers;
+mod tally;
 pub mod time;
+pub mod uncertainty;
 mod worker;
 
 pub use info::{BestMove, Responder, Score, ThinkingInfo};

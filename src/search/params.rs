@@ -1,6 +1,7 @@
 //! The options that steer the search, as plain numbers.
 
 use super::contempt::WdlRescale;
+use super::uncertainty::UncertaintyParams;
 use crate::backend::Attributes;
 use crate::chess::Color;
 use crate::options::{self, Options};
@@ -99,6 +100,8 @@ pub struct SearchParams {
     pub has_wdl: bool,
     /// Bonus for short wins.
     pub moves_left: MovesLeftParams,
+    /// Visits and cpuct by how sure values are.
+    pub uncertainty: UncertaintyParams,
     /// Contempt and calibration.
     pub wdl_rescale: WdlRescale,
     /// How much of the contempt a score leaves out, 0 to 1.
@@ -158,6 +161,7 @@ impl Default for SearchParams {
                 scaled_factor: 1.6521,
                 quadratic_factor: -0.6521,
             },
+            uncertainty: UncertaintyParams::default(),
             wdl_rescale: WdlRescale::OFF,
             wdl_eval_objectivity: 1.0,
             draw_score: 0.0,
@@ -237,6 +241,7 @@ impl SearchParams {
                 scaled_factor: options.moves_left_scaled_factor,
                 quadratic_factor: options.moves_left_quadratic_factor,
             },
+            uncertainty: UncertaintyParams::from_options(options, attributes),
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,

@@ -24,6 +24,10 @@ pub(super) struct Shared {
     /// The root moves to search; empty: all.
     pub(super) searchmoves: Vec<PackedMove>,
     pub(super) tablebases: Option<Arc<Tablebases>>,
+    /// Whether nodes keep more than usual, as uncertainty wants it; see [`super::tally`].
+    pub(super) keeps_annexes: bool,
+    /// Whether cpuct depends on more than a node's visits; see [`super::uncertainty`].
+    pub(super) scales_cpuct: bool,
     /// Bytes that the tree may take.
     pub(super) memory_limit: u64,
     /// The tree is being recycled: below the root's children nothing may be read.
@@ -137,6 +141,8 @@ impl Shared {
             predecessors: Mutex::new(setup.predecessors),
             tree: setup.tree,
             backend: setup.backend,
+            keeps_annexes: setup.params.uncertainty.is_on(),
+            scales_cpuct: setup.params.uncertainty.scales_cpuct(),
             params: setup.params,
             score_type: setup.score_type,
             history: setup.history,

@@ -33,3 +33,4 @@ mod trained_network;
 mod uci_features;
 mod uci_lines;
 mod uci_text;
+mod uncertainty;

@@ -125,6 +125,11 @@ options! {
         float(0.0, 10000.0).uci("CpuctUtilityStdevPriorWeight").hidden();
     /// How much the factor follows the deviation: 0 not at all, 1 in proportion.
     cpuct_utility_stdev_scale: f32 = 0.3437, float(0.0, 1.0).uci("CpuctUtilityStdevScale").hidden();
+    /// Corrects new evaluations by how far the search has found the network to be off in positions with the same pawns,
+    /// kings and numbers of pieces.
+    use_correction_history: bool = false, check().uci("UseCorrectionHistory").hidden();
+    /// Share of that which is applied.
+    correction_history_lambda: f32 = 0.3, float(0.0, 1.0).uci("CorrectionHistoryLambda").hidden();
 
     ["Temperature and noise"]
     /// Randomness of the move played: 0 plays the best, 1 plays in proportion to visits.

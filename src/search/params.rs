@@ -102,6 +102,8 @@ pub struct SearchParams {
     pub moves_left: MovesLeftParams,
     /// Visits and cpuct by how sure values are.
     pub uncertainty: UncertaintyParams,
+    /// Share of the correction history in new evaluations; 0 without one.
+    pub correction_lambda: f32,
     /// Contempt and calibration.
     pub wdl_rescale: WdlRescale,
     /// How much of the contempt a score leaves out, 0 to 1.
@@ -162,6 +164,7 @@ impl Default for SearchParams {
                 quadratic_factor: -0.6521,
             },
             uncertainty: UncertaintyParams::default(),
+            correction_lambda: 0.0,
             wdl_rescale: WdlRescale::OFF,
             wdl_eval_objectivity: 1.0,
             draw_score: 0.0,
@@ -242,6 +245,10 @@ impl SearchParams {
                 quadratic_factor: options.moves_left_quadratic_factor,
             },
             uncertainty: UncertaintyParams::from_options(options, attributes),
+            correction_lambda: match options.use_correction_history {
+                true => options.correction_history_lambda,
+                false => 0.0,
+            },
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,

@@ -1,13 +1,15 @@
 //! What finished visits add up to on their way up the tree: plainly, or weighted.
 //!
-//! Nearly every search counts each visit alike, and adds up [`Totals`]. One that weights visits or wants to know how far
-//! apart values are adds up [`Weighted`] and keeps an
+//! Nearly every search counts each visit alike, and adds up [`Totals`]. One that weights visits, wants to know how far
+//! apart values are, or corrects evaluations by what it has found out before, adds up [`Weighted`] and keeps an
 //! [annex](crate::tree::annex) beside each node. Which of the two it is, is known before a search begins.
 
 use super::Shared;
+use super::correction_history::CorrectionHistory;
 use super::gather::Gatherer;
 use super::minibatch::Step;
 use crate::backend::Value;
+use crate::chess::Position;
 use crate::tree::{NodeId, Outcome, Sample, Totals, Weighted};
 
 /// See the module.
@@ -91,6 +93,7 @@ impl Tally for Weighted {
     }
 
     fn finish(&self, shared: &Shared, step: &Step) {
+        shared.learn(step.node, self);
         // In this order: a link never has more visits than its child.
         shared.tree.finish_weighted(step.node, self);
         if let Some(link) = step.link {
@@ -102,9 +105,10 @@ impl Tally for Weighted {
 impl Shared {
     /// Begins the annex of a node that was claimed, if there are annexes.
     #[inline]
-    pub(super) fn begin_annex(&self, id: NodeId) {
+    pub(super) fn begin_annex(&self, id: NodeId, position: &Position) {
         if self.keeps_annexes {
-            self.tree.annex(id).begin(0);
+            let tag = self.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(position));
+            self.tree.annex(id).begin(tag);
         }
     }
 
@@ -112,7 +116,11 @@ impl Shared {
     fn annexed_value(&self, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
         let annex = self.tree.annex(id);
         annex.set_own(sample.wl, value.e);
-        (sample, self.params.uncertainty.weight(value.e))
+        let corrected = match &self.correction_history {
+            Some(table) => table.correct(annex.tag(), sample, self.params.correction_lambda),
+            None => sample,
+        };
+        (corrected, self.params.uncertainty.weight(value.e))
     }
 
     /// As [`Shared::annexed_value`], for a leaf that is backed up at once.
@@ -139,5 +147,17 @@ impl Shared {
         } else {
             self.finish_visits(step, Totals::of(sample, visits));
         }
+    }
+
+    /// Tells the correction history what visits below a node say of the network's own value of it.
+    fn learn(&self, id: NodeId, finished: &Weighted) {
+        let Some(table) = &self.correction_history else { return };
+        let node = self.tree.node(id);
+        // The first visit is that value itself, and what is proven says nothing of the network's.
+        if node.visits() == 0 || node.is_terminal() || finished.weight <= 0.0 {
+            return;
+        }
+        let annex = self.tree.annex(id);
+        table.learn(annex.tag(), annex.own_wl() - finished.mean_wl(), finished.weight as f32);
     }
 }

@@ -1,4 +1,4 @@
-//! Visits that weigh by how sure their values are, cpuct that follows it.
+//! Visits that weigh by how sure their values are, cpuct that follows it, and the correction history.
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
@@ -10,7 +10,8 @@ use rukh::net::input::encode;
 use rukh::net::{HeadSelection, HistoryFill, Network};
 
 /// What each of them is turned on by.
-const SWITCHES: [&str; 3] = ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling"];
+const SWITCHES: [&str; 4] =
+    ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling", "UseCorrectionHistory"];
 
 /// The root's value, and the visits of its moves.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ fn all_of_them_at_once_on_many_threads_over_many_moves() {
 /// Settings under which they may not change anything.
 #[test]
 fn what_makes_no_difference_makes_none() {
-    let neutral: [&[(&str, &str)]; 3] = [
+    let neutral: [&[(&str, &str)]; 4] = [
         // All visits weigh the same, whatever that is.
         &[
             ("UseUncertaintyWeighting", "true"),
@@ -92,6 +93,7 @@ fn what_makes_no_difference_makes_none() {
             ("CpuctUncertaintyMaxFactor", "1"),
         ],
         &[("UseVarianceScaling", "true"), ("CpuctUtilityStdevScale", "0")],
+        &[("UseCorrectionHistory", "true"), ("CorrectionHistoryLambda", "0")],
     ];
     for fen in [KIWIPETE, MIDDLEGAME] {
         let plain = searched(fen, &[], 2_000);
@@ -114,6 +116,36 @@ fn proven_results_stay_exact_whatever_visits_weigh() {
         assert!(matches!(info.score, Some(rukh::search::Score::Mate(_))), "{fen}: {:?}", info.score);
         summary(&mut session.engine);
     }
+}
+
+#[test]
+fn the_correction_history_lasts_a_game() {
+    let mut session = Session::new(&[("UseCorrectionHistory", "true"), ("SmartPruningFactor", "0")]);
+    let mut search = |is_new_game| {
+        match is_new_game {
+            true => session.engine.new_game(),
+            false => session.engine.set_option("ClearTree", "").unwrap(),
+        }
+        session.position(Some(KIWIPETE), "");
+        session.go(nodes(3_000));
+        summary(&mut session.engine)
+    };
+    let (first, later) = (search(true), search(false));
+    assert_ne!(first.visits, later.visits, "what was learnt is used");
+    assert_eq!(first.visits, search(true).visits, "and forgotten with the game");
+}
+
+/// micro-multihead, with what tells the error of its `st` value head on as many inputs as lc0 gives it: the head's hidden
+/// layer. (The file has it on the embedding's.) The weights are those of the first output, a win.
+fn with_value_error() -> Vec<u8> {
+    edited_weights("micro-multihead", |weights| {
+        let st = weights.value_heads.as_mut().and_then(|value_heads| value_heads.st.as_mut());
+        let st = st.expect("the head is there");
+        let outputs = st.ip2_val_w.as_ref().expect("it has an output");
+        let mut first = outputs.clone();
+        first.params = outputs.params.slice(..outputs.params.len() / 3);
+        st.ip_val_err_w = Some(first);
+    })
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl Gatherer {
         let step = *batch.gathered.step(place.step);
         let node = shared.tree.node(step.node);
         let position = self.history.last();
-        shared.begin_annex(step.node);
+        shared.begin_annex(step.node, position);
         self.leaf_moves.clear();
         self.leaf_moves.extend(position.legal_moves().iter().take(MOST_EDGES).map(|&m| PackedMove::new(m)));
         let outcome =

@@ -107,12 +107,21 @@ impl Shared {
     #[inline]
     pub(super) fn begin_annex(&self, id: NodeId, position: &Position) {
         if self.keeps_annexes {
-            let tag = self.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(position));
-            self.tree.annex(id).begin(tag);
+            self.begin_own_annex(id, position);
         }
     }
 
+    // What is seldom asked for stays out of the way of the usual code, here and below.
+    #[cold]
+    #[inline(never)]
+    fn begin_own_annex(&self, id: NodeId, position: &Position) {
+        let tag = self.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(position));
+        self.tree.annex(id).begin(tag);
+    }
+
     /// The value that a leaf counts, and what its visit weighs. Its annex keeps what the network said.
+    #[cold]
+    #[inline(never)]
     fn annexed_value(&self, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
         let annex = self.tree.annex(id);
         annex.set_own(sample.wl, value.e);
@@ -132,9 +141,12 @@ impl Shared {
     /// What a visit weighs that counts the mean of a node's.
     #[inline]
     pub(super) fn mean_weight(&self, id: NodeId) -> f32 {
-        if !self.keeps_annexes {
-            return 1.0;
-        }
+        if self.keeps_annexes { self.annexed_mean_weight(id) } else { 1.0 }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn annexed_mean_weight(&self, id: NodeId) -> f32 {
         let visits = self.tree.node(id).visits().max(1);
         (self.tree.annex(id).weight(visits) / f64::from(visits)) as f32
     }
@@ -143,10 +155,16 @@ impl Shared {
     #[inline]
     pub(super) fn finish_sample(&self, step: &Step, sample: Sample, visits: u32, weight: f32) {
         if self.keeps_annexes {
-            Weighted::of(sample, visits, weight).finish(self, step);
+            self.finish_weighted(step, sample, visits, weight);
         } else {
             self.finish_visits(step, Totals::of(sample, visits));
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn finish_weighted(&self, step: &Step, sample: Sample, visits: u32, weight: f32) {
+        Weighted::of(sample, visits, weight).finish(self, step);
     }
 
     /// Tells the correction history what visits below a node say of the network's own value of it.

@@ -143,6 +143,7 @@ impl Shared {
         if self.scales_cpuct { plain * self.cpuct_factor(id) } else { plain }
     }
 
+    #[cold]
     #[inline(never)]
     fn cpuct_factor(&self, id: NodeId) -> f32 {
         let annex = self.tree.annex(id);

@@ -22,10 +22,17 @@ impl Gatherer {
     ) {
         match shared.keeps_annexes {
             false => self.finish_batch_as::<Totals>(shared, gathered, evaluations),
-            true => self.finish_batch_as::<Weighted>(shared, gathered, evaluations),
+            true => self.finish_weighted_batch(shared, gathered, evaluations),
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn finish_weighted_batch(&mut self, shared: &Shared, gathered: &Gathered, evaluations: &Evaluations) {
+        self.finish_batch_as::<Weighted>(shared, gathered, evaluations);
+    }
+
+    #[inline(always)]
     fn finish_batch_as<T: Tally>(&mut self, shared: &Shared, gathered: &Gathered, evaluations: &Evaluations) {
         let mut totals = std::mem::take(T::scratch(self));
         let mut counts = VisitCounts::default();

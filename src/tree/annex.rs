@@ -141,6 +141,8 @@ impl Tree {
         let visits = f64::from(before.visits);
         let weight = annex.weight(before.visits);
         let total = weight + finished.weight;
+        let extra = finished.weight - f64::from(finished.totals.visits);
+        annex.extra_weight.fetch_add((extra * WEIGHT_SCALE) as i64, Ordering::Relaxed);
         if total <= 0.0 {
             // All that was ever seen here weighs nothing.
             node.finish(Totals { visits: finished.totals.visits, m: finished.totals.m, ..Totals::default() });
@@ -159,8 +161,6 @@ impl Tree {
             d: change(before.d, finished.totals.d),
             m: finished.totals.m,
         });
-        let extra = finished.weight - f64::from(finished.totals.visits);
-        annex.extra_weight.fetch_add((extra * WEIGHT_SCALE) as i64, Ordering::Relaxed);
         let old_wl = mean(before.wl) / VALUE_SCALE;
         let new_wl = new_mean(before.wl, finished.totals.wl) / VALUE_SCALE;
         let square = weight * (f64::from(annex.variance()) + old_wl * old_wl) + finished.square;

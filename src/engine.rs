@@ -13,6 +13,7 @@ use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
 use crate::options::{OptionError, Options, Presses};
+use crate::search::correction_history::CorrectionHistory;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::search::memory::tree_limit;
 use crate::search::stoppers::{SearchStart, build_stoppers};
@@ -55,6 +56,8 @@ pub struct Engine {
     time_manager: Option<(String, Box<dyn TimeManager>)>,
     /// The tables of `SyzygyPath`, and the path they were opened from.
     tablebases: (String, Option<Arc<Tablebases>>),
+    /// What the searches of this game have found out about the network, if that was ever wanted.
+    correction_history: Option<Arc<CorrectionHistory>>,
     game: Game,
     tree: Arc<Tree>,
     search: Option<Search>,
@@ -118,6 +121,7 @@ impl Engine {
             responder,
             backend: None,
             time_manager: None,
+            correction_history: None,
             tablebases: (String::new(), None),
             game: Game { start, moves: Vec::new(), history },
             tree: Arc::new(Tree::new()),
@@ -154,6 +158,7 @@ impl Engine {
         self.end_search();
         self.tree = Arc::new(Tree::new());
         self.time_manager = None;
+        self.correction_history = None;
         if let Some((_, backend)) = &self.backend {
             backend.clear_cache();
         }
@@ -181,6 +186,7 @@ impl Engine {
         if game.start != self.game.start {
             // Another game without `ucinewgame`: what was saved in the last one is gone.
             self.time_manager = None;
+            self.correction_history = None;
         }
         self.tree = self.tree_for(&game);
         self.game = game;
@@ -293,6 +299,8 @@ impl Engine {
             self.responder.message(notice);
         }
         self.tree = Arc::new(Tree::new());
+        // It knew another network.
+        self.correction_history = None;
         self.backend = Some((config, created.backend.clone()));
         Ok(created.backend)
     }
@@ -405,6 +413,9 @@ impl Engine {
             }),
             None => self.responder.clone(),
         };
+        let correction_history = self.options.use_correction_history.then(|| {
+            Arc::clone(self.correction_history.get_or_insert_with(|| Arc::new(CorrectionHistory::new())))
+        });
         let setup = SearchSetup {
             tree: self.tree.clone(),
             backend,
@@ -414,6 +425,7 @@ impl Engine {
             searchmoves,
             tablebases,
             tablebase_hits,
+            correction_history,
             memory_limit,
             // A root that has its visits already is looked at once more, so that there is something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),

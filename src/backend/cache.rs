@@ -8,7 +8,7 @@
 //! `cache_store`.
 
 use super::cache_store::Store;
-use super::position_key::cache_key;
+use super::position_key::{KeyRules, cache_key};
 use super::ticket::{Done, catch_panic, check_outcome_length};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::sync::Arc;
@@ -20,22 +20,22 @@ pub const BYTES_PER_ENTRY: u64 = 100;
 pub struct CachingBackend {
     inner: Arc<dyn Backend>,
     store: Arc<Store>,
-    history_length: usize,
+    key_rules: KeyRules,
 }
 
 impl CachingBackend {
-    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `history_length` (0 … 7): how
-    /// many earlier positions must agree too.
+    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `key_rules`: what must
+    /// agree besides the position.
     pub fn new(
         inner: Arc<dyn Backend>,
         entries: usize,
-        history_length: usize,
+        key_rules: KeyRules,
     ) -> Result<CachingBackend, BackendError> {
         let store = Store::new(entries).ok_or_else(|| BackendError::Option {
             option: format!("NNCacheSize={entries}"),
             reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
         })?;
-        Ok(CachingBackend { inner, store: Arc::new(store), history_length })
+        Ok(CachingBackend { inner, store: Arc::new(store), key_rules })
     }
 }
 
@@ -49,13 +49,13 @@ impl Backend for CachingBackend {
             name: self.inner.attributes().name.clone(),
             inner: self.inner.new_batch(),
             store: Arc::clone(&self.store),
-            history_length: self.history_length,
+            key_rules: self.key_rules,
             keys: Vec::new(),
         })
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
-        self.store.get(cache_key(request.history, self.history_length), request.moves.len())
+        self.store.get(cache_key(request.history, self.key_rules), request.moves.len())
     }
 
     fn clear_cache(&self) {
@@ -73,7 +73,7 @@ struct CachingBatch {
     name: String,
     inner: Box<dyn Batch>,
     store: Arc<Store>,
-    history_length: usize,
+    key_rules: KeyRules,
     keys: Vec<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Batch for CachingBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        let key = cache_key(request.history, self.history_length);
+        let key = cache_key(request.history, self.key_rules);
         if let Some(evaluation) = self.store.get(key, request.moves.len()) {
             return Added::Ready(evaluation);
         }

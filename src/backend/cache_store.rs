@@ -3,7 +3,7 @@
 //! `NNCacheSize` entries are given memory once: about 100 bytes each, reserved at the start and touched as it
 //! fills. Up to 64 shards, chosen by the key, each a mutex around
 //! ```text
-//! ring    [ key | q d | m n | p p p p | p p … ][ key | q d | … ] …     u64 words, record after record
+//! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
 //!           ^ overwritten first                          ^ head
 //! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
 //! ```
@@ -134,13 +134,13 @@ impl Shard {
     /// Where `key`'s record is. One of another number of moves is another position that has the same key.
     fn locate(&self, key: u64, moves: usize) -> Option<usize> {
         let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
-        let stored_moves = self.ring.get(at + 2)? >> 32;
+        let stored_moves = self.ring.get(at + 2)? >> 48;
         (stored_moves as usize == moves).then_some(at)
     }
 
     fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
         let at = self.locate(key, moves)?;
-        let (q_and_d, m_and_count) = (*self.ring.get(at + 1)?, *self.ring.get(at + 2)?);
+        let (q_and_d, m_e_and_count) = (*self.ring.get(at + 1)?, *self.ring.get(at + 2)?);
         let start = at + RECORD_HEADER;
         let words = self.ring.get(start..start + moves.div_ceil(PRIORS_PER_WORD))?;
         let priors = (0..moves)
@@ -152,14 +152,15 @@ impl Shard {
         let value = Value {
             q: f32::from_bits(q_and_d as u32),
             d: f32::from_bits((q_and_d >> 32) as u32),
-            m: f32::from_bits(m_and_count as u32),
+            m: f32::from_bits(m_e_and_count as u32),
+            e: CompactPrior::from_bits((m_e_and_count >> 32) as u16).get(),
         };
         Some(Evaluation { value, priors })
     }
 
     fn insert(&mut self, key: u64, value: Value, priors: &[f32]) {
         let length = RECORD_HEADER + priors.len().div_ceil(PRIORS_PER_WORD);
-        if length > self.capacity {
+        if length > self.capacity || priors.len() > usize::from(u16::MAX) {
             return;
         }
         // Already there: another thread was faster. (Were it another position with this key, then rather the
@@ -171,7 +172,8 @@ impl Shard {
         let both = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         self.write(at, key);
         self.write(at + 1, both(value.q.to_bits(), value.d.to_bits()));
-        self.write(at + 2, both(value.m.to_bits(), priors.len() as u32));
+        let e_and_count = u32::from(CompactPrior::new(value.e).bits()) | (priors.len() as u32) << 16;
+        self.write(at + 2, both(value.m.to_bits(), e_and_count));
         for (offset, chunk) in priors.chunks(PRIORS_PER_WORD).enumerate() {
             let word = chunk
                 .iter()
@@ -279,7 +281,7 @@ mod tests {
     }
 
     fn value(key: u64) -> Value {
-        Value { q: (key % 1000) as f32 / 1000.0, d: 0.25, m: key as f32 }
+        Value { q: (key % 1000) as f32 / 1000.0, d: 0.25, m: key as f32, e: (key % 4) as f32 / 4.0 }
     }
 
     /// Whatever a lookup returns must be what was stored under that key.

@@ -96,6 +96,7 @@ impl CheckBackend {
             name: format!("check({}, {})", ours.name, theirs.name),
             has_wdl: ours.has_wdl && theirs.has_wdl,
             has_mlh: ours.has_mlh && theirs.has_mlh,
+            has_value_error: ours.has_value_error && theirs.has_value_error,
             runs_on_cpu: ours.runs_on_cpu || theirs.runs_on_cpu,
             suggested_threads: ours.suggested_threads,
             recommended_batch_size: ours.recommended_batch_size,

@@ -32,6 +32,7 @@ pub fn common_attributes(name: &str, children: &[Child]) -> Attributes {
         name: format!("{name}({})", names.join(", ")),
         has_wdl: each().all(|attributes| attributes.has_wdl),
         has_mlh: each().all(|attributes| attributes.has_mlh),
+        has_value_error: each().all(|attributes| attributes.has_value_error),
         runs_on_cpu: each().any(|attributes| attributes.runs_on_cpu),
         suggested_threads: children.iter().map(|child| child.threads).sum::<usize>().max(1),
         recommended_batch_size: each().map(|attributes| attributes.recommended_batch_size).min().unwrap_or(1),

@@ -9,6 +9,8 @@ pub struct Value {
     pub d: f32,
     /// Moves (plies) left in the game.
     pub m: f32,
+    /// How far q may be off, 0…1; 0 where the backend does not tell ([`super::Attributes::has_value_error`]).
+    pub e: f32,
 }
 
 /// One position's evaluation.
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn evaluations_keep_their_order_when_appended() {
-        let value = |q| Value { q, d: 0.0, m: 0.0 };
+        let value = |q| Value { q, ..Value::default() };
         let mut all = Evaluations::default();
         all.push(value(0.1), [0.5, 0.5]);
         let mut more = Evaluations::default();

@@ -14,6 +14,7 @@ use super::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use super::demux::DemuxBackend;
 use super::multiplexing::MultiplexingBackend;
 use super::options::{OptionTree, Options};
+use super::position_key::KeyRules;
 use super::random::{RandomBackend, RandomOptions};
 use super::record::{RecordingBackend, ReplayingBackend};
 use super::rocm::{RocmBackend, RocmOptions, RocmPrecision};
@@ -50,12 +51,16 @@ pub struct BackendConfig {
     pub network: String,
     /// Divides the policy logits.
     pub policy_softmax_temperature: f32,
+    /// Share of the optimistic policy head, 0 … 1.
+    pub policy_optimism: f32,
+    /// Whether to evaluate how far the value may be off, too.
+    pub value_error: bool,
     /// What stands in for positions before the game's first.
     pub history_fill: HistoryFill,
     /// Evaluations that the cache holds; 0 for none.
     pub cache_entries: usize,
-    /// Earlier positions that must agree too for a cache hit, 0 … 7.
-    pub cache_history_length: usize,
+    /// What must agree besides the position for a cache hit.
+    pub cache_key_rules: KeyRules,
 }
 
 impl Default for BackendConfig {
@@ -65,9 +70,11 @@ impl Default for BackendConfig {
             options: String::new(),
             network: AUTODISCOVER.to_owned(),
             policy_softmax_temperature: 1.359,
+            policy_optimism: 0.0,
+            value_error: false,
             history_fill: HistoryFill::FenOnly,
             cache_entries: 2_000_000,
-            cache_history_length: 0,
+            cache_key_rules: KeyRules::default(),
         }
     }
 }
@@ -232,8 +239,15 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     } else {
         backend
     };
-    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_history_length)?;
+    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
     let mut notices = maker.notices.into_inner();
+    if config.value_error && !backend.attributes().has_value_error {
+        let name = &backend.attributes().name;
+        notices.push(format!(
+            "{name} tells no error of the value (the network has no such head, or the backend passes it over): visits \
+             and cpuct are not weighted by it"
+        ));
+    }
     // Who named no network wants to know which one was found.
     let found = maker.found.into_inner().filter(|_| ["", AUTODISCOVER].contains(&config.network.as_str()));
     notices.extend(found.map(|path| format!("network {}", path.display())));
@@ -340,7 +354,11 @@ impl Maker<'_> {
     ///
     /// A backend by itself gets the only copy: neither file nor network are kept here while it packs them.
     fn network(&self, options: Options<'_>) -> Result<Arc<Network>, BackendError> {
-        let mut heads = HeadSelection::default();
+        let mut heads = HeadSelection {
+            policy_optimism: self.config.policy_optimism,
+            value_error: self.config.value_error,
+            ..HeadSelection::default()
+        };
         if let Some(policy) = options.text("policy_head") {
             heads.policy = policy.to_owned();
         }

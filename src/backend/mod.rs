@@ -1,6 +1,6 @@
 //! The contract between search and evaluators.
 //!
-//! Chess-shaped: positions with history and legal moves go in; q, d, m and one prior per legal move come out.
+//! Chess-shaped: positions with history and legal moves go in; q, d, m, e and one prior per legal move come out.
 //! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes
 //! a ticket that completes or fails; an error is a value, never a hang.
 //!
@@ -57,6 +57,8 @@ pub struct Attributes {
     pub has_wdl: bool,
     /// Whether m means anything.
     pub has_mlh: bool,
+    /// Whether e is more than 0.
+    pub has_value_error: bool,
     /// Whether evaluating competes with search for CPU cores.
     pub runs_on_cpu: bool,
     /// Search threads that keep it busy.

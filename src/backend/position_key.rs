@@ -6,27 +6,56 @@
 
 use crate::chess::{Position, PositionHistory};
 
-/// Below this many plies without capture or pawn move the counter makes no difference to the cache. Networks
-/// begin to see the draw coming somewhere after it; sharing evaluations across it would hide that from the
-/// search.
-const RULE50_START: u16 = 64;
-/// From there on, counters are alike in steps of this many plies.
-const RULE50_STEP: u16 = 8;
+/// The widest bucket, and where the narrower ones begin: networks begin to see a draw by the fifty-move rule coming
+/// somewhere after it, and evaluations shared across it would hide that from the search.
+pub const WIDEST_RULE50_BUCKET: u16 = 64;
+/// From there on, counters are alike in steps of at most this many plies.
+const LATE_RULE50_BUCKET: u16 = 8;
+/// From here on each counter stands for itself: an evaluation may not be taken over from one with more room to the
+/// draw at 100.
+const LAST_RULE50_PLIES: u16 = 92;
 
-/// The cache's key of the last position of `history`: the position, how often it stood before, a coarse
-/// rule-50 counter from 64 plies on, and the `history_length` positions before it (option
-/// `CacheHistoryLength`, 0 … 7).
+/// What else than the position the cache's key takes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyRules {
+    /// Earlier positions (option `CacheHistoryLength`, 0 … 7).
+    pub history_length: usize,
+    /// Plies without capture or pawn move that make no difference (option `MoveRuleBucketSize`, 1 …
+    /// [`WIDEST_RULE50_BUCKET`]).
+    pub rule50_bucket: u16,
+}
+
+impl Default for KeyRules {
+    fn default() -> KeyRules {
+        KeyRules { history_length: 0, rule50_bucket: WIDEST_RULE50_BUCKET }
+    }
+}
+
+/// The cache's key of the last position of `history`: the position, how often it stood before, its bucket of the
+/// rule-50 counter, and earlier positions.
 ///
 /// lc0's cache key is the position and its repetitions only.
 #[inline]
-pub fn cache_key(history: &PositionHistory, history_length: usize) -> u64 {
+pub fn cache_key(history: &PositionHistory, rules: KeyRules) -> u64 {
     let last = history.last();
-    let rule50_step = last.rule50_ply().saturating_sub(RULE50_START - RULE50_STEP) / RULE50_STEP;
-    let key = mix(position_key(last) ^ u64::from(rule50_step) << 32);
-    if history_length == 0 {
+    let bucket = rule50_bucket(last.rule50_ply(), rules.rule50_bucket);
+    let key = mix(position_key(last) ^ u64::from(bucket) << 32);
+    if rules.history_length == 0 {
         return key;
     }
-    earlier_positions(history, history_length).fold(key, |key, position| mix(key ^ position_key(position)))
+    let earlier = earlier_positions(history, rules.history_length);
+    earlier.fold(key, |key, position| mix(key ^ position_key(position)))
+}
+
+/// The first counter of those that share an evaluation with `rule50_ply`.
+#[inline]
+fn rule50_bucket(rule50_ply: u16, size: u16) -> u16 {
+    let size = match rule50_ply {
+        0..WIDEST_RULE50_BUCKET => size,
+        WIDEST_RULE50_BUCKET..LAST_RULE50_PLIES => size.min(LATE_RULE50_BUCKET),
+        _ => return rule50_ply,
+    };
+    rule50_ply / size.max(1) * size.max(1)
 }
 
 /// A key of everything that a network can see in the last eight positions of `history`, for recordings.
@@ -54,4 +83,27 @@ pub fn mix(value: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_narrow_towards_the_draw() {
+        for size in 1..=WIDEST_RULE50_BUCKET {
+            let mut first = 0;
+            for ply in 0..=100 {
+                let bucket = rule50_bucket(ply, size);
+                assert!(bucket == ply || bucket == first, "a bucket is a range: {ply} of {size}");
+                // What a position is told may be off by so many plies of the way to the draw.
+                let error = ply - bucket;
+                let bound = if ply < 64 { size - 1 } else { 7 };
+                assert!(error <= bound && (ply < 92 || error == 0), "{ply} of {size}: {error}");
+                first = bucket;
+            }
+        }
+        assert_eq!(rule50_bucket(63, 64), 0);
+        assert_eq!(rule50_bucket(13, 8), 8);
+    }
 }

@@ -67,6 +67,7 @@ impl RandomBackend {
             name: "random".to_owned(),
             has_wdl: true,
             has_mlh: false,
+            has_value_error: false,
             runs_on_cpu: !simulates_device,
             suggested_threads: if simulates_device { slots } else { 1 },
             recommended_batch_size: batch,
@@ -132,7 +133,7 @@ impl Batch for RandomBatch {
         let position = request.history.last();
         let hash = mix(mix(seed) ^ position.key() ^ u64::from(position.repetitions()));
         let q = 2.0 * fraction(hash) - 1.0;
-        let value = Value { q, d: fraction(mix(hash)) * (1.0 - q.abs()), m: 0.0 };
+        let value = Value { q, d: fraction(mix(hash)) * (1.0 - q.abs()), ..Value::default() };
         self.weights.clear();
         self.weights.extend(moves.iter().map(|chess_move| weight(hash, chess_move.bits())));
         let scale = 1.0 / self.weights.iter().sum::<f32>();

@@ -2,9 +2,9 @@
 //!
 //! For reports of faults that others can play back, and to run a search again without the card it ran on.
 //!
-//! The file (all little endian): 8 bytes `RUKHREC1`, a byte of flags (1: has WDL, 2: has moves left), then
-//! one record per evaluation: the position's key (8 bytes), q, d, m (f32 each), the number of moves (2
-//! bytes), one f32 prior per move. Recording to a file that exists appends to it. The key covers what a
+//! The file (all little endian): 8 bytes `RUKHREC2`, a byte of flags (1: has WDL, 2: has moves left, 4: has the
+//! value's error), then one record per evaluation: the position's key (8 bytes), q, d, m, e (f32 each), the number of
+//! moves (2 bytes), one f32 prior per move. Recording to a file that exists appends to it. The key covers what a
 //! network can see of the position and its history ([`full_key`]). Of several records of one position the
 //! first counts.
 
@@ -20,12 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The first bytes of a recording; the digit is the version.
-const MAGIC: [u8; 8] = *b"RUKHREC1";
+const MAGIC: [u8; 8] = *b"RUKHREC2";
 const HEADER_LENGTH: usize = MAGIC.len() + 1;
-/// Key, three floats, number of moves.
-const RECORD_HEAD_LENGTH: usize = 8 + 3 * 4 + 2;
+/// Key, four floats, number of moves.
+const RECORD_HEAD_LENGTH: usize = 8 + 4 * 4 + 2;
 const HAS_WDL: u8 = 1;
 const HAS_MLH: u8 = 2;
+const HAS_VALUE_ERROR: u8 = 4;
 /// More legal moves than any position has.
 const MAXIMUM_MOVES: usize = 512;
 
@@ -65,8 +66,12 @@ fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWri
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let length = file.metadata()?.len();
     if length == 0 {
-        let flags =
-            if attributes.has_wdl { HAS_WDL } else { 0 } | if attributes.has_mlh { HAS_MLH } else { 0 };
+        let flags = [
+            (attributes.has_wdl, HAS_WDL),
+            (attributes.has_mlh, HAS_MLH),
+            (attributes.has_value_error, HAS_VALUE_ERROR),
+        ];
+        let flags = flags.iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
         file.write_all(&MAGIC)?;
         file.write_all(&[flags])?;
     } else {
@@ -95,7 +100,7 @@ impl RecordFile {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
             writer.write_all(&key.to_le_bytes())?;
-            for figure in [value.q, value.d, value.m] {
+            for figure in [value.q, value.d, value.m, value.e] {
                 writer.write_all(&figure.to_le_bytes())?;
             }
             // No position has so many legal moves that two bytes would not do.
@@ -184,6 +189,7 @@ impl ReplayingBackend {
             name: format!("replay({})", path.display()),
             has_wdl: flags & HAS_WDL != 0,
             has_mlh: flags & HAS_MLH != 0,
+            has_value_error: flags & HAS_VALUE_ERROR != 0,
             runs_on_cpu: true,
             suggested_threads: 1,
             recommended_batch_size: 256,
@@ -215,8 +221,8 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     let head: [u8; RECORD_HEAD_LENGTH] = head.try_into().map_err(|_| truncated())?;
     let word = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let key = u64::from(u32::from_le_bytes(word(0))) | u64::from(u32::from_le_bytes(word(4))) << 32;
-    let [q, d, m] = [8, 12, 16].map(|at| f32::from_le_bytes(word(at)));
-    let moves = usize::from(u16::from_le_bytes([head[20], head[21]]));
+    let [q, d, m, e] = [8, 12, 16, 20].map(|at| f32::from_le_bytes(word(at)));
+    let moves = usize::from(u16::from_le_bytes([head[24], head[25]]));
     if moves > MAXIMUM_MOVES {
         let reason = format!("a record has {moves} moves, more than any position: the file is damaged");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
@@ -225,11 +231,11 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     reader.read_exact(&mut bytes).map_err(|_| truncated())?;
     let priors: Box<[f32]> =
         bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
-    if [q, d, m].iter().chain(&priors).any(|figure| !figure.is_finite()) {
+    if [q, d, m, e].iter().chain(&priors).any(|figure| !figure.is_finite()) {
         let reason = "a figure in it is not a number: the file is damaged";
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    Ok(Some((key, Evaluation { value: Value { q, d, m }, priors })))
+    Ok(Some((key, Evaluation { value: Value { q, d, m, e }, priors })))
 }
 
 impl Backend for ReplayingBackend {

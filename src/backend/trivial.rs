@@ -145,6 +145,8 @@ impl View {
             // Half of what is not decided is drawn: then win and loss probabilities are never negative.
             d: 0.5 * undecided,
             m: 8.0 + 60.0 * undecided + 2.0 * (self.own | self.enemy).count_ones() as f32,
+            // A decided game is judged better than an open one.
+            e: 0.05 + 0.3 * undecided,
         }
     }
 
@@ -241,6 +243,7 @@ impl TrivialBackend {
                 name: "trivial".to_owned(),
                 has_wdl: true,
                 has_mlh: true,
+                has_value_error: true,
                 runs_on_cpu: true,
                 suggested_threads: 1,
                 recommended_batch_size: 256,

@@ -183,9 +183,12 @@ fn value_and_moves_left(text: &mut Text, file: &NetworkFile, weights: &Weights) 
 /// What an evaluation costs with the first heads in the file, or why there is none.
 fn flops(text: &mut Text, file: &NetworkFile) {
     let first = |names: Vec<&str>, default: String| names.first().map_or(default, |&name| name.to_owned());
-    let HeadSelection { policy, value } = HeadSelection::default();
-    let heads =
-        HeadSelection { policy: first(file.policy_heads(), policy), value: first(file.value_heads(), value) };
+    let default = HeadSelection::default();
+    let heads = HeadSelection {
+        policy: first(file.policy_heads(), default.policy),
+        value: first(file.value_heads(), default.value),
+        ..HeadSelection::default()
+    };
     match file.network(&heads) {
         Ok(network) => text.line("FLOPs per position", Scaled(network.flops().total())),
         Err(error) => text.line("Cannot be used", error.reason),

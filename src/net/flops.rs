@@ -50,7 +50,7 @@ impl Network {
         Flops {
             body: 2 * body,
             policy: 2 * self.policy_macs(),
-            value: 2 * scalar_head(&self.value),
+            value: 2 * (scalar_head(&self.value) + self.value_error.as_ref().map_or(0, scalar_head)),
             moves_left: 2 * self.moves_left.as_ref().map_or(0, scalar_head),
         }
     }

@@ -400,6 +400,11 @@ pub struct ValueHead {
     pub ip2_val_w: Option<Layer>,
     #[prost(message, optional, tag = "6")]
     pub ip2_val_b: Option<Layer>,
+    /// How far the value may be off.
+    #[prost(message, optional, tag = "7")]
+    pub ip_val_err_w: Option<Layer>,
+    #[prost(message, optional, tag = "8")]
+    pub ip_val_err_b: Option<Layer>,
     #[prost(message, optional, tag = "11")]
     pub value: Option<ConvBlock>,
 }

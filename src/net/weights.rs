@@ -188,6 +188,8 @@ pub struct Network {
     pub policy: PolicyHead,
     pub value: ScalarHead,
     pub moves_left: Option<ScalarHead>,
+    /// How far the value may be off, after a sigmoid; where it is wanted, and the file has it.
+    pub value_error: Option<ScalarHead>,
     /// Of the body's encoder LayerNorms: [`ENCODER_LAYER_NORM_EPSILON`], or with PE_DENSE
     /// [`EMBEDDING_LAYER_NORM_EPSILON`].
     pub layer_norm_epsilon: f32,

@@ -90,6 +90,47 @@ options! {
     /// fifty-move rule allow. Off: once for each.
     graph_search: bool = true, check().uci("GraphSearch").hidden();
 
+    ["Uncertainty"]
+    /// Lets a visit count by how sure its value is: it weighs the least of `UncertaintyWeightingCap` and
+    /// `UncertaintyWeightingCoefficient` times the value's error, as the network tells it, to the power of
+    /// `UncertaintyWeightingExponent`. For networks that have a head for that.
+    use_uncertainty_weighting: bool = false, check().uci("UseUncertaintyWeighting").hidden();
+    /// The most that a visit weighs, and the weight of one that ends in a certain result.
+    uncertainty_weighting_cap: f32 = 1.03, float(0.0, 10000.0).uci("UncertaintyWeightingCap").hidden();
+    /// Weight of a visit at an error of 1.
+    uncertainty_weighting_coefficient: f32 = 0.13,
+        float(0.0, 100.0).uci("UncertaintyWeightingCoefficient").hidden();
+    /// How fast the weight falls as the error grows.
+    uncertainty_weighting_exponent: f32 = -1.76,
+        float(-10.0, 0.0).uci("UncertaintyWeightingExponent").hidden();
+    /// Multiplies cpuct by a factor that grows with the error of the node's value, as the network tells it. For networks
+    /// that have a head for that.
+    use_cpuct_uncertainty: bool = false, check().uci("UseCpuctUncertainty").hidden();
+    /// The factor where the value is sure.
+    cpuct_uncertainty_min_factor: f32 = 0.87, float(0.0, 100.0).uci("CpuctUncertaintyMinFactor").hidden();
+    /// The factor where it is not.
+    cpuct_uncertainty_max_factor: f32 = 1.72, float(0.0, 100.0).uci("CpuctUncertaintyMaxFactor").hidden();
+    /// The square of the error up to which a value is sure.
+    cpuct_uncertainty_min_uncertainty: f32 = 0.0,
+        float(0.0, 1.0).uci("CpuctUncertaintyMinUncertainty").hidden();
+    /// The square of the error from which it is not.
+    cpuct_uncertainty_max_uncertainty: f32 = 0.347,
+        float(0.0, 1.0).uci("CpuctUncertaintyMaxUncertainty").hidden();
+    /// Multiplies cpuct by a factor that grows with the standard deviation of the values that a node's visits had.
+    use_variance_scaling: bool = false, check().uci("UseVarianceScaling").hidden();
+    /// The deviation at which the factor is 1.
+    cpuct_utility_stdev_prior: f32 = 0.2289, float(0.0, 2.0).uci("CpuctUtilityStdevPrior").hidden();
+    /// How many visits that deviation stands for in the beginning.
+    cpuct_utility_stdev_prior_weight: f32 = 10.0,
+        float(0.0, 10000.0).uci("CpuctUtilityStdevPriorWeight").hidden();
+    /// How much the factor follows the deviation: 0 not at all, 1 in proportion.
+    cpuct_utility_stdev_scale: f32 = 0.3437, float(0.0, 1.0).uci("CpuctUtilityStdevScale").hidden();
+    /// Corrects new evaluations by how far the search has found the network to be off in positions with the same pawns,
+    /// kings and numbers of pieces.
+    use_correction_history: bool = false, check().uci("UseCorrectionHistory").hidden();
+    /// Share of that which is applied.
+    correction_history_lambda: f32 = 0.3, float(0.0, 1.0).uci("CorrectionHistoryLambda").hidden();
+
     ["Temperature and noise"]
     /// Randomness of the move played: 0 plays the best, 1 plays in proportion to visits.
     temperature: f32 = 0.0, float(0.0, 100.0).uci("Temperature").hidden();
@@ -132,6 +173,9 @@ options! {
     /// Earlier positions that the evaluation cache's key takes in. With fewer than the network sees, a
     /// position may get the evaluation that it had with another past.
     cache_history_length: u32 = 0u32, spin(0, 7).uci("CacheHistoryLength");
+    /// Plies without capture or pawn move that make no difference to the evaluation cache: positions whose counters lie
+    /// in the same bucket of so many share an evaluation. From 64 on at most 8, and from 92 on each stands for itself.
+    move_rule_bucket_size: u32 = 64u32, spin(1, 64).uci("MoveRuleBucketSize").hidden();
     /// Collisions (descents that end where another is waiting) allowed in a batch.
     max_collision_events: u32 = 917u32, spin(1, 65536).uci("MaxCollisionEvents");
     /// Visits that all of a batch's collisions together may stand for.
@@ -282,6 +326,9 @@ options! {
     ["Network and backend"]
     /// Temperature of the policy: higher brings the moves' priors closer together, and widens the search.
     policy_softmax_temp: f32 = 1.359, float(0.1, 10.0).uci("PolicyTemperature");
+    /// Share of the network's optimistic policy head in the policy: 0 leaves it out, 1 takes it alone, as
+    /// `policy_head=optimistic` among the backend's options does.
+    policy_optimism: f32 = 0.0, float(0.0, 1.0).uci("PolicyOptimism").hidden();
     /// When the network's history planes are filled where there is no history: never (`no`), unless the game
     /// began at the usual start (`fen_only`), or always.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");

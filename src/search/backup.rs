@@ -17,14 +17,16 @@ enum Proof {
 }
 
 impl Shared {
-    /// Ends `visits` announced visits of the step `from` with `sample` in its node's view, at once. `is_proof`: the
-    /// node is terminal, and the node above may not know it yet, so that it may be proven too.
+    /// Ends `visits` announced visits of the step `from` with `sample` in its node's view, at once. They weigh `weight`
+    /// each, where that counts (see [`super::tally`]). `is_proof`: the node is terminal, and the node above may not know
+    /// it yet, so that it may be proven too.
     pub(super) fn back_up(
         &self,
         steps: &mut [Step],
         from: StepIndex,
         mut sample: Sample,
         visits: u32,
+        weight: f32,
         is_proof: bool,
     ) {
         let mut may_prove = is_proof && self.params.sticky_endgames;
@@ -55,7 +57,7 @@ impl Shared {
                 let counted = step.link.map_or(0, |link| self.tree.link(link).visits());
                 correction = correction.share(counted, node.visits()).for_parent();
             }
-            self.finish_visits(step, Totals::of(sample, visits));
+            self.finish_sample(step, sample, visits, weight);
             self.withdraw(step, visits);
             step.announced -= visits;
             sample = sample.for_parent();

@@ -12,6 +12,9 @@
 //! | 6 fetch | [`gather`] (edges), [`worker`] |
 //! | 7 back up | [`backup`] |
 //!
+//! What visits add up to is plain sums, unless uncertainty or a correction history is asked for: see [`tally`],
+//! [`uncertainty`], [`correction_history`].
+//!
 //! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
 //! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
 //! search wait for them to get the tree: see [`desks`]. A tree that has used up its memory makes room and goes on:
@@ -21,6 +24,7 @@ mod backup;
 mod best;
 pub mod contempt;
 mod control;
+pub mod correction_history;
 mod desks;
 mod gather;
 pub mod info;
@@ -40,7 +44,9 @@ pub mod select;
 mod shared;
 pub mod stopper;
 pub mod stoppers;
+mod tally;
 pub mod time;
+pub mod uncertainty;
 mod worker;
 
 pub use info::{BestMove, Responder, Score, ThinkingInfo};
@@ -55,6 +61,7 @@ use crate::options::ScoreType;
 use crate::sync::Arc;
 use crate::sync::thread::{self, JoinHandle};
 use crate::tree::Tree;
+use correction_history::CorrectionHistory;
 use shared::Shared;
 use std::time::Instant;
 
@@ -80,6 +87,8 @@ pub struct SearchSetup {
     pub tablebases: Option<Arc<Tablebases>>,
     /// Look-ups that were answered before the search began.
     pub tablebase_hits: u64,
+    /// What earlier searches of the game found out about the network's values, if that is wanted.
+    pub correction_history: Option<Arc<CorrectionHistory>>,
     /// Bytes that the tree may take; see [`memory`].
     pub memory_limit: u64,
     /// The most visits that the root may have; `None`: no limit.

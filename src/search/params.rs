@@ -1,6 +1,7 @@
 //! The options that steer the search, as plain numbers.
 
 use super::contempt::WdlRescale;
+use super::uncertainty::UncertaintyParams;
 use crate::backend::Attributes;
 use crate::chess::Color;
 use crate::options::{self, Options};
@@ -99,6 +100,10 @@ pub struct SearchParams {
     pub has_wdl: bool,
     /// Bonus for short wins.
     pub moves_left: MovesLeftParams,
+    /// Visits and cpuct by how sure values are.
+    pub uncertainty: UncertaintyParams,
+    /// Share of the correction history in new evaluations; 0 without one.
+    pub correction_lambda: f32,
     /// Contempt and calibration.
     pub wdl_rescale: WdlRescale,
     /// How much of the contempt a score leaves out, 0 to 1.
@@ -160,6 +165,8 @@ impl Default for SearchParams {
                 scaled_factor: 1.6521,
                 quadratic_factor: -0.6521,
             },
+            uncertainty: UncertaintyParams::default(),
+            correction_lambda: 0.0,
             wdl_rescale: WdlRescale::OFF,
             wdl_eval_objectivity: 1.0,
             draw_score: 0.0,
@@ -239,6 +246,11 @@ impl SearchParams {
                 constant_factor: options.moves_left_constant_factor,
                 scaled_factor: options.moves_left_scaled_factor,
                 quadratic_factor: options.moves_left_quadratic_factor,
+            },
+            uncertainty: UncertaintyParams::from_options(options, attributes),
+            correction_lambda: match options.use_correction_history {
+                true => options.correction_history_lambda,
+                false => 0.0,
             },
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,

@@ -207,7 +207,7 @@ impl Shared {
         let side = position.side_to_move();
         let draw_score = self.params.draw_score_for(side);
         let fpu = self.root_first_play_urgency();
-        let exploration = select::exploration(&self.params, root.visits(), true);
+        let exploration = self.exploration(self.tree.root(), true);
         let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
         let mut rows: Vec<(u32, f32, String)> = Vec::new();
         let mut history = self.history.clone();

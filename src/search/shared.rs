@@ -1,5 +1,6 @@
 //! What the threads of one search share.
 
+use super::correction_history::CorrectionHistory;
 use super::desks::Desks;
 use super::info::Responder;
 use super::minibatch::Gathered;
@@ -24,6 +25,11 @@ pub(super) struct Shared {
     /// The root moves to search; empty: all.
     pub(super) searchmoves: Vec<PackedMove>,
     pub(super) tablebases: Option<Arc<Tablebases>>,
+    pub(super) correction_history: Option<Arc<CorrectionHistory>>,
+    /// Whether nodes keep more than usual, as uncertainty and correction history want it; see [`super::tally`].
+    pub(super) keeps_annexes: bool,
+    /// Whether cpuct depends on more than a node's visits; see [`super::uncertainty`].
+    pub(super) scales_cpuct: bool,
     /// Bytes that the tree may take.
     pub(super) memory_limit: u64,
     /// The tree is being recycled: below the root's children nothing may be read.
@@ -139,6 +145,9 @@ impl Shared {
             predecessors: Mutex::new(setup.predecessors),
             tree: setup.tree,
             backend: setup.backend,
+            keeps_annexes: setup.params.uncertainty.is_on() || setup.correction_history.is_some(),
+            scales_cpuct: setup.params.uncertainty.scales_cpuct(),
+            correction_history: setup.correction_history,
             params: setup.params,
             score_type: setup.score_type,
             history: setup.history,

@@ -47,6 +47,14 @@ impl<T: Default> Arena<T> {
         Some(start as u32)
     }
 
+    /// The entry at any index: for an arena whose entries lie beside another's.
+    #[inline]
+    pub fn get_or_make(&self, index: u32) -> &T {
+        let chunk = self.chunks[(index >> self.chunk_bits) as usize]
+            .get_or_init(|| (0..1_u64 << self.chunk_bits).map(|_| T::default()).collect());
+        &chunk[(index & ((1 << self.chunk_bits) - 1)) as usize]
+    }
+
     /// The entry at a reserved index.
     #[inline]
     pub fn get(&self, index: u32) -> &T {

@@ -46,6 +46,7 @@
 //! accesses of a descent. Absorbing makes up for the lag where it is large, without an evaluation.
 
 mod allocator;
+pub mod annex;
 pub mod arena;
 pub mod edge;
 pub mod invariants;
@@ -60,9 +61,11 @@ mod sizes;
 pub mod status;
 mod transpositions;
 
+use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use allocator::Allocator;
 use allocator::FreeLists;
+pub use annex::{Annex, Weighted};
 use arena::Arena;
 pub use edge::Edge;
 pub use links::{Link, LinkId};
@@ -92,6 +95,7 @@ pub struct Tree {
     words: Arena<AtomicU32>,
     free: FreeLists,
     table: Transpositions,
+    annexes: OnceLock<Arena<Annex>>,
     root: AtomicU32,
     /// See [`Tree::unreachable_bytes`].
     unreachable_bytes: AtomicU64,
@@ -105,6 +109,7 @@ impl Tree {
             words: Arena::new(WORD_CHUNK_BITS),
             free: FreeLists::new(),
             table: Transpositions::new(),
+            annexes: OnceLock::new(),
             root: AtomicU32::new(0),
             unreachable_bytes: AtomicU64::new(0),
         };
@@ -189,7 +194,8 @@ impl Tree {
 
     /// Bytes in use, or free to be used again.
     pub fn reserved_bytes(&self) -> u64 {
-        self.nodes.used_bytes() + self.words.used_bytes() + self.table.bytes()
+        let annexes = self.annexes.get().map_or(0, |_| self.nodes.reserved() * size_of::<Annex>() as u64);
+        self.nodes.used_bytes() + self.words.used_bytes() + self.table.bytes() + annexes
     }
 }
 

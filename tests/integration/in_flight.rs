@@ -122,6 +122,7 @@ fn a_device_is_kept_busy() {
         searchmoves: Vec::new(),
         tablebases: None,
         tablebase_hits: 0,
+        correction_history: None,
         memory_limit: u64::MAX,
         visit_limit: None,
         stopper: Box::new(stopper),

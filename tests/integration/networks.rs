@@ -179,7 +179,12 @@ fn a_head_is_selected_by_name() {
     assert_eq!(opened("micro-attn").value_heads(), ["winner"]);
 
     let with = |policy: &str, value: &str| {
-        file.network(&HeadSelection { policy: policy.into(), value: value.into() }).map(|network| {
+        file.network(&HeadSelection {
+            policy: policy.into(),
+            value: value.into(),
+            ..HeadSelection::default()
+        })
+        .map(|network| {
             let PolicyHead::Attention { query, .. } = network.policy else { panic!("an attention policy") };
             (query.weights, network.value.output.weights)
         })

@@ -264,6 +264,7 @@ fn search_once(
         searchmoves: Vec::new(),
         tablebases: None,
         tablebase_hits: 0,
+        correction_history: None,
         memory_limit: u64::MAX,
         visit_limit: Some(300),
         stopper: Box::new(stopper),

@@ -31,7 +31,7 @@ fn introduces_itself() {
 fn shows_hidden_options_on_request() {
     let mut engine = Driver::start(&["--show-hidden"]);
     engine.send("uci");
-    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 95);
+    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 112);
 }
 
 #[test]

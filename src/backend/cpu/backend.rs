@@ -136,6 +136,7 @@ fn attributes(
         name,
         has_wdl: network.architecture.wdl,
         has_mlh: network.moves_left.is_some(),
+        has_value_error: network.value_error.is_some(),
         runs_on_cpu: true,
         suggested_threads: (cores / options.threads).max(1),
         recommended_batch_size: (recommended * options.threads).min(options.maximum_batch_size),
@@ -190,10 +191,10 @@ impl Core {
             for i in 0..part.inputs.len() {
                 let end = memory.ends[index];
                 let moves = &memory.indices[start..end];
-                let (q, d, m) = self.network.value(&part.outputs, i);
+                let value = self.network.value(&part.outputs, i);
                 let logits = self.network.logits(&part.outputs, i);
-                let total = self.push(&mut evaluations, Value { q, d, m }, logits, moves);
-                if !(total + q + d + m).is_finite() {
+                let total = self.push(&mut evaluations, value, logits, moves);
+                if !(total + value.q + value.d + value.m + value.e).is_finite() {
                     return Err(
                         self.failed(format!("the network's answer to position {index} is not a number"))
                     );

@@ -71,6 +71,8 @@ pub(super) struct Outputs {
     pub(super) value: AlignedVec<f32>,
     /// `[B]`; zeros without a moves-left head.
     pub(super) moves_left: AlignedVec<f32>,
+    /// `[B]`; empty without a head for the value's error.
+    pub(super) value_error: AlignedVec<f32>,
 }
 
 impl CpuNetwork {
@@ -91,6 +93,11 @@ impl CpuNetwork {
             self.scalar_head(&self.value, Activation::None, count, channels, scratch, value);
             if let Some(head) = &self.moves_left {
                 self.scalar_head(head, Activation::Relu, count, channels, scratch, moves_left);
+            }
+            if let Some(head) = &self.value_error {
+                outputs.value_error.grow_to(inputs.len());
+                let value_error = &mut outputs.value_error[first..][..count];
+                self.scalar_head(head, Activation::Sigmoid, count, channels, scratch, value_error);
             }
             self.policy_head(count, channels, scratch, policy);
         }

@@ -4,6 +4,7 @@ use super::forward::{Outputs, Scratch};
 use super::kernels::matrix::{Format, PackedMatrix};
 use super::layers::{Body, Packing, Policy, ScalarHead};
 use super::simd::Isa;
+use crate::backend::Value;
 use crate::net::Network;
 use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
@@ -72,6 +73,7 @@ pub struct CpuNetwork {
     pub(super) policy: Policy,
     pub(super) value: ScalarHead,
     pub(super) moves_left: Option<ScalarHead>,
+    pub(super) value_error: Option<ScalarHead>,
     /// Wherever a layer has none of its own.
     pub(super) activation: Activation,
     /// Where each of the 1858 policy logits lies in a row of [`Outputs::policy`].
@@ -92,6 +94,8 @@ pub struct RawEvaluation {
     pub d: f32,
     /// Moves left; 0 without that head.
     pub m: f32,
+    /// How far q may be off; 0 without that head.
+    pub e: f32,
 }
 
 impl CpuNetwork {
@@ -111,6 +115,7 @@ impl CpuNetwork {
             policy,
             value: packing.scalar_head(&network.value),
             moves_left: network.moves_left.as_ref().map(|head| packing.scalar_head(head)),
+            value_error: network.value_error.as_ref().map(|head| packing.scalar_head(head)),
             activation: network.architecture.default_activation,
             slice: match network.body {
                 file::Body::Convolution { .. } => SLICE_OF_TOWER,
@@ -128,12 +133,13 @@ impl CpuNetwork {
         (0..inputs.len())
             .map(|i| {
                 let logits = self.logits(&outputs, i);
-                let (q, d, m) = self.value(&outputs, i);
+                let Value { q, d, m, e } = self.value(&outputs, i);
                 RawEvaluation {
                     policy: self.places.iter().map(|&place| logits[place as usize]).collect(),
                     q,
                     d,
                     m,
+                    e,
                 }
             })
             .collect()
@@ -145,15 +151,16 @@ impl CpuNetwork {
         &outputs.policy[index * width..][..width]
     }
 
-    /// q, d and m of position `index`.
-    pub(super) fn value(&self, outputs: &Outputs, index: usize) -> (f32, f32, f32) {
+    /// The value of position `index`.
+    pub(super) fn value(&self, outputs: &Outputs, index: usize) -> Value {
         let m = if self.moves_left.is_some() { outputs.moves_left[index] } else { 0.0 };
         let (q, d) = if self.wdl {
             win_draw(&outputs.value[index * 3..][..3])
         } else {
             (outputs.value[index].tanh(), 0.0)
         };
-        (q, d, m)
+        let e = if self.value_error.is_some() { outputs.value_error[index] } else { 0.0 };
+        Value { q, d, m, e }
     }
 }
 

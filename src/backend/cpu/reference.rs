@@ -61,7 +61,11 @@ pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
     let value = scalar_head(&network.value, &body, activation);
     let (q, d) = if network.architecture.wdl { win_draw(&value) } else { (value[0].tanh(), 0.0) };
     let m = network.moves_left.as_ref().map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
-    RawEvaluation { policy: policy(network, &body), q, d, m }
+    let e = network
+        .value_error
+        .as_ref()
+        .map_or(0.0, |head| activate(Activation::Sigmoid, scalar_head(head, &body, activation)[0]));
+    RawEvaluation { policy: policy(network, &body), q, d, m, e }
 }
 
 fn value(input: &InputPlanes, plane: usize, square: usize) -> f32 {

@@ -111,6 +111,7 @@ impl RocmBackend {
             name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
             has_wdl: network.architecture.wdl,
             has_mlh: network.moves_left.is_some(),
+            has_value_error: false,
             runs_on_cpu: false,
             suggested_threads: options.streams,
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
@@ -237,7 +238,7 @@ impl Core {
             if !total.is_finite() && not_a_number.is_none() {
                 not_a_number = Some(evaluations.len());
             }
-            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m }, answer.priors());
+            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e: 0.0 }, answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_a_number {

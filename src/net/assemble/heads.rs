@@ -6,8 +6,8 @@
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::Kinds;
 use super::encoder::{self, Surroundings};
+use super::{HeadSelection, Kinds, optimism};
 use crate::net::architecture::{Activation, BodyKind};
 use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
@@ -17,7 +17,10 @@ use crate::net::proto::{
     decode_bounded,
 };
 use crate::net::schema::PolicyFormat;
-use crate::net::weights::{HeadInput, PolicyHead, ScalarHead};
+use crate::net::weights::{Dense, HeadInput, PolicyHead, ScalarHead};
+
+/// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.
+const OPTIMISTIC: &str = "optimistic";
 
 /// The policy heads in a file, by lc0's names.
 pub(crate) fn policy_head_names(weights: &Weights) -> Result<Vec<&'static str>, Reason> {
@@ -46,7 +49,7 @@ fn policy_heads(weights: &Weights) -> Result<Option<PolicyHeads>, Reason> {
 fn by_name(heads: &PolicyHeads) -> [(&'static str, &Option<Bytes>); 4] {
     [
         ("vanilla", &heads.vanilla),
-        ("optimistic", &heads.optimistic_st),
+        (OPTIMISTIC, &heads.optimistic_st),
         ("soft", &heads.soft),
         ("opponent", &heads.opponent),
     ]
@@ -120,12 +123,31 @@ fn single_value(weights: &Weights) -> ValueLayers {
         ip1_val_b: weights.ip1_val_b.clone(),
         ip2_val_w: weights.ip2_val_w.clone(),
         ip2_val_b: weights.ip2_val_b.clone(),
+        ip_val_err_w: None,
+        ip_val_err_b: None,
         value: weights.value.clone(),
     }
 }
 
-/// The policy head called `name`, on `channels` a square.
+/// The selected policy, on `channels` a square.
 pub(super) fn policy(
+    kinds: &Kinds,
+    weights: &Weights,
+    selection: &HeadSelection,
+    body: &BodyKind,
+    channels: usize,
+) -> Result<PolicyHead, Reason> {
+    let named = |name: &str| named_policy(kinds, weights, name, body, channels);
+    match (selection.policy.as_str(), selection.policy_optimism) {
+        (OPTIMISTIC, _) => named(OPTIMISTIC),
+        (name, 0.0) => named(name),
+        (_, 1.0) => named(OPTIMISTIC),
+        (name, share) => optimism::blend(named(name)?, named(OPTIMISTIC)?, share),
+    }
+}
+
+/// The policy head called `name`, on `channels` a square.
+fn named_policy(
     kinds: &Kinds,
     weights: &Weights,
     name: &str,
@@ -246,6 +268,47 @@ pub(super) fn value(
 ) -> Result<ScalarHead, Reason> {
     let (prefix, layers) = value_layers(weights, name)?;
     let named = |field: &str| format!("{prefix}{field}");
+    let (input, hidden) = value_beginning(kinds, &prefix, &layers, channels)?;
+    let output = dense_to(
+        (&named("ip2_val_w"), &layers.ip2_val_w),
+        (&named("ip2_val_b"), &layers.ip2_val_b),
+        hidden.outputs,
+        if kinds.wdl { 3 } else { 1 },
+    )?;
+    Ok(ScalarHead { input, hidden, output })
+}
+
+/// What tells the error of the value, in (0, 1) after a sigmoid: an output that some value heads have besides their own.
+/// The short-term head's where it has one, as lc0's trainer makes it, else that of the value head called `name`.
+pub(super) fn value_error(
+    kinds: &Kinds,
+    weights: &Weights,
+    name: &str,
+    channels: usize,
+) -> Result<Option<ScalarHead>, Reason> {
+    let mut candidates = ["st", name].into_iter().filter_map(|name| value_layers(weights, name).ok());
+    let Some((prefix, layers)) = candidates.find(|(_, layers)| layers.ip_val_err_w.is_some()) else {
+        return Ok(None);
+    };
+    let named = |field: &str| format!("{prefix}{field}");
+    let (input, hidden) = value_beginning(kinds, &prefix, &layers, channels)?;
+    let output = dense_to(
+        (&named("ip_val_err_w"), &layers.ip_val_err_w),
+        (&named("ip_val_err_b"), &layers.ip_val_err_b),
+        hidden.outputs,
+        1,
+    )?;
+    Ok(Some(ScalarHead { input, hidden, output }))
+}
+
+/// A value head without its output.
+fn value_beginning(
+    kinds: &Kinds,
+    prefix: &str,
+    layers: &ValueLayers,
+    channels: usize,
+) -> Result<(HeadInput, Dense), Reason> {
+    let named = |field: &str| format!("{prefix}{field}");
     let first = FirstLayer {
         convolution: (&named("value"), &layers.value),
         weights: (&named("ip_val_w"), &layers.ip_val_w),
@@ -257,13 +320,7 @@ pub(super) fn value(
         (&named("ip1_val_b"), &layers.ip1_val_b),
         64 * width,
     )?;
-    let output = dense_to(
-        (&named("ip2_val_w"), &layers.ip2_val_w),
-        (&named("ip2_val_b"), &layers.ip2_val_b),
-        hidden.outputs,
-        if kinds.wdl { 3 } else { 1 },
-    )?;
-    Ok(ScalarHead { input, hidden, output })
+    Ok((input, hidden))
 }
 
 /// The moves-left head, on `channels` a square.

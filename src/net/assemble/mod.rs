@@ -2,11 +2,12 @@
 //!
 //! The header says which parts there are, the layers' own lengths say how large they are, and each layer must
 //! fit the one before it; what does not is refused by name. [`body`] makes the tower or the encoders, [`heads`]
-//! the selected policy head, the selected value head and moves-left.
+//! the selected policy head, the selected value head and moves-left, [`optimism`] makes one policy head of two.
 
 mod body;
 mod encoder;
 mod heads;
+mod optimism;
 
 use super::architecture::{Activation, Architecture, BodyKind, InputEmbedding, InputFormat};
 use super::error::Reason;
@@ -16,18 +17,27 @@ use super::weights::{Body, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSI
 
 pub(super) use heads::{policy_head_names, policy_layers, value_head_names};
 
-/// Names of the heads to use, as in lc0's backend options `policy_head` and `value_head`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The heads to use, by their names in lc0's backend options `policy_head` and `value_head`.
+#[derive(Clone, PartialEq, Debug)]
 pub struct HeadSelection {
     /// `vanilla`, `optimistic`, `soft` or `opponent`; a file with one head calls it `vanilla`.
     pub policy: String,
     /// `winner`, `q` or `st`; a file with one head calls it `winner`.
     pub value: String,
+    /// Share of the `optimistic` policy head's logits in the policy, 0 … 1.
+    pub policy_optimism: f32,
+    /// Whether the head that tells the value's error is wanted, where there is one.
+    pub value_error: bool,
 }
 
 impl Default for HeadSelection {
     fn default() -> Self {
-        Self { policy: "vanilla".to_owned(), value: "winner".to_owned() }
+        Self {
+            policy: "vanilla".to_owned(),
+            value: "winner".to_owned(),
+            policy_optimism: 0.0,
+            value_error: false,
+        }
     }
 }
 
@@ -53,8 +63,12 @@ pub(super) fn assemble(
 ) -> Result<Network, Reason> {
     let kinds = Kinds::of(format)?;
     let (body, body_kind, channels) = body::assemble(&kinds, weights)?;
-    let policy = heads::policy(&kinds, weights, &selection.policy, &body_kind, channels)?;
+    let policy = heads::policy(&kinds, weights, selection, &body_kind, channels)?;
     let value = heads::value(&kinds, weights, &selection.value, channels)?;
+    let value_error = match selection.value_error {
+        true => heads::value_error(&kinds, weights, &selection.value, channels)?,
+        false => None,
+    };
     let moves_left = kinds.moves_left.then(|| heads::moves_left(&kinds, weights, channels)).transpose()?;
     let pe_dense = kinds.attention_body && kinds.input_embedding == InputEmbedding::PeDense;
     Ok(Network {
@@ -69,6 +83,7 @@ pub(super) fn assemble(
         policy,
         value,
         moves_left,
+        value_error,
         layer_norm_epsilon: if pe_dense { EMBEDDING_LAYER_NORM_EPSILON } else { ENCODER_LAYER_NORM_EPSILON },
     })
 }

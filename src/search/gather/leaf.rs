@@ -6,8 +6,9 @@ use crate::chess::{PackedMove, Position};
 use crate::search::Shared;
 use crate::search::minibatch::Gathered;
 use crate::search::shared::VisitCounts;
+use crate::search::tally::Tally;
 use crate::sync::atomic::Ordering;
-use crate::tree::{Edge, Node, Outcome, Sample, TerminalKind, Totals};
+use crate::tree::{Edge, Node, Outcome, Sample, TerminalKind, Totals, Weighted};
 use rand_distr::Distribution;
 
 impl Gatherer {
@@ -19,10 +20,24 @@ impl Gatherer {
         gathered: &Gathered,
         evaluations: &Evaluations,
     ) {
-        let mut totals = std::mem::take(&mut self.totals);
+        match shared.keeps_annexes {
+            false => self.finish_batch_as::<Totals>(shared, gathered, evaluations),
+            true => self.finish_weighted_batch(shared, gathered, evaluations),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn finish_weighted_batch(&mut self, shared: &Shared, gathered: &Gathered, evaluations: &Evaluations) {
+        self.finish_batch_as::<Weighted>(shared, gathered, evaluations);
+    }
+
+    #[inline(always)]
+    fn finish_batch_as<T: Tally>(&mut self, shared: &Shared, gathered: &Gathered, evaluations: &Evaluations) {
+        let mut totals = std::mem::take(T::scratch(self));
         let mut counts = VisitCounts::default();
         totals.clear();
-        totals.resize(gathered.steps.len(), Totals::default());
+        totals.resize(gathered.steps.len(), T::default());
         let leaves = gathered.waiting.iter().enumerate().rev();
         let mut leaves = leaves.filter_map(|(index, leaf)| Some((index, leaf.as_ref()?))).peekable();
         for (index, step) in gathered.steps.iter().enumerate().rev() {
@@ -32,17 +47,18 @@ impl Gatherer {
                 let moves = &gathered.moves[leaf.moves.clone()];
                 if self.expand(shared, node, step.parent.is_none(), moves, priors) {
                     shared.rule_mate_out(&gathered.steps, leaf.step, leaf.depth as usize - 1);
-                    totals[index] = Totals::of(value_at(shared, value, leaf.depth as usize - 1), 1);
+                    let sample = value_at(shared, value, leaf.depth as usize - 1);
+                    totals[index] = T::of_leaf(shared, step.node, value, sample);
                     counts = counts.with(leaf.depth as usize, 1);
                 }
             }
             let mut finished = totals[index];
-            if finished.visits > 0 {
+            if finished.visits() > 0 {
                 // Proven meanwhile: from here up the exact value counts.
                 if let Some(outcome) = node.outcome() {
-                    finished = Totals::of(outcome.sample(), finished.visits);
+                    finished = T::of_outcome(shared, outcome, finished.visits());
                 }
-                shared.finish_visits(step, finished);
+                finished.finish(shared, step);
                 if let Some(parent) = step.parent {
                     let parent = &mut totals[parent as usize];
                     *parent = parent.plus(finished.for_parent());
@@ -52,7 +68,7 @@ impl Gatherer {
                 shared.withdraw(step, step.announced);
             }
         }
-        self.totals = totals;
+        *T::scratch(self) = totals;
         shared.counters.count_all(counts);
         let evaluated = gathered.waiting.len() as u64;
         shared.counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);

@@ -19,7 +19,7 @@ use super::minibatch::{Gathered, Leaf, Minibatch, Step, StepIndex};
 use crate::backend::{Added, EvalRequest};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::sync::atomic::Ordering;
-use crate::tree::{Allocator, Edge, MOST_EDGES, State, Totals};
+use crate::tree::{Allocator, Edge, MOST_EDGES, State, Totals, Weighted};
 use leaf::{outcome_by_rule, outcome_by_tablebase, value_at};
 use plan::{Candidate, RootFocus, Task};
 use ranking::Ranking;
@@ -43,7 +43,9 @@ pub(super) struct Gatherer {
     /// Scratch for the root's edges.
     edges: Vec<Edge>,
     /// Scratch for backup: what each step has to finish.
-    totals: Vec<Totals>,
+    pub(in crate::search) totals: Vec<Totals>,
+    /// The same where visits have weights.
+    pub(in crate::search) weighted: Vec<Weighted>,
 }
 
 /// Where a descent is.
@@ -73,6 +75,7 @@ impl Gatherer {
             leaf_moves: Vec::new(),
             edges: Vec::new(),
             totals: Vec::new(),
+            weighted: Vec::new(),
         }
     }
 
@@ -156,9 +159,9 @@ impl Gatherer {
         if place.depth >= MAX_DEPTH {
             return collide(&mut batch.gathered, budget, found);
         }
-        let node = shared.tree.node(batch.gathered.step(place.step).node);
+        let id = batch.gathered.step(place.step).node;
         let mut candidates = self.candidates.pop().unwrap_or_default();
-        let collided = self.plan(shared, node, budget, focus, &mut candidates);
+        let collided = self.plan(shared, id, budget, focus, &mut candidates);
         if collided > 0 {
             collide(&mut batch.gathered, collided, found);
         }
@@ -234,7 +237,8 @@ impl Gatherer {
                 left -= absorbed;
                 batch.gathered.steps[place.step as usize].announced = left;
                 let sample = node.sample().for_parent();
-                shared.back_up(&mut batch.gathered.steps, parent, sample, absorbed, false);
+                let weight = shared.mean_weight(step.node);
+                shared.back_up(&mut batch.gathered.steps, parent, sample, absorbed, weight, false);
                 shared.counters.count_visits(place.depth + 1, absorbed);
                 shared.counters.absorbed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
                 found.out_of_order += absorbed;
@@ -251,6 +255,7 @@ impl Gatherer {
         let step = *batch.gathered.step(place.step);
         let node = shared.tree.node(step.node);
         let position = self.history.last();
+        shared.begin_annex(step.node, position);
         self.leaf_moves.clear();
         self.leaf_moves.extend(position.legal_moves().iter().take(MOST_EDGES).map(|&m| PackedMove::new(m)));
         let outcome =
@@ -265,7 +270,8 @@ impl Gatherer {
             if let Some(link) = step.link {
                 shared.tree.link(link).note_result();
             }
-            shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), 1, true);
+            let weight = shared.params.uncertainty.certain_weight();
+            shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), 1, weight, true);
             shared.counters.count_visits(place.depth + 1, 1);
             found.out_of_order += 1;
             return;
@@ -278,7 +284,8 @@ impl Gatherer {
                 if self.expand(shared, node, is_root, &moves, &evaluation.priors) {
                     shared.rule_mate_out(&batch.gathered.steps, place.step, place.depth);
                     let sample = value_at(shared, evaluation.value, place.depth);
-                    shared.back_up(&mut batch.gathered.steps, place.step, sample, 1, false);
+                    let (sample, weight) = shared.leaf_value(step.node, evaluation.value, sample);
+                    shared.back_up(&mut batch.gathered.steps, place.step, sample, 1, weight, false);
                     shared.counters.count_visits(place.depth + 1, 1);
                     found.out_of_order += 1;
                 }
@@ -306,7 +313,8 @@ fn revisit_terminal(shared: &Shared, batch: &mut Minibatch, place: Place, found:
     let (Some(outcome), visits) = (node.outcome(), step.announced) else { return };
     // Proven by way of another parent: this one does not know it yet.
     let is_news = node.is_shared() && step.link.is_some_and(|link| shared.tree.link(link).note_result());
-    shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), visits, is_news);
+    let weight = shared.params.uncertainty.certain_weight();
+    shared.back_up(&mut batch.gathered.steps, place.step, outcome.sample(), visits, weight, is_news);
     shared.counters.count_visits(place.depth + 1, visits);
     found.out_of_order += visits;
 }

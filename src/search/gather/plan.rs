@@ -69,13 +69,14 @@ impl Gatherer {
     pub(super) fn plan(
         &mut self,
         shared: &Shared,
-        node: &Node,
+        id: NodeId,
         budget: u32,
         focus: Option<&RootFocus>,
         candidates: &mut Vec<Candidate>,
     ) -> u32 {
         let is_root = focus.is_some();
-        let exploration = select::exploration(&shared.params, node.visits(), is_root);
+        let node = shared.tree.node(id);
+        let exploration = shared.exploration(id, is_root);
         // An untried move and its rival; the last visit needs no rival, for it has no more visits to bound.
         let (fpu, mut untried) =
             self.list_candidates(shared, node, budget.min(2), focus, exploration, candidates);

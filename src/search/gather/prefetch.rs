@@ -30,7 +30,7 @@ impl Gatherer {
         if node.state() != State::Expanded || depth >= MAX_DEPTH {
             return 0;
         }
-        let exploration = select::exploration(&shared.params, node.visits(), depth == 0);
+        let exploration = shared.exploration(id, depth == 0);
         let mut candidates = self.candidates.pop().unwrap_or_default();
         // One more than can be used, as the last one's rival.
         self.list_candidates(shared, node, budget.min(64) as u32 + 1, None, exploration, &mut candidates);

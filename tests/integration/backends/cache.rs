@@ -2,11 +2,12 @@
 
 use super::*;
 use rukh::backend::cache::CachingBackend;
+use rukh::backend::position_key::KeyRules;
 
 #[test]
 fn the_cache_answers_what_it_knows() {
     let inner = Arc::new(Faulty::slow(Duration::ZERO));
-    let cache = CachingBackend::new(inner, 10_000, 0).unwrap();
+    let cache = CachingBackend::new(inner, 10_000, KeyRules::default()).unwrap();
     let samples = samples(50);
     assert!(cache.cached(samples[0].request()).is_none());
     let first = evaluate(&cache, &samples).unwrap();
@@ -28,7 +29,7 @@ fn the_cache_answers_what_it_knows() {
 #[test]
 fn four_threads_share_a_small_cache() {
     // Far too small for all positions: entries come and go while others are read.
-    let cache = CachingBackend::new(random(), 300, 0).unwrap();
+    let cache = CachingBackend::new(random(), 300, KeyRules::default()).unwrap();
     let samples = samples(2000);
     let expected = evaluate(&*random(), &samples[..1000]).unwrap();
     let expected: Vec<_> =
@@ -61,12 +62,13 @@ fn four_threads_share_a_small_cache() {
 fn the_cache_tells_apart_what_matters() {
     let orders = ["g1f3 g8f6 b1c3 b8c6", "b1c3 b8c6 g1f3 g8f6"];
     for (history_length, is_shared) in [(0, true), (1, false), (7, false)] {
-        let cache = CachingBackend::new(random(), 1000, history_length).unwrap();
+        let rules = KeyRules { history_length, ..KeyRules::default() };
+        let cache = CachingBackend::new(random(), 1000, rules).unwrap();
         evaluate(&cache, &[Sample::after(orders[0])]).unwrap();
         assert_eq!(cache.cached(Sample::after(orders[1]).request()).is_some(), is_shared, "{history_length}");
         assert!(cache.cached(Sample::after(orders[0]).request()).is_some());
     }
-    let cache = CachingBackend::new(random(), 1000, 0).unwrap();
+    let cache = CachingBackend::new(random(), 1000, KeyRules::default()).unwrap();
     evaluate(&cache, &[Sample::after("g1f3 g8f6")]).unwrap();
     let repeated = Sample::after("g1f3 g8f6 f3g1 f6g8 g1f3 g8f6");
     assert!(cache.cached(repeated.request()).is_none(), "a repeated position is another position");
@@ -79,4 +81,16 @@ fn the_cache_tells_apart_what_matters() {
     evaluate(&cache, &[at(3)]).unwrap();
     assert!(cache.cached(at(20).request()).is_some());
     assert!(cache.cached(at(90).request()).is_none());
+    // The last plies before the draw are nobody else's.
+    evaluate(&cache, &[at(90), at(96)]).unwrap();
+    assert!(cache.cached(at(91).request()).is_some());
+    for rule50 in 92..100 {
+        assert_eq!(cache.cached(at(rule50).request()).is_some(), rule50 == 96, "{rule50}");
+    }
+
+    let rules = KeyRules { rule50_bucket: 8, ..KeyRules::default() };
+    let cache = CachingBackend::new(random(), 1000, rules).unwrap();
+    evaluate(&cache, &[at(3)]).unwrap();
+    assert!(cache.cached(at(7).request()).is_some());
+    assert!(cache.cached(at(8).request()).is_none());
 }

@@ -7,6 +7,7 @@ use rukh::backend::check::{CheckBackend, CheckOptions};
 use rukh::backend::children::Child;
 use rukh::backend::demux::DemuxBackend;
 use rukh::backend::multiplexing::MultiplexingBackend;
+use rukh::backend::position_key::KeyRules;
 use rukh::backend::record::RecordingBackend;
 use rukh::backend::round_robin::RoundRobinBackend;
 use rukh::backend::trivial::TrivialBackend;
@@ -22,8 +23,8 @@ fn decorated(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn 
     let every_batch = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
     vec![
         ("batch split", Arc::new(BatchSplittingBackend::new(make(), 4096))),
-        ("cache", Arc::new(CachingBackend::new(make(), 10_000, 0).unwrap())),
-        ("cache off", Arc::new(CachingBackend::new(make(), 0, 0).unwrap())),
+        ("cache", Arc::new(CachingBackend::new(make(), 10_000, KeyRules::default()).unwrap())),
+        ("cache off", Arc::new(CachingBackend::new(make(), 0, KeyRules::default()).unwrap())),
         ("check", Arc::new(CheckBackend::with_sink(make(), make(), every_batch, silent))),
         ("record", Arc::new(RecordingBackend::new(make(), &record_file).unwrap())),
         ("multiplexing", Arc::new(MultiplexingBackend::new(pair()).unwrap())),
@@ -91,7 +92,7 @@ fn faults_of_a_child_arrive_as_errors() {
         for (name, backend) in decorated(|| Faulty::with(fault)) {
             // A batch of round robin is its child's own: only the cache outside turns its panics into errors.
             let backend: Arc<dyn Backend> = match name {
-                "roundrobin" => Arc::new(CachingBackend::new(backend, 0, 0).unwrap()),
+                "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default()).unwrap()),
                 _ => backend,
             };
             let what = format!("{fault:?} in {name}");

@@ -104,7 +104,7 @@ fn damaged_recordings_are_refused() {
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert!(refusal().contains("cut short"));
     // Of the first record: the number of moves, and the last byte pair of q.
-    for (damage, said) in [(9 + 20..9 + 22, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
+    for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
         let mut damaged = bytes.clone();
         damaged[damage].fill(0xff);
         std::fs::write(&path, &damaged).unwrap();

@@ -1,0 +1,92 @@
+//! Two policy heads as one: the mean of their logits, weighted.
+//!
+//! Attention logits are products of queries and keys. So two heads side by side, queries beside queries and keys
+//! beside keys, make one head whose logits are the sums of theirs, and the weights go into the queries. The blend is
+//! a head like any other, exact, and every backend evaluates it.
+
+use crate::net::error::Reason;
+use crate::net::weights::{Dense, PolicyHead};
+
+/// The head whose logits are `1 - share` times those of `first` plus `share` times those of `second`.
+pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result<PolicyHead, Reason> {
+    let (
+        PolicyHead::Attention { encoders, query, key, promotion, embedding, .. },
+        PolicyHead::Attention {
+            encoders: encoders2,
+            query: query2,
+            key: key2,
+            promotion: promotion2,
+            embedding: embedding2,
+            ..
+        },
+    ) = (&first, &second)
+    else {
+        return Err(cannot("no attention policy"));
+    };
+    if !(encoders.is_empty() && encoders2.is_empty()) {
+        return Err(cannot("encoders in its policy heads"));
+    }
+    let (depth, depth2) = (query.outputs, query2.outputs);
+    // Logits are divided by the root of the depth, which is now that of both.
+    let scale = |share: f32, own: usize| share * ((depth + depth2) as f32 / own as f32).sqrt();
+    let (scale, scale2) = (scale(1.0 - share, depth), scale(share, depth2));
+    let is_shared = embedding.weights == embedding2.weights && embedding.biases == embedding2.biases;
+    // What the second head reads begins where the first one's ends, unless they read the same.
+    let (width, start2) = match is_shared {
+        true => (embedding.outputs, 0),
+        false => (embedding.outputs + embedding2.outputs, embedding.outputs),
+    };
+    let stack = |layer: &Dense, scale: f32, layer2: &Dense, scale2: f32| {
+        let mut stacked = Dense { inputs: width, ..Dense::default() };
+        push_rows(&mut stacked, layer, scale, 0);
+        push_rows(&mut stacked, layer2, scale2, start2);
+        stacked
+    };
+    let query = stack(query, scale, query2, scale2);
+    let key = stack(key, 1.0, key2, 1.0);
+    // Offsets of promotions come from the keys alone: here the shares go into the rows.
+    let rows = promotion.weights.chunks_exact(depth).zip(promotion2.weights.chunks_exact(depth2));
+    let weights = rows.flat_map(|(row, row2)| {
+        row.iter().map(|weight| weight * (1.0 - share)).chain(row2.iter().map(|weight| weight * share))
+    });
+    let promotion = Dense { weights: weights.collect(), inputs: depth + depth2, ..promotion.clone() };
+    let embedding = if is_shared {
+        embedding.clone()
+    } else {
+        let mut both = Dense { inputs: embedding.inputs, ..Dense::default() };
+        push_rows(&mut both, embedding, 1.0, 0);
+        push_rows(&mut both, embedding2, 1.0, 0);
+        both
+    };
+    let PolicyHead::Attention { embedding_activation, heads, ffn_activation, .. } = first else {
+        return Err(cannot("no attention policy"));
+    };
+    Ok(PolicyHead::Attention {
+        embedding,
+        embedding_activation,
+        encoders: Vec::new(),
+        heads,
+        ffn_activation,
+        query,
+        key,
+        promotion,
+    })
+}
+
+fn cannot(reason: &str) -> Reason {
+    Reason::Unsupported(format!(
+        "has {reason}: its policy heads cannot be blended, and PolicyOptimism can only be 0 or 1"
+    ))
+}
+
+/// Appends the outputs of `layer` times `scale`; it reads the inputs of `rows` from `start` on.
+fn push_rows(rows: &mut Dense, layer: &Dense, scale: f32, start: usize) {
+    for (weights, bias) in layer.weights.chunks_exact(layer.inputs).zip(&layer.biases) {
+        let end = rows.weights.len() + rows.inputs;
+        rows.weights.resize(rows.weights.len() + start, 0.0);
+        rows.weights.extend(weights.iter().map(|weight| weight * scale));
+        rows.weights.resize(end, 0.0);
+        rows.biases.push(bias * scale);
+    }
+    rows.outputs += layer.outputs;
+}

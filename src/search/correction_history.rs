@@ -1,0 +1,144 @@
+//! Correction history: what the search has found out about the network's values of similar positions.
+//!
+//! Positions with the same pawns, kings' squares and numbers of pieces share a slot. Every visit that goes through a node
+//! tells how much better or worse its position turned out than the network had said; a slot keeps the mean of that. A new
+//! leaf's value is corrected by a share of it ([`Options::correction_history_lambda`](crate::options::Options)). What was
+//! counted in the tree before is left as it is.
+//!
+//! As KataGo's "subtree value bias correction" and the correction histories of alpha-beta engines, each with keys of its
+//! own. The table has a fixed size and no lock: a slot is one atomic word, and of two updates at the same time one may be
+//! lost. It is kept from move to move, and forgotten with the game.
+
+use crate::backend::position_key::mix;
+use crate::chess::Position;
+use crate::tree::Sample;
+use shakmaty::{Color, Role};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// 2^16 slots of 8 bytes: half a mebibyte.
+const SLOT_BITS: u32 = 16;
+/// A mean of many visits goes on learning as if it were of so many.
+const MOST_WEIGHT: f32 = 2048.0;
+/// A mean of so many visits is half believed.
+const PRIOR_WEIGHT: f32 = 4.0;
+
+/// See the module.
+pub struct CorrectionHistory {
+    /// Each an f32 mean of (network's wl - found wl) in the high half, and the f32 weight behind it in the low half.
+    slots: Box<[AtomicU64]>,
+}
+
+impl CorrectionHistory {
+    /// Knows nothing.
+    pub fn new() -> CorrectionHistory {
+        CorrectionHistory { slots: (0..1 << SLOT_BITS).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// The number of a position's slot, from 1 on. Positions that are each other's mirror images with colours swapped
+    /// have the same.
+    pub fn slot(position: &Position) -> u32 {
+        use shakmaty::Position as _;
+        let board = position.board().board();
+        let us = position.side_to_move();
+        let seen = |squares: u64| if us == Color::White { squares } else { squares.swap_bytes() };
+        let mut key = 0;
+        for side in [us, !us] {
+            for role in [Role::Pawn, Role::King] {
+                key = mix(key ^ seen((board.by_color(side) & board.by_role(role)).0));
+            }
+            let counts = [Role::Knight, Role::Bishop, Role::Rook, Role::Queen]
+                .map(|role| (board.by_color(side) & board.by_role(role)).count() as u64);
+            key = mix(key ^ counts.iter().fold(0, |all, count| all << 8 | count));
+        }
+        (key >> (64 - SLOT_BITS)) as u32 + 1
+    }
+
+    fn entry(&self, slot: u32) -> Option<&AtomicU64> {
+        self.slots.get(slot.checked_sub(1)? as usize)
+    }
+
+    /// A leaf's value, corrected by the share `lambda` of what its slot knows.
+    pub fn correct(&self, slot: u32, sample: Sample, lambda: f32) -> Sample {
+        let Some(entry) = self.entry(slot) else { return sample };
+        let (mean, weight) = unpack(entry.load(Ordering::Relaxed));
+        let wl = (sample.wl - lambda * mean * weight / (weight + PRIOR_WEIGHT)).clamp(-1.0, 1.0);
+        Sample { wl, d: sample.d.min(1.0 - wl.abs()), ..sample }
+    }
+
+    /// Learns of visits that weigh `weight` together: the network's wl was `error` higher than what they found.
+    pub fn learn(&self, slot: u32, error: f32, weight: f32) {
+        let Some(entry) = self.entry(slot) else { return };
+        if weight <= 0.0 || !error.is_finite() {
+            return;
+        }
+        let (mean, known) = unpack(entry.load(Ordering::Relaxed));
+        let known = (known + weight).min(MOST_WEIGHT.max(weight));
+        let mean = mean + (error - mean) * weight / known;
+        entry.store(pack(mean, known), Ordering::Relaxed);
+    }
+}
+
+impl Default for CorrectionHistory {
+    fn default() -> CorrectionHistory {
+        CorrectionHistory::new()
+    }
+}
+
+fn pack(mean: f32, weight: f32) -> u64 {
+    u64::from(mean.to_bits()) << 32 | u64::from(weight.to_bits())
+}
+
+fn unpack(entry: u64) -> (f32, f32) {
+    (f32::from_bits((entry >> 32) as u32), f32::from_bits(entry as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: Sample = Sample { wl: 0.2, d: 0.5, m: 40.0 };
+
+    fn slot(fen: &str) -> u32 {
+        CorrectionHistory::slot(&Position::from_fen(fen).unwrap())
+    }
+
+    #[test]
+    fn similar_positions_share_a_slot() {
+        let here = slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R w KQkq - 0 1");
+        // Pieces elsewhere, and the counter.
+        assert_eq!(here, slot("2r1k2r/pp3ppp/8/8/4n3/8/PP1N1PPP/R3K2R w KQk - 7 9"));
+        // Colours swapped.
+        assert_eq!(here, slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R b KQkq - 0 1"));
+        for other in [
+            "r3k2r/pp3ppp/2n5/8/8/2N4P/PP3PP1/R3K2R w KQkq - 0 1",
+            "r3k2r/pp3ppp/2n5/8/8/8/PP3PPP/R3K2R w KQkq - 0 1",
+            "r4rk1/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R w KQ - 0 1",
+        ] {
+            assert_ne!(here, slot(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn corrects_by_what_it_learnt_and_keeps_to_probabilities() {
+        let table = CorrectionHistory::new();
+        assert_eq!(table.correct(7, SAMPLE, 0.5), SAMPLE);
+        table.learn(7, 0.4, 4.0);
+        let once = table.correct(7, SAMPLE, 0.5);
+        assert!((once.wl - 0.1).abs() < 1e-6 && once.d == 0.5 && once.m == 40.0, "{once:?}");
+        for _ in 0..10_000 {
+            table.learn(7, -1.9, 3.0);
+        }
+        let corrected = table.correct(7, SAMPLE, 0.5);
+        assert!(corrected.wl == 1.0 && corrected.d == 0.0, "{corrected:?}");
+        assert_eq!(table.correct(8, SAMPLE, 0.5), SAMPLE, "another slot");
+        assert_eq!(table.correct(0, SAMPLE, 0.5), SAMPLE, "no slot");
+    }
+
+    #[test]
+    fn old_visits_fade() {
+        let table = CorrectionHistory::new();
+        table.learn(1, 0.5, 1e6);
+        table.learn(1, -0.5, MOST_WEIGHT);
+        assert!(table.correct(1, SAMPLE, 1.0).wl > SAMPLE.wl);
+    }
+}

@@ -1,0 +1,200 @@
+//! Visits that weigh by how sure their values are, cpuct that follows it, and the correction history.
+
+use crate::goldens::{edited_weights, network_file};
+use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
+use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, reference};
+use rukh::backend::factory::{self, BackendConfig};
+use rukh::chess::{Position, PositionHistory};
+use rukh::engine::Engine;
+use rukh::net::input::encode;
+use rukh::net::{HeadSelection, HistoryFill, Network};
+
+/// What each of them is turned on by.
+const SWITCHES: [&str; 4] =
+    ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling", "UseCorrectionHistory"];
+
+/// The root's value, and the visits of its moves.
+#[derive(Debug)]
+struct Searched {
+    wl: f32,
+    visits: Vec<(u16, u32)>,
+}
+
+fn summary(engine: &mut Engine) -> Searched {
+    let tree = engine.finished_tree();
+    tree.check_invariants().unwrap_or_else(|broken| panic!("{broken}"));
+    let root = tree.node(tree.root());
+    let visits =
+        tree.links(root).map(|(_, link)| (link.edge().packed_move().bits(), link.visits())).collect();
+    Searched { wl: root.sample().wl, visits }
+}
+
+fn searched(fen: &str, settings: &[(&str, &str)], count: u64) -> Searched {
+    let settings: Vec<_> = settings.iter().copied().chain([("SmartPruningFactor", "0")]).collect();
+    let mut session = Session::new(&settings);
+    session.position(Some(fen), "");
+    session.go(nodes(count));
+    summary(&mut session.engine)
+}
+
+#[test]
+fn each_of_them_changes_the_search_and_leaves_a_sound_tree() {
+    for fen in [KIWIPETE, MIDDLEGAME] {
+        let plain = searched(fen, &[], 5_000);
+        for switch in SWITCHES {
+            let other = searched(fen, &[(switch, "true")], 5_000);
+            assert_ne!(plain.visits, other.visits, "{switch}");
+            assert!((plain.wl - other.wl).abs() < 0.2, "{switch}: {} and {}", plain.wl, other.wl);
+        }
+    }
+}
+
+#[test]
+fn all_of_them_at_once_on_many_threads_over_many_moves() {
+    let on: Vec<_> = SWITCHES.iter().map(|&switch| (switch, "true")).collect();
+    for threads in ["1", "4"] {
+        let settings: Vec<_> = on.iter().copied().chain([("Threads", threads)]).collect();
+        let mut session = Session::new(&settings);
+        let mut moves = String::new();
+        for _ in 0..12 {
+            session.position(None, &moves);
+            let (_, best) = session.go(nodes(3_000));
+            summary(&mut session.engine);
+            moves = format!("{moves} {best}");
+        }
+        // A tree that was begun without them goes on with them.
+        session.engine.new_game();
+        for value in ["false", "true", "false"] {
+            for switch in SWITCHES {
+                session.engine.set_option(switch, value).unwrap();
+            }
+            session.position(None, &moves);
+            let (_, best) = session.go(nodes(4_000));
+            summary(&mut session.engine);
+            moves = format!("{moves} {best}");
+        }
+    }
+}
+
+/// Settings under which they may not change anything.
+#[test]
+fn what_makes_no_difference_makes_none() {
+    let neutral: [&[(&str, &str)]; 4] = [
+        // All visits weigh the same, whatever that is.
+        &[
+            ("UseUncertaintyWeighting", "true"),
+            ("UncertaintyWeightingExponent", "0"),
+            ("UncertaintyWeightingCoefficient", "0.5"),
+            ("UncertaintyWeightingCap", "0.5"),
+        ],
+        &[
+            ("UseCpuctUncertainty", "true"),
+            ("CpuctUncertaintyMinFactor", "1"),
+            ("CpuctUncertaintyMaxFactor", "1"),
+        ],
+        &[("UseVarianceScaling", "true"), ("CpuctUtilityStdevScale", "0")],
+        &[("UseCorrectionHistory", "true"), ("CorrectionHistoryLambda", "0")],
+    ];
+    for fen in [KIWIPETE, MIDDLEGAME] {
+        let plain = searched(fen, &[], 2_000);
+        for settings in neutral {
+            let other = searched(fen, settings, 2_000);
+            assert_eq!(plain.visits, other.visits, "{settings:?}");
+            assert!((plain.wl - other.wl).abs() < 1e-5, "{settings:?}: {} and {}", plain.wl, other.wl);
+        }
+    }
+}
+
+#[test]
+fn proven_results_stay_exact_whatever_visits_weigh() {
+    let on = SWITCHES.iter().map(|&switch| (switch, "true"));
+    let on: Vec<_> = on.chain([("SmartPruningFactor", "0")]).collect();
+    for fen in ["7k/8/8/8/8/8/R7/1R5K w - - 0 1", "k7/8/1K6/8/8/8/8/7R b - - 0 1"] {
+        let mut session = Session::new(&on);
+        session.position(Some(fen), "");
+        let (info, _) = session.go(nodes(60_000));
+        assert!(matches!(info.score, Some(rukh::search::Score::Mate(_))), "{fen}: {:?}", info.score);
+        summary(&mut session.engine);
+    }
+}
+
+#[test]
+fn the_correction_history_lasts_a_game() {
+    let mut session = Session::new(&[("UseCorrectionHistory", "true"), ("SmartPruningFactor", "0")]);
+    let mut search = |is_new_game| {
+        match is_new_game {
+            true => session.engine.new_game(),
+            false => session.engine.set_option("ClearTree", "").unwrap(),
+        }
+        session.position(Some(KIWIPETE), "");
+        session.go(nodes(3_000));
+        summary(&mut session.engine)
+    };
+    let (first, later) = (search(true), search(false));
+    assert_ne!(first.visits, later.visits, "what was learnt is used");
+    assert_eq!(first.visits, search(true).visits, "and forgotten with the game");
+}
+
+/// micro-multihead, with what tells the error of its `st` value head on as many inputs as lc0 gives it: the head's hidden
+/// layer. (The file has it on the embedding's.) The weights are those of the first output, a win.
+fn with_value_error() -> Vec<u8> {
+    edited_weights("micro-multihead", |weights| {
+        let st = weights.value_heads.as_mut().and_then(|value_heads| value_heads.st.as_mut());
+        let st = st.expect("the head is there");
+        let outputs = st.ip2_val_w.as_ref().expect("it has an output");
+        let mut first = outputs.clone();
+        first.params = outputs.params.slice(..outputs.params.len() / 3);
+        st.ip_val_err_w = Some(first);
+    })
+}
+
+#[test]
+fn the_error_of_the_value_is_what_its_head_says() {
+    let heads = HeadSelection { value_error: true, value: "st".into(), ..HeadSelection::default() };
+    let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
+    let packed = CpuNetwork::new(network.clone(), Precision::Fp32, InstructionSet::best());
+    let head = network.value_error.as_ref().expect("it was asked for");
+    assert_eq!(head.hidden.weights, network.value.hidden.weights, "the head is that of `st`");
+    assert_eq!(head.output.weights, network.value.output.weights[..head.output.inputs]);
+    let mut seen = Vec::new();
+    for fen in [KIWIPETE, MIDDLEGAME, "7k/8/8/8/8/8/R7/1R5K w - - 0 1"] {
+        let history = PositionHistory::new(Position::from_fen(fen).expect(fen));
+        let (planes, _) = encode(&history, network.architecture.input_format, HistoryFill::FenOnly);
+        let expected = reference::evaluate(&network, &planes).e;
+        let found = packed.evaluate_raw(std::slice::from_ref(&planes)).remove(0).e;
+        assert!((found - expected).abs() < 1e-5 && found > 0.0 && found < 1.0, "{found} {expected}");
+        seen.push(found);
+    }
+    assert!(seen[0] != seen[1] && seen[1] != seen[2], "{seen:?}");
+}
+
+#[test]
+fn the_error_of_the_value_is_read_where_it_is_wanted_and_there() {
+    let load = |bytes: &[u8], value_error| {
+        let heads = HeadSelection { value_error, ..HeadSelection::default() };
+        Network::load_bytes(bytes, &heads).map(|network| network.value_error.is_some())
+    };
+    assert!(!load(&with_value_error(), false).expect("it loads"));
+    assert!(load(&with_value_error(), true).expect("it loads"));
+    assert!(!load(&network_file("micro-attn"), true).expect("it loads"));
+    // As the file has it, it does not fit.
+    let error = load(&network_file("micro-multihead"), true).expect_err("it does not load").to_string();
+    assert!(error.ends_with("value_heads.st.ip_val_err_w has 16 values, expected 1 x 128 = 128"), "{error}");
+}
+
+#[test]
+fn a_network_without_an_error_says_that_nothing_comes_of_it() {
+    let notices = |value_error| {
+        let created = factory::create(&BackendConfig {
+            backend: "cpu".to_owned(),
+            network: format!("{}/tests/data/micro-attn.pb.gz", env!("CARGO_MANIFEST_DIR")),
+            cache_entries: 0,
+            value_error,
+            ..BackendConfig::default()
+        });
+        created.unwrap_or_else(|error| panic!("{error}")).notices
+    };
+    assert_eq!(notices(false), Vec::<String>::new());
+    let told = notices(true);
+    assert!(told.len() == 1 && told[0].contains("tells no error of the value"), "{told:?}");
+}

@@ -17,9 +17,10 @@ use hip_runtime_sys::{
 };
 
 use crate::arguments::{arguments_of, hidden_arguments};
-use crate::code_object::{self, Kernel, LoadError, Module};
+use crate::code_object::{Kernel, LoadError, Module};
 use crate::control::{LAST_ERROR, answer, report, settings};
 use crate::handles::Handles;
+use crate::image::code_of;
 use crate::launch::{Launch, MOST_LDS_BYTES};
 use crate::memory::{self, FreeError, Place};
 use crate::stream::{self, CAPTURE_MODE, Event, Failure, Mark, Operation, Stream, lock};
@@ -433,16 +434,7 @@ api! {
         }
         // SAFETY: the caller's pointer to a whole image.
         let file = unsafe { code_of(image.cast()) }?;
-        let loaded = Module::load(file, &settings().architecture, device).map_err(|error| match error {
-            LoadError::OtherArchitecture(name) => {
-                report(&format!("code for {name} on {}", settings().architecture));
-                hipErrorNoBinaryForGpu
-            }
-            LoadError::Invalid(message) => {
-                report(&format!("code object: {message}"));
-                hipErrorInvalidImage
-            }
-        })?;
+        let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
         // SAFETY: the caller's pointer.
         unsafe { give(module, pointer(MODULES.add(Arc::new(loaded)))) }
@@ -460,7 +452,7 @@ api! {
         let loaded = MODULES.get(module.addr()).ok_or(hipErrorInvalidHandle)?;
         // SAFETY: the caller's text.
         let name = unsafe { crate::control::text(name) }.ok_or(hipErrorInvalidValue)?;
-        let kernel = loaded.module.kernels.get(name).ok_or(hipErrorNotFound)?;
+        let kernel = loaded.module.kernels.get(name).ok_or(hipErrorNotFound)?.as_ref().map_err(image_error)?;
         let mut functions = lock(&loaded.functions);
         let handle = *functions.entry(name.to_owned()).or_insert_with(|| {
             FUNCTIONS.add(Arc::new(Function {
@@ -646,45 +638,25 @@ fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipErr
     }
 }
 
+/// Reports what is wrong with code, and gives HIP's name for it.
+fn image_error(error: &LoadError) -> hipError_t {
+    match error {
+        LoadError::OtherArchitecture(name) => {
+            report(&format!("code for {name} on {}", settings().architecture));
+            hipErrorNoBinaryForGpu
+        }
+        LoadError::Invalid(message) => {
+            report(&format!("code object: {message}"));
+            hipErrorInvalidImage
+        }
+    }
+}
+
 fn reached(mark: &Mark) -> Result<(), hipError_t> {
     match mark.state() {
         None => Err(hipErrorNotReady),
         Some((_, failure)) => failure.map_or(Ok(()), Err),
     }
-}
-
-/// The ELF file in an image: the image itself, or the part of a bundle that is for this device.
-///
-/// # Safety
-/// `image` points to a whole code object or bundle.
-unsafe fn code_of<'a>(image: *const u8) -> Result<&'a [u8], hipError_t> {
-    const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
-    // SAFETY: a code object has at least a header of 64 bytes.
-    if let Some(bytes) = unsafe { code_object::file_length(image) } {
-        // SAFETY: the header says that it has so many.
-        return Ok(unsafe { std::slice::from_raw_parts(image, bytes) });
-    }
-    // SAFETY: a bundle begins with this name and the number of its parts.
-    if unsafe { std::slice::from_raw_parts(image, BUNDLE.len()) } != BUNDLE {
-        report("an image that is neither a code object nor a bundle");
-        return Err(hipErrorInvalidImage);
-    }
-    // SAFETY: the words of the bundle's table lie within it.
-    let word = |at: usize| unsafe { image.add(at).cast::<u64>().read_unaligned() } as usize;
-    let mut at = BUNDLE.len() + 8;
-    for _ in 0..word(BUNDLE.len()) {
-        let (offset, bytes, name_bytes) = (word(at), word(at + 8), word(at + 16));
-        // SAFETY: the table's names lie within the bundle.
-        let name = unsafe { std::slice::from_raw_parts(image.add(at + 24), name_bytes) };
-        let name = String::from_utf8_lossy(name);
-        let target = name.rsplit("--").next().unwrap_or_default();
-        if bytes > 0 && target.split(':').next() == Some(settings().architecture.as_str()) {
-            // SAFETY: the table says that the part lies there.
-            return Ok(unsafe { std::slice::from_raw_parts(image.add(offset), bytes) });
-        }
-        at += 24 + name_bytes;
-    }
-    Err(hipErrorNoBinaryForGpu)
 }
 
 /// HIP's function of this name: the error of the last call that failed, which it forgets.

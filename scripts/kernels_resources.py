@@ -8,6 +8,8 @@ llvm-objdump's text (.text); scripts/kernels.sh makes them.
 import re
 import sys
 
+import kernels_lanes
+
 # An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
 MATRIX = re.compile(r"v_(wmma|mfma)_")
 PLAIN = {"gfx1030"}
@@ -79,6 +81,7 @@ def check(architecture, name, row, code):
 
 
 def main():
+    kernels_lanes.test()
     folder, version, *architectures = sys.argv[1:]
     print("# What each kernel needs")
     print()
@@ -91,6 +94,15 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
+        exchanges = 0
+        for name, listing in kernels_lanes.parse(open(f"{folder}/{architecture}.text")).items():
+            total, asleep = kernels_lanes.check(listing)
+            exchanges += total
+            if asleep:
+                where = f"{architecture} {name}: {len(asleep)} of {total} exchanges between lanes"
+                fail(f"{where} run where lanes may be asleep, first {kernels_lanes.text(asleep[0])}")
+        if exchanges < 100:
+            fail(f"{architecture} has only {exchanges} exchanges between lanes")
         expected = {n for n in names or rows if architecture not in PLAIN or not re.search(r"_d\d+$", n)}
         if architecture not in PLAIN:
             if names is not None and set(rows) != set(names):

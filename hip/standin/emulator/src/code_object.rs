@@ -112,8 +112,11 @@ impl Module {
         }
         let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
         // From here on dropping the module frees the image.
-        let mut module =
-            Self { image, program: Program { base: image, instructions: Vec::new() }, kernels: BTreeMap::new() };
+        let mut module = Self {
+            image,
+            program: Program { base: image, instructions: Vec::new() },
+            kernels: BTreeMap::new(),
+        };
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(image as usize);
         // SAFETY: allocated just now, and used by nothing else yet.
         let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
@@ -150,9 +153,8 @@ impl Module {
 /// Sets the addresses that depend on where the code object lies: entries of 24 bytes with place, kind and number.
 fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) -> Result<(), LoadError> {
     for entry in entries.chunks_exact(24) {
-        let [place, info, addend] = [0, 8, 16].map(|at| {
-            entry[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
-        });
+        let [place, info, addend] = [0, 8, 16]
+            .map(|at| entry[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)));
         let start = match info as u32 {
             ABSOLUTE_64 => {
                 let index = SymbolIndex((info >> 32) as usize);
@@ -162,7 +164,8 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
             RELATIVE_64 => 0,
             kind => return Err(invalid(format!("an address of kind {kind} that is set at load time"))),
         };
-        let target = usize::try_from(place).ok().and_then(|place| memory.get_mut(place..place.checked_add(8)?));
+        let target =
+            usize::try_from(place).ok().and_then(|place| memory.get_mut(place..place.checked_add(8)?));
         let target = target.ok_or_else(|| invalid("an address outside of memory"))?;
         target.copy_from_slice(&image.wrapping_add(start).wrapping_add(addend).to_le_bytes());
     }

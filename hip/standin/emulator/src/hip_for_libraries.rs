@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 
 use hip_runtime_sys::{
-    hipError_t, hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorNotFound,
-    hipErrorUnknown, hipEvent_t, hipFunction_t, hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
+    hipError_t, hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorNotFound, hipErrorUnknown, hipEvent_t,
+    hipFunction_t, hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
 };
 
 use crate::control::{LAST_ERROR, answer, report};
@@ -304,4 +304,3 @@ pub unsafe extern "C" fn __hipRegisterFunction(
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipUnregisterFatBinary(_binary: *mut *mut c_void) {}
-

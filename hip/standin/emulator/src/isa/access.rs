@@ -203,7 +203,13 @@ impl Wave {
 /// # Safety
 /// The address has as many bytes as the form.
 #[inline(always)]
-pub(super) unsafe fn load_lane(wave: &mut Wave, destination: u16, lane: usize, address: *const u8, form: Form) {
+pub(super) unsafe fn load_lane(
+    wave: &mut Wave,
+    destination: u16,
+    lane: usize,
+    address: *const u8,
+    form: Form,
+) {
     let register = usize::from(destination);
     if let Form::Words(count) = form {
         for word in 0..count {

@@ -65,7 +65,8 @@ fn buffer(wave: &mut Wave, instruction: &Instruction) -> Option<Buffer> {
     let (low, high, bytes, format) = (word(0), word(1), word(2), word(3));
     let raw = (format >> 28) & 3 == 3;
     if high >> 16 != 0 || !raw || (format >> 23) & 1 != 0 {
-        let message = format!("{}: a buffer of words {low:#x} {high:#x} {bytes:#x} {format:#x}", instruction.name);
+        let message =
+            format!("{}: a buffer of words {low:#x} {high:#x} {bytes:#x} {format:#x}", instruction.name);
         wave.fail(message);
         return None;
     }

@@ -3,7 +3,10 @@
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
 mod blas;
+mod boards;
+mod dense;
 mod device;
+mod heads;
 mod kernels;
 mod speed;
 

@@ -21,6 +21,7 @@ mod planes;
 mod policy;
 mod positions;
 mod rocm;
+mod rocm_calls;
 mod rocm_errors;
 mod search;
 mod search_stress;

@@ -151,3 +151,74 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::Program;
+    use super::super::wave::{EXEC, Stop, Wave};
+    use crate::memory::{self, Place, Regions};
+
+    /// Runs an instruction on a wave whose descriptor in s8...s11 is of `bytes` bytes, with each lane's offset in v9.
+    fn run(words: [u32; 2], memory: u64, bytes: u32) -> Box<Wave> {
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let program = Program::decode(&code, 0, 0);
+        let regions = Regions::of(5, (0, 0));
+        let mut wave = Wave::new();
+        wave.start(0, 64);
+        wave.regions = &regions;
+        wave.set_scalar(EXEC, 0xffff_fffe);
+        wave.set_scalar64(8, memory);
+        wave.set_scalar(10, bytes);
+        wave.set_scalar(11, 0x3100_4000);
+        wave.set_scalar(5, 16);
+        for lane in 0..32 {
+            wave.vector[9].0[lane] = if lane == 7 { 0x8000_0000 } else { 4 * lane as u32 };
+            wave.vector[3].0[lane] = 1000 + lane as u32;
+        }
+        // SAFETY: decoded just now, for a machine that has the handlers' instructions.
+        unsafe { (program.instructions[0].execute)(&mut wave, &program.instructions[0]) };
+        wave
+    }
+
+    #[test]
+    fn buffers_end_where_their_descriptor_says() {
+        if !super::super::available() {
+            return;
+        }
+        let memory = memory::allocate(256, Place::Device(5)).unwrap();
+        let start: *mut u32 = std::ptr::with_exposed_provenance_mut(memory as usize);
+        for i in 0..64 {
+            // SAFETY: 64 words are allocated there.
+            unsafe { start.add(i).write(i as u32) };
+        }
+        // buffer_load_b128 v[4:7], v9, s[8:11], s5 offen offset:16
+        let wave = run([0xe05c_0010, 0x0542_0409], memory, 128);
+        assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
+        for lane in 1..32 {
+            for word in 0..4 {
+                // Both offsets are 16 bytes; what is past 128 bytes, and all of lane 7, is zero.
+                let index = lane + 8 + word;
+                let expected = if lane == 7 || index >= 32 { 0 } else { index as u32 };
+                assert_eq!(wave.vector[4 + word].0[lane], expected, "lane {lane}, word {word}");
+            }
+        }
+        assert_ne!(wave.vector[4].0[0], 8, "a lane that is not active");
+        // buffer_store_b32 v3, v9, s[8:11], 0 offen: in range for 10 lanes, of which lane 0 sleeps.
+        let wave = run([0xe068_0000, 0x8042_0309], memory, 40);
+        assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
+        // SAFETY: as above.
+        let after = unsafe { std::slice::from_raw_parts(start, 64) };
+        for (i, &word) in after.iter().enumerate() {
+            let stored = (1..10).contains(&i) && i != 7;
+            assert_eq!(word, if stored { 1000 + i as u32 } else { i as u32 }, "word {i}");
+        }
+        // A descriptor that allows more than there is.
+        let wave = run([0xe068_0000, 0x8042_0309], memory + 160, 128);
+        assert!(
+            wave.stop == Stop::Fault && wave.fault.contains("of an allocation of 256 bytes"),
+            "{}",
+            wave.fault
+        );
+        memory::free(memory, |_| true).unwrap();
+    }
+}

@@ -15,7 +15,7 @@
 //! | `gemm` | matrix products |
 //! | `memory`, `stream` | allocations; streams, events, graphs |
 //! | `arguments`, `transfer`, `handles` | what a launch, a copy and a handle are made of |
-//! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
+//! | `hip` (with `hip_device`, `hip_errors`), `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
 //! | `hip_for_libraries` | what AMD's own libraries need of the interface besides |
 //! | `control` | settings, failures that a test asks for, reports |
 //! | `install` | the folder of libraries |
@@ -42,6 +42,8 @@ pub mod control;
 mod gemm;
 mod handles;
 pub mod hip;
+pub mod hip_device;
+pub mod hip_errors;
 pub mod hip_for_libraries;
 pub mod hipblaslt;
 pub mod hiprtc;

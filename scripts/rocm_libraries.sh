@@ -46,7 +46,7 @@ END
 }
 
 step_build() {
-    cargo test --profile "$profile" --no-run --test integration --lib -p rukh
+    cargo test --profile "$profile" --no-run --test integration --lib
     cargo test --profile "$profile" --no-run -p rukh-standin
     local name
     rm -rf "$root/libraries"
@@ -86,7 +86,7 @@ step_hiprtc() {
 }
 
 step_run-time() {
-    XDG_CACHE_HOME=$root/cache network_test gfx1150 every_batch_size_gives_the_same_answers
+    XDG_CACHE_HOME=$root/cache network_test gfx1150 every_network_stays_near_lc0_in_fp16
     ls -l "$root/cache/rukh"
 }
 

@@ -4,6 +4,7 @@
 # usage: scripts/kernels.sh [--check] [architecture ...]
 #   without --check: writes hip/kernels/objects/ARCHITECTURE.co.gz and hip/kernels/RESOURCES.md
 #   with --check:    changes nothing, and fails if either would change
+# Both fail where a kernel spills, or takes numbers of lanes that may be asleep (kernels_lanes.py).
 #
 # Needs clang with the amdgcn target, lld, llvm-readelf and llvm-objdump of one version, and no ROCm: on Debian,
 # apt-get install --no-install-recommends clang-19 lld-19 llvm-19. The stored objects are clang 19.1.7's; with
@@ -84,4 +85,4 @@ fi
 if $failed; then
     exit 1
 fi
-echo "clang $version: ${#architectures[@]} architectures, $(grep -c '^| [a-z]' "$work/RESOURCES.md") kernels, nothing spilled, nothing empty"
+echo "clang $version: ${#architectures[@]} architectures, $(grep -c '^| [a-z]' "$work/RESOURCES.md") kernels, nothing spilled, nothing empty, no lane asleep in an exchange"

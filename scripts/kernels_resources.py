@@ -8,6 +8,8 @@ llvm-objdump's text (.text); scripts/kernels.sh makes them.
 import re
 import sys
 
+import kernels_lanes
+
 # An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
 MATRIX = re.compile(r"v_(wmma|mfma)_")
 PLAIN = {"gfx1030"}
@@ -83,7 +85,21 @@ def check(architecture, name, row, code):
     return matrix
 
 
+def check_lanes(architecture, path):
+    """Fails where a kernel takes numbers of lanes that may be asleep."""
+    exchanges = 0
+    for name, code in kernels_lanes.parse(open(path)).items():
+        total, asleep = kernels_lanes.check(code)
+        exchanges += total
+        if asleep:
+            where = f"{architecture} {name}: {len(asleep)} of {total} exchanges between lanes"
+            fail(f"{where} run where lanes may be asleep, first {kernels_lanes.text(asleep[0])}")
+    if exchanges < 100:
+        fail(f"{architecture} has only {exchanges} exchanges between lanes")
+
+
 def main():
+    kernels_lanes.test()
     folder, version, *architectures = sys.argv[1:]
     print("# What each kernel needs")
     print()
@@ -103,6 +119,7 @@ def main():
             names = names or list(rows)
         elif set(rows) != expected:
             fail(f"{architecture} has other kernels than {architectures[0]}")
+        check_lanes(architecture, f"{folder}/{architecture}.text")
         print()
         print(f"## {architecture}")
         print()

@@ -22,6 +22,7 @@ mod policy;
 mod policy_optimism;
 mod positions;
 mod rocm;
+mod rocm_calls;
 mod rocm_errors;
 mod search;
 mod search_stress;

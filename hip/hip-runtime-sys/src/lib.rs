@@ -195,34 +195,7 @@ fn text(pointer: *const c_char) -> Option<&'static str> {
     unsafe { CStr::from_ptr(pointer) }.to_str().ok()
 }
 
-/// The run-time compiler's functions.
-#[derive(Clone, Copy, Debug)]
-pub struct Hiprtc {
-    functions: hiprtc_bindings::Functions,
-}
-
-impl Deref for Hiprtc {
-    type Target = hiprtc_bindings::Functions;
-
-    fn deref(&self) -> &hiprtc_bindings::Functions {
-        &self.functions
-    }
-}
-
-impl Hiprtc {
-    /// Loads the run-time compiler. It needs no device.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load() -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load(&HIPRTC, hiprtc_bindings::Functions::resolve)? })
-    }
-
-    /// Loads it from one folder.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load_in(folder, &HIPRTC, hiprtc_bindings::Functions::resolve)? })
-    }
+library! {
+    /// The run-time compiler's functions. It needs no device.
+    pub struct Hiprtc(hiprtc_bindings::Functions) from HIPRTC;
 }

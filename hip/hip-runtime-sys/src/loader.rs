@@ -238,6 +238,44 @@ macro_rules! function_table {
     };
 }
 
+/// A type for a library that is nothing but its table of functions, with what loads it.
+#[macro_export]
+macro_rules! library {
+    ($(#[$attribute:meta])* pub struct $name:ident($functions:ty) from $candidates:ident;) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name {
+            functions: $functions,
+        }
+
+        impl std::ops::Deref for $name {
+            type Target = $functions;
+
+            fn deref(&self) -> &$functions {
+                &self.functions
+            }
+        }
+
+        impl $name {
+            /// Loads it, and what it needs. No function of it is called.
+            ///
+            /// # Errors
+            /// Every file that was tried, each with what was wrong with it.
+            pub fn load() -> Result<Self, $crate::loader::LoadError> {
+                Ok(Self { functions: $crate::loader::load(&$candidates, <$functions>::resolve)? })
+            }
+
+            /// Loads it from one folder.
+            ///
+            /// # Errors
+            /// Every file that was tried, each with what was wrong with it.
+            pub fn load_from(folder: &std::path::Path) -> Result<Self, $crate::loader::LoadError> {
+                Ok(Self { functions: $crate::loader::load_in(folder, &$candidates, <$functions>::resolve)? })
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

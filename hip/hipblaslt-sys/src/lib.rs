@@ -24,11 +24,8 @@
 )]
 mod bindings;
 
-use std::ops::Deref;
-use std::path::Path;
-
 pub use bindings::*;
-use hip_runtime_sys::loader::{self, Candidates, LoadError};
+use hip_runtime_sys::loader::Candidates;
 
 /// Where hipBLASLt is found.
 pub const HIPBLASLT: Candidates = Candidates {
@@ -37,34 +34,7 @@ pub const HIPBLASLT: Candidates = Candidates {
     windows: &["libhipblaslt.dll", "hipblaslt.dll"],
 };
 
-/// hipBLASLt's functions.
-#[derive(Clone, Copy, Debug)]
-pub struct HipblasLt {
-    functions: Functions,
-}
-
-impl Deref for HipblasLt {
-    type Target = Functions;
-
-    fn deref(&self) -> &Functions {
-        &self.functions
-    }
-}
-
-impl HipblasLt {
-    /// Loads hipBLASLt, and with it HIP's runtime.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load() -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load(&HIPBLASLT, Functions::resolve)? })
-    }
-
-    /// Loads it from one folder.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load_in(folder, &HIPBLASLT, Functions::resolve)? })
-    }
+hip_runtime_sys::library! {
+    /// hipBLASLt's functions. Loading it loads HIP's runtime too.
+    pub struct HipblasLt(Functions) from HIPBLASLT;
 }

@@ -20,44 +20,14 @@
 )]
 mod bindings;
 
-use std::ops::Deref;
-use std::path::Path;
-
 pub use bindings::*;
-use hip_runtime_sys::loader::{self, Candidates, LoadError};
+use hip_runtime_sys::loader::Candidates;
 
 /// Where rocBLAS is found.
 pub const ROCBLAS: Candidates =
     Candidates { library: "rocblas", versions: &["5", "4", "3"], windows: &["rocblas.dll"] };
 
-/// rocBLAS's functions.
-#[derive(Clone, Copy, Debug)]
-pub struct Rocblas {
-    functions: Functions,
-}
-
-impl Deref for Rocblas {
-    type Target = Functions;
-
-    fn deref(&self) -> &Functions {
-        &self.functions
-    }
-}
-
-impl Rocblas {
-    /// Loads rocBLAS, and with it HIP's runtime.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load() -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load(&ROCBLAS, Functions::resolve)? })
-    }
-
-    /// Loads it from one folder.
-    ///
-    /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
-    pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
-        Ok(Self { functions: loader::load_in(folder, &ROCBLAS, Functions::resolve)? })
-    }
+hip_runtime_sys::library! {
+    /// rocBLAS's functions. Loading it loads HIP's runtime too.
+    pub struct Rocblas(Functions) from ROCBLAS;
 }

@@ -76,6 +76,25 @@ mod tests {
         }
     }
 
+    /// As where a device's architecture has no object in the binary, but for all that have one too. With
+    /// `RUKH_TEST_OBJECTS` it leaves what it got in that folder, for the stand-in's tests of the kernels.
+    #[test]
+    #[ignore = "wants ROCm's hiprtc: scripts/rocm_libraries.sh runs it"]
+    fn hiprtc_compiles_for_every_architecture() {
+        use std::io::Write;
+        let folder = std::env::var_os("RUKH_TEST_OBJECTS").map(PathBuf::from);
+        for (architecture, _) in OBJECTS {
+            let code = compile(architecture).unwrap_or_else(|error| panic!("{architecture}: {error}"));
+            assert!(code.starts_with(b"\x7fELF"), "{architecture}: {:?}", &code[..16]);
+            println!("{architecture}: {} bytes", code.len());
+            let Some(folder) = &folder else { continue };
+            let file = fs::File::create(folder.join(format!("{architecture}.co.gz"))).unwrap();
+            let mut file = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            file.write_all(&code).unwrap();
+            file.finish().unwrap();
+        }
+    }
+
     /// hiprtc sees no files.
     #[test]
     fn the_source_includes_nothing() {

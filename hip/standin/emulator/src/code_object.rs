@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rmpv::Value;
 
 use crate::isa::decode::Program;
@@ -23,6 +23,9 @@ const ARCHITECTURES: &[(u32, &str)] = &[
     (0x04a, "gfx1151"),
     (0x055, "gfx1152"),
 ];
+/// Kinds of addresses that are set at load time: a symbol's, and one in the code object.
+const ABSOLUTE_64: u32 = 3;
+const RELATIVE_64: u32 = 13;
 /// The kind of the note that holds the kernels' metadata.
 const METADATA_NOTE: u32 = 32;
 
@@ -69,7 +72,8 @@ pub(crate) struct Kernel {
 pub(crate) struct Module {
     image: u64,
     pub(crate) program: Program,
-    pub(crate) kernels: BTreeMap<String, Arc<Kernel>>,
+    /// A kernel that the emulator refuses is an error for those who look it up.
+    pub(crate) kernels: BTreeMap<String, Result<Arc<Kernel>, LoadError>>,
 }
 
 impl Drop for Module {
@@ -77,22 +81,6 @@ impl Drop for Module {
         // Nothing writes to code: were its guards damaged, a kernel's access would have been refused before.
         let _ = memory::free(self.image, |place| matches!(place, Place::Code(_)));
     }
-}
-
-/// The length of an ELF file, which a caller gives by its start alone.
-///
-/// # Safety
-/// `image` points to a whole ELF file.
-pub(crate) unsafe fn file_length(image: *const u8) -> Option<usize> {
-    // SAFETY: an ELF file has a header of 64 bytes.
-    let header = unsafe { std::slice::from_raw_parts(image, 64) };
-    if header[..4] != *b"\x7fELF" {
-        return None;
-    }
-    let word = |at: usize, bytes: usize| {
-        header[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b))
-    };
-    word(40, 8).checked_add(word(58, 2) * word(60, 2))
 }
 
 impl Module {
@@ -109,9 +97,6 @@ impl Module {
             Some((_, name)) => return Err(LoadError::OtherArchitecture((*name).to_owned())),
             None => return Err(LoadError::OtherArchitecture(format!("number {number:#x}"))),
         }
-        if elf.section_by_name(".rela.dyn").is_some_and(|section| section.size() > 0) {
-            return Err(invalid("addresses that are set at load time are not supported"));
-        }
 
         let loads: Vec<_> = elf
             .elf_program_headers()
@@ -127,8 +112,11 @@ impl Module {
         }
         let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
         // From here on dropping the module frees the image.
-        let mut module =
-            Self { image, program: Program { instructions: Vec::new() }, kernels: BTreeMap::new() };
+        let mut module = Self {
+            image,
+            program: Program { base: image, instructions: Vec::new() },
+            kernels: BTreeMap::new(),
+        };
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(image as usize);
         // SAFETY: allocated just now, and used by nothing else yet.
         let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
@@ -143,6 +131,10 @@ impl Module {
                 .copy_from_slice(data);
         }
 
+        if let Some(relocations) = elf.section_by_name(".rela.dyn") {
+            relocate(&elf, relocations.data().map_err(invalid)?, memory, image)?;
+        }
+
         let text = elf.section_by_name(".text").ok_or_else(|| invalid("no code"))?;
         let code = text.data().map_err(invalid)?;
         module.program = Program::decode(code, text.address() as u32, image);
@@ -151,21 +143,43 @@ impl Module {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else {
                 continue;
             };
-            let kernel = kernel(name, symbol.address(), memory, &module.program, &metadata)?;
-            module.kernels.insert(name.to_owned(), Arc::new(kernel));
+            let kernel = kernel(name, symbol.address(), memory, &module.program, &metadata);
+            module.kernels.insert(name.to_owned(), kernel.map(Arc::new));
         }
         Ok(module)
     }
 }
 
-/// The kernels' metadata, by name.
+/// Sets the addresses that depend on where the code object lies: entries of 24 bytes with place, kind and number.
+fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) -> Result<(), LoadError> {
+    for entry in entries.chunks_exact(24) {
+        let [place, info, addend] = [0, 8, 16]
+            .map(|at| entry[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)));
+        let start = match info as u32 {
+            ABSOLUTE_64 => {
+                let index = SymbolIndex((info >> 32) as usize);
+                let table = elf.dynamic_symbol_table().ok_or_else(|| invalid("no table of symbols"))?;
+                table.symbol_by_index(index).map_err(invalid)?.address()
+            }
+            RELATIVE_64 => 0,
+            kind => return Err(invalid(format!("an address of kind {kind} that is set at load time"))),
+        };
+        let target =
+            usize::try_from(place).ok().and_then(|place| memory.get_mut(place..place.checked_add(8)?));
+        let target = target.ok_or_else(|| invalid("an address outside of memory"))?;
+        target.copy_from_slice(&image.wrapping_add(start).wrapping_add(addend).to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The kernels' metadata, by name: in one note for all of a compiler's run, so in several where objects were linked.
 fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
     let section = elf.section_by_name(".note").ok_or_else(|| invalid("no metadata"))?;
     let data = section.data().map_err(invalid)?;
     let word = |at: usize| -> Option<usize> {
         Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?) as usize)
     };
-    let mut at = 0;
+    let (mut at, mut found) = (0, BTreeMap::new());
     while let (Some(name_bytes), Some(bytes), Some(kind)) = (word(at), word(at + 4), word(at + 8)) {
         let start = at + 12 + name_bytes.next_multiple_of(4);
         let Some(mut note) = data.get(start..start + bytes) else { break };
@@ -173,15 +187,14 @@ fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
             let value = rmpv::decode::read_value(&mut note).map_err(invalid)?;
             let kernels =
                 field(&value, "amdhsa.kernels").and_then(Value::as_array).cloned().unwrap_or_default();
-            let named = kernels.into_iter().filter_map(|kernel| {
+            found.extend(kernels.into_iter().filter_map(|kernel| {
                 let name = field(&kernel, ".name")?.as_str()?.to_owned();
                 Some((name, kernel))
-            });
-            return Ok(named.collect());
+            }));
         }
         at = start + bytes.next_multiple_of(4);
     }
-    Err(invalid("no metadata"))
+    Ok(found)
 }
 
 fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
@@ -217,7 +230,7 @@ fn kernel(
     if mode >> 16 & 3 != 3 || mode >> 18 & 3 != 3 {
         return refuse("flushes denormal numbers to zero");
     }
-    if properties & 0b111_0101 != 0 {
+    if properties & 0b111_0111 != 0 {
         return refuse("wants an address in its first registers that is not there");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -232,7 +245,8 @@ fn kernel(
                 kind: field(argument, ".value_kind").and_then(Value::as_str).unwrap_or_default().to_owned(),
             })
             .collect(),
-        argument_bytes: word(8) as usize,
+        // The descriptor's own number is only for debuggers, and 0 in what assemblers make.
+        argument_bytes: (word(8) as usize).max(number(metadata, ".kernarg_segment_size") as usize),
         lds_bytes: word(0),
         vector_registers: number(metadata, ".vgpr_count") as usize,
         most_threads: number(metadata, ".max_flat_workgroup_size") as u32,

@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{
-    hipDevice_t, hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_attribute,
-    hipFunction_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipHostFn_t, hipMemcpyKind, hipModule_t,
-    hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus, signature,
+    hipDevice_t, hipDeviceAttribute_t, hipError_t, hipEvent_t, hipFunction_attribute, hipFunction_t,
+    hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipHostFn_t, hipMemcpyKind, hipModule_t, hipStream_t,
+    hipStreamCaptureMode, hipStreamCaptureStatus, signature,
 };
 use hip_runtime_sys::{
     hipErrorContextIsDestroyed, hipErrorInvalidDevice, hipErrorInvalidHandle, hipErrorInvalidImage,
@@ -17,9 +17,11 @@ use hip_runtime_sys::{
 };
 
 use crate::arguments::{arguments_of, hidden_arguments};
-use crate::code_object::{self, Kernel, LoadError, Module};
+use crate::code_object::{Kernel, LoadError, Module};
 use crate::control::{LAST_ERROR, answer, report, settings};
 use crate::handles::Handles;
+use crate::hip_device::{attribute_value, device_name, give_text};
+use crate::image::code_of;
 use crate::launch::{Launch, MOST_LDS_BYTES};
 use crate::memory::{self, FreeError, Place};
 use crate::stream::{self, CAPTURE_MODE, Event, Failure, Graph, Mark, Stream, lock};
@@ -57,7 +59,7 @@ pub(crate) fn current_device() -> Result<i32, hipError_t> {
     if settings().devices > 0 { Ok(DEVICE.get()) } else { Err(hipErrorNoDevice) }
 }
 
-fn checked_device(device: c_int) -> Result<i32, hipError_t> {
+pub(crate) fn checked_device(device: c_int) -> Result<i32, hipError_t> {
     current_device()?;
     if (0..settings().devices).contains(&device) { Ok(device) } else { Err(hipErrorInvalidDevice) }
 }
@@ -433,16 +435,7 @@ api! {
         }
         // SAFETY: the caller's pointer to a whole image.
         let file = unsafe { code_of(image.cast()) }?;
-        let loaded = Module::load(file, &settings().architecture, device).map_err(|error| match error {
-            LoadError::OtherArchitecture(name) => {
-                report(&format!("code for {name} on {}", settings().architecture));
-                hipErrorNoBinaryForGpu
-            }
-            LoadError::Invalid(message) => {
-                report(&format!("code object: {message}"));
-                hipErrorInvalidImage
-            }
-        })?;
+        let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
         // SAFETY: the caller's pointer.
         unsafe { give(module, pointer(MODULES.add(Arc::new(loaded)))) }
@@ -460,7 +453,7 @@ api! {
         let loaded = MODULES.get(module.addr()).ok_or(hipErrorInvalidHandle)?;
         // SAFETY: the caller's text.
         let name = unsafe { crate::control::text(name) }.ok_or(hipErrorInvalidValue)?;
-        let kernel = loaded.module.kernels.get(name).ok_or(hipErrorNotFound)?;
+        let kernel = loaded.module.kernels.get(name).ok_or(hipErrorNotFound)?.as_ref().map_err(image_error)?;
         let mut functions = lock(&loaded.functions);
         let handle = *functions.entry(name.to_owned()).or_insert_with(|| {
             FUNCTIONS.add(Arc::new(Function {
@@ -542,89 +535,6 @@ api! {
     }
 }
 
-/// The device's properties: those that have a meaning here.
-///
-/// # Safety
-/// The pointer is null or may be written to.
-#[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
-    properties: *mut hipDeviceProp_tR0600,
-    device: c_int,
-) -> hipError_t {
-    answer("hipGetDevicePropertiesR0600", hipErrorUnknown, || {
-        checked_device(device)?;
-        // SAFETY: every field is a number or an array of numbers.
-        let mut made: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
-        for (place, byte) in made.name.iter_mut().zip(device_name().bytes()) {
-            *place = byte as c_char;
-        }
-        for (place, byte) in made.gcnArchName.iter_mut().zip(settings().architecture.bytes()) {
-            *place = byte as c_char;
-        }
-        made.totalGlobalMem = settings().memory_bytes as usize;
-        made.sharedMemPerBlock = MOST_LDS_BYTES as usize;
-        made.warpSize = 32;
-        made.maxThreadsPerBlock = 1024;
-        made.maxThreadsDim = [1024; 3];
-        made.maxGridSize = [c_int::MAX, 65_535, 65_535];
-        made.multiProcessorCount = compute_units();
-        made.major = 11;
-        made.regsPerBlock = 65_536;
-        made.l2CacheSize = 6 << 20;
-        made.maxThreadsPerMultiProcessor = 2048;
-        // SAFETY: the caller's pointer.
-        unsafe { give(properties, made) }
-    })
-}
-
-fn device_name() -> String {
-    format!("Rukh stand-in for {}", settings().architecture)
-}
-
-/// The numbers of a Radeon RX 7900 XTX and of a Radeon 8060S.
-fn compute_units() -> c_int {
-    if settings().architecture == "gfx1151" { 40 } else { 96 }
-}
-
-fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
-    use hip_runtime_sys as hip;
-    match attribute {
-        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
-            compute_units()
-        }
-        hip::hipDeviceAttributeWarpSize => 32,
-        hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
-        hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MOST_LDS_BYTES as c_int,
-        hip::hipDeviceAttributeComputeCapabilityMajor => 11,
-        hip::hipDeviceAttributeComputeCapabilityMinor => {
-            c_int::from(settings().architecture == "gfx1151") * 5
-        }
-        hip::hipDeviceAttributeIntegrated => c_int::from(settings().architecture == "gfx1151"),
-        hip::hipDeviceAttributeClockRate => 2_500_000,
-        hip::hipDeviceAttributeL2CacheSize => 6 << 20,
-        hip::hipDeviceAttributeMaxThreadsPerMultiProcessor => 2048,
-        _ => 0,
-    }
-}
-
-/// Copies a text into a buffer, ended with zero.
-///
-/// # Safety
-/// The buffer has so many bytes.
-unsafe fn give_text(buffer: *mut c_char, bytes: c_int, text: &str) -> Result<(), hipError_t> {
-    let room = usize::try_from(bytes).unwrap_or_default();
-    if buffer.is_null() || room == 0 {
-        return Err(hipErrorInvalidValue);
-    }
-    let count = text.len().min(room - 1);
-    // SAFETY: as the caller promises.
-    unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), count) };
-    // SAFETY: as above.
-    unsafe { buffer.add(count).write(0) };
-    Ok(())
-}
-
 /// Frees memory after all work is done, as HIP does.
 fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipError_t> {
     if address.is_null() {
@@ -646,108 +556,23 @@ fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipErr
     }
 }
 
+/// Reports what is wrong with code, and gives HIP's name for it.
+fn image_error(error: &LoadError) -> hipError_t {
+    match error {
+        LoadError::OtherArchitecture(name) => {
+            report(&format!("code for {name} on {}", settings().architecture));
+            hipErrorNoBinaryForGpu
+        }
+        LoadError::Invalid(message) => {
+            report(&format!("code object: {message}"));
+            hipErrorInvalidImage
+        }
+    }
+}
+
 fn reached(mark: &Mark) -> Result<(), hipError_t> {
     match mark.state() {
         None => Err(hipErrorNotReady),
         Some((_, failure)) => failure.map_or(Ok(()), Err),
     }
 }
-
-/// The ELF file in an image: the image itself, or the part of a bundle that is for this device.
-///
-/// # Safety
-/// `image` points to a whole code object or bundle.
-unsafe fn code_of<'a>(image: *const u8) -> Result<&'a [u8], hipError_t> {
-    const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
-    // SAFETY: a code object has at least a header of 64 bytes.
-    if let Some(bytes) = unsafe { code_object::file_length(image) } {
-        // SAFETY: the header says that it has so many.
-        return Ok(unsafe { std::slice::from_raw_parts(image, bytes) });
-    }
-    // SAFETY: a bundle begins with this name and the number of its parts.
-    if unsafe { std::slice::from_raw_parts(image, BUNDLE.len()) } != BUNDLE {
-        report("an image that is neither a code object nor a bundle");
-        return Err(hipErrorInvalidImage);
-    }
-    // SAFETY: the words of the bundle's table lie within it.
-    let word = |at: usize| unsafe { image.add(at).cast::<u64>().read_unaligned() } as usize;
-    let mut at = BUNDLE.len() + 8;
-    for _ in 0..word(BUNDLE.len()) {
-        let (offset, bytes, name_bytes) = (word(at), word(at + 8), word(at + 16));
-        // SAFETY: the table's names lie within the bundle.
-        let name = unsafe { std::slice::from_raw_parts(image.add(at + 24), name_bytes) };
-        let name = String::from_utf8_lossy(name);
-        let target = name.rsplit("--").next().unwrap_or_default();
-        if bytes > 0 && target.split(':').next() == Some(settings().architecture.as_str()) {
-            // SAFETY: the table says that the part lies there.
-            return Ok(unsafe { std::slice::from_raw_parts(image.add(offset), bytes) });
-        }
-        at += 24 + name_bytes;
-    }
-    Err(hipErrorNoBinaryForGpu)
-}
-
-/// HIP's function of this name: the error of the last call that failed, which it forgets.
-#[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub extern "C" fn hipGetLastError() -> hipError_t {
-    LAST_ERROR.replace(hipSuccess)
-}
-
-/// HIP's function of this name: the error of the last call that failed.
-#[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub extern "C" fn hipPeekAtLastError() -> hipError_t {
-    LAST_ERROR.get()
-}
-
-/// Names of the errors that the stand-in gives, each ended with zero.
-fn error_name(error: hipError_t) -> &'static std::ffi::CStr {
-    use hip_runtime_sys as hip;
-    match error {
-        hip::hipSuccess => c"hipSuccess",
-        hip::hipErrorInvalidValue => c"hipErrorInvalidValue",
-        hip::hipErrorOutOfMemory => c"hipErrorOutOfMemory",
-        hip::hipErrorInvalidConfiguration => c"hipErrorInvalidConfiguration",
-        hip::hipErrorInvalidMemcpyDirection => c"hipErrorInvalidMemcpyDirection",
-        hip::hipErrorNoDevice => c"hipErrorNoDevice",
-        hip::hipErrorInvalidDevice => c"hipErrorInvalidDevice",
-        hip::hipErrorInvalidImage => c"hipErrorInvalidImage",
-        hip::hipErrorNoBinaryForGpu => c"hipErrorNoBinaryForGpu",
-        hip::hipErrorInvalidHandle => c"hipErrorInvalidHandle",
-        hip::hipErrorIllegalState => c"hipErrorIllegalState",
-        hip::hipErrorNotFound => c"hipErrorNotFound",
-        hip::hipErrorNotReady => c"hipErrorNotReady",
-        hip::hipErrorContextIsDestroyed => c"hipErrorContextIsDestroyed",
-        hip::hipErrorLaunchFailure => c"hipErrorLaunchFailure",
-        hip::hipErrorNotSupported => c"hipErrorNotSupported",
-        hip::hipErrorStreamCaptureUnsupported => c"hipErrorStreamCaptureUnsupported",
-        hip::hipErrorStreamCaptureInvalidated => c"hipErrorStreamCaptureInvalidated",
-        hip::hipErrorStreamCaptureUnmatched => c"hipErrorStreamCaptureUnmatched",
-        hip::hipErrorStreamCaptureUnjoined => c"hipErrorStreamCaptureUnjoined",
-        hip::hipErrorStreamCaptureIsolation => c"hipErrorStreamCaptureIsolation",
-        hip::hipErrorStreamCaptureImplicit => c"hipErrorStreamCaptureImplicit",
-        hip::hipErrorCapturedEvent => c"hipErrorCapturedEvent",
-        hip::hipErrorStreamCaptureWrongThread => c"hipErrorStreamCaptureWrongThread",
-        _ => c"hipErrorUnknown",
-    }
-}
-
-/// HIP's function of this name.
-#[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
-    error_name(error).as_ptr()
-}
-
-/// HIP's function of this name; the stand-in says more on stderr.
-#[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub extern "C" fn hipGetErrorString(error: hipError_t) -> *const c_char {
-    error_name(error).as_ptr()
-}
-
-const _: signature::hipGetLastError = hipGetLastError;
-const _: signature::hipPeekAtLastError = hipPeekAtLastError;
-const _: signature::hipGetErrorName = hipGetErrorName;
-const _: signature::hipGetErrorString = hipGetErrorString;

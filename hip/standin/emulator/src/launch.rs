@@ -154,15 +154,22 @@ impl Launch {
 /// Runs a wave until it stops, and gives the number of instructions.
 fn advance(wave: &mut Wave, program: &Program) -> u64 {
     let mut count = 0;
-    while wave.stop == Stop::Running {
-        // The sentinel behind the last instruction stops the wave, so that `next` never runs over.
-        let instruction = &program.instructions[wave.next as usize];
-        wave.next += 1;
-        count += 1;
-        // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
-        unsafe { (instruction.execute)(wave, instruction) };
-        if count >= MOST_INSTRUCTIONS {
-            wave.fail(format!("still running after {count} instructions of one wave"));
+    loop {
+        while wave.stop == Stop::Running {
+            // The sentinel behind the last instruction stops the wave, so that `next` never runs over.
+            let instruction = &program.instructions[wave.next as usize];
+            wave.next += 1;
+            count += 1;
+            // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
+            unsafe { (instruction.execute)(wave, instruction) };
+            if count >= MOST_INSTRUCTIONS {
+                wave.fail(format!("still running after {count} instructions of one wave"));
+            }
+        }
+        let Stop::Jump(address) = wave.stop else { break };
+        match program.at_address(address) {
+            Some(next) => (wave.next, wave.stop) = (next, Stop::Running),
+            None => wave.fail(format!("a jump to {address:#x}, where no instruction begins")),
         }
     }
     count

@@ -11,11 +11,12 @@
 //! | module | what |
 //! |---|---|
 //! | `isa` | instructions: decoder, registers, one handler each |
-//! | `code_object`, `launch` | ELF files of kernels, and grids of workgroups |
+//! | `image`, `code_object`, `launch` | bundles, ELF files of kernels, and grids of workgroups |
 //! | `gemm` | matrix products |
 //! | `memory`, `stream` | allocations; streams, events, graphs |
 //! | `arguments`, `transfer`, `handles` | what a launch, a copy and a handle are made of |
-//! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
+//! | `hip` (with `hip_device`, `hip_errors`), `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
+//! | `hip_for_libraries` | what AMD's own libraries need of the interface besides |
 //! | `control` | settings, failures that a test asks for, reports |
 //! | `install` | the folder of libraries |
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
@@ -41,8 +42,12 @@ pub mod control;
 mod gemm;
 mod handles;
 pub mod hip;
+pub mod hip_device;
+pub mod hip_errors;
+pub mod hip_for_libraries;
 pub mod hipblaslt;
 pub mod hiprtc;
+mod image;
 pub mod install;
 mod isa;
 mod launch;

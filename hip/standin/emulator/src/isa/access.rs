@@ -22,7 +22,7 @@ macro_rules! accesses {
 
 /// What a load or store moves, and where in a register it belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     /// So many whole registers.
     Words(usize),
     /// One byte or two, extended with zeros or the sign.
@@ -36,7 +36,7 @@ enum Form {
 }
 
 impl Form {
-    const fn bytes(self) -> usize {
+    pub(super) const fn bytes(self) -> usize {
         match self {
             Self::Words(count) => 4 * count,
             Self::Unsigned(bytes)
@@ -148,7 +148,7 @@ unsafe fn write(address: *mut u8, bytes: usize, value: u32) {
 impl Wave {
     /// Whether the kernel may touch these bytes; a fault otherwise.
     #[inline(always)]
-    fn allowed(
+    pub(super) fn allowed(
         &mut self,
         instruction: &Instruction,
         lane: usize,
@@ -203,7 +203,13 @@ impl Wave {
 /// # Safety
 /// The address has as many bytes as the form.
 #[inline(always)]
-unsafe fn load_lane(wave: &mut Wave, destination: u16, lane: usize, address: *const u8, form: Form) {
+pub(super) unsafe fn load_lane(
+    wave: &mut Wave,
+    destination: u16,
+    lane: usize,
+    address: *const u8,
+    form: Form,
+) {
     let register = usize::from(destination);
     if let Form::Words(count) = form {
         for word in 0..count {
@@ -232,7 +238,7 @@ unsafe fn load_lane(wave: &mut Wave, destination: u16, lane: usize, address: *co
 /// # Safety
 /// As for [`load_lane`].
 #[inline(always)]
-unsafe fn store_lane(wave: &Wave, source: u16, lane: usize, address: *mut u8, form: Form) {
+pub(super) unsafe fn store_lane(wave: &Wave, source: u16, lane: usize, address: *mut u8, form: Form) {
     let register = usize::from(source);
     match form {
         Form::Words(count) => {
@@ -576,13 +582,6 @@ accesses! {
     0x04 s_load_b512 = scalar_load(16);
     0x20 s_gl1_inv = nothing();
     0x21 s_dcache_inv = nothing();
-}
-
-accesses! {
-    /// Of buffer memory, only what invalidates caches, which are not there.
-    BUFFER:
-    0x2b buffer_gl0_inv = nothing();
-    0x2c buffer_gl1_inv = nothing();
 }
 
 accesses! {

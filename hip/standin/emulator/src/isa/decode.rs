@@ -3,7 +3,8 @@
 //! What is not in a table decodes to an instruction that stops the wave when it is reached, with the encoding's words:
 //! a code object may hold what a run does not need.
 
-use super::access::{BUFFER, FLAT, GLOBAL, LDS, LDS_PAIRS, SCALAR_MEMORY, lds_pair};
+use super::access::{FLAT, GLOBAL, LDS, LDS_PAIRS, SCALAR_MEMORY, lds_pair};
+use super::buffer::BUFFER;
 use super::compare::{CLASS, COMPARE, COMPARE_WIDE, EXEC_RESULT};
 use super::matrix::MATRIX;
 use super::packed::PACKED;
@@ -33,6 +34,8 @@ handler! {
 
 /// A decoded program: instructions in order of address.
 pub(crate) struct Program {
+    /// Where the code object lies in memory.
+    pub(crate) base: u64,
     pub(crate) instructions: Vec<Instruction>,
 }
 
@@ -55,7 +58,7 @@ impl Program {
                 instruction.immediate = (u64::from(words[at]) | u64::from(next) << 32) as i64;
             }
             instruction.pc = start + 4 * at as u32;
-            if instruction.name == "s_getpc_b64" {
+            if matches!(instruction.name, "s_getpc_b64" | "s_swappc_b64") {
                 instruction.immediate = (base + u64::from(instruction.pc) + 4) as i64;
             }
             if BRANCH.iter().any(|row| row.name == instruction.name) {
@@ -74,10 +77,15 @@ impl Program {
         let mut sentinel = plain(unknown, "unknown");
         sentinel.pc = start + 4 * words.len() as u32;
         instructions.push(sentinel);
-        Self { instructions }
+        Self { base, instructions }
     }
 
-    /// The number of the instruction at an address.
+    /// The number of the instruction at an address in memory.
+    pub(crate) fn at_address(&self, address: u64) -> Option<u32> {
+        self.at(u32::try_from(address.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The number of the instruction at an address of the code object.
     pub(crate) fn at(&self, pc: u32) -> Option<u32> {
         self.instructions
             .binary_search_by_key(&pc, |instruction| instruction.pc)
@@ -138,10 +146,7 @@ fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
         0b110011 => vop3p(reader),
         0b110110 => lds(reader),
         0b110111 => memory(reader),
-        0b111000 => row(&[BUFFER], bits(word, 18, 8)).map(|row| {
-            reader.used += 1;
-            plain(row.handler, row.name)
-        }),
+        0b111000 => buffer(reader),
         0b111101 => smem(reader),
         _ if word >> 31 == 0 => vop12c(reader),
         _ => scalar(reader),
@@ -572,6 +577,29 @@ fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
         half
     });
     instruction.inner = Some(Box::new(halves));
+    Some(instruction)
+}
+
+/// Buffer memory, where it is addressed by bytes.
+fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let word = reader.first();
+    let second = reader.next()?;
+    let row = row(&[BUFFER], bits(word, 18, 8))?;
+    // By index, or with a register that says what was not resident.
+    if bits(second, 21, 1) == 1 || bits(second, 23, 1) == 1 {
+        return None;
+    }
+    let mut instruction = plain(row.handler, row.name);
+    instruction.sources = [
+        Source::vector(bits(second, 0, 8) as u16),
+        Source::scalar((bits(second, 16, 5) * 4) as u8),
+        source(reader, bits(second, 24, 8), Operand::B32, &mut None)?,
+    ];
+    // Of a store too: what it stores.
+    instruction.destination = bits(second, 8, 8) as u16;
+    instruction.immediate = i64::from(bits(word, 0, 12));
+    // Here this flag says that the vector register holds an offset.
+    instruction.high = bits(second, 22, 1) == 1;
     Some(instruction)
 }
 

@@ -3,6 +3,7 @@
 //! Code is decoded once; an instruction then holds the address of its handler, which loops over 32 lanes.
 
 mod access;
+mod buffer;
 mod compare;
 pub(crate) mod decode;
 pub(crate) mod float;

@@ -238,19 +238,30 @@ scalars! {
     0x6a s_cvt_hi_f32_f16 (a: u32 = 0) -> f32 = keep(f16_to_f32(a >> 16));
 }
 
-/// SOP1 that knows where it stands; the decoder puts the address of the next instruction into the immediate.
-pub(crate) const UNARY_SPECIAL: &[Row] = &[Row {
-    opcode: 0x47,
-    name: "s_getpc_b64",
-    handler: s_getpc_b64,
-    operands: &[],
-    result: Operand::B64,
-    float: false,
-}];
+macro_rules! program_counter {
+    ($($opcode:literal $name:ident |$wave:ident, $instruction:ident| $body:block)*) => {
+        /// SOP1 on the program counter; the decoder puts the address of the next instruction into the immediate.
+        pub(crate) const UNARY_SPECIAL: &[Row] = &[$(Row {
+            opcode: $opcode,
+            name: stringify!($name),
+            handler: $name,
+            operands: &[Operand::B64],
+            result: Operand::B64,
+            float: false,
+        }),*];
+        $(handler! { fn $name($wave, $instruction) $body })*
+    };
+}
 
-handler! { fn s_getpc_b64(wave, instruction) {
-    wave.set_scalar64(instruction.scalar, instruction.immediate as u64);
-} }
+program_counter! {
+    0x47 s_getpc_b64 |wave, instruction| { wave.set_scalar64(instruction.scalar, instruction.immediate as u64); }
+    0x48 s_setpc_b64 |wave, instruction| { wave.stop = Stop::Jump(wave.uniform64(&instruction.sources[0])); }
+    0x49 s_swappc_b64 |wave, instruction| {
+        let target = wave.uniform64(&instruction.sources[0]);
+        wave.set_scalar64(instruction.scalar, instruction.immediate as u64);
+        wave.stop = Stop::Jump(target);
+    }
+}
 
 /// Changes EXEC and gives what it was.
 fn save_exec(wave: &mut Wave, change: impl Fn(u32) -> u32) -> Out<u32> {

@@ -118,6 +118,8 @@ pub(crate) struct Instruction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     Running,
+    /// To go on at an address in memory, which the program looks up.
+    Jump(u64),
     Barrier,
     End,
     Fault,

@@ -278,6 +278,33 @@ fn an_access_outside_of_memory_names_kernel_place_and_address() {
 }
 
 #[test]
+fn an_unknown_instruction_is_a_failure_that_names_it() {
+    use object::{Object, ObjectSection};
+    let (lib, _turn) = libraries();
+    let mut code = crate::fixture().to_vec();
+    let (start, bytes) =
+        object::File::parse(&*code).unwrap().section_by_name(".text").unwrap().file_range().unwrap();
+    // All of it an image instruction, which no compiler makes of our sources.
+    for word in code[start as usize..(start + bytes) as usize].chunks_exact_mut(4) {
+        word.copy_from_slice(&0xf000_0000_u32.to_le_bytes());
+    }
+    let (mut module, mut function, stream) = (std::ptr::null_mut(), std::ptr::null_mut(), lib.stream());
+    let mut values = [std::ptr::null_mut::<u8>(); 5];
+    let mut arguments = values.each_mut().map(argument);
+    // SAFETY: a whole code object, and more arguments than the kernel takes.
+    unsafe {
+        lib.check((lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()));
+        lib.check((lib.hip.hipModuleGetFunction)(&mut function, module, c"axpy".as_ptr()));
+        let nothing = std::ptr::null_mut();
+        let launch = lib.hip.hipModuleLaunchKernel;
+        lib.check(launch(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments.as_mut_ptr(), nothing));
+    }
+    assert_eq!(lib.wait(stream), hip::hipErrorLaunchFailure);
+    let fault = lib.fault();
+    assert!(fault.contains("kernel axpy") && fault.contains("unknown instruction f0000000"), "{fault}");
+}
+
+#[test]
 fn a_missing_wait_shows() {
     let (lib, _turn) = libraries();
     let mut flag = lib.upload(&[0i32]);

@@ -11,14 +11,16 @@ use crate::{Libraries, architecture, libraries, noise};
 
 /// An element type of the kernels.
 #[derive(Clone, Copy, PartialEq)]
-enum Type {
+pub(crate) enum Type {
     F32,
     F16,
     Bf16,
 }
 
+pub(crate) const TYPES: [Type; 3] = [Type::F32, Type::F16, Type::Bf16];
+
 impl Type {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
@@ -26,11 +28,11 @@ impl Type {
         }
     }
 
-    fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         if self == Self::F32 { 4 } else { 2 }
     }
 
-    fn store(self, value: f32) -> Vec<u8> {
+    pub(crate) fn store(self, value: f32) -> Vec<u8> {
         match self {
             Self::F32 => value.to_le_bytes().to_vec(),
             Self::F16 => f16::from_f32(value).to_le_bytes().to_vec(),
@@ -38,7 +40,7 @@ impl Type {
         }
     }
 
-    fn load(self, bytes: &[u8]) -> f64 {
+    pub(crate) fn load(self, bytes: &[u8]) -> f64 {
         match self {
             Self::F32 => f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
             Self::F16 => f16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
@@ -47,13 +49,13 @@ impl Type {
     }
 
     /// Numbers on the device, and their values there.
-    fn upload(self, lib: &Libraries, values: &[f32]) -> (*mut u8, Vec<f64>) {
+    pub(crate) fn upload(self, lib: &Libraries, values: &[f32]) -> (*mut u8, Vec<f64>) {
         let bytes: Vec<u8> = values.iter().flat_map(|&value| self.store(value)).collect();
         let rounded = bytes.chunks(self.bytes()).map(|bytes| self.load(bytes)).collect();
         (lib.upload(&bytes), rounded)
     }
 
-    fn download(self, lib: &Libraries, memory: *const u8, count: usize) -> Vec<f64> {
+    pub(crate) fn download(self, lib: &Libraries, memory: *const u8, count: usize) -> Vec<f64> {
         lib.download(memory, count * self.bytes())
             .chunks(self.bytes())
             .map(|bytes| self.load(bytes))
@@ -61,22 +63,27 @@ impl Type {
     }
 
     /// How far a result near `value` may be off: its rounding, and that of what it was made of.
-    fn tolerance(self, value: f64) -> f64 {
+    pub(crate) fn tolerance(self, value: f64) -> f64 {
         value.abs().max(1.0) * [1e-5, 2e-3, 1.6e-2][self as usize]
     }
 }
 
 /// Loads the stored code object, or that of the folder `RUKH_STANDIN_OBJECTS`.
 pub(crate) fn module(lib: &Libraries) -> hip::hipModule_t {
+    let code = code();
+    let mut module = std::ptr::null_mut();
+    // SAFETY: a whole code object.
+    lib.check(unsafe { (lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
+    module
+}
+
+fn code() -> Vec<u8> {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/objects").to_owned();
     let objects = std::env::var("RUKH_STANDIN_OBJECTS").unwrap_or(stored);
     let file = std::fs::File::open(format!("{objects}/{}.co.gz", architecture())).unwrap();
     let mut code = Vec::new();
     flate2::read::GzDecoder::new(file).read_to_end(&mut code).unwrap();
-    let mut module = std::ptr::null_mut();
-    // SAFETY: a whole code object.
-    lib.check(unsafe { (lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
-    module
+    code
 }
 
 /// Runs a kernel with its structure of arguments, and gives the wave instructions it took.
@@ -135,6 +142,47 @@ pub(crate) struct Attention {
     pub(crate) scale: f32,
 }
 
+/// Sizes of heads that have a kernel of their own.
+const DEPTHS: [usize; 6] = [8, 16, 32, 64, 96, 128];
+
+/// No kernel is without a test here: the names of the code object, without their type and size.
+#[test]
+fn every_kernel_is_run_alone() {
+    let tested = [
+        "activation",
+        "attention_any",
+        "attention_d",
+        "attention_policy",
+        "dense",
+        "layer_norm_w",
+        "norm_dense",
+        "planes",
+        "policy",
+        "scalar_head",
+        "softmax",
+        "squeeze_excite",
+        "winograd_input",
+        "winograd_output",
+    ];
+    let code = code();
+    let file = object::File::parse(&*code).unwrap();
+    let symbols = object::Object::dynamic_symbols(&file);
+    let names = symbols.filter_map(|symbol| {
+        object::ObjectSymbol::name(&symbol).ok()?.strip_suffix(".kd").map(str::to_owned)
+    });
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 50, "{names:?}");
+    for name in &names {
+        let of_all_types =
+            ["_bf16", "_f16", "_f32"].iter().fold(name.clone(), |name, kind| name.replace(kind, ""));
+        let family = of_all_types.trim_end_matches(|c: char| c.is_ascii_digit());
+        assert!(tested.contains(&family), "{name} has no test");
+    }
+    for depth in DEPTHS {
+        assert!(names.contains(&format!("attention_f16_d{depth}")));
+    }
+}
+
 #[test]
 fn attention_is_softmax_of_scores_and_logits_times_values() {
     let (lib, _turn) = libraries();
@@ -142,12 +190,19 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
     let (positions, heads) = (2usize, 3usize);
     let mut shapes: Vec<(String, Type, usize, bool)> = Vec::new();
     for kind in [Type::F16, Type::Bf16] {
-        for depth in [8, 16, 32, 64, 96, 128] {
+        for depth in DEPTHS {
             shapes.push((format!("attention_{}_d{depth}", kind.name()), kind, depth, depth != 16));
         }
     }
     for kind in [Type::F32, Type::F16, Type::Bf16] {
-        shapes.push((format!("attention_any_{}", kind.name()), kind, 20, kind != Type::F16));
+        for depth in [8, 20, 32, 128] {
+            shapes.push((
+                format!("attention_any_{}", kind.name()),
+                kind,
+                depth,
+                (depth == 20) != (kind == Type::F16),
+            ));
+        }
     }
     for (name, kind, depth, with_logits) in shapes {
         let width = heads * depth;
@@ -285,23 +340,26 @@ fn layer_normalisation_of_a_sum() {
 
 /// kernels.h: ActivationArguments.
 #[repr(C)]
-struct Activation {
-    input: *const u8,
-    bias: *const u8,
-    multiply: *const u8,
-    add: *const u8,
-    output: *mut u8,
-    rows: i32,
-    width: i32,
-    bias_rows: i32,
-    activation: i32,
+pub(crate) struct Activation {
+    pub(crate) input: *const u8,
+    pub(crate) bias: *const u8,
+    pub(crate) multiply: *const u8,
+    pub(crate) add: *const u8,
+    pub(crate) output: *mut u8,
+    pub(crate) rows: i32,
+    pub(crate) width: i32,
+    pub(crate) bias_rows: i32,
+    pub(crate) activation: i32,
+}
+
+pub(crate) fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 #[test]
 fn activations_have_their_values_everywhere() {
     let (lib, _turn) = libraries();
     let module = module(lib);
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let functions: [&dyn Fn(f64) -> f64; 8] = [
         &|x| x,
         &|x| x.max(0.0),

@@ -3,7 +3,10 @@
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
 mod blas;
+mod boards;
+mod dense;
 mod device;
+mod heads;
 mod kernels;
 mod speed;
 
@@ -119,10 +122,7 @@ impl Libraries {
     pub(crate) fn kernel(&self, name: &CStr) -> hipFunction_t {
         static MODULE: OnceLock<usize> = OnceLock::new();
         let module = *MODULE.get_or_init(|| {
-            let code: &[u8] = match architecture().as_str() {
-                "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
-                _ => include_bytes!("../fixtures/kernels_gfx1100.co"),
-            };
+            let code = fixture();
             let mut module: hipModule_t = std::ptr::null_mut();
             // SAFETY: a whole code object.
             self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
@@ -165,6 +165,14 @@ impl Libraries {
     pub(crate) fn wait(&self, stream: hipStream_t) -> hip::hipError_t {
         // SAFETY: a stream of ours.
         unsafe { (self.hip.hipStreamSynchronize)(stream) }
+    }
+}
+
+/// The code object of tests/fixtures/kernels.hip.
+pub(crate) fn fixture() -> &'static [u8] {
+    match architecture().as_str() {
+        "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
+        _ => include_bytes!("../fixtures/kernels_gfx1100.co"),
     }
 }
 

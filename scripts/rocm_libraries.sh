@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
+# GPU: only the driver's library is the stand-in (hip/standin/emulator), which then runs AMD's kernels beside ours.
+#
+# usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, an hour on two cores
+#   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
+#              nothing is installed, and apt's own lists are left alone
+#   build      the stand-in and the tests
+#   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the kernels' tests
+#              on what came out for gfx1100 and gfx1151
+#   run-time   the engine on gfx1150, for which it holds no code: compiles at start, multiplies with hipBLASLt
+#   hipblaslt  every network against lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
+#   rocblas    the same, and fp32, on gfx1100, where rocBLAS does
+# Needs a Debian or Ubuntu with Debian's archive keyring, on x86-64.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD/target/rocm
+debian=$root/root/usr/lib/x86_64-linux-gnu
+profile=${PROFILE:-quick}
+built=$PWD/target/$profile/deps
+
+step_fetch() {
+    mkdir -p "$root"/apt/{lists,cache/archives}/partial "$root/root"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" \
+        >"$root/apt/sources.list"
+    cat >"$root/apt/apt.conf" <<END
+Dir::Etc::SourceList "$root/apt/sources.list";
+Dir::Etc::SourceParts "-";
+Dir::State "$root/apt";
+Dir::State::Lists "$root/apt/lists";
+Dir::State::status "/dev/null";
+Dir::Cache "$root/apt/cache";
+Debug::NoLocking "true";
+END
+    export APT_CONFIG=$root/apt/apt.conf
+    apt-get update
+    apt-get install --download-only --yes --no-install-recommends libhipblaslt1 librocblas4 libhiprtc6
+    local package
+    for package in "$root"/apt/cache/archives/*.deb; do
+        # Without the kernels for cards that the stand-in does not know.
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root/root" --exclude=./usr/share --exclude='*gfx8*' \
+            --exclude='*gfx9*' --exclude='*gfx10*' --exclude='*gfx1101*' --exclude='*gfx1102*' --exclude='*gfx12*'
+    done
+    apt-cache show --no-all-versions libhipblaslt1 librocblas4 libhiprtc6 libc6 | grep -E '^(Package|Version):' |
+        paste -d' ' - - | tee "$root/versions"
+}
+
+step_build() {
+    cargo test --profile "$profile" --no-run --test integration --lib
+    cargo test --profile "$profile" --no-run -p rukh-standin
+    local name
+    rm -rf "$root/libraries"
+    mkdir "$root/libraries"
+    for name in libamdhip64.so libamdhip64.so.6; do
+        ln -s "$built/librukh_standin.so" "$root/libraries/$name"
+    done
+    for name in librocblas.so.4 libhipblaslt.so.1 libhiprtc.so.6; do
+        ln -s "$debian/$name" "$root/libraries/${name%.*}"
+    done
+}
+
+# The newest test program of a name.
+program() { find "$built" -maxdepth 1 -name "$1-*" -type f -executable -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2; }
+
+# A program with Debian sid's C library, for AMD's libraries want a newer one than many machines have.
+with_libraries() {
+    env RUKH_ROCM_LIBRARY_PATH="$root/libraries" HIPBLASLT_TENSILE_LIBPATH="$debian/hipblaslt/library" \
+        ROCBLAS_TENSILE_LIBPATH="$(echo "$debian"/rocblas/*/library)" \
+        "$root/root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/libraries:$debian" "$@"
+}
+
+# One of the tests of networks, in this process, for an architecture.
+network_test() {
+    RUKH_STANDIN_ARCH=$1 RUKH_TEST_ON_STANDIN=1 with_libraries "$(program integration)" --exact "rocm::$2" \
+        --nocapture --test-threads=1
+}
+
+step_hiprtc() {
+    mkdir -p "$root/objects"
+    RUKH_TEST_OBJECTS=$root/objects with_libraries "$(program rukh)" --ignored --nocapture \
+        --exact backend::rocm::code_objects::tests::hiprtc_compiles_for_every_architecture
+    local architecture
+    for architecture in gfx1100 gfx1151; do
+        RUKH_STANDIN_ARCH=$architecture RUKH_STANDIN_OBJECTS=$root/objects "$(program standin)" kernels::
+    done
+}
+
+step_run-time() {
+    XDG_CACHE_HOME=$root/cache network_test gfx1150 every_network_stays_near_lc0_in_fp16
+    ls -l "$root/cache/rukh"
+}
+
+step_hipblaslt() {
+    network_test gfx1151 every_network_stays_near_lc0_in_fp16
+    network_test gfx1151 every_network_stays_near_lc0_in_bf16
+}
+
+step_rocblas() {
+    network_test gfx1100 every_network_says_what_lc0_says_in_fp32
+    network_test gfx1100 every_network_stays_near_lc0_in_fp16
+    network_test gfx1100 every_network_stays_near_lc0_in_bf16
+}
+
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(fetch build hiprtc run-time hipblaslt rocblas)
+for step in "${steps[@]}"; do
+    if ! declare -F "step_$step" >/dev/null; then
+        echo "no step $step; there are: fetch build hiprtc run-time hipblaslt rocblas" >&2
+        exit 2
+    fi
+    echo "== $step"
+    "step_$step"
+done

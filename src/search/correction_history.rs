@@ -11,9 +11,9 @@
 
 use crate::backend::position_key::mix;
 use crate::chess::Position;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::Sample;
 use shakmaty::{Color, Role};
-use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// 2^16 slots of 8 bytes: half a mebibyte.
 const SLOT_BITS: u32 = 16;

@@ -272,7 +272,7 @@ fn sample(golden: &GoldenPosition) -> Result<Sample, Error> {
     let largest = logits().fold(f32::NEG_INFINITY, f32::max);
     let total: f32 = logits().map(|logit| (logit - largest).exp()).sum();
     let priors = logits().map(|logit| (logit - largest).exp() / total).collect();
-    Ok(Sample { history, moves, value: Value { q: golden.q, d: golden.d, m: golden.m }, priors })
+    Ok(Sample { history, moves, value: Value { q: golden.q, d: golden.d, m: golden.m, e: 0.0 }, priors })
 }
 
 fn backend(name: &str, options: &str, network: &Path) -> Result<Arc<dyn Backend>, Error> {

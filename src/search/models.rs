@@ -65,6 +65,7 @@ fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<Shared> {
             Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position"),
         ),
         searchmoves: Vec::new(),
+        correction_history: None,
         tablebases: None,
         tablebase_hits: 0,
         memory_limit: 0,
@@ -109,7 +110,7 @@ fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
             spawn(move || {
                 let outcome = Outcome { result: 1, plies: 0, kind: TerminalKind::EndOfGame };
                 tree.node(child).publish_terminal(outcome);
-                shared.back_up(&mut steps, 2, outcome.sample(), 1, true);
+                shared.back_up(&mut steps, 2, outcome.sample(), 1, 1.0, true);
             })
         };
         let threads = [end(moves[0]), end(moves[1])];
@@ -139,7 +140,7 @@ fn visits_are_backed_up_by_two_threads_and_nothing_is_left_in_flight() {
                 assert!(tree.node(child).try_claim());
                 let mut allocator = Allocator::default();
                 assert!(tree.expand(tree.node(child), [1.0].into_iter(), &mut allocator));
-                shared.back_up(&mut steps, 2, ONE_VISIT, 1, false);
+                shared.back_up(&mut steps, 2, ONE_VISIT, 1, 1.0, false);
             })
         };
         let threads = [visit(moves[0]), visit(moves[1])];
@@ -335,7 +336,7 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
             let shared = shared.clone();
             spawn(move || {
                 let mut evaluations = Evaluations::default();
-                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0 }, [1.0]);
+                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
                 let gathered = shared.desks.come_back(1).expect("nobody ends the search");
                 let mut gatherer = Gatherer::new(&shared);
                 gatherer.finish_batch(&shared, &gathered, &evaluations);
@@ -378,7 +379,7 @@ fn the_tree_is_let_go_of_while_workers_evaluate() {
                 shared.desks.go_away(0, gathered);
                 let Some(gathered) = shared.desks.come_back(0) else { return };
                 let mut evaluations = Evaluations::default();
-                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0 }, [1.0]);
+                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
                 let mut gatherer = Gatherer::new(&shared);
                 gatherer.finish_batch(&shared, &gathered, &evaluations);
                 shared.desks.leave(0);

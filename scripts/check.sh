@@ -41,8 +41,8 @@ step_kernels_host() {
     scripts/kernels_host.sh
 }
 
-# The protocols between threads, in all orders of a few steps.
-step_models() { scripts/concurrency.sh models; }
+# The protocols between threads: in all orders of a few steps, and a few whole searches.
+step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/concurrency.sh; }
 
 steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature models kernels kernels_host)

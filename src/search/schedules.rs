@@ -11,6 +11,7 @@ use crate::backend::cache::CachingBackend;
 use crate::backend::children::Child;
 use crate::backend::demux::DemuxBackend;
 use crate::backend::multiplexing::MultiplexingBackend;
+use crate::backend::position_key::KeyRules;
 use crate::backend::random::{RandomBackend, RandomOptions};
 use crate::chess::{Position, PositionHistory};
 use crate::options::Options;
@@ -78,6 +79,7 @@ fn search(
         score_type: Options::default().score_type,
         history: PositionHistory::new(Position::from_fen(position).expect("a legal position")),
         searchmoves: Vec::new(),
+        correction_history: None,
         tablebases: None,
         tablebase_hits: 0,
         // So little is used up at once: the workers recycle again and again.
@@ -158,6 +160,6 @@ fn searches_share_a_cache_and_a_queue_of_backends() {
         } else {
             Arc::new(DemuxBackend::new(children(), 1).expect("threads can be had"))
         };
-        Arc::new(CachingBackend::new(backend, 100, 0).expect("memory can be had"))
+        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("memory can be had"))
     });
 }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use crate::driver::rukh;
 use crate::rocm::libraries;
+use crate::rocm_errors::FAILING_GAME;
 
 /// Calls that give no status, or whose failure changes nothing: texts, and times of steps in reports.
 const WITHOUT_FAILURE: [&str; 4] =
@@ -91,7 +92,7 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
         open.remove(name);
     }
     // What `rocm_errors` lets fail one by one: all calls of that game.
-    let options = "max_batch=4,warm_up=false,streams=1";
+    let options = FAILING_GAME;
     let (_, calls) = play(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_STANDIN_ARCH", "gfx1151")]);
     open.retain(|name| !calls.contains(*name));
     // On another card rocBLAS multiplies; convolutions are many products at once.
@@ -111,6 +112,19 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
             open.remove(name);
         }
     }
+    // Where a slot's thread asks instead of sleeping.
+    let asking = "max_batch=4,warm_up=false,streams=1,wait=yield";
+    let (said, _) =
+        play(folder.path(), "micro-attn.pb.gz", asking, &[("RUKH_STANDIN_FAIL", "hipEventQuery:1")]);
+    assert!(said.contains("info string error: evaluation failed on rocm-fp16"), "{said}");
+    open.remove("hipEventQuery");
+    // Versions are only part of the name of a table of products.
+    let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
+    let cache = folder.path().to_string_lossy();
+    let settings = [("RUKH_STANDIN_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
+    let (said, calls) = play(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);
+    assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
+    open.retain(|name| !(fail.contains(name) && calls.contains(*name)));
     // Where code is compiled first.
     let compiler = compiler(folder.path());
     let failures = [

@@ -230,13 +230,15 @@ const SILENT: [&str; 22] = [
     "hipblasLtCreate",
 ];
 
+/// The options of a game all of whose calls fail. A kernel of ours that a library can stand in for may be missing: none
+/// such is asked for.
+pub(crate) const FAILING_GAME: &str = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
+
 /// Every function that a game calls fails once, at its first, second and last call: the engine always answers.
 #[test]
 fn every_failing_call_is_reported_and_a_move_is_played() {
     let folder = libraries();
-    // A kernel of ours that a library can stand in for may be missing: none such is asked for.
-    let options = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
-    let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
+    let arguments = ["--backend=rocm-fp16", "-o", FAILING_GAME, "--threads=1"];
     let architecture = ("RUKH_STANDIN_ARCH", "gfx1151");
     let output = search(folder.path(), &arguments, &[architecture, ("RUKH_STANDIN_LOG", "1")]);
     let fine = stdout(&output);

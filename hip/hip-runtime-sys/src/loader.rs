@@ -3,7 +3,7 @@
 //! A library stays loaded until the process ends: HIP keeps threads of its own, which must not lose their code.
 //! So a table of functions is plain data, good for ever and from every thread.
 
-use std::ffi::{OsString, c_void};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -168,15 +168,15 @@ fn load_from<T>(
     Err(LoadError { library, attempts })
 }
 
-/// The file that a loaded function comes from, under the name that the linker opened it by: links are not followed.
+/// The file that the function at an address comes from, under the name that the linker opened it by: links are not followed.
 #[cfg(unix)]
-pub fn file_of(_candidates: &Candidates, function: *const c_void) -> Option<PathBuf> {
+pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr};
     use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: takes any address, and writes one structure, of which zeros are a value.
-    let status = unsafe { libc::dladdr(function, found.as_mut_ptr()) };
+    let status = unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
     // SAFETY: as above.
     let name = unsafe { found.assume_init() }.dli_fname;
     if status == 0 || name.is_null() {
@@ -190,7 +190,7 @@ pub fn file_of(_candidates: &Candidates, function: *const c_void) -> Option<Path
 /// The file that a loaded library's function comes from: the first of its names in the folders that the system
 /// searches, which asks for no more of the system than its environment.
 #[cfg(not(unix))]
-pub fn file_of(candidates: &Candidates, _function: *const c_void) -> Option<PathBuf> {
+pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         let mut paths = candidates.paths(Some(folder), None).into_iter();
         return paths.find(|path| path.is_file());
@@ -350,9 +350,9 @@ mod tests {
         let opened = open(&PathBuf::from("libc.so.6")).unwrap();
         // SAFETY: never called.
         let function: unsafe extern "C" fn() = unsafe { function(&opened, "getpid") }.unwrap();
-        let file = file_of(&NOWHERE, function as *const c_void).unwrap();
+        let file = file_of(&NOWHERE, function as usize).unwrap();
         assert!(file.ends_with("libc.so.6") && file.is_file(), "{file:?}");
-        assert_eq!(file_of(&NOWHERE, std::ptr::null()), None);
+        assert_eq!(file_of(&NOWHERE, 0), None);
     }
 
     #[cfg(all(unix, target_os = "linux"))]

@@ -30,7 +30,7 @@ pub(crate) fn load() -> Result<Library> {
 
 /// The file that it was loaded from, as the linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
-    file_of(&sys::HIPBLASLT, library.hipblasLtCreate as *const c_void)
+    file_of(&sys::HIPBLASLT, library.hipblasLtCreate as usize)
 }
 
 fn check(status: sys::hipblasStatus_t, call: impl FnOnce() -> String) -> Result<()> {

@@ -5,7 +5,7 @@ use super::gemm::{ElementType, GemmOperands, GemmShape};
 use super::hip::{DeviceBuffer, Stream};
 use hip_runtime_sys::loader::file_of;
 use rocblas_sys as sys;
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
 
@@ -20,7 +20,7 @@ pub(crate) fn load() -> Result<Library> {
 
 /// The file that it was loaded from, as the linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
-    file_of(&sys::ROCBLAS, library.rocblas_create_handle as *const c_void)
+    file_of(&sys::ROCBLAS, library.rocblas_create_handle as usize)
 }
 
 /// The library's version, as it says it.

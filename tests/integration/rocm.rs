@@ -480,7 +480,7 @@ fn stays_near_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum
 /// Every network in `RUKH_TEST_NETS`, two positions at a time: those with the widths of the large ones need no figures
 /// of lc0 for it.
 #[test]
-#[ignore = "needs a folder of networks in RUKH_TEST_NETS; each takes a minute"]
+#[ignore = "needs a folder of networks in RUKH_TEST_NETS"]
 fn networks_of_a_folder_stay_near_the_cpu() {
     let Some(folder) = std::env::var_os("RUKH_TEST_NETS") else {
         println!("skipped: RUKH_TEST_NETS names no folder of networks");

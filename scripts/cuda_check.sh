@@ -30,6 +30,11 @@ mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do
     ln -s "$packed/lib/librukh_standin_cuda.so" "$libraries/lib$name.so"
 done
+# By these the engine sees that "rocBLAS" has kernels for the card.
+mkdir -p "$libraries/rocblas/library"
+for card in sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121; do
+    touch "$libraries/rocblas/library/TensileLibrary_lazy_$card.dat"
+done
 export RUKH_ROCM_LIBRARY_PATH=$libraries
 # CUDA's libraries that Python packages brought along, before those of a toolkit.
 found=$(python3 - 2>/dev/null <<'PYTHON'

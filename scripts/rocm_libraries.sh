@@ -9,6 +9,7 @@
 #   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the kernels' tests
 #              on what came out for gfx1100 and gfx1151
 #   run-time   the engine on gfx1150, for which it holds no code: compiles at start, multiplies with hipBLASLt
+#   refusal    the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library knows
 #   hipblaslt  every network against lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
 #   rocblas    the same, and fp32, on gfx1100, where rocBLAS does
 # Needs a Debian or Ubuntu with Debian's archive keyring, on x86-64.
@@ -90,6 +91,16 @@ step_run-time() {
     ls -l "$root/cache/rukh"
 }
 
+step_refusal() {
+    local architecture said
+    for architecture in gfx1150 gfx1200; do
+        said=$(printf 'isready\ngo nodes 4\nwait\nquit\n' | RUKH_STANDIN_ARCH=$architecture XDG_CACHE_HOME=$root/cache \
+            with_libraries "target/$profile/rukh" --weights=tests/data/micro-attn.pb.gz -o max_batch=1,warm_up=false)
+        grep "rocBLAS has no kernels for $architecture" <<<"$said"
+        grep bestmove <<<"$said"
+    done
+}
+
 step_hipblaslt() {
     network_test gfx1151 every_network_stays_near_lc0_in_fp16
     network_test gfx1151 every_network_stays_near_lc0_in_bf16
@@ -102,10 +113,10 @@ step_rocblas() {
 }
 
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(fetch build hiprtc run-time hipblaslt rocblas)
+[ ${#steps[@]} -gt 0 ] || steps=(fetch build hiprtc run-time refusal hipblaslt rocblas)
 for step in "${steps[@]}"; do
     if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: fetch build hiprtc run-time hipblaslt rocblas" >&2
+        echo "no step $step; there are: fetch build hiprtc run-time refusal hipblaslt rocblas" >&2
         exit 2
     fi
     echo "== $step"

@@ -24,6 +24,7 @@ mod positions;
 mod rocm;
 mod rocm_calls;
 mod rocm_errors;
+mod rocm_kernels;
 mod search;
 mod search_stress;
 mod selfplay;

@@ -12,9 +12,9 @@ use rukh::backend::cpu::{CpuBackend, CpuOptions, Precision};
 use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Tuning, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh::net::Network;
 use rukh::net::input::HistoryFill;
 use rukh::net::weights::{Body, Dense};
+use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
 
@@ -38,7 +38,7 @@ fn on_stand_in(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let program = std::env::current_exe().expect("the test's own path");
     let name = format!("rocm::{test}");
     let output = Command::new(program)
-        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &name, "--nocapture", "--test-threads=1", "--include-ignored"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
         .env(INSIDE, "1")
         .envs(settings.iter().copied())
@@ -443,31 +443,64 @@ fn heads_of_every_size_attend_as_on_the_cpu() {
         let samples: Vec<Sample> = set.positions.iter().step_by(9).map(sample).collect();
         for depth in [8, 16, 24, 32, 64, 96, 128] {
             let network = with_heads(&set, depth);
-            let cpu = CpuBackend::new(
-                Arc::new(network.clone()),
-                Precision::Fp32,
-                &CpuOptions::default(),
-                1.0,
-                HistoryFill::FenOnly,
-            )
+            stays_near_the_cpu(&format!("heads of {depth}"), &network, &samples, 8);
+        }
+    });
+}
+
+/// Compares the answers to `samples`, `maximum_batch` at most, with the CPU's in fp32.
+fn stays_near_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum_batch: usize) {
+    let cpu = CpuBackend::new(
+        Arc::new(network.clone()),
+        Precision::Fp32,
+        &CpuOptions::default(),
+        1.0,
+        HistoryFill::FenOnly,
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    let expected = evaluate(&cpu, samples);
+    for (precision, limit) in
+        [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)]
+    {
+        let options = options(maximum_batch);
+        let device = RocmBackend::open("rocm", &options).unwrap_or_else(|error| panic!("{error}"));
+        let gpu = RocmBackend::new(device, network, precision, &options, 1.0, HistoryFill::FenOnly)
             .unwrap_or_else(|error| panic!("{error}"));
-            let expected = evaluate(&cpu, &samples);
-            for (precision, limit) in
-                [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)]
-            {
-                let options = options(8);
-                let device = RocmBackend::open("rocm", &options).unwrap_or_else(|error| panic!("{error}"));
-                let gpu = RocmBackend::new(device, &network, precision, &options, 1.0, HistoryFill::FenOnly)
-                    .unwrap_or_else(|error| panic!("{error}"));
-                let found = evaluate(&gpu, &samples);
-                let (mut value, mut prior) = (0.0_f32, 0.0_f32);
-                for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
-                    value = value.max((a.q - b.q).abs()).max((a.d - b.d).abs());
-                    a_priors.iter().zip(b_priors).for_each(|(a, b)| prior = prior.max((a - b).abs()));
-                }
-                println!("heads of {depth} in {precision:?}: values {value:.1e}, priors {prior:.1e}");
-                assert!(value <= limit.q && prior <= limit.top, "heads of {depth} in {precision:?}");
-            }
+        let found = evaluate(&gpu, samples);
+        let (mut value, mut prior) = (0.0_f32, 0.0_f32);
+        for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
+            value = value.max((a.q - b.q).abs()).max((a.d - b.d).abs());
+            a_priors.iter().zip(b_priors).for_each(|(a, b)| prior = prior.max((a - b).abs()));
+        }
+        println!("{what} in {precision:?}: values {value:.1e}, priors {prior:.1e}");
+        assert!(value <= limit.q && prior <= limit.top, "{what} in {precision:?}");
+    }
+}
+
+/// Every network in `RUKH_TEST_NETS`, two positions at a time: those with the widths of the large ones need no figures
+/// of lc0 for it.
+#[test]
+#[ignore = "needs a folder of networks in RUKH_TEST_NETS"]
+fn networks_of_a_folder_stay_near_the_cpu() {
+    let Some(folder) = std::env::var_os("RUKH_TEST_NETS") else {
+        println!("skipped: RUKH_TEST_NETS names no folder of networks");
+        return;
+    };
+    on_stand_in("networks_of_a_folder_stay_near_the_cpu", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
+        let set = set.expect("it is there");
+        let samples: Vec<Sample> = set.positions.iter().step_by(13).take(2).map(sample).collect();
+        let files = std::fs::read_dir(&folder).expect("RUKH_TEST_NETS is a folder").flatten();
+        let mut networks: Vec<_> = files.map(|entry| entry.path()).collect();
+        networks.retain(|path| path.to_string_lossy().ends_with(".pb.gz"));
+        networks.sort();
+        assert!(!networks.is_empty(), "no network is in {}", folder.display());
+        for path in networks {
+            let bytes = std::fs::read(&path).expect("a network file can be read");
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let network = Network::load_bytes(&bytes, &HeadSelection::default());
+            let network = network.unwrap_or_else(|error| panic!("{name}: {error}"));
+            stays_near_the_cpu(&name, &network, &samples, 2);
         }
     });
 }

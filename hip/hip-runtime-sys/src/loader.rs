@@ -168,6 +168,42 @@ fn load_from<T>(
     Err(LoadError { library, attempts })
 }
 
+/// The file that the function at an address comes from, under the name that the linker opened it by: links are not followed.
+#[cfg(unix)]
+pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
+    use std::ffi::{CStr, OsStr};
+    use std::mem::MaybeUninit;
+    use std::os::unix::ffi::OsStrExt;
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: takes any address, and writes one structure, of which zeros are a value.
+    let status = unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
+    // SAFETY: as above.
+    let name = unsafe { found.assume_init() }.dli_fname;
+    if status == 0 || name.is_null() {
+        return None;
+    }
+    // SAFETY: the linker's own text, which ends with zero and lives as long as the library: for ever.
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+/// The file that a loaded library's function comes from: the first of its names in the folders that the system
+/// searches, which asks for no more of the system than its environment.
+#[cfg(not(unix))]
+pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
+        let mut paths = candidates.paths(Some(folder), None).into_iter();
+        return paths.find(|path| path.is_file());
+    }
+    let program = std::env::current_exe().ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::var_os("HIP_PATH").map(|root| PathBuf::from(root).join("bin"));
+    let folders = program.into_iter().chain(std::env::split_paths(&searched)).chain(installed);
+    let names = candidates.file_names();
+    let mut paths = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    paths.find(|path| path.is_file())
+}
+
 /// What the system says: the linker's own words are the source of the error, where there are any.
 fn reason(error: &libloading::Error) -> String {
     use std::error::Error;
@@ -306,6 +342,17 @@ mod tests {
         let paths = NOWHERE.paths(Some("/asked".into()), Some("/somewhere/rocm".into()));
         assert_eq!(paths.len(), 3);
         assert!(paths.iter().all(|path| path.starts_with("/asked")), "{paths:?}");
+    }
+
+    #[cfg(all(unix, target_os = "linux"))]
+    #[test]
+    fn a_functions_file_is_known() {
+        let opened = open(&PathBuf::from("libc.so.6")).unwrap();
+        // SAFETY: never called.
+        let function: unsafe extern "C" fn() = unsafe { function(&opened, "getpid") }.unwrap();
+        let file = file_of(&NOWHERE, function as usize).unwrap();
+        assert!(file.ends_with("libc.so.6") && file.is_file(), "{file:?}");
+        assert_eq!(file_of(&NOWHERE, 0), None);
     }
 
     #[cfg(all(unix, target_os = "linux"))]

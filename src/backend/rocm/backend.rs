@@ -132,7 +132,7 @@ impl RocmBackend {
         Ok(RocmBackend { core, _workers: workers, notices })
     }
 
-    /// What came of tuning, and the table that [`RocmOptions::time_steps`] asked for, line by line.
+    /// Which library is not used and why, what came of tuning, and the table that [`RocmOptions::time_steps`] asked for, line by line.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -196,8 +196,10 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
-    let notices =
-        if options.warm_up && options.tuning != Tuning::Off { tune(&maker, options)? } else { Vec::new() };
+    let mut notices = gpu.refusals.clone();
+    if options.warm_up && options.tuning != Tuning::Off {
+        notices.extend(tune(&maker, options)?);
+    }
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     if options.warm_up {
         slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;

@@ -52,6 +52,8 @@ pub(super) struct Gemms {
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
+    /// Why one of the libraries is not used, for errors.
+    refusals: Vec<String>,
     /// Whether hipBLASLt is the better of two for half precision here.
     prefers_hipblaslt: bool,
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
@@ -66,6 +68,7 @@ const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1
 impl Gemms {
     /// For the libraries that `gpu` has.
     pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
+        hipblaslt::check_room(gpu.device)?;
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
@@ -81,6 +84,7 @@ impl Gemms {
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
+            refusals: gpu.refusals.clone(),
             prefers_hipblaslt,
             plans: RefCell::default(),
             descriptors: RefCell::default(),
@@ -164,9 +168,9 @@ impl Gemms {
                 // No algorithm for it: rocBLAS takes every shape.
                 Ok(None) | Err(_) if shape.epilogue != Epilogue::None || self.has_rocblas => {}
                 Ok(None) => {
-                    return Err(RocmError::Unsupported(format!("hipBLASLt has no algorithm for {shape}")));
+                    return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.with_refusals(error.to_string())),
             }
         }
         let solution = match choice {
@@ -174,6 +178,12 @@ impl Gemms {
             GemmChoice::HipblasLt { .. } => None,
         };
         self.step_by(name, &wanted, GemmChoice::Rocblas { solution })
+    }
+
+    /// What failed, and why the other library could not do it.
+    fn with_refusals(&self, what: String) -> RocmError {
+        let refusals = self.refusals.iter().cloned();
+        RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
     /// The step for a product as `choice` says; `None` if it cannot be done that way.

@@ -15,7 +15,7 @@
 //! | [`tuning`], [`tuning_file`], [`cache`] | measuring that, and keeping what was found |
 //! | [`weights`], [`assemble`], [`uploader`], [`winograd`] | a network's layers as the device wants them |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
-//! | [`device`] | finding a device |
+//! | [`device`], [`blas_files`] | finding a device, and the libraries that have kernels for it |
 //! | [`timing`] | where a forward pass spends its time |
 //! | [`ffi`] | the libraries' objects, owned; the only `unsafe` here |
 //!
@@ -24,6 +24,7 @@
 
 mod assemble;
 mod backend;
+mod blas_files;
 mod buckets;
 mod cache;
 mod code_objects;

@@ -14,6 +14,9 @@ pub(crate) struct Settings {
     pub(crate) devices: i32,
     /// `RUKH_STANDIN_MEMORY_MIB`: memory of a device; 16384 unless set.
     pub(crate) memory_bytes: u64,
+    /// `RUKH_STANDIN_ROCBLAS`: what rocBLAS has kernels for, `gfx1100,gfx1151`; everything unless set. On other
+    /// cards it ends the process, as the real one does.
+    pub(crate) rocblas: Option<String>,
     /// `RUKH_STANDIN_LOG`: prints every call.
     pub(crate) log: bool,
 }
@@ -28,6 +31,7 @@ pub(crate) fn settings() -> &'static Settings {
             architecture: text("RUKH_STANDIN_ARCH").unwrap_or_else(|| "gfx1100".to_owned()),
             devices: number("RUKH_STANDIN_DEVICES", 1) as i32,
             memory_bytes: number("RUKH_STANDIN_MEMORY_MIB", 16_384) << 20,
+            rocblas: text("RUKH_STANDIN_ROCBLAS"),
             log: text("RUKH_STANDIN_LOG").is_some_and(|text| text != "0"),
         }
     })

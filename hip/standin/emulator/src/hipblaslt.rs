@@ -18,7 +18,7 @@ use hipblaslt_sys::{
     hipblasStatus_t, signature,
 };
 
-use crate::control::{answer, report};
+use crate::control::{answer, report, settings};
 use crate::gemm::{Activation, Matrix, Product, Type};
 use crate::handles::Handles;
 use crate::hip::{current_device, stream_of};
@@ -104,6 +104,9 @@ macro_rules! api {
     };
 }
 
+/// What the real library allocates for a handle.
+const OWN_BYTES: u64 = 16 * 409_600 * 4;
+
 api! {
     fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
         let Ok(device) = current_device() else {
@@ -111,6 +114,12 @@ api! {
             eprintln!("rukh-standin: hipblasLtCreate without a device ends the process");
             std::process::exit(1);
         };
+        let free = settings().memory_bytes.saturating_sub(crate::memory::allocated(device));
+        if free < OWN_BYTES {
+            // As above: callers must have made sure that there is memory.
+            eprintln!("rukh-standin: hipblasLtCreate without {OWN_BYTES} bytes ends the process");
+            std::process::exit(1);
+        }
         // SAFETY: the caller's pointer.
         unsafe { give(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
     }

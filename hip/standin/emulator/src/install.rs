@@ -23,8 +23,12 @@ pub fn library() -> io::Result<PathBuf> {
     })
 }
 
+/// The architectures of the cards that the stand-in poses as.
+const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
+
 /// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links:
-/// the dynamic linker then loads one library, and all four have the same streams and memory.
+/// the dynamic linker then loads one library, and all four have the same streams and memory. Beside them are the files,
+/// empty here, by which a caller sees what rocBLAS has kernels for.
 ///
 /// # Errors
 /// The library is not there, or the folder cannot be written to.
@@ -32,5 +36,10 @@ pub fn library() -> io::Result<PathBuf> {
 pub fn install(folder: &Path) -> io::Result<()> {
     let library = library()?;
     std::fs::create_dir_all(folder)?;
-    NAMES.iter().try_for_each(|name| std::os::unix::fs::symlink(&library, folder.join(name)))
+    NAMES.iter().try_for_each(|name| std::os::unix::fs::symlink(&library, folder.join(name)))?;
+    let kernels = folder.join("rocblas/library");
+    std::fs::create_dir_all(&kernels)?;
+    ARCHITECTURES.iter().try_for_each(|architecture| {
+        std::fs::write(kernels.join(format!("TensileLibrary_lazy_{architecture}.dat")), "")
+    })
 }

@@ -10,7 +10,7 @@ use rocblas_sys::{
     rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
 };
 
-use crate::control::{answer, report};
+use crate::control::{answer, report, settings};
 use crate::gemm::{Activation, Matrix, Product, Type};
 use crate::handles::Handles;
 use crate::hip::{current_device, stream_of};
@@ -190,6 +190,14 @@ impl Call {
         alpha: *const c_void,
         beta: *const c_void,
     ) -> Result<(), rocblas_status> {
+        if settings()
+            .rocblas
+            .as_ref()
+            .is_some_and(|all| all.split(',').all(|one| one != settings().architecture))
+        {
+            eprintln!("rukh-standin: rocBLAS cannot read TensileLibrary.dat and ends the process");
+            std::process::abort();
+        }
         let handle = handle_of(handle)?;
         let settings = *lock(&handle.settings);
         let mut transposed = [false; 2];

@@ -130,6 +130,18 @@ impl Device {
         self.check(status, || "hipMemGetInfo".to_owned())?;
         Ok((free, total))
     }
+
+    /// Fails if `bytes` are not to be had now; `what` is for the error. Free memory as HIP counts it is no answer: a
+    /// processor's own GPU has more.
+    pub(crate) fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
+        let mut pointer = null_mut();
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (self.hip.hipMalloc)(&mut pointer, bytes) };
+        self.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
+        // SAFETY: just allocated, and nobody's.
+        let status = unsafe { (self.hip.hipFree)(pointer) };
+        self.check(status, || format!("hipFree of {bytes} bytes for {what}"))
+    }
 }
 
 /// Memory on the device.

@@ -5,11 +5,13 @@
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::hip::{Address, DeviceBuffer, Stream};
+use super::hip::{Address, Device, DeviceBuffer, Stream};
 use hip_runtime_sys as hip;
+use hip_runtime_sys::loader::file_of;
 use hipblaslt_sys as sys;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
 use std::sync::Arc;
 
@@ -24,6 +26,11 @@ const OPERATION_TRANSPOSE: i32 = 112;
 pub(crate) fn load() -> Result<Library> {
     // As the library itself: there until the process ends.
     Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
+}
+
+/// The file that it was loaded from, as the linker opened it.
+pub(crate) fn file(library: Library) -> Option<PathBuf> {
+    file_of(&sys::HIPBLASLT, library.hipblasLtCreate as usize)
 }
 
 fn check(status: sys::hipblasStatus_t, call: impl FnOnce() -> String) -> Result<()> {
@@ -60,6 +67,14 @@ fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
     }
 }
 
+/// What there must be before a handle is made, hipBLASLt's or one of rocBLAS, which may make one of hipBLASLt: that
+/// allocates 25 MiB for itself, and ends the process where there is no room
+/// (<https://github.com/ROCm/rocm-libraries/issues/8917>).
+pub(crate) fn check_room(device: Device) -> Result<()> {
+    const ROOM: usize = 64 << 20;
+    device.check_room(ROOM, "the BLAS libraries themselves")
+}
+
 /// A handle.
 pub(crate) struct HipblasLt {
     library: Library,
@@ -72,7 +87,7 @@ unsafe impl Send for HipblasLt {}
 unsafe impl Sync for HipblasLt {}
 
 impl HipblasLt {
-    /// A handle for the current device.
+    /// A handle for the current device, which has [room](check_room).
     pub(crate) fn new(library: Library) -> Result<HipblasLt> {
         let mut raw = null_mut();
         // SAFETY: hipBLASLt writes one pointer; there is a device, so it does not end the process.

@@ -92,6 +92,7 @@ impl BlasHandles {
     /// Handles of the libraries that there are.
     fn new(device: Device, stream: &Stream, libraries: BlasLibraries) -> Result<BlasHandles> {
         let BlasLibraries { rocblas, hipblaslt, workspace_bytes } = libraries;
+        hipblaslt::check_room(device)?;
         let workspace = DeviceBuffer::zeroed(device, workspace_bytes, "the BLAS workspace")?;
         Ok(BlasHandles {
             rocblas: rocblas.map(|library| Rocblas::new(library, stream, &workspace)).transpose()?,

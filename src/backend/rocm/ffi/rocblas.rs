@@ -3,8 +3,10 @@
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, GemmOperands, GemmShape};
 use super::hip::{DeviceBuffer, Stream};
+use hip_runtime_sys::loader::file_of;
 use rocblas_sys as sys;
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
 
 /// rocBLAS's functions.
@@ -14,6 +16,11 @@ pub(crate) type Library = &'static sys::Rocblas;
 pub(crate) fn load() -> Result<Library> {
     // As the library itself: there until the process ends.
     Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
+}
+
+/// The file that it was loaded from, as the linker opened it.
+pub(crate) fn file(library: Library) -> Option<PathBuf> {
+    file_of(&sys::ROCBLAS, library.rocblas_create_handle as usize)
 }
 
 /// The library's version, as it says it.

@@ -12,7 +12,7 @@
 #   refusal    the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library knows
 #   hipblaslt  every network against lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
 #   rocblas    the same, and fp32, on gfx1100, where rocBLAS does
-# Needs a Debian or Ubuntu with Debian's archive keyring, on x86-64.
+# Needs a Debian, or with DEBIAN_MIRROR=(address) another system with apt and the keyring of its archive, on x86-64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD/target/rocm
@@ -22,8 +22,13 @@ built=$PWD/target/$profile/deps
 
 step_fetch() {
     mkdir -p "$root"/apt/{lists,cache/archives}/partial "$root/root"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" \
-        >"$root/apt/sources.list"
+    # Debian's archive as this machine has it, or any other.
+    local mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)}
+    if [ -z "$mirror" ]; then
+        echo "no mirror of Debian is known: set DEBIAN_MIRROR" >&2
+        return 1
+    fi
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$root/apt/sources.list"
     cat >"$root/apt/apt.conf" <<END
 Dir::Etc::SourceList "$root/apt/sources.list";
 Dir::Etc::SourceParts "-";

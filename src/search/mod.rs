@@ -57,7 +57,7 @@ pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 use crate::backend::Backend;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
-use crate::options::ScoreType;
+use crate::options::{Options, ScoreType};
 use crate::sync::Arc;
 use crate::sync::thread::{self, JoinHandle};
 use crate::tree::Tree;
@@ -101,6 +101,36 @@ pub struct SearchSetup {
     pub is_open_ended: bool,
     /// Threads of earlier searches that may still evaluate: the workers wait for them, and nobody else does.
     pub predecessors: Vec<JoinHandle<()>>,
+}
+
+impl SearchSetup {
+    /// A search of `tree`, whose root is the last position of `history`, until `stopper` ends it: with default
+    /// parameters and all of the root's moves, from now on, and without tables, limits or anything from earlier
+    /// searches.
+    pub fn new(
+        tree: Arc<Tree>,
+        backend: Arc<dyn Backend>,
+        history: PositionHistory,
+        stopper: Box<dyn Stopper>,
+    ) -> SearchSetup {
+        SearchSetup {
+            tree,
+            backend,
+            params: SearchParams::default(),
+            score_type: Options::default().score_type,
+            history,
+            searchmoves: Vec::new(),
+            tablebases: None,
+            tablebase_hits: 0,
+            correction_history: None,
+            memory_limit: u64::MAX,
+            visit_limit: None,
+            stopper,
+            start: Instant::now(),
+            is_open_ended: false,
+            predecessors: Vec::new(),
+        }
+    }
 }
 
 /// What is left of a search that let go of its tree.

@@ -56,26 +56,26 @@ fn child_of(tree: &Tree, link: LinkId) -> NodeId {
 
 /// A search on `tree` that nobody runs. Any memory is too much for it.
 fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<Shared> {
+    let position = Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position");
+    let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
     let setup = SearchSetup {
-        tree,
-        backend: Arc::new(RandomBackend::new(RandomOptions::default())),
         params: SearchParams { threads, ..SearchParams::default() },
-        score_type: Options::default().score_type,
-        history: PositionHistory::new(
-            Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position"),
-        ),
-        searchmoves: Vec::new(),
-        correction_history: None,
-        tablebases: None,
-        tablebase_hits: 0,
         memory_limit: 0,
-        visit_limit: None,
-        stopper: Box::new(Nobody),
-        start: Instant::now(),
-        is_open_ended: false,
-        predecessors: Vec::new(),
+        ..SearchSetup::new(tree, backend, PositionHistory::new(position), Box::new(Nobody))
     };
     Arc::new(Shared::new(setup, Arc::new(Nobody)))
+}
+
+/// A tree of a root with one move and two answers to it, none of them visited; the search on it; the links of the move
+/// and of the answers.
+fn two_plies() -> (Arc<Tree>, Arc<Shared>, LinkId, Vec<LinkId>) {
+    let tree = Arc::new(Tree::new());
+    let to_parent = expand(&tree, tree.root(), 1)[0];
+    let answers = expand(&tree, child_of(&tree, to_parent), 2);
+    tree.link(to_parent).finish(1);
+    tree.node(tree.root()).finish(Totals::of(ONE_VISIT.for_parent(), 1));
+    let shared = search_on(tree.clone(), 2);
+    (tree, shared, to_parent, answers)
 }
 
 /// A descent by way of `links`, of one visit that is announced.
@@ -94,13 +94,7 @@ fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
 fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
     // What each thread may see are very many combinations already: none is interrupted. (A fence that is weaker is found.)
     check_model(0, || {
-        let tree = Arc::new(Tree::new());
-        let to_parent = expand(&tree, tree.root(), 1)[0];
-        let parent = child_of(&tree, to_parent);
-        let moves = expand(&tree, parent, 2);
-        tree.link(to_parent).finish(1);
-        tree.node(tree.root()).finish(Totals::of(ONE_VISIT.for_parent(), 1));
-        let shared = search_on(tree.clone(), 2);
+        let (tree, shared, to_parent, moves) = two_plies();
         let end = |last: LinkId| {
             let (tree, shared) = (tree.clone(), shared.clone());
             let child = child_of(&tree, last);
@@ -115,6 +109,7 @@ fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
         };
         let threads = [end(moves[0]), end(moves[1])];
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let parent = tree.link(to_parent).child().expect("the model made one");
         let outcome = tree.node(parent).outcome().map(|outcome| (outcome.result, outcome.plies));
         assert_eq!(outcome, Some((-1, 1)));
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
@@ -124,13 +119,7 @@ fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
 #[test]
 fn visits_are_backed_up_by_two_threads_and_nothing_is_left_in_flight() {
     check_model(2, || {
-        let tree = Arc::new(Tree::new());
-        let to_parent = expand(&tree, tree.root(), 1)[0];
-        let parent = child_of(&tree, to_parent);
-        let moves = expand(&tree, parent, 2);
-        tree.link(to_parent).finish(1);
-        tree.node(tree.root()).finish(Totals::of(ONE_VISIT.for_parent(), 1));
-        let shared = search_on(tree.clone(), 2);
+        let (tree, shared, to_parent, moves) = two_plies();
         let visit = |last: LinkId| {
             let (tree, shared) = (tree.clone(), shared.clone());
             let child = child_of(&tree, last);

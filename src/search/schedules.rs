@@ -68,27 +68,19 @@ fn search(
 ) -> Released {
     let mut rng = thread_rng();
     let heard = Arc::new(Heard::default());
+    let history = PositionHistory::new(Position::from_fen(position).expect("a legal position"));
+    let stopper = Box::new(VisitsStopper::new(visits, false));
     let setup = SearchSetup {
-        tree: tree.clone(),
-        backend: backend.clone(),
         params: SearchParams {
             threads: rng.gen_range(2..=3),
             minibatch_size: rng.gen_range(1..=3),
             ..SearchParams::default()
         },
-        score_type: Options::default().score_type,
-        history: PositionHistory::new(Position::from_fen(position).expect("a legal position")),
-        searchmoves: Vec::new(),
-        correction_history: None,
-        tablebases: None,
-        tablebase_hits: 0,
         // So little is used up at once: the workers recycle again and again.
         memory_limit: if rng.gen_bool(0.3) { 4_000 } else { u64::MAX },
         visit_limit: Some(visits),
-        stopper: Box::new(VisitsStopper::new(visits, false)),
-        start: Instant::now(),
-        is_open_ended: false,
         predecessors,
+        ..SearchSetup::new(tree.clone(), backend.clone(), history, stopper)
     };
     let search = Search::start(setup, heard.clone()).expect("threads can be had");
     if let Some(switches) = stops_after {

@@ -113,22 +113,11 @@ fn a_device_is_kept_busy() {
     let mut stopper = ChainStopper::new();
     stopper.push(TimeLimitStopper::new(3 * WINDOW));
     let start = Instant::now();
+    let history = PositionHistory::new(Position::startpos());
     let setup = SearchSetup {
-        tree: Arc::new(Tree::new()),
         params,
-        backend: Arc::new(backend),
-        score_type: Options::default().score_type,
-        history: PositionHistory::new(Position::startpos()),
-        searchmoves: Vec::new(),
-        tablebases: None,
-        tablebase_hits: 0,
-        correction_history: None,
-        memory_limit: u64::MAX,
-        visit_limit: None,
-        stopper: Box::new(stopper),
         start,
-        is_open_ended: false,
-        predecessors: Vec::new(),
+        ..SearchSetup::new(Arc::new(Tree::new()), Arc::new(backend), history, Box::new(stopper))
     };
     let search = Search::start(setup, Arc::new(Silent)).expect("threads can be had");
     search.wait_for_move();

@@ -255,22 +255,11 @@ fn search_once(
 ) -> (bool, Vec<JoinHandle<()>>) {
     let mut stopper = ChainStopper::new();
     stopper.push(VisitsStopper::new(300, false));
+    let history = PositionHistory::new(Position::startpos());
     let setup = SearchSetup {
-        tree: tree.clone(),
         params: SearchParams { threads, minibatch_size: 4, ..SearchParams::default() },
-        backend,
-        score_type: Options::default().score_type,
-        history: PositionHistory::new(Position::startpos()),
-        searchmoves: Vec::new(),
-        tablebases: None,
-        tablebase_hits: 0,
-        correction_history: None,
-        memory_limit: u64::MAX,
         visit_limit: Some(300),
-        stopper: Box::new(stopper),
-        start: Instant::now(),
-        is_open_ended: false,
-        predecessors: Vec::new(),
+        ..SearchSetup::new(tree.clone(), backend, history, Box::new(stopper))
     };
     let before = counter.best_moves.load(Ordering::Relaxed);
     let begun = Instant::now();

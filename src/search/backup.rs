@@ -68,10 +68,16 @@ impl Shared {
     /// Counts finished visits at the node of a step, and at the link that led there.
     #[inline]
     pub(super) fn finish_visits(&self, step: &Step, finished: Totals) {
-        // In this order: a link never has more visits than its child.
         self.tree.node(step.node).finish(finished);
+        self.finish_at_link(step, finished.visits);
+    }
+
+    /// Counts finished visits at the link that led to a step's node, which has counted them: a link never has more than
+    /// its child.
+    #[inline]
+    pub(super) fn finish_at_link(&self, step: &Step, visits: u32) {
         if let Some(link) = step.link {
-            self.tree.link(link).finish(finished.visits);
+            self.tree.link(link).finish(visits);
         }
     }
 

@@ -94,11 +94,8 @@ impl Tally for Weighted {
 
     fn finish(&self, shared: &Shared, step: &Step) {
         shared.learn(step.node, self);
-        // In this order: a link never has more visits than its child.
         shared.tree.finish_weighted(step.node, self);
-        if let Some(link) = step.link {
-            shared.tree.link(link).finish(self.totals.visits);
-        }
+        shared.finish_at_link(step, self.totals.visits);
     }
 }
 

@@ -258,12 +258,12 @@ impl Gatherer {
         shared.begin_annex(step.node, position);
         self.leaf_moves.clear();
         self.leaf_moves.extend(position.legal_moves().iter().take(MOST_EDGES).map(|&m| PackedMove::new(m)));
-        let outcome =
-            outcome_by_rule(shared, position, self.leaf_moves.is_empty(), place.depth).or_else(|| {
+        let outcome = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), place.depth)
+            .or_else(|| {
                 let parent = batch.gathered.step(step.parent?).node;
                 outcome_by_tablebase(shared, position, shared.tree.node(parent).sample().m)
-            });
-        let outcome = outcome.or_else(|| shared.outcome_by_last_move(position, place.depth));
+            })
+            .or_else(|| shared.outcome_by_last_move(position, place.depth));
         if let Some(outcome) = outcome {
             node.publish_terminal(outcome);
             shared.rule_mate_out(&batch.gathered.steps, place.step, place.depth);

@@ -301,10 +301,7 @@ impl Packing {
             } => {
                 let depth = query.outputs;
                 let row = |row: usize, input: usize| promotion.weights[row * depth + input];
-                let smolgen_activation = match &network.body {
-                    file::Body::Attention { smolgen_activation, .. } => *smolgen_activation,
-                    file::Body::Convolution { .. } => Activation::None,
-                };
+                let (smolgen_activation, _) = network.smolgen();
                 Policy::Attention(Box::new(AttentionPolicy {
                     embedding: self.dense(embedding),
                     embedding_activation: *embedding_activation,

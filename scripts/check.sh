@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change is merged: what CI runs. Stops at the first failure.
 #
-# usage: scripts/check.sh [step ...]      all steps without arguments
+# usage: scripts/check.sh [step ...]      all steps without arguments, but for `long`: the tests that take minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/steps.sh
 
 step_format() { cargo fmt --all --check; }
 step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
@@ -44,18 +45,17 @@ step_kernels_host() {
 # The protocols between threads: in all orders of a few steps, and a few whole searches.
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/concurrency.sh; }
 
-steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(format lint docs test signature models kernels kernels_host)
-for step in "${steps[@]}"; do
-    if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: format lint docs test signature models kernels kernels_host" >&2
-        exit 2
+# A thousand sequences of commands, searches of 100,000 nodes as graphs, and every network of RUKH_TEST_NETS on the
+# stand-in GPU.
+step_long() {
+    local tests=(thousand_sequences graph::)
+    if [ -n "${RUKH_TEST_NETS:-}" ]; then
+        tests+=(networks_of_a_folder)
+    else
+        echo "skipped: networks_of_a_folder wants a folder of networks in RUKH_TEST_NETS"
     fi
-    echo "== $step"
-    start=$SECONDS
-    if ! "step_$step"; then
-        echo "== $step FAILED after $((SECONDS - start)) s" >&2
-        exit 1
-    fi
-    echo "== $step passed in $((SECONDS - start)) s"
-done
+    cargo test --profile quick --test integration -- --ignored --nocapture "${tests[@]}"
+}
+
+STEPS_ON_REQUEST=long
+run_steps "format lint docs test signature models kernels kernels_host" "$@"

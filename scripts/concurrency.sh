@@ -9,6 +9,7 @@
 #   RUSTUP_NIGHTLY=nightly    for the sanitizer: a nightly toolchain with the component rust-src
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/steps.sh
 
 step_models() { cargo test --quiet --lib --features loom -- models::; }
 
@@ -29,18 +30,5 @@ step_sanitizer() {
         --test integration -- --test-threads=1 search_stress::any graph:: in_flight::
 }
 
-steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(models schedules)
-for step in "${steps[@]}"; do
-    if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: models schedules sanitizer" >&2
-        exit 2
-    fi
-    echo "== $step"
-    start=$SECONDS
-    if ! "step_$step"; then
-        echo "== $step FAILED after $((SECONDS - start)) s" >&2
-        exit 1
-    fi
-    echo "== $step passed in $((SECONDS - start)) s"
-done
+STEPS_ON_REQUEST=sanitizer
+run_steps "models schedules" "$@"

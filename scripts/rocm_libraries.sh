@@ -15,6 +15,7 @@
 # Needs a Debian, or with DEBIAN_MIRROR=(address) another system with apt and the keyring of its archive, on x86-64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/steps.sh
 root=$PWD/target/rocm
 debian=$root/root/usr/lib/x86_64-linux-gnu
 profile=${PROFILE:-quick}
@@ -117,13 +118,4 @@ step_rocblas() {
     network_test gfx1100 every_network_stays_near_lc0_in_bf16
 }
 
-steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(fetch build hiprtc run-time refusal hipblaslt rocblas)
-for step in "${steps[@]}"; do
-    if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: fetch build hiprtc run-time refusal hipblaslt rocblas" >&2
-        exit 2
-    fi
-    echo "== $step"
-    "step_$step"
-done
+run_steps "fetch build hiprtc run-time refusal hipblaslt rocblas" "$@"

@@ -241,11 +241,18 @@ pub unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
 macro_rules! function_table {
     ($(pub fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
         /// The addresses of the library's functions, all of them there.
+        #[allow(non_snake_case, missing_docs, unreachable_pub, reason = "the library's names")]
         #[derive(Clone, Copy, Debug)]
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument: $type),*) $(-> $result)?,)*
         }
 
+        #[allow(
+            non_snake_case,
+            unreachable_pub,
+            clippy::multiple_unsafe_ops_per_block,
+            reason = "made for each of the library's names"
+        )]
         impl Functions {
             /// The functions' names, as the library exports them.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
@@ -267,6 +274,7 @@ macro_rules! function_table {
         }
 
         /// The type of each function.
+        #[allow(non_camel_case_types, missing_docs, unreachable_pub, reason = "the library's names")]
         pub mod signature {
             use super::*;
             $(pub type $name = unsafe extern "C" fn($($argument: $type),*) $(-> $result)?;)*

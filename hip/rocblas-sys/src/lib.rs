@@ -22,6 +22,7 @@ mod bindings;
 
 pub use bindings::*;
 use hip_runtime_sys::loader::Candidates;
+use std::ffi::CStr;
 
 /// Where rocBLAS is found.
 pub const ROCBLAS: Candidates =
@@ -30,4 +31,21 @@ pub const ROCBLAS: Candidates =
 hip_runtime_sys::library! {
     /// rocBLAS's functions. Loading it loads HIP's runtime too.
     pub struct Rocblas(Functions) from ROCBLAS;
+}
+
+/// A status's name, as `rocblas_status_to_string` gives it: for libraries that stand in for rocBLAS.
+#[allow(non_upper_case_globals, reason = "rocBLAS's names")]
+pub const fn status_name(status: rocblas_status) -> &'static CStr {
+    match status {
+        rocblas_status_success => c"rocblas_status_success",
+        rocblas_status_invalid_handle => c"rocblas_status_invalid_handle",
+        rocblas_status_not_implemented => c"rocblas_status_not_implemented",
+        rocblas_status_invalid_pointer => c"rocblas_status_invalid_pointer",
+        rocblas_status_invalid_size => c"rocblas_status_invalid_size",
+        rocblas_status_memory_error => c"rocblas_status_memory_error",
+        rocblas_status_internal_error => c"rocblas_status_internal_error",
+        rocblas_status_invalid_value => c"rocblas_status_invalid_value",
+        rocblas_status_arch_mismatch => c"rocblas_status_arch_mismatch",
+        _ => c"<undefined rocblas_status value>",
+    }
 }

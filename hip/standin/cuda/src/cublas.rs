@@ -77,15 +77,6 @@ pub(crate) struct HeuristicResult {
 const _: () = assert!(size_of::<Algorithm>() == 64 && size_of::<HeuristicResult>() == 96);
 
 /// The declarations of cuBLAS.
-#[allow(
-    non_snake_case,
-    non_camel_case_types,
-    missing_docs,
-    unreachable_pub,
-    clippy::undocumented_unsafe_blocks,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "CUDA's names, in a table that a macro makes"
-)]
 mod blas {
     use super::*;
     hip_runtime_sys::function_table! {
@@ -146,15 +137,6 @@ mod blas {
 }
 
 /// The declarations of cuBLASLt.
-#[allow(
-    non_snake_case,
-    non_camel_case_types,
-    missing_docs,
-    unreachable_pub,
-    clippy::undocumented_unsafe_blocks,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "CUDA's names, in a table that a macro makes"
-)]
 mod light {
     use super::*;
     hip_runtime_sys::function_table! {

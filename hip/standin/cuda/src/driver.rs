@@ -52,15 +52,6 @@ pub(crate) struct LaunchConfig {
 const _: () = assert!(size_of::<LaunchAttribute>() == 72 && size_of::<LaunchConfig>() == 56);
 
 /// The declarations.
-#[allow(
-    non_snake_case,
-    non_camel_case_types,
-    missing_docs,
-    unreachable_pub,
-    clippy::undocumented_unsafe_blocks,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "CUDA's names, in a table that a macro makes"
-)]
 pub(crate) mod functions {
     use super::*;
     hip_runtime_sys::function_table! {

@@ -11,15 +11,6 @@ pub(crate) type Status = u32;
 pub(crate) type Program = *mut c_void;
 
 /// The declarations.
-#[allow(
-    non_snake_case,
-    non_camel_case_types,
-    missing_docs,
-    unreachable_pub,
-    clippy::undocumented_unsafe_blocks,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "CUDA's names, in a table that a macro makes"
-)]
 mod functions {
     use super::*;
     hip_runtime_sys::function_table! {

@@ -258,18 +258,6 @@ fn compute(kind: rocblas_datatype) -> Result<c_int, rocblas_status> {
 /// rocBLAS's function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocblas_status_to_string(status: rocblas_status) -> *const c_char {
-    let text = match status {
-        rb::rocblas_status_success => c"rocblas_status_success",
-        rb::rocblas_status_invalid_handle => c"rocblas_status_invalid_handle",
-        rb::rocblas_status_not_implemented => c"rocblas_status_not_implemented",
-        rb::rocblas_status_invalid_pointer => c"rocblas_status_invalid_pointer",
-        rb::rocblas_status_invalid_size => c"rocblas_status_invalid_size",
-        rb::rocblas_status_memory_error => c"rocblas_status_memory_error",
-        rb::rocblas_status_internal_error => c"rocblas_status_internal_error",
-        rb::rocblas_status_invalid_value => c"rocblas_status_invalid_value",
-        rb::rocblas_status_arch_mismatch => c"rocblas_status_arch_mismatch",
-        _ => c"<undefined rocblas_status value>",
-    };
-    text.as_ptr()
+    rb::status_name(status).as_ptr()
 }
 const _: signature::rocblas_status_to_string = rocblas_status_to_string;

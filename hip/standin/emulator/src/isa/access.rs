@@ -2,20 +2,13 @@
 //! through its wires.
 
 use super::table::{Row, handler};
-use super::wave::{Instruction, Kind, Lanes, NULL, Operand, SCRATCH_SOURCE, SHARED_APERTURE, WAVE, Wave};
+use super::wave::{Instruction, Kind, Lanes, NULL, SCRATCH_SOURCE, SHARED_APERTURE, WAVE, Wave};
 
 /// Rows of instructions whose handler is a call with constants.
 macro_rules! accesses {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident = $function:ident($($argument:expr),*);)*) => {
         $(#[$attribute])*
-        pub(crate) const $table: &[Row] = &[$(Row {
-            opcode: $opcode,
-            name: stringify!($name),
-            handler: $name,
-            operands: &[],
-            result: Operand::B32,
-            float: false,
-        }),*];
+        pub(crate) const $table: &[Row] = &[$(Row::whole($opcode, stringify!($name), $name)),*];
         $(handler! { fn $name(wave, instruction) { $function(wave, instruction $(, $argument)*); } })*
     };
 }

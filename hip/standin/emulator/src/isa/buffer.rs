@@ -3,22 +3,15 @@
 
 use super::access::{Form, load_lane, store_lane};
 use super::table::{Row, handler};
-use super::wave::{Instruction, Operand, Source, WAVE, Wave};
+use super::wave::{Instruction, Source, WAVE, Wave};
 
 macro_rules! accesses {
     ($($opcode:literal $name:ident = $function:ident($form:expr);)*) => {
         /// Loads and stores of one lane's numbers, and what invalidates caches, which are not there.
         pub(crate) const BUFFER: &[Row] = &[
-            $(Row {
-                opcode: $opcode,
-                name: stringify!($name),
-                handler: $name,
-                operands: &[],
-                result: Operand::B32,
-                float: false,
-            },)*
-            Row { opcode: 0x2b, name: "buffer_gl0_inv", handler: nothing, operands: &[], result: Operand::B32, float: false },
-            Row { opcode: 0x2c, name: "buffer_gl1_inv", handler: nothing, operands: &[], result: Operand::B32, float: false },
+            $(Row::whole($opcode, stringify!($name), $name),)*
+            Row::whole(0x2b, "buffer_gl0_inv", nothing),
+            Row::whole(0x2c, "buffer_gl1_inv", nothing),
         ];
         $(handler! { fn $name(wave, instruction) { $function(wave, instruction, $form); } })*
     };

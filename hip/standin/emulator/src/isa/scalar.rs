@@ -339,14 +339,7 @@ conditions! {
 macro_rules! with_constant {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident |$wave:ident, $register:ident, $constant:ident| $body:block)*) => {
         $(#[$attribute])*
-        pub(crate) const $table: &[Row] = &[$(Row {
-            opcode: $opcode,
-            name: stringify!($name),
-            handler: $name,
-            operands: &[],
-            result: Operand::B32,
-            float: false,
-        }),*];
+        pub(crate) const $table: &[Row] = &[$(Row::whole($opcode, stringify!($name), $name)),*];
         $(handler! { fn $name($wave, instruction) {
             let ($register, $constant) = (instruction.scalar, instruction.immediate as i32);
             $body
@@ -398,14 +391,7 @@ with_constant! {
 macro_rules! branches {
     ($($opcode:literal $name:ident |$wave:ident| $taken:expr;)*) => {
         /// SOPP's branches.
-        pub(crate) const BRANCH: &[Row] = &[$(Row {
-            opcode: $opcode,
-            name: stringify!($name),
-            handler: $name,
-            operands: &[],
-            result: Operand::B32,
-            float: false,
-        }),*];
+        pub(crate) const BRANCH: &[Row] = &[$(Row::whole($opcode, stringify!($name), $name)),*];
         $(handler! { fn $name($wave, instruction) {
             if $taken {
                 $wave.next = instruction.target;

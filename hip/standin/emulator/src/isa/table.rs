@@ -14,6 +14,13 @@ pub(crate) struct Row {
     pub(crate) float: bool,
 }
 
+impl Row {
+    /// One whose handler finds its operands itself.
+    pub(crate) const fn whole(opcode: u16, name: &'static str, handler: Handler) -> Row {
+        Row { opcode, name, handler, operands: &[], result: Operand::B32, float: false }
+    }
+}
+
 /// Handlers run with these: a loop over 32 lanes is then four vector instructions, and `mul_add` is one.
 /// [`super::available`] tells whether the machine has them.
 macro_rules! handler {

@@ -20,17 +20,7 @@ fn rows_of_any_width_become_probabilities() {
                 kind.upload(lib, &noise(21, rows * width).iter().map(|v| v * 4.0).collect::<Vec<_>>());
             let (bias, b) = kind.upload(lib, &noise(22, width));
             let output = lib.empty::<u8>(rows * width * kind.bytes());
-            let arguments = Activation {
-                input,
-                bias,
-                multiply: std::ptr::null(),
-                add: std::ptr::null(),
-                output,
-                rows: rows as i32,
-                width: width as i32,
-                bias_rows: 1,
-                activation: 0,
-            };
+            let arguments = Activation::of((input, bias, output), (rows, width), 0);
             run(
                 lib,
                 module,

@@ -352,6 +352,27 @@ pub(crate) struct Activation {
     pub(crate) activation: i32,
 }
 
+impl Activation {
+    /// `activation(input + bias)` of rows of a width, with one bias for all rows.
+    pub(crate) fn of(
+        (input, bias, output): (*const u8, *const u8, *mut u8),
+        (rows, width): (usize, usize),
+        activation: i32,
+    ) -> Activation {
+        Activation {
+            input,
+            bias,
+            multiply: std::ptr::null(),
+            add: std::ptr::null(),
+            output,
+            rows: rows as i32,
+            width: width as i32,
+            bias_rows: 1,
+            activation,
+        }
+    }
+}
+
 pub(crate) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
@@ -382,17 +403,7 @@ fn activations_have_their_values_everywhere() {
         let (bias, b) = kind.upload(lib, &noise(9, width));
         for (number, function) in functions.iter().enumerate() {
             let output = lib.empty::<u8>(rows * width * kind.bytes());
-            let arguments = Activation {
-                input,
-                bias,
-                multiply: std::ptr::null(),
-                add: std::ptr::null(),
-                output,
-                rows: rows as i32,
-                width: width as i32,
-                bias_rows: 1,
-                activation: number as i32,
-            };
+            let arguments = Activation::of((input, bias, output), (rows, width), number as i32);
             let groups = (rows * width).div_ceil(2048) as u32;
             run(lib, module, &format!("activation_{}", kind.name()), (groups, 1), 256, arguments);
             let found = kind.download(lib, output, rows * width);

@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
-use crate::driver::rukh;
 use crate::rocm::libraries;
-use crate::rocm_errors::FAILING_GAME;
+use crate::rocm_errors::{FAILING_GAME, logged_calls, search_with, stdout};
 
 /// Calls that give no status, or whose failure changes nothing: texts, and times of steps in reports.
 const WITHOUT_FAILURE: [&str; 4] =
@@ -45,29 +43,11 @@ fn play(
     options: &str,
     settings: &[(&str, &str)],
 ) -> (String, BTreeSet<String>) {
-    use std::io::Write;
-    let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/").to_owned() + network;
-    let mut child = rukh(&["--weights", &weights, "--backend=rocm-fp16", "-o", options, "--threads=1"])
-        .env("RUKH_ROCM_LIBRARY_PATH", folder)
-        .env("RUKH_STANDIN_LOG", "1")
-        .envs(settings.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    stdin.write_all(b"isready\ngo nodes 12\nwait\nquit\n").expect("the engine reads");
-    drop(stdin);
-    let output = child.wait_with_output().expect("the engine ends");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && said.contains("bestmove "), "{settings:?}: {said}");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls = stderr
-        .lines()
-        .filter_map(|line| line.strip_prefix("rukh-standin: ")?.split_once(" = "))
-        .map(|(name, _)| name);
-    (said, calls.map(str::to_owned).collect())
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/").to_owned() + network;
+    let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
+    let settings = [&[("RUKH_STANDIN_LOG", "1")], settings].concat();
+    let output = search_with(&network, folder, &arguments, &settings);
+    (stdout(&output), logged_calls(&output).into_iter().collect())
 }
 
 /// A compiler that compiles nothing, but says that it has.

@@ -13,7 +13,17 @@ const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-att
 
 /// Starts the engine with ROCm's libraries in `folder`, and lets it search once.
 pub(crate) fn search(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
-    let weights = format!("--weights={NETWORK}");
+    search_with(NETWORK, folder, arguments, settings)
+}
+
+/// The same with a network.
+pub(crate) fn search_with(
+    network: &str,
+    folder: &Path,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> Output {
+    let weights = format!("--weights={network}");
     let mut child = rukh(&[&[weights.as_str()], arguments].concat())
         .env("RUKH_ROCM_LIBRARY_PATH", folder)
         .envs(settings.iter().copied())
@@ -26,6 +36,22 @@ pub(crate) fn search(folder: &Path, arguments: &[&str], settings: &[(&str, &str)
     stdin.write_all(b"isready\ngo nodes 12\nwait\nquit\n").expect("the engine reads");
     drop(stdin);
     child.wait_with_output().expect("the engine ends")
+}
+
+/// The functions that were called, in order, where the stand-in was asked to log them.
+pub(crate) fn logged_calls(output: &Output) -> Vec<String> {
+    logged(output, |line| line.split_once(" = ").map(|(function, _)| function))
+}
+
+/// Those of them that answered that all is well.
+fn successful_calls(output: &Output) -> Vec<String> {
+    logged(output, |line| line.strip_suffix(" = 0"))
+}
+
+fn logged(output: &Output, function: impl Fn(&str) -> Option<&str>) -> Vec<String> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let calls = stderr.lines().filter_map(|line| function(line.strip_prefix("rukh-standin: ")?));
+    calls.map(str::to_owned).collect()
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
@@ -107,11 +133,9 @@ fn a_batch_costs_five_calls() {
         .env("RUKH_STANDIN_LOG", "1")
         .output()
         .expect("the binary starts");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls: Vec<&str> =
-        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
-    let last = calls.iter().rposition(|&call| call == "hipGraphLaunch").expect("a graph was launched");
-    let steady: Vec<&str> = calls[..last + 4].iter().rev().take(5 * 10).rev().copied().collect();
+    let calls = successful_calls(&output);
+    let last = calls.iter().rposition(|call| call == "hipGraphLaunch").expect("a graph was launched");
+    let steady: Vec<&String> = calls[..last + 4].iter().rev().take(5 * 10).rev().collect();
     let batch =
         ["hipMemcpyAsync", "hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipEventSynchronize"];
     for calls in steady.chunks(5) {
@@ -125,9 +149,7 @@ fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<Str
     let settings = [&[("RUKH_STANDIN_ARCH", "gfx1151"), ("RUKH_STANDIN_LOG", "1")], settings].concat();
     let output = search(folder, &arguments, &settings);
     let said = stdout(&output);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls = stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.split(" = ").next());
-    (calls.map(str::to_owned).collect(), said)
+    (logged_calls(&output), said)
 }
 
 /// What stands in the table is what multiplies; what does not run is replaced by what does.
@@ -243,14 +265,12 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
     let output = search(folder.path(), &arguments, &[architecture, ("RUKH_STANDIN_LOG", "1")]);
     let fine = stdout(&output);
     assert!(!fine.contains("error"), "{fine}");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls: Vec<&str> =
-        stderr.lines().filter_map(|line| line.strip_prefix("rukh-standin: ")?.strip_suffix(" = 0")).collect();
-    let functions: BTreeSet<&str> = calls.iter().copied().collect();
+    let calls = successful_calls(&output);
+    let functions: BTreeSet<&str> = calls.iter().map(String::as_str).collect();
     assert!(functions.len() > 25, "{functions:?}");
     let mut tried = 0;
     for function in functions {
-        let count = calls.iter().filter(|&&call| call == function).count();
+        let count = calls.iter().filter(|&call| call == function).count();
         for number in BTreeSet::from([1, 2.min(count), count]) {
             let fail = format!("{function}:{number}");
             let settings = [architecture, ("RUKH_STANDIN_FAIL", fail.as_str())];

@@ -279,19 +279,30 @@ class PeersTest(unittest.TestCase):
         peers.run(2, "cpu", average_and_check)
 
 
+def shards(directory):
+    """Writes 300 records to train on and others to hold out; gives them all."""
+    raw = raw_records(list(games(3)))
+    raw[:300].tofile(directory / "train-1.bin")
+    raw[300:].tofile(directory / "heldout-1.bin")
+    return raw
+
+
+def program(directory, *arguments):
+    """The command that trains a very small network on the shards of a directory, and writes into it."""
+    return [
+        sys.executable, Path(__file__).with_name("train.py"), f"--data={directory}", "--device=cpu", "--no-compile",
+        "--batch=16", "--capacity=1000", "--minimum-records=10", f"--export={directory / 'network.pb.gz'}",
+        f"--log={directory / 'log'}", "--report-interval=1", "--width=32", "--layers=1", "--heads=2", "--ffn=32",
+        "--smolgen=2,8,8", "--value=2,8", *arguments,
+    ]  # fmt: skip
+
+
 class ProgramTest(unittest.TestCase):
     def test_two_processes_make_one_network(self):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
-            raw = raw_records(list(games(3)))
-            raw[:300].tofile(directory / "train-1.bin")
-            raw[300:].tofile(directory / "heldout-1.bin")
-            command = [
-                sys.executable, Path(__file__).with_name("train.py"), f"--data={name}", "--device=cpu", "--no-compile",
-                "--batch=16", "--capacity=1000", "--minimum-records=10", "--processes=2", "--checkpoint-interval=1",
-                f"--export={directory / 'network.pb.gz'}", f"--log={directory / 'log'}", "--report-interval=1",
-                "--width=32", "--layers=1", "--heads=2", "--ffn=32", "--smolgen=2,8,8", "--value=2,8", "--seconds=10",
-            ]  # fmt: skip
+            shards(directory)
+            command = program(directory, "--processes=2", "--checkpoint-interval=1", "--seconds=10")
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
             entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
             self.assertGreater(entries[-1]["step"], 0)
@@ -300,25 +311,17 @@ class ProgramTest(unittest.TestCase):
     def test_a_run_ends_in_time_and_is_gone_on_with(self):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
-            raw = raw_records(list(games(3)))
-            raw[:300].tofile(directory / "train-1.bin")
-            raw[300:].tofile(directory / "heldout-1.bin")
+            raw = shards(directory)
             # A shard that was cut off: half a record at its end.
             (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
-            log = directory / "log"
-            command = [
-                sys.executable, Path(__file__).with_name("train.py"), f"--data={name}", "--device=cpu", "--no-compile",
-                "--batch=16", "--capacity=1000", "--minimum-records=10", f"--checkpoint={directory / 'checkpoint'}",
-                f"--export={directory / 'network.pb.gz'}", f"--log={log}", "--report-interval=1",
-                "--width=32", "--layers=1", "--heads=2", "--ffn=32", "--smolgen=2,8,8", "--value=2,8",
-            ]  # fmt: skip
+            command = program(directory, f"--checkpoint={directory / 'checkpoint'}")
             steps = []
             for seconds in (8, 24):
                 started = time.monotonic()
                 subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
                 # Roughly: the interpreter's own start is not in the budget, and a machine may be busy.
                 self.assertLess(time.monotonic() - started, seconds + 120)
-                entries = [json.loads(line) for line in log.read_text().splitlines()]
+                entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
                 steps.append(entries[-1]["step"])
                 self.assertGreaterEqual(entries[-1]["seconds"], seconds)
                 self.assertEqual(entries[-1]["heldout"], len(raw) - 300)

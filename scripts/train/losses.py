@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import repetition
 from model import MOVES_LEFT_UNIT, plies_left
 from policy_map import INDEX_OF_LOGIT, LOGIT_OF_INDEX
 from records import MATE_THRESHOLD
@@ -53,11 +54,15 @@ def expected_score(centipawns):
 
 def label_weights(batch):
     """[B][4]: how much of the policy target each labelled move has; sums to 1."""
-    best = torch.zeros_like(batch.scores)
-    best[:, 0] = 1.0
-    scores = expected_score(batch.scores) / SOFT_TEMPERATURE
-    spread = torch.softmax(scores.masked_fill(~batch.labelled, float("-inf")), dim=1)
-    return torch.where(batch.soft[:, None], SOFT_BEST * best + (1 - SOFT_BEST) * spread, best)
+    best = torch.zeros_like(batch.moves[:, 0])
+    return _weights(expected_score(batch.scores), best, batch.labelled, batch.soft)
+
+
+def _weights(scores, best, labelled, soft):
+    """As label_weights, of expected scores [B][4] and the number [B] of the best of the moves."""
+    best = F.one_hot(best, scores.shape[1]).to(scores.dtype)
+    spread = torch.softmax((scores / SOFT_TEMPERATURE).masked_fill(~labelled, float("-inf")), dim=1)
+    return torch.where(soft[:, None], SOFT_BEST * best + (1 - SOFT_BEST) * spread, best)
 
 
 def value_target(batch, result_share):
@@ -89,13 +94,13 @@ class PolicyMap(nn.Module):
 
 class Loss(nn.Module):
     """The loss of a network: `forward(batch)` gives it and [4] its parts (total, policy, value, moves left), as means
-    over the batch."""
+    over the batch. The last `repeats` positions are the first ones again (`repetition.show_again`)."""
 
     def __init__(self, network, weights):
         super().__init__()
         self.network, self.weights, self.policy_map = network, weights, PolicyMap()
 
-    def forward(self, batch):
+    def forward(self, batch, repeats=0):
         weights = self.weights
         logits, value, moves_left = self.network(batch.planes)
 
@@ -104,6 +109,8 @@ class Loss(nn.Module):
         labels = log_probabilities.gather(1, self.policy_map.places(batch))
         uniform = (log_probabilities * legal).sum(1) / legal.sum(1).clamp(min=1)
         sharp = (label_weights(batch) * labels).sum(1)
+        if repeats:
+            sharp = torch.cat([sharp[:-repeats], self._again(batch, log_probabilities, labels, repeats)])
         policy = -((1 - weights.smoothing) * sharp + weights.smoothing * uniform).mean()
 
         target = value_target(batch, weights.result)
@@ -118,24 +125,45 @@ class Loss(nn.Module):
         total = weights.policy * policy + weights.value * value + weights.moves_left * plies
         return total, torch.stack([total, policy, value, plies]).detach()
 
+    def _again(self, batch, log_probabilities, labels, repeats):
+        """[repeats]: the log probability of what is to be played in the positions that have occurred before."""
+        first, again = log_probabilities[:repeats].detach(), log_probabilities[-repeats:]
+        played = first.argmax(1)
+        labelled, soft = batch.labelled[-repeats:], batch.soft[-repeats:]
+        is_played = labelled & (self.policy_map.places(batch)[-repeats:] == played[:, None])
+        scores = expected_score(batch.scores[-repeats:])
+        other = repetition.scores_again(scores, is_played)
+        best = other.masked_fill(~labelled, -1.0).argmax(1)
+        said = (_weights(other, best, labelled, soft) * labels[-repeats:]).sum(1)
+        # Nobody said what is second best: whatever the network thinks it is.
+        unsaid = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.CONTENT)
+        return torch.where(unsaid, (repetition.without(first, played) * again).sum(1), said)
+
 
 class Metrics:
     """Sums over held-out positions; the labels unsmoothed, the engine's WDL unmixed."""
 
-    NAMES = ("top1", "policy_cross_entropy", "wdl_cross_entropy", "q_error", "moves_left_error")
+    NAMES = ("top1", "policy_cross_entropy", "wdl_cross_entropy", "q_error", "moves_left_error", "same_again")
 
     def __init__(self):
-        self.positions, self.plies_known = 0, 0.0
+        self.positions, self.plies_known, self.won = 0, 0.0, 0
         self.sums = dict.fromkeys(self.NAMES, 0.0)
 
     @torch.no_grad()
-    def add(self, outputs, batch, policy_map):
-        """Adds a batch, given what the network said of it."""
+    def add(self, outputs, batch, policy_map, logits_again):
+        """Adds a batch, given what the network said of it, and [B][4288] what it says when the positions have occurred
+        before."""
         logits, value, moves_left = outputs
-        log_probabilities = policy_map.log_probabilities(logits, policy_map.legal(batch))
+        legal = policy_map.legal(batch)
+        log_probabilities = policy_map.log_probabilities(logits, legal)
         best = policy_map.places(batch)[:, :1]
         self.positions += len(best)
-        self.sums["top1"] += (log_probabilities.argmax(1) == best[:, 0]).sum().item()
+        first = log_probabilities.argmax(1)
+        self.sums["top1"] += (first == best[:, 0]).sum().item()
+        won = expected_score(batch.scores[:, 0]) > repetition.CONTENT
+        self.won += won.sum().item()
+        again = policy_map.log_probabilities(logits_again, legal).argmax(1)
+        self.sums["same_again"] += ((first == again) & won).sum().item()
         self.sums["policy_cross_entropy"] += -log_probabilities.gather(1, best).sum().item()
         log_wdl = F.log_softmax(value.float(), dim=1)
         self.sums["wdl_cross_entropy"] += -(batch.wdl * log_wdl).sum().item()
@@ -152,4 +180,5 @@ class Metrics:
             return {}
         means = {name: total / self.positions for name, total in self.sums.items()}
         means["moves_left_error"] = self.sums["moves_left_error"] / max(self.plies_known, 1.0)
+        means["same_again"] = self.sums["same_again"] / max(self.won, 1)
         return means

@@ -38,6 +38,8 @@ FLAG_CHESS960 = 1
 FLAG_ADJUDICATED = 2
 #: Several moves are labelled, each with its score.
 FLAG_SOFT_POLICY = 4
+#: The position has occurred before in its game.
+FLAG_REPEATED = 8
 
 UNKNOWN = 255
 #: A score beyond this is a mate.
@@ -59,8 +61,9 @@ RECORD = np.dtype(
 )  # fmt: skip
 
 #: Input planes of the network that a record fills, in the order in which `Batch.planes` has them: our and their
-#: pieces, castling rooks on the queen's and on the king's side, plies since the last capture or pawn move, ones.
-PLANES = [*range(12), 104, 105, 109, 111]
+#: pieces, whether the position has occurred before, castling rooks on the queen's and on the king's side, plies since
+#: the last capture or pawn move, ones.
+PLANES = [*range(13), 104, 105, 109, 111]
 #: `Batch.planes` holds plane 109 divided by this.
 RULE50_SCALE = 100.0
 
@@ -105,7 +108,7 @@ def position_hash(raw):
 class Batch:
     """A decoded batch of B records."""
 
-    #: [B][64][16], see PLANES
+    #: [B][64][17], see PLANES
     planes: torch.Tensor
     #: [B][1858] bool
     legal: torch.Tensor
@@ -169,9 +172,12 @@ def decode(raw, mirror=None, mirrored_index=None):
     king_side = (squares == files[:, 0:1]) | (squares == files[:, 2:3] + 56)
     queen_side = (squares == files[:, 1:2]) | (squares == files[:, 3:4] + 56)
     rule50 = (raw[:, 28].float() / RULE50_SCALE)[:, None, None].expand(size, 64, 1)
+    flags = raw[:, 31].long()
+    repeated = ((flags & FLAG_REPEATED) != 0).float()[:, None, None].expand(size, 64, 1)
     planes = torch.cat(
         [
             pieces.float(),
+            repeated,
             queen_side[:, :, None].float(),
             king_side[:, :, None].float(),
             rule50,
@@ -193,7 +199,6 @@ def decode(raw, mirror=None, mirrored_index=None):
         moves = torch.where(mirror[:, None], mirrored_index[moves], moves)
 
     result = raw[:, 30].long()
-    flags = raw[:, 31].long()
     plies_left = _unsigned(raw[:, 32:34], 1)[:, 0]
     win_loss = _unsigned(raw[:, 36:40], 2).float() / 1000.0
     wdl = torch.stack([win_loss[:, 0], 1.0 - win_loss[:, 0] - win_loss[:, 1], win_loss[:, 1]], dim=1)

@@ -20,6 +20,7 @@ import torch
 import lc0_file
 import optimizer
 import peers
+import repetition
 from data import DeviceData, ShardReader
 from losses import Loss, PolicyMap, Weights, expected_score, label_weights
 from model import Network, Shape
@@ -28,6 +29,8 @@ from positions import policy_index, record
 from records import PLANES, RECORD, RULE50_SCALE, decode, plausible, position_hash
 
 SMALL = Shape(width=32, layers=2, heads=2, ffn=48, smolgen=(4, 16, 8), policy=32, value=(4, 16), moves_left=(2, 8))
+#: What `program` trains.
+SMALLEST = Shape(width=32, layers=1, heads=2, ffn=32, smolgen=(2, 8, 8), policy=32, value=(2, 8))
 
 
 def games(count=20, plies=120, seed=1, chess960=False):
@@ -68,14 +71,14 @@ class RecordTest(unittest.TestCase):
         """The planes as the definition of the input format has them."""
         us = board.turn
         seen = board if us else board.mirror()
-        planes = np.zeros((64, 16), dtype=np.float32)
+        planes = np.zeros((64, 17), dtype=np.float32)
         for square, piece in seen.piece_map().items():
             planes[square, piece.piece_type - 1 + (0 if piece.color else 6)] = 1
         for square in chess.SquareSet(seen.clean_castling_rights()):
             king = seen.king(chess.WHITE if square < 8 else chess.BLACK)
-            planes[square, 13 if square % 8 > king % 8 else 12] = 1
-        planes[:, 14] = min(board.halfmove_clock, 100) / RULE50_SCALE
-        planes[:, 15] = 1
+            planes[square, 14 if square % 8 > king % 8 else 13] = 1
+        planes[:, 15] = min(board.halfmove_clock, 100) / RULE50_SCALE
+        planes[:, 16] = 1
         return planes
 
     def test_records_are_decoded_to_the_positions_planes_and_moves(self):
@@ -104,6 +107,13 @@ class RecordTest(unittest.TestCase):
         one = torch.ones(1, dtype=torch.bool)
         mirrored = decode(raw, one, torch.from_numpy(MIRRORED_INDEX))
         self.assertTrue(torch.equal(mirrored.planes, decode(raw).planes))
+
+    def test_repeated_positions_are_marked_by_their_plane_alone(self):
+        raw = torch.from_numpy(raw_records(list(games(2))))
+        planes, again = decode(raw).planes, decode(repetition.as_repeated(raw)).planes
+        self.assertTrue((again[:, :, PLANES.index(12)] == 1).all())
+        again[:, :, PLANES.index(12)] = 0
+        self.assertTrue(torch.equal(planes, again))
 
     def test_hash_is_of_the_position_without_its_counter(self):
         boards = list(games(5))
@@ -151,6 +161,41 @@ class LossTest(unittest.TestCase):
         batch = decode(torch.from_numpy(raw))
         _, parts = Loss(Right(), Weights(smoothing=0.0))(batch)
         np.testing.assert_allclose(parts.numpy(), 0, atol=1e-6)
+
+    def again(self, scores, first, **fields):
+        """Which move of the starting position gains most by a step against the gradient when it occurs again: e2e4,
+        d2d4, c2c4 are labelled with `scores`, or e2e4 alone; the network plays `first`, and a2a3 next."""
+        board = chess.Board()
+        moves = [board.parse_uci(move) for move in ("e2e4", "d2d4", "c2c4")][: len(scores)]
+        raw = torch.from_numpy(raw_records([board], moves=moves, scores=scores, flags=4 if len(scores) > 1 else 0))
+        batch = decode(repetition.show_again(raw, 1))
+        place = {move: PolicyMap().logit_of_index[policy_index(board, board.parse_uci(move))]
+                 for move in ("e2e4", "d2d4", "c2c4", "a2a3")}  # fmt: skip
+        logits = torch.zeros(2, 4288)
+        logits[:, place["a2a3"]], logits[:, place[first]] = 2.0, 4.0
+        logits.requires_grad_()
+
+        class Fixed(torch.nn.Module):
+            def forward(self, _):
+                return logits, torch.zeros(2, 3), torch.zeros(2)
+
+        Loss(Fixed(), Weights())(batch, repeats=1)[0].backward()
+        return min(place, key=lambda move: logits.grad[1, place[move]].item())
+
+    def test_a_won_position_that_occurs_again_wants_another_move(self):
+        self.assertEqual(self.again([300, 280, -50], first="e2e4"), "d2d4")
+        # What was played before was not the best.
+        self.assertEqual(self.again([300, 120, -50], first="d2d4"), "e2e4")
+        # All else is lost: once more.
+        self.assertEqual(self.again([300, -300, -400], first="e2e4"), "e2e4")
+        # Nothing is known of the others: the network's own second choice.
+        self.assertEqual(self.again([300], first="e2e4"), "a2a3")
+        self.assertEqual(self.again([300], first="d2d4"), "e2e4")
+
+    def test_a_lost_position_may_occur_again(self):
+        self.assertEqual(self.again([-200, -220, -600], first="e2e4"), "e2e4")
+        self.assertEqual(self.again([-200, -240, -600], first="d2d4"), "d2d4")
+        self.assertEqual(self.again([-200], first="e2e4"), "e2e4")
 
     def test_illegal_moves_get_no_gradient(self):
         network = Network(SMALL)
@@ -314,7 +359,9 @@ class ProgramTest(unittest.TestCase):
             raw = shards(directory)
             # A shard that was cut off: half a record at its end.
             (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
-            command = program(directory, f"--checkpoint={directory / 'checkpoint'}")
+            start = directory / "start.pb.gz"
+            lc0_file.write(start, Network(SMALLEST))
+            command = program(directory, f"--checkpoint={directory / 'checkpoint'}", f"--start-from={start}")
             steps = []
             for seconds in (8, 24):
                 started = time.monotonic()

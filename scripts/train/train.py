@@ -25,6 +25,7 @@ import torch
 import lc0_file
 import optimizer
 import peers
+import repetition
 from data import DeviceData, ShardReader
 from losses import Loss, Metrics, PolicyMap, Weights
 from model import Network, Shape
@@ -47,6 +48,7 @@ def arguments():
     files = parser.add_argument_group("files")
     files.add_argument("--data", required=True, help="directory of train-*.bin and heldout-*.bin")
     files.add_argument("--checkpoint", help="gone on from if it exists, written every --checkpoint-interval seconds")
+    files.add_argument("--start-from", help="network file to begin with, if there is no checkpoint yet")
     files.add_argument("--export", help="network file, written as often")
     files.add_argument("--log", help="one JSON object a line: what is printed")
     files.add_argument("--name", default="network", help="for messages")
@@ -76,6 +78,8 @@ def arguments():
     run.add_argument("--ema", type=float, default=0.999, help="decay of the average of the weights, per step")
     run.add_argument("--clip", type=float, default=1.0, help="norm of the gradient")
     run.add_argument("--no-mirror", action="store_true", help="do not mirror files at random")
+    run.add_argument("--repeated", type=float, default=0.1,
+                     help="share of a batch that is shown again, as repeated positions; at most 0.5")  # fmt: skip
     run.add_argument("--seed", type=int, default=1)
     for name, value in asdict(Weights()).items():
         run.add_argument(f"--weight-{name.replace('_', '-')}", type=float, default=value)
@@ -101,7 +105,7 @@ class Trainer:
         self.device = torch.device(f"cuda:{peers.rank}" if args.device == "cuda" and peers.count > 1 else args.device)
         torch.manual_seed(args.seed)
         torch.set_float32_matmul_precision("high")
-        self.network = Network(self._shape()).to(self.device)
+        self.network = self._network().to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         self.weights = Weights(**{name: getattr(args, f"weight_{name}") for name in asdict(Weights())})
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
@@ -125,6 +129,14 @@ class Trainer:
         self.safe = self.state()
         # Draws of its own from here on.
         torch.manual_seed(torch.initial_seed() + (peers.rank << 32))
+
+    def _network(self):
+        if not self.args.start_from:
+            return Network(self._shape())
+        network = lc0_file.read(self.args.start_from)
+        if network.shape != self._shape():
+            sys.exit(f"{self.args.start_from} is another network: {network.shape}")
+        return network
 
     def _shape(self):
         args = self.args
@@ -207,6 +219,10 @@ class Trainer:
 
     # Work
 
+    def repeats(self):
+        """How many positions of a batch are others again."""
+        return int(self.args.batch * min(self.args.repeated, 0.5))
+
     def autocast(self):
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
 
@@ -214,13 +230,17 @@ class Trainer:
         """One step; returns the loss's parts, which may still be on their way."""
         args = self.args
         mirror = None if args.no_mirror else torch.rand(len(raw), device=self.device) < 0.5
+        repeats = self.repeats()
+        if repeats:
+            raw = repetition.show_again(raw, repeats)
+            mirror = None if mirror is None else torch.cat([mirror, mirror[:repeats]])
         batch = decode(raw, mirror, self.mirrored_index)
         for one in self.optimizers:
             one.zero_grad(set_to_none=True)
             for group in one.param_groups:
                 group["lr"] = self.learning_rate
         with self.autocast():
-            total, parts = self.loss(batch)
+            total, parts = self.loss(batch, repeats)
         total.backward()
         self.peers.average_gradients(self.network.parameters())
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), args.clip, foreach=True)
@@ -255,10 +275,12 @@ class Trainer:
             return
         metrics = Metrics()
         for start in range(0, len(data.heldout), EVALUATION_BATCH):
-            batch = decode(data.heldout[start : start + EVALUATION_BATCH])
+            raw = data.heldout[start : start + EVALUATION_BATCH]
+            batch = decode(raw)
             with self.autocast():
                 outputs = self.average(batch.planes)
-            metrics.add(outputs, batch, self.policy_map)
+                again, _, _ = self.average(decode(repetition.as_repeated(raw)).planes)
+            metrics.add(outputs, batch, self.policy_map, again)
         self.metrics = metrics.means()
         if self.metrics:
             shown = "  ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
@@ -302,7 +324,7 @@ class Trainer:
         sums, steps, reported = torch.zeros(len(PARTS), device=self.device), 0, time.monotonic()
         evaluated = weighed = self.saved = reported
         while self.goes_on():
-            raw = data.batch(args.batch)
+            raw = data.batch(args.batch - self.repeats())
             sums += self.train_step(raw) if self.is_compiled else self.careful_step(raw)
             steps += 1
             if self.step % STEPS_BETWEEN_LOOKS and self.device.type == "cuda":

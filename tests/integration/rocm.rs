@@ -169,16 +169,18 @@ fn all_sets() -> Vec<GoldenSet> {
 
 /// All positions of every set in batches of 16, the last of them padded.
 fn check_all(precision: RocmPrecision, limit: &Limit) {
-    for set in all_sets() {
-        let backend = backend(&set, precision, &options(16));
-        let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let mut distance = Distance::default();
-        for samples in samples.chunks(16) {
-            let evaluations = evaluate(&backend, samples);
-            samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
-        }
-        distance.check(&format!("{} in {precision:?}", set.name), limit);
+    all_sets().iter().for_each(|set| check_set(set, precision, &options(16), limit));
+}
+
+fn check_set(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions, limit: &Limit) {
+    let backend = backend(set, precision, options);
+    let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+    let mut distance = Distance::default();
+    for samples in samples.chunks(16) {
+        let evaluations = evaluate(&backend, samples);
+        samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(set, sample, got));
     }
+    distance.check(&format!("{} in {precision:?}", set.name), limit);
 }
 
 #[test]
@@ -194,6 +196,17 @@ fn every_network_stays_near_lc0_in_fp16() {
 #[test]
 fn every_network_stays_near_lc0_in_bf16() {
     on_stand_in("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
+}
+
+#[test]
+fn small_products_of_our_own_kernel_say_the_same() {
+    on_stand_in("small_products_of_our_own_kernel_say_the_same", &[], || {
+        let options = RocmOptions { few_rows: 64, ..options(16) };
+        for set in goldens::committed() {
+            check_set(&set, RocmPrecision::Fp16, &options, &FP16);
+            check_set(&set, RocmPrecision::Bf16, &options, &BF16);
+        }
+    });
 }
 
 /// Of each kind of body and policy head one.
@@ -225,7 +238,7 @@ fn every_batch_size_gives_the_same_answers() {
     });
 }
 
-/// Many threads on two slots, with graphs and without, on both architectures of the stand-in.
+/// Many threads on three slots, with graphs and without, on both architectures of the stand-in.
 fn slots_at_once() {
     let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("it is there");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
@@ -233,7 +246,7 @@ fn slots_at_once() {
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
     let warm = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(16) };
     let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));
-    assert_eq!(together.attributes().suggested_threads, 2);
+    assert_eq!(together.attributes().suggested_threads, 3);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (together, samples, all) = (&together, &samples, &all);
@@ -279,7 +292,8 @@ fn branches_beside_each_other_give_the_same_answers() {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
-            let alone = backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, ..options(16) });
+            let alone = RocmOptions { fork: 0, streams: 1, ..options(16) };
+            let alone = backend(&set, RocmPrecision::Fp16, &alone);
             let forked = RocmOptions { fork: 16, streams: 1, ..options(16) };
             let forked = backend(&set, RocmPrecision::Fp16, &forked);
             let expected = evaluate_all(&alone, samples);

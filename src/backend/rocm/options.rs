@@ -57,7 +57,7 @@ impl Tuning {
 pub struct RocmOptions {
     /// The device's number, as HIP counts.
     pub gpu: usize,
-    /// Batches in flight.
+    /// Batches in flight. Small ones leave much of a card idle: three of them are faster than two by a seventh.
     pub streams: usize,
     /// The most positions that a batch may have; `None`: what fits the device's memory well.
     pub maximum_batch: Option<usize>,
@@ -66,7 +66,7 @@ pub struct RocmOptions {
     /// Up to how many positions a batch's branches (smolgen beside Q, K and V; the heads) run beside each other.
     pub fork: usize,
     /// Products of at most so many rows (smolgen's hidden layers, the scalar heads') are our own kernel's, not a
-    /// library's, where there are matrix instructions.
+    /// library's, where there are matrix instructions. None by default: cuBLASLt is faster.
     pub few_rows: usize,
     /// How a slot's thread waits for its batch; `None`: without sleep where there are processors to spare.
     pub waiting: Option<Waiting>,
@@ -83,15 +83,20 @@ pub struct RocmOptions {
     pub time_steps: Option<usize>,
 }
 
+/// More positions than any batch has.
+const EVERY_BATCH: usize = 1024;
+
+/// What was fastest, or next to it, in every batch size on the one card that could be measured, an NVIDIA H200 through
+/// `hip/standin/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {
             gpu: 0,
-            streams: 2,
+            streams: 3,
             maximum_batch: None,
             graph: true,
-            fork: 0,
-            few_rows: 64,
+            fork: EVERY_BATCH,
+            few_rows: 0,
             waiting: None,
             gemm: GemmLibrary::Auto,
             tuning: Tuning::Quick,

@@ -2,8 +2,8 @@
 //!
 //! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] NETWORK SET ...`
 //!
-//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash where it is not two:
-//! `threads=4/streams=3`. Each size is measured for so many milliseconds, with as many threads, each of which fills a
+//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash (`threads=4/streams=3`) where
+//! they are not as many as the backend asks for. Each size is measured for so many milliseconds, with as many threads, each of which fills a
 //! batch, submits it and waits for it. A line of figures is printed as soon as it is known; after so many seconds
 //! no further set is begun.
 //!
@@ -97,8 +97,8 @@ fn say(line: &str) {
 
 fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> Result<(), Error> {
     let (threads, text) = match set.strip_prefix("threads=").and_then(|rest| rest.split_once('/')) {
-        Some((threads, text)) => (threads.parse()?, text),
-        None => (2, set),
+        Some((threads, text)) => (Some(threads.parse()?), text),
+        None => (None, set),
     };
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
     let tree = OptionTree::parse(text)?;
@@ -111,6 +111,7 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
     let backend = RocmBackend::new(device, network, RocmPrecision::Fp16, &options, 1.0, fill)?;
     let seconds = begin.elapsed().as_secs_f64();
     backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
+    let threads = threads.unwrap_or(backend.attributes().suggested_threads);
     let mut line = format!("{name:9} {set:60} {seconds:6.1} s");
     for &size in &arguments.sizes {
         let rate = rate(&backend, size, threads, Duration::from_millis(arguments.milliseconds))?;

@@ -125,6 +125,7 @@ step_rocblas() {
     network_test gfx1100 every_network_says_what_lc0_says_in_fp32
     network_test gfx1100 every_network_stays_near_lc0_in_fp16
     network_test gfx1100 every_network_stays_near_lc0_in_bf16
+    network_test gfx1100 value_error::it_is_what_lc0_s_figures_make_it
 }
 
 run_steps "fetch build hiprtc run-time refusal hipblaslt rocblas" "$@"

@@ -2,7 +2,7 @@
 # Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
 # GPU: only the driver's library is the stand-in (hip/standin/emulator), which then runs AMD's kernels beside ours.
 #
-# usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, an hour on two cores
+# usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
 #   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
 #              nothing is installed, and apt's own lists are left alone
 #   build      the stand-in and the tests

@@ -10,7 +10,7 @@ use super::error::{Result, RocmError};
 use super::ffi::exchange::{Exchange, Waiting};
 use super::ffi::hip::{Address, Device, Graph};
 use super::ffi::program::{Lanes, Program, StepTime};
-use super::forward::{InputLayout, MAXIMUM_MOVES, Pass, forward};
+use super::forward::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass, forward};
 use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
@@ -136,7 +136,7 @@ impl SlotMaker<'_> {
         Pass {
             network: self.network,
             input: InputLayout::new(positions).at(input),
-            output: self.network.output_layout(positions).at(output),
+            output: output_layout(self.network, positions).at(output),
             inverse_temperature: self.inverse_temperature,
         }
     }
@@ -152,7 +152,7 @@ impl SlotMaker<'_> {
         let most = self.maximum_batch;
         let moves = most * MAXIMUM_MOVES;
         let input = InputLayout::new(most).bytes(moves);
-        let output = self.network.output_layout(most).bytes(moves);
+        let output = output_layout(self.network, most).bytes(moves);
         let exchange = Exchange::new(device, input, output, self.waiting)?;
         let sides = if self.fork > 0 { BRANCHES } else { 0 };
         let lanes = Lanes::new(device, exchange.stream(), sides, self.gemms.libraries(self.gpu))?;
@@ -226,7 +226,7 @@ impl Slot {
             return Ok(());
         }
         let bucket = self.run(requests)?;
-        let layout = self.network.output_layout(bucket);
+        let layout = output_layout(&self.network, bucket);
         let output = self.exchange.output()?;
         let floats = |start: usize| output[start..].as_chunks::<4>().0;
         let (value, moves_left, priors) =
@@ -265,7 +265,7 @@ impl Slot {
         fill(self.exchange.input()?, requests, positions);
         let (program, graph, lanes) = (&bucket.program, &bucket.graph, &self.lanes);
         let input_bytes = InputLayout::new(positions).bytes(moves);
-        let output_bytes = self.network.output_layout(positions).bytes(moves);
+        let output_bytes = output_layout(&self.network, positions).bytes(moves);
         let begin = Instant::now();
         self.exchange.start(input_bytes, output_bytes, |stream| match graph {
             Some(graph) => graph.launch(stream),
@@ -288,6 +288,11 @@ impl Slot {
         let times = bucket.program.time(self.device, self.exchange.stream(), &self.lanes, repetitions)?;
         Ok((bucket.positions, times))
     }
+}
+
+/// How what a network says of so many positions comes back.
+fn output_layout(network: &DeviceNetwork, positions: usize) -> OutputLayout {
+    OutputLayout::new(positions, network.value_error.is_some())
 }
 
 /// Writes a batch as [`InputLayout`] says, padded to the bucket with empty boards that have no moves.

@@ -5,7 +5,6 @@
 use super::error::Result;
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
-use super::forward::OutputLayout;
 use super::uploader::Uploader;
 use crate::net::Network;
 use crate::net::architecture::Activation;
@@ -175,11 +174,6 @@ impl DeviceNetwork {
     /// Bytes of device memory.
     pub(super) fn bytes(&self) -> usize {
         self.memory.iter().map(|buffer| buffer.bytes()).sum()
-    }
-
-    /// What it says of so many positions, as the device writes it.
-    pub(super) fn output_layout(&self, positions: usize) -> OutputLayout {
-        OutputLayout::new(positions, self.value_error.is_some())
     }
 
     /// Converts and uploads.

@@ -2,7 +2,7 @@
 # Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
 # GPU: only the driver's library is the stand-in (hip/standin/emulator), which then runs AMD's kernels beside ours.
 #
-# usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, an hour on two cores
+# usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
 #   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
 #              nothing is installed, and apt's own lists are left alone
 #   build      the stand-in and the tests
@@ -52,12 +52,24 @@ END
         paste -d' ' - - | tee "$root/versions"
 }
 
+# Builds tests, and links each program under its target's name. By what cargo says it made: the engine lies beside the
+# tests of its library, under the same name.
+build_tests() {
+    local path name
+    cargo test --profile "$profile" --no-run --message-format=json-render-diagnostics "$@" |
+        sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p' |
+        while read -r path; do
+            name=${path##*/}
+            ln -s "$path" "$root/programs/${name%-*}"
+        done
+}
+
 step_build() {
-    cargo test --profile "$profile" --no-run --test integration --lib
-    cargo test --profile "$profile" --no-run -p rukh-standin
+    rm -rf "$root/programs" "$root/libraries"
+    mkdir -p "$root/programs" "$root/libraries"
+    build_tests --lib --test integration
+    build_tests -p rukh-standin --test standin
     local name
-    rm -rf "$root/libraries"
-    mkdir "$root/libraries"
     for name in libamdhip64.so libamdhip64.so.6; do
         ln -s "$built/librukh_standin.so" "$root/libraries/$name"
     done
@@ -65,9 +77,6 @@ step_build() {
         ln -s "$debian/$name" "$root/libraries/${name%.*}"
     done
 }
-
-# The newest test program of a name.
-program() { find "$built" -maxdepth 1 -name "$1-*" -type f -executable -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2; }
 
 # A program with Debian sid's C library, for AMD's libraries want a newer one than many machines have.
 with_libraries() {
@@ -78,17 +87,17 @@ with_libraries() {
 
 # One of the tests of networks, in this process, for an architecture.
 network_test() {
-    RUKH_STANDIN_ARCH=$1 RUKH_TEST_ON_STANDIN=1 with_libraries "$(program integration)" --exact "rocm::$2" \
+    RUKH_STANDIN_ARCH=$1 RUKH_TEST_ON_STANDIN=1 with_libraries "$root/programs/integration" --exact "rocm::$2" \
         --nocapture --test-threads=1
 }
 
 step_hiprtc() {
     mkdir -p "$root/objects"
-    RUKH_TEST_OBJECTS=$root/objects with_libraries "$(program rukh)" --ignored --nocapture \
+    RUKH_TEST_OBJECTS=$root/objects with_libraries "$root/programs/rukh" --ignored --nocapture \
         --exact backend::rocm::code_objects::tests::hiprtc_compiles_for_every_architecture
     local architecture
     for architecture in gfx1100 gfx1151; do
-        RUKH_STANDIN_ARCH=$architecture RUKH_STANDIN_OBJECTS=$root/objects "$(program standin)" kernels::
+        RUKH_STANDIN_ARCH=$architecture RUKH_STANDIN_OBJECTS=$root/objects "$root/programs/standin" kernels::
     done
 }
 
@@ -116,6 +125,7 @@ step_rocblas() {
     network_test gfx1100 every_network_says_what_lc0_says_in_fp32
     network_test gfx1100 every_network_stays_near_lc0_in_fp16
     network_test gfx1100 every_network_stays_near_lc0_in_bf16
+    network_test gfx1100 value_error::it_is_what_lc0_s_figures_make_it
 }
 
 run_steps "fetch build hiprtc run-time refusal hipblaslt rocblas" "$@"

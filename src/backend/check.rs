@@ -64,6 +64,8 @@ pub struct CheckBackend {
 /// What all batches share.
 struct Comparison {
     options: CheckOptions,
+    /// Whether both tell the value's error.
+    has_value_error: bool,
     sink: ReportSink,
     totals: Mutex<Totals>,
 }
@@ -110,7 +112,8 @@ impl CheckBackend {
             options.absolute_tolerance,
             options.relative_tolerance
         ));
-        let comparison = Arc::new(Comparison { options, sink, totals: Mutex::default() });
+        let has_value_error = attributes.has_value_error;
+        let comparison = Arc::new(Comparison { options, has_value_error, sink, totals: Mutex::default() });
         CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
     }
 
@@ -212,6 +215,9 @@ impl Comparison {
         {
             values.add(&self.options, work_value.q, reference_value.q);
             values.add(&self.options, work_value.d, reference_value.d);
+            if self.has_value_error {
+                values.add(&self.options, work_value.e, reference_value.e);
+            }
             if work_priors.len() != reference_priors.len() {
                 priors.failed += 1;
             }

@@ -15,7 +15,7 @@ pub const ENCODER_LAYER_NORM_EPSILON: f32 = 1e-6;
 pub const EMBEDDING_LAYER_NORM_EPSILON: f32 = 1e-3;
 
 /// A dense layer: `y = x W^T + b`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Dense {
     /// Row major `[outputs][inputs]`.
     pub weights: Vec<f32>,
@@ -28,7 +28,7 @@ pub struct Dense {
 }
 
 /// A convolution with stride 1 and same padding, batch normalisation already folded in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Convolution {
     /// `[out][in][size][size]`.
     pub weights: Vec<f32>,
@@ -161,7 +161,7 @@ pub enum PolicyHead {
 
 /// The first layer of value and moves-left heads: a 1x1 convolution (convolution body) or a dense layer per
 /// square (attention body); same arithmetic, different layout of the flattened result.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum HeadInput {
     /// Flattened as `[channel][square]`.
@@ -170,13 +170,20 @@ pub enum HeadInput {
     Dense(Dense),
 }
 
-/// Value or moves-left head.
+/// Value, value-error or moves-left head.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ScalarHead {
     pub input: HeadInput,
     pub hidden: Dense,
     pub output: Dense,
+}
+
+impl ScalarHead {
+    /// Whether the two are outputs of the same hidden layer.
+    pub fn shares_hidden_layer(&self, other: &ScalarHead) -> bool {
+        self.input == other.input && self.hidden == other.hidden
+    }
 }
 
 /// A whole network, ready for a backend.

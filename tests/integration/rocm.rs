@@ -4,6 +4,8 @@
 //! The libraries are looked up through the environment, so each test runs itself once more as a process of its
 //! own with that set.
 
+mod value_error;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -84,9 +86,13 @@ fn options(maximum_batch: usize) -> RocmOptions {
 fn backend(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
     let network =
         Network::load_bytes(&set.network, &set.heads).unwrap_or_else(|error| panic!("{}: {error}", set.name));
+    backend_of(&network, precision, options)
+}
+
+fn backend_of(network: &Network, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
     let device = RocmBackend::open("rocm", options).unwrap_or_else(|error| panic!("{error}"));
-    RocmBackend::new(device, &network, precision, options, 1.0, HistoryFill::FenOnly)
-        .unwrap_or_else(|error| panic!("{}: {error}", set.name))
+    RocmBackend::new(device, network, precision, options, 1.0, HistoryFill::FenOnly)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn evaluate<'a>(backend: &dyn Backend, samples: impl IntoIterator<Item = &'a Sample>) -> Evaluations {
@@ -162,6 +168,9 @@ struct Limit {
 const FP32: Limit = Limit { q: 1e-4, m: 1e-2, top: 1e-4, divergence: 1e-5 };
 const FP16: Limit = Limit { q: 1e-2, m: 1e-1, top: 1e-2, divergence: 1e-3 };
 const BF16: Limit = Limit { q: 5e-2, m: 1.0, top: 5e-2, divergence: 2e-2 };
+
+const PRECISIONS: [(RocmPrecision, &Limit); 3] =
+    [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)];
 
 fn all_sets() -> Vec<GoldenSet> {
     goldens::committed().into_iter().chain(goldens::shared()).collect()
@@ -473,14 +482,8 @@ fn stays_near_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum
     )
     .unwrap_or_else(|error| panic!("{error}"));
     let expected = evaluate(&cpu, samples);
-    for (precision, limit) in
-        [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)]
-    {
-        let options = options(maximum_batch);
-        let device = RocmBackend::open("rocm", &options).unwrap_or_else(|error| panic!("{error}"));
-        let gpu = RocmBackend::new(device, network, precision, &options, 1.0, HistoryFill::FenOnly)
-            .unwrap_or_else(|error| panic!("{error}"));
-        let found = evaluate(&gpu, samples);
+    for (precision, limit) in PRECISIONS {
+        let found = evaluate(&backend_of(network, precision, &options(maximum_batch)), samples);
         let (mut value, mut prior) = (0.0_f32, 0.0_f32);
         for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
             value = value.max((a.q - b.q).abs()).max((a.d - b.d).abs());

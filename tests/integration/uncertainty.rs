@@ -2,12 +2,15 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, reference};
+use rukh::backend::check::{CheckBackend, CheckOptions};
+use rukh::backend::cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
 use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{Position, PositionHistory};
 use rukh::engine::Engine;
 use rukh::net::input::encode;
 use rukh::net::{HeadSelection, HistoryFill, Network};
+use std::sync::Arc;
 
 /// What each of them is turned on by.
 const SWITCHES: [&str; 4] =
@@ -137,7 +140,7 @@ fn the_correction_history_lasts_a_game() {
 
 /// micro-multihead, with what tells the error of its `st` value head on as many inputs as lc0 gives it: the head's hidden
 /// layer. (The file has it on the embedding's.) The weights are those of the first output, a win.
-fn with_value_error() -> Vec<u8> {
+pub(crate) fn with_value_error() -> Vec<u8> {
     edited_weights("micro-multihead", |weights| {
         let st = weights.value_heads.as_mut().and_then(|value_heads| value_heads.st.as_mut());
         let st = st.expect("the head is there");
@@ -180,6 +183,32 @@ fn the_error_of_the_value_is_read_where_it_is_wanted_and_there() {
     // As the file has it, it does not fit.
     let error = load(&network_file("micro-multihead"), true).expect_err("it does not load").to_string();
     assert!(error.ends_with("value_heads.st.ip_val_err_w has 16 values, expected 1 x 128 = 128"), "{error}");
+}
+
+#[test]
+fn check_compares_the_error_where_both_tell_it() {
+    let heads = HeadSelection { value_error: true, ..HeadSelection::default() };
+    let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
+    let mut other = network.clone();
+    let head = other.value_error.as_mut().expect("it was asked for");
+    head.output.biases[0] += 0.01;
+    let mut none = network.clone();
+    none.value_error = None;
+    let history = PositionHistory::new(Position::from_fen(KIWIPETE).expect(KIWIPETE));
+    for (reference, failures) in [(network.clone(), 0), (other, 1), (none, 0)] {
+        let cpu = |network: &Network| {
+            let options = CpuOptions::default();
+            CpuBackend::new(Arc::new(network.clone()), Precision::Fp32, &options, 1.0, HistoryFill::FenOnly)
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let options = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
+        let (work, reference) = (Arc::new(cpu(&network)), Arc::new(cpu(&reference)));
+        let check = CheckBackend::with_sink(work, reference, options, Box::new(|_| ()));
+        let mut batch = check.new_batch();
+        batch.add(EvalRequest { history: &history, moves: &[] });
+        batch.submit().wait().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(check.totals(), (1, failures));
+    }
 }
 
 #[test]

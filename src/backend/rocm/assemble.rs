@@ -290,7 +290,7 @@ impl Uploader {
         self.bytes("policy places", &bytes)
     }
 
-    /// The last layer's bias is added in fp32.
+    /// Value, value-error or moves-left head.
     pub(super) fn scalar_head(&mut self, what: &str, head: &file::ScalarHead) -> Result<ScalarHead> {
         let (input, hidden) = match &head.input {
             file::HeadInput::Convolution(convolution) => (
@@ -303,8 +303,14 @@ impl Uploader {
             ),
         };
         check_width(&format!("{what} hidden layer"), hidden.outputs)?;
-        let mut output = self.matrix(&format!("{what} output"), &head.output.weights, &[], hidden.outputs)?;
-        output.bias = self.fp32(&format!("{what} output bias"), &head.output.biases)?;
+        let output = self.head_output(what, &head.output)?;
         Ok(ScalarHead { input, hidden, output })
+    }
+
+    /// Of a scalar head; its bias is added in fp32.
+    pub(super) fn head_output(&mut self, what: &str, layer: &file::Dense) -> Result<Dense> {
+        let output = self.matrix(&format!("{what} output"), &layer.weights, &[], layer.inputs)?;
+        let bias = self.fp32(&format!("{what} output bias"), &layer.biases)?;
+        Ok(Dense { bias, ..output })
     }
 }

@@ -111,7 +111,7 @@ impl RocmBackend {
             name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
             has_wdl: network.architecture.wdl,
             has_mlh: network.moves_left.is_some(),
-            has_value_error: false,
+            has_value_error: network.value_error.is_some(),
             runs_on_cpu: false,
             suggested_threads: options.streams,
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
@@ -148,6 +148,10 @@ fn format_name(element: ElementType) -> &'static str {
         ElementType::Fp16 => "fp16",
         ElementType::Bf16 => "bf16",
     }
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 /// Positions from which on a larger batch gains little: more compute units want more rows.
@@ -236,11 +240,13 @@ impl Core {
         let mut evaluations = Evaluations::with_capacity(requests.len());
         let mut not_a_number = None;
         let outcome = slot.evaluate(requests, |answer| {
-            let total: f32 = answer.priors().sum::<f32>() + answer.q + answer.d + answer.m;
+            let figures = answer.q + answer.d + answer.m + answer.error_logit.unwrap_or(0.0);
+            let total = answer.priors().sum::<f32>() + figures;
             if !total.is_finite() && not_a_number.is_none() {
                 not_a_number = Some(evaluations.len());
             }
-            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e: 0.0 }, answer.priors());
+            let e = answer.error_logit.map_or(0.0, sigmoid);
+            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e }, answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_a_number {

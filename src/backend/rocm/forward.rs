@@ -37,6 +37,8 @@ pub(super) struct Input {
 pub(super) struct Output {
     /// `[B][3]`: win, draw, loss; or `[B]`: q.
     pub(super) value: Address,
+    /// `[B]`: the value's error before its sigmoid; nothing where it is not evaluated.
+    pub(super) value_error: Address,
     /// `[B]`: plies.
     pub(super) moves_left: Address,
     /// One per move, in the order of [`Input::moves`].
@@ -204,15 +206,17 @@ impl InputLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutputLayout {
     pub(super) value: usize,
+    pub(super) value_error: usize,
     pub(super) moves_left: usize,
     pub(super) priors: usize,
 }
 
 impl OutputLayout {
-    /// For a bucket, the priors last.
-    pub(super) fn new(bucket: usize) -> OutputLayout {
-        let moves_left = aligned(bucket * 3 * 4);
-        OutputLayout { value: 0, moves_left, priors: moves_left + aligned(bucket * 4) }
+    /// For a bucket, the priors last; with room for the value's error or without.
+    pub(super) fn new(bucket: usize, has_value_error: bool) -> OutputLayout {
+        let value_error = aligned(bucket * 3 * 4);
+        let moves_left = value_error + if has_value_error { aligned(bucket * 4) } else { 0 };
+        OutputLayout { value: 0, value_error, moves_left, priors: moves_left + aligned(bucket * 4) }
     }
 
     /// Bytes with so many moves.
@@ -224,6 +228,7 @@ impl OutputLayout {
     pub(super) fn at(&self, base: Address) -> Output {
         Output {
             value: base.offset(self.value),
+            value_error: base.offset(self.value_error),
             moves_left: base.offset(self.moves_left),
             priors: base.offset(self.priors),
         }
@@ -249,9 +254,13 @@ mod tests {
             assert!(input.first_moves + (bucket + 1) * 4 <= input.masks);
             assert!(input.masks + bucket * InputPlanes::COUNT * 8 <= input.moves);
             assert!(input.masks.is_multiple_of(64) && input.moves.is_multiple_of(64));
-            let output = OutputLayout::new(bucket);
-            assert!(output.value + bucket * 12 <= output.moves_left);
-            assert!(output.moves_left + bucket * 4 <= output.priors);
+            for has_value_error in [false, true] {
+                let output = OutputLayout::new(bucket, has_value_error);
+                let value_error = if has_value_error { bucket * 4 } else { 0 };
+                assert!(output.value + bucket * 12 <= output.value_error);
+                assert!(output.value_error + value_error <= output.moves_left);
+                assert!(output.moves_left + bucket * 4 <= output.priors);
+            }
         }
     }
 }

@@ -96,25 +96,21 @@ fn attention_policy(
 }
 
 /// What becomes of a scalar head's outputs: the kernel's numbers.
+const NOTHING: i32 = 0;
 const SOFTMAX: i32 = 1;
 const TANH: i32 = 2;
 const RELU: i32 = 3;
 
-/// Where the value head runs beside the policy's.
+/// Where the value head, and then its error's, runs beside the policy's.
 const VALUE_LANE: Lane = 1;
 /// Where the moves-left head does.
 const MOVES_LEFT_LANE: Lane = 2;
 
-/// All heads: `stream [T][channels]` -> priors, value, moves left. None needs another's results.
+/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. None needs another's results, but for the
+/// error, which may be a second output of the value head.
 pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let network = pass.network;
-    let value = Scalar {
-        name: "value",
-        regions: (Region::ValueSquares, Region::ValueHidden),
-        output: pass.output.value,
-        finish: if network.wdl { SOFTMAX } else { TANH },
-    };
-    steps.branch(VALUE_LANE, |steps| scalar(&value, &network.value, pass, stream, steps))?;
+    steps.branch(VALUE_LANE, |steps| value_and_error(pass, stream, steps))?;
     if let Some(head) = &network.moves_left {
         let moves_left = Scalar {
             name: "moves left",
@@ -122,7 +118,10 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
             output: pass.output.moves_left,
             finish: RELU,
         };
-        steps.branch(MOVES_LEFT_LANE, |steps| scalar(&moves_left, head, pass, stream, steps))?;
+        steps.branch(MOVES_LEFT_LANE, |steps| {
+            let hidden = hidden_layer(&moves_left, head, pass, stream, steps)?;
+            scalar(&moves_left, head, pass, hidden, steps)
+        })?;
     }
     policy(pass, stream, steps)?;
     steps.join(VALUE_LANE);
@@ -130,6 +129,28 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
         steps.join(MOVES_LEFT_LANE);
     }
     Ok(())
+}
+
+/// `stream [T][channels]` -> value, and its error where that is wanted.
+fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
+    let network = pass.network;
+    let value = Scalar {
+        name: "value",
+        regions: (Region::ValueSquares, Region::ValueHidden),
+        output: pass.output.value,
+        finish: if network.wdl { SOFTMAX } else { TANH },
+    };
+    let hidden = hidden_layer(&value, &network.value, pass, stream, steps)?;
+    scalar(&value, &network.value, pass, hidden, steps)?;
+    let Some(head) = &network.value_error else { return Ok(()) };
+    // The kernel has no sigmoid to finish with: the host takes it. The value is done with its regions.
+    let (output, finish) = (pass.output.value_error, NOTHING);
+    let error = Scalar { name: "value error", output, finish, ..value };
+    let hidden = match head.hidden.weights == network.value.hidden.weights {
+        true => hidden,
+        false => hidden_layer(&error, head, pass, stream, steps)?,
+    };
+    scalar(&error, head, pass, hidden, steps)
 }
 
 /// What distinguishes the scalar heads.
@@ -142,25 +163,38 @@ struct Scalar {
     finish: i32,
 }
 
-/// `stream [T][channels]` -> win, draw, loss, or q, or moves left.
-fn scalar(
+/// `stream [T][channels]` -> hidden layer `[B][hidden]`, without its bias and activation.
+fn hidden_layer(
     kind: &Scalar,
     head: &ScalarHead,
     pass: &Pass<'_>,
     stream: Address,
     steps: &mut StepList<'_>,
-) -> Result<()> {
-    let &Scalar { name, regions, output, finish } = kind;
+) -> Result<Address> {
+    let &Scalar { name, regions, .. } = kind;
     let (positions, rows) = (steps.positions, steps.rows());
-    let activation = pass.network.activation;
-    let code = activation_code(activation)
-        .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
     // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
     let flat = steps.region(regions.0, rows * head.input.outputs);
+    let activation = pass.network.activation;
     steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
     // -> dense -> [B][hidden]
     let hidden = steps.region(regions.1, positions * head.hidden.outputs);
     steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
+    Ok(hidden)
+}
+
+/// Hidden layer `[B][hidden]` -> win, draw, loss, or q, or the error's logit, or moves left.
+fn scalar(
+    kind: &Scalar,
+    head: &ScalarHead,
+    pass: &Pass<'_>,
+    hidden: Address,
+    steps: &mut StepList<'_>,
+) -> Result<()> {
+    let &Scalar { name, output, finish, .. } = kind;
+    let positions = steps.positions;
+    let code = activation_code(pass.network.activation)
+        .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
     // -> + bias -> act -> dense -> [B][outputs] -> softmax, tanh or relu
     let launch = (steps.kernels.function("scalar_head", "")?, grid(positions.div_ceil(8), 1, 256));
     let arguments = ScalarHeadArguments {

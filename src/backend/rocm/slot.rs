@@ -63,6 +63,8 @@ pub(super) struct Answer<'a> {
     pub(super) d: f32,
     /// Plies left.
     pub(super) m: f32,
+    /// How far q may be off, before the sigmoid; where that is evaluated.
+    pub(super) error_logit: Option<f32>,
     /// Priors as bytes of fp32, one per move.
     priors: &'a [[u8; 4]],
 }
@@ -134,7 +136,7 @@ impl SlotMaker<'_> {
         Pass {
             network: self.network,
             input: InputLayout::new(positions).at(input),
-            output: OutputLayout::new(positions).at(output),
+            output: output_layout(self.network, positions).at(output),
             inverse_temperature: self.inverse_temperature,
         }
     }
@@ -149,7 +151,8 @@ impl SlotMaker<'_> {
         let device = self.gpu.device;
         let most = self.maximum_batch;
         let moves = most * MAXIMUM_MOVES;
-        let (input, output) = (InputLayout::new(most).bytes(moves), OutputLayout::new(most).bytes(moves));
+        let input = InputLayout::new(most).bytes(moves);
+        let output = output_layout(self.network, most).bytes(moves);
         let exchange = Exchange::new(device, input, output, self.waiting)?;
         let sides = if self.fork > 0 { BRANCHES } else { 0 };
         let lanes = Lanes::new(device, exchange.stream(), sides, self.gemms.libraries(self.gpu))?;
@@ -223,13 +226,14 @@ impl Slot {
             return Ok(());
         }
         let bucket = self.run(requests)?;
-        let layout = OutputLayout::new(bucket);
+        let layout = output_layout(&self.network, bucket);
         let output = self.exchange.output()?;
         let floats = |start: usize| output[start..].as_chunks::<4>().0;
         let (value, moves_left, priors) =
             (floats(layout.value), floats(layout.moves_left), floats(layout.priors));
         let value = |index: usize| f32::from_le_bytes(value[index]);
         let has_moves_left = self.network.moves_left.is_some();
+        let error_logits = self.network.value_error.map(|_| floats(layout.value_error));
         let mut start = 0;
         for (index, &end) in requests.ends.iter().enumerate() {
             let end = end as usize;
@@ -239,7 +243,8 @@ impl Slot {
                 (value(index), 0.0)
             };
             let m = if has_moves_left { f32::from_le_bytes(moves_left[index]) } else { 0.0 };
-            each(Answer { q, d, m, priors: &priors[start..end] });
+            let error_logit = error_logits.map(|logits| f32::from_le_bytes(logits[index]));
+            each(Answer { q, d, m, error_logit, priors: &priors[start..end] });
             start = end;
         }
         Ok(())
@@ -260,7 +265,7 @@ impl Slot {
         fill(self.exchange.input()?, requests, positions);
         let (program, graph, lanes) = (&bucket.program, &bucket.graph, &self.lanes);
         let input_bytes = InputLayout::new(positions).bytes(moves);
-        let output_bytes = OutputLayout::new(positions).bytes(moves);
+        let output_bytes = output_layout(&self.network, positions).bytes(moves);
         let begin = Instant::now();
         self.exchange.start(input_bytes, output_bytes, |stream| match graph {
             Some(graph) => graph.launch(stream),
@@ -283,6 +288,11 @@ impl Slot {
         let times = bucket.program.time(self.device, self.exchange.stream(), &self.lanes, repetitions)?;
         Ok((bucket.positions, times))
     }
+}
+
+/// How what a network says of so many positions comes back.
+fn output_layout(network: &DeviceNetwork, positions: usize) -> OutputLayout {
+    OutputLayout::new(positions, network.value_error.is_some())
 }
 
 /// Writes a batch as [`InputLayout`] says, padded to the bucket with empty boards that have no moves.

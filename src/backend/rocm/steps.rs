@@ -45,9 +45,9 @@ pub(super) enum Region {
     Sums,
     /// Means over each channel's squares, `[B][channels]` of fp32.
     Means,
-    /// First layer of the value head: it may run beside the policy's.
+    /// First layer of the value head, then of its error's: they may run beside the policy's.
     ValueSquares,
-    /// Hidden layer of the value head.
+    /// Hidden layer of the value head, then of its error's.
     ValueHidden,
     /// First layer of the moves-left head.
     MovesLeftSquares,

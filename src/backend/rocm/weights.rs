@@ -144,7 +144,8 @@ pub(super) struct AttentionPolicy {
     pub(super) promotions: Address,
 }
 
-/// Value or moves-left head.
+/// Value, value-error or moves-left head.
+#[derive(Clone, Copy)]
 pub(super) struct ScalarHead {
     pub(super) input: Dense,
     pub(super) hidden: Dense,
@@ -158,6 +159,8 @@ pub(super) struct DeviceNetwork {
     /// Where each of the 1858 policy indices lies among the policy head's logits, `[1858]` of 16 bits.
     pub(super) places: Address,
     pub(super) value: ScalarHead,
+    /// Where the value's error is wanted; with the value head's own layers where it is another output of that.
+    pub(super) value_error: Option<ScalarHead>,
     pub(super) moves_left: Option<ScalarHead>,
     pub(super) wdl: bool,
     /// Wherever a layer has none of its own.
@@ -183,6 +186,13 @@ impl DeviceNetwork {
         let policy = uploader.policy(network)?;
         let places = uploader.places(&policy)?;
         let value = uploader.scalar_head("value head", &network.value)?;
+        let value_error = match &network.value_error {
+            Some(head) if head.shares_hidden_layer(&network.value) => {
+                Some(ScalarHead { output: uploader.head_output("value-error head", &head.output)?, ..value })
+            }
+            Some(head) => Some(uploader.scalar_head("value-error head", head)?),
+            None => None,
+        };
         let moves_left = match &network.moves_left {
             Some(head) => Some(uploader.scalar_head("moves-left head", head)?),
             None => None,
@@ -192,6 +202,7 @@ impl DeviceNetwork {
             policy,
             places,
             value,
+            value_error,
             moves_left,
             wdl: network.architecture.wdl,
             activation: network.architecture.default_activation,

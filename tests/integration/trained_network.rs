@@ -6,7 +6,7 @@
 use std::fs;
 
 use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
-use rukh::chess::{Position, PositionHistory};
+use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::net::discover::EMBEDDED_BYTES;
 use rukh::net::input::encode;
 use rukh::net::{HeadSelection, HistoryFill, InputPlanes, Network};
@@ -28,6 +28,8 @@ struct GoldenFile {
 #[derive(Deserialize)]
 struct Golden {
     fen: String,
+    /// That lead to it from there: it occurs again.
+    moves: Vec<String>,
     q: f32,
     d: f32,
     m: f32,
@@ -46,7 +48,12 @@ fn check(network: &[u8], goldens: &str) {
         .iter()
         .map(|golden| {
             let position = Position::from_fen(&golden.fen).unwrap_or_else(|error| panic!("{error}"));
-            encode(&PositionHistory::new(position), format, HistoryFill::FenOnly).0
+            let mut history = PositionHistory::new(position);
+            for text in &golden.moves {
+                let next = uci_move::parse(history.last(), text).unwrap_or_else(|error| panic!("{error}"));
+                history.push(next);
+            }
+            encode(&history, format, HistoryFill::FenOnly).0
         })
         .collect();
     let (mut largest, mut largest_m) = (0.0_f32, 0.0_f32);

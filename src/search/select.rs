@@ -4,7 +4,7 @@
 //! Formulas as lc0's classic search defines them (and, before it, AlphaZero's).
 
 use super::SearchParams;
-use super::math::natural_log;
+use super::math::{natural_log, round_up};
 use super::params::FpuStrategy;
 use crate::tree::{Edge, Outcome, Sample};
 
@@ -100,9 +100,9 @@ pub fn visits_until_overtaken(
         return u32::MAX;
     }
     let crossing = prior * exploration / (rival_score - utility);
-    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. The conversion saturates
-    // at the ends of u32, and NaN (no policy at all) becomes 0.
-    ((crossing - 1.0 - started as f32).ceil() as u32).max(1)
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy this is
+    // NaN, which becomes 0.
+    round_up(crossing - 1.0 - started as f32).max(1)
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl Gatherer {
         if collided > 0 {
             collide(&mut batch.gathered, collided, found);
         }
-        for candidate in candidates.iter().filter(|candidate| candidate.share > 0) {
+        for candidate in &candidates {
             self.follow(shared, batch, place, candidate, found);
         }
         candidates.clear();

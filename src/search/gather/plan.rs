@@ -64,8 +64,8 @@ pub(super) fn task_at(child: &Node) -> Option<Task> {
 }
 
 impl Gatherer {
-    /// Decides which child gets how many of `budget` visits, and announces them there. Returns how many visits
-    /// found their child busy.
+    /// Decides which child gets how many of `budget` visits, and announces them there. `candidates` become those that
+    /// get any. Returns how many visits found their child busy.
     pub(super) fn plan(
         &mut self,
         shared: &Shared,
@@ -90,12 +90,11 @@ impl Gatherer {
                 let found = self.list_next(shared, node, fpu, exploration, candidates);
                 may_be_more = found > 0;
                 untried += found;
-                candidates[self.ranking.len()..].iter().for_each(|next| self.ranking.push(next.score));
+                let listed = self.ranking.len();
+                self.ranking.extend(candidates[listed..].iter().map(|next| next.score));
             }
-            let Some((best, rival_score)) = self.ranking.best_and_rival() else {
-                // No move may be tried (all were pruned): nothing to do here.
-                return collided + left;
-            };
+            // Where no move may be tried (all were pruned) there is nothing to do.
+            let Some((best, rival_score)) = self.ranking.best_and_rival() else { break };
             let candidate = &mut candidates[best];
             let visits = select::visits_until_overtaken(
                 candidate.prior,
@@ -105,7 +104,6 @@ impl Gatherer {
                 rival_score,
             )
             .min(left);
-            left -= visits;
             if candidate.task == Task::Nothing {
                 let task = match candidate.child {
                     Some(child) => task_at(shared.tree.node(child)),
@@ -119,17 +117,25 @@ impl Gatherer {
                 Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
                 Task::Descend | Task::Terminal => visits,
             };
-            if made > 0 {
-                shared.tree.link(candidate.link).announce(made);
+            if made == 0 {
+                // Its score stays what it is: all visits that are left would go there, and find it busy.
+                break;
             }
+            left -= visits;
+            collided += visits - made;
             untried = untried.saturating_sub(u32::from(candidate.started == 0));
             candidate.share += made;
             candidate.started += made;
-            candidate.score = score(candidate, exploration);
-            self.ranking.rescore_best(candidate.score);
-            collided += visits - made;
+            if left > 0 {
+                candidate.score = score(candidate, exploration);
+                self.ranking.set(best, candidate.score);
+            }
         }
-        collided
+        candidates.retain(|candidate| candidate.share > 0);
+        for candidate in candidates {
+            shared.tree.link(candidate.link).announce(candidate.share);
+        }
+        collided + left
     }
 
     /// The tried children of `node`, then by falling prior moves that were not, at least `least_untried` if there are so

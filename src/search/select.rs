@@ -6,7 +6,7 @@
 use super::SearchParams;
 use super::math::{natural_log, round_up};
 use super::params::FpuStrategy;
-use crate::tree::{Edge, Outcome, Sample};
+use crate::tree::{Edge, Node, Outcome, Sample};
 
 /// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
 pub fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
@@ -84,6 +84,37 @@ impl<'a> MovesLeftBonus<'a> {
             + moves_left.scaled_factor * decidedness
             + moves_left.quadratic_factor * decidedness * decidedness;
         effect * direction * weight
+    }
+}
+
+/// What the children of a node count, from its view.
+#[derive(Clone, Copy, Debug)]
+pub struct Valuation<'a> {
+    draw_score: f32,
+    bonus: MovesLeftBonus<'a>,
+    /// Neither draws nor plies left make a difference: nearly always.
+    is_plain: bool,
+}
+
+impl<'a> Valuation<'a> {
+    /// For the children of a node of value `parent`.
+    pub fn new(params: &'a SearchParams, parent: Sample, draw_score: f32) -> Valuation<'a> {
+        let bonus = MovesLeftBonus::new(params, parent);
+        Valuation { draw_score, bonus, is_plain: draw_score == 0.0 && bonus.active.is_none() }
+    }
+
+    /// A visited child of value `child`, in the child's view.
+    pub fn of(&self, child: Sample) -> f32 {
+        let sample = child.for_parent();
+        let q = utility(sample, self.draw_score);
+        // The bonus compares the child's own plies left with the parent's.
+        q + self.bonus.of(sample.m - 1.0, q)
+    }
+
+    /// A visited child whose value is the mean of its visits.
+    #[inline]
+    pub fn of_mean(&self, child: &Node) -> f32 {
+        if self.is_plain { 0.0 - child.mean_wl() } else { self.of(child.mean()) }
     }
 }
 

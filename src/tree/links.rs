@@ -142,15 +142,14 @@ pub struct Links<'tree> {
     node: &'tree Node,
     /// Where the next segment's start is, once there is one.
     next_segment: &'tree AtomicU32,
-    segment: &'tree [AtomicU32],
-    segment_start: u32,
-    /// First word of the next link in the segment.
-    next_word: usize,
+    /// What is left of this segment, and the first word of that.
+    rest: std::slice::Iter<'tree, [AtomicU32; LINK_WORDS]>,
+    rest_start: u32,
+    last_of_segment: Option<Link<'tree>>,
     /// How many segments there were.
     segments: u32,
     /// Edges beyond this segment.
     edges_left: usize,
-    last_link: Option<Link<'tree>>,
 }
 
 impl<'tree> Iterator for Links<'tree> {
@@ -158,15 +157,14 @@ impl<'tree> Iterator for Links<'tree> {
 
     #[inline]
     fn next(&mut self) -> Option<(LinkId, Link<'tree>)> {
-        if self.next_word >= self.segment.len() {
+        loop {
+            if let Some(words) = self.rest.next() {
+                let id = NonZeroU32::new(self.rest_start).map(LinkId)?;
+                self.rest_start += LINK_WORDS as u32;
+                return Some((id, Link { words }));
+            }
             self.enter_segment(self.next_segment.load(Ordering::Acquire))?;
         }
-        let words = self.segment.get(self.next_word..)?.first_chunk()?;
-        let link = Link { words };
-        let id = NonZeroU32::new(self.segment_start + self.next_word as u32).map(LinkId)?;
-        self.next_word += LINK_WORDS;
-        self.last_link = Some(link);
-        Some((id, link))
     }
 }
 
@@ -175,15 +173,19 @@ impl<'tree> Links<'tree> {
         (1 << (self.segments / 2).min(7)).min(self.edges_left)
     }
 
+    #[inline]
     fn enter_segment(&mut self, start: u32) -> Option<()> {
         let length = self.length_of_next();
         if start == 0 || length == 0 {
             return None;
         }
-        self.segment = self.tree.words.slice(start, segment_words(length) as usize);
-        self.segment_start = start;
-        self.next_segment = &self.segment[0];
-        self.next_word = 1;
+        let (next_segment, links) =
+            self.tree.words.slice(start, segment_words(length) as usize).split_first()?;
+        let (links, _) = links.as_chunks();
+        self.next_segment = next_segment;
+        self.rest = links.iter();
+        self.rest_start = start + 1;
+        self.last_of_segment = links.last().map(|words| Link { words });
         self.segments += 1;
         self.edges_left -= length;
         Some(())
@@ -197,7 +199,7 @@ impl<'tree> Links<'tree> {
             return false;
         }
         let mut edges = [Edge::from_bits(0); 256];
-        let last = self.last_link.map(|link| link.edge());
+        let last = self.last_of_segment.map(|link| link.edge());
         let found = self.tree.next_edges(self.node, position, last, &mut edges[..length]);
         found == length && self.add_segment(&edges[..length], allocator)
     }
@@ -231,12 +233,11 @@ impl Tree {
             tree: self,
             node,
             next_segment: &node.links,
-            segment: &[],
-            segment_start: 0,
-            next_word: 0,
+            rest: [].iter(),
+            rest_start: 0,
+            last_of_segment: None,
             segments: 0,
             edges_left: node.edge_count(),
-            last_link: None,
         }
     }
 
@@ -371,7 +372,7 @@ impl Tree {
         let mut start = node.links.swap(0, Ordering::Relaxed);
         while start != 0 && links.enter_segment(start).is_some() {
             let next = links.next_segment.load(Ordering::Relaxed);
-            freeing.free_run(self, start, links.segment.len() as u32);
+            freeing.free_run(self, start, segment_words(links.rest.len()));
             start = next;
         }
         freeing.free_run(self, node.priors(), count.div_ceil(4) as u32);

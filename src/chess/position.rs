@@ -195,6 +195,11 @@ impl Position {
         self.board.castles().castling_rights() == other.board.castles().castling_rights()
     }
 
+    /// See the field.
+    pub(super) fn has_excess_material(&self) -> bool {
+        self.excess_material
+    }
+
     /// For the history, which alone knows these.
     pub(super) fn set_repetitions(&mut self, repetitions: u8, plies_since_repetition: u16) {
         self.repetitions = repetitions;

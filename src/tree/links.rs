@@ -33,6 +33,7 @@ use std::num::NonZeroU32;
 pub(super) const LINK_WORDS: usize = 4;
 /// Of the move+prior word, the bit that a move leaves free: the parent was told of the child's exact result.
 const RESULT_SEEN: u32 = 1 << 15;
+const LONGEST_SEGMENT_BITS: u32 = 7;
 
 /// Which link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,7 +171,7 @@ impl<'tree> Iterator for Links<'tree> {
 
 impl<'tree> Links<'tree> {
     fn length_of_next(&self) -> usize {
-        (1 << (self.segments / 2).min(7)).min(self.edges_left)
+        (1 << (self.segments / 2).min(LONGEST_SEGMENT_BITS)).min(self.edges_left)
     }
 
     #[inline]
@@ -191,16 +192,16 @@ impl<'tree> Links<'tree> {
         Some(())
     }
 
-    /// Adds links for the next best moves of the node, whose position this is, behind the last one. To be called at
+    /// Adds links for the next best moves of the node, whose moves these are, behind the last one. To be called at
     /// the end of the links. `false`: there are no more moves, or no room.
-    pub fn grow(&mut self, position: &Position, allocator: &mut Allocator) -> bool {
+    pub fn grow(&mut self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let length = self.length_of_next();
         if length == 0 {
             return false;
         }
-        let mut edges = [Edge::from_bits(0); 256];
+        let mut edges = [Edge::from_bits(0); 1 << LONGEST_SEGMENT_BITS];
         let last = self.last_of_segment.map(|link| link.edge());
-        let found = self.tree.next_edges(self.node, position, last, &mut edges[..length]);
+        let found = self.tree.next_edges(self.node, moves, last, &mut edges[..length]);
         found == length && self.add_segment(&edges[..length], allocator)
     }
 
@@ -251,13 +252,15 @@ impl Tree {
 
     /// Makes links for all moves of `node`, whose position this is. `false`: no room.
     pub fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
+        let mut moves = Vec::new();
+        position.packed_moves(&mut moves);
         let mut links = self.links(node);
         loop {
             links.by_ref().for_each(drop);
             if links.edges_left == 0 {
                 return true;
             }
-            if !links.grow(position, allocator) {
+            if !links.grow(&moves, allocator) {
                 return false;
             }
         }
@@ -291,48 +294,56 @@ impl Tree {
         let mut rest = [Edge::from_bits(0); 256];
         let rest_length = node.edge_count().saturating_sub(edges.len());
         let last = edges.last().map(|&(edge, _)| edge);
-        let found = self.next_edges(node, position, last, &mut rest[..rest_length]);
-        edges.extend(rest[..found].iter().map(|&edge| (edge, None)));
+        if rest_length > 0 {
+            let mut moves = Vec::new();
+            position.packed_moves(&mut moves);
+            let found = self.next_edges(node, &moves, last, &mut rest[..rest_length]);
+            edges.extend(rest[..found].iter().map(|&edge| (edge, None)));
+        }
         edges
     }
 
-    /// The next best moves of `node`, whose position this is, behind `last`. Returns how many were found: as many as
-    /// asked for, unless the position is another one.
-    fn next_edges(&self, node: &Node, position: &Position, last: Option<Edge>, edges: &mut [Edge]) -> usize {
-        if edges.is_empty() {
+    /// The next best moves of `node`, of these that it has, behind `last`. Returns how many were found: as many as asked
+    /// for, unless the moves are another node's.
+    fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
+        let count = node.edge_count();
+        if edges.is_empty() || moves.len().min(super::node::MOST_EDGES) != count {
             return 0;
         }
-        let count = node.edge_count();
         let mut codes = [0_u8; 256];
         let words = self.words.slice(node.priors(), count.div_ceil(4));
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        let moves = position.legal_moves();
-        if moves.len().min(super::node::MOST_EDGES) != count {
-            return 0;
-        }
-        let place = |index: usize| Place::new(PriorCode::from_bits(codes[index]), index);
+        let (moves, codes) = (&moves[..count], &codes[..count]);
+        let place = |(index, &code): (usize, &u8)| Place::new(PriorCode::from_bits(code), index);
         let last_place = last.and_then(|last| {
-            let index = moves.iter().position(|&m| last.packed_move().is(m))?;
-            (index < count).then(|| place(index))
+            let index = moves.iter().position(|&m| m == last.packed_move())?;
+            Some(place((index, &codes[index])))
         });
-        let places = (0..count).map(place).filter(|&place| last_place.is_none_or(|last| place < last));
-        let edge = |place: Place| Edge::new(PackedMove::new(moves[place.index()]), place.code().prior());
+        let is_next = |place: &Place| last_place.is_none_or(|last| *place < last);
+        let places = codes.iter().enumerate().map(place).filter(is_next);
+        let edge = |place: Place| Edge::new(moves[place.index()], place.code().prior());
         if let [only] = edges {
-            // The usual case by far.
+            // The usual case.
             return places.max().map_or(0, |best| {
                 *only = edge(best);
                 1
             });
         }
-        let mut places: Vec<Place> = places.collect();
-        let found = places.len().min(edges.len());
-        if found < places.len() {
-            places.select_nth_unstable_by(found, |a, b| b.cmp(a));
+        let mut next = [Place::default(); 256];
+        let mut next_count = 0;
+        for place in places {
+            next[next_count] = place;
+            next_count += 1;
         }
-        places[..found].sort_unstable_by(|a, b| b.cmp(a));
-        for (slot, &place) in edges.iter_mut().zip(&places) {
+        let next = &mut next[..next_count];
+        let found = next.len().min(edges.len());
+        if found < next.len() {
+            next.select_nth_unstable_by(found, |a, b| b.cmp(a));
+        }
+        next[..found].sort_unstable_by(|a, b| b.cmp(a));
+        for (slot, &place) in edges.iter_mut().zip(&*next) {
             *slot = edge(place);
         }
         found

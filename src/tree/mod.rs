@@ -67,7 +67,7 @@ pub use allocator::Allocator;
 use allocator::FreeLists;
 pub use annex::{Annex, Weighted};
 pub use edge::Edge;
-pub use links::{Link, LinkId};
+pub use links::{Link, LinkId, Links};
 pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
 use sizes::{PerNode, Words};
 use status::Status;

@@ -42,7 +42,7 @@ impl PriorCode {
 }
 
 /// A move's place in the order of visiting: by falling prior, then as generated. Falling places compare so too.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Place(u16);
 
 impl Place {

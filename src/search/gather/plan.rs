@@ -3,7 +3,7 @@
 use super::Gatherer;
 use crate::chess::PackedMove;
 use crate::search::{Shared, select};
-use crate::tree::{Link, LinkId, Node, NodeId, State};
+use crate::tree::{Link, LinkId, Links, Node, NodeId, State};
 
 /// A link while its parent's visits are shared out.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +155,7 @@ impl Gatherer {
         let draw_score = params.draw_score_for(self.history.last().side_to_move());
         let valuation = select::Valuation::new(params, parent, draw_score);
         let mut links = tree.links(node);
+        self.node_moves.clear();
         let mut visited_policy = 0.0;
         // Behind the first one that was not visited all are looked at once more.
         let mut first_unvisited = usize::MAX;
@@ -184,7 +185,7 @@ impl Gatherer {
                 untried_count += u32::from(is_untried);
                 candidates.push(candidate);
             }
-            if untried_count >= least_untried || !links.grow(self.history.last(), &mut self.allocator) {
+            if untried_count >= least_untried || !self.grow(&mut links) {
                 break;
             }
         }
@@ -231,7 +232,7 @@ impl Gatherer {
         }
         // Another thread may have added links meanwhile.
         let mut rest = links.clone();
-        if rest.next().is_none() && !links.grow(self.history.last(), &mut self.allocator) {
+        if rest.next().is_none() && !self.grow(&mut links) {
             return 0;
         }
         for (id, link) in links {
@@ -240,6 +241,14 @@ impl Gatherer {
             candidates.push(candidate);
         }
         (candidates.len() - listed) as u32
+    }
+
+    /// Makes the links longer of the node that the candidates are listed of, if there are more moves.
+    fn grow(&mut self, links: &mut Links<'_>) -> bool {
+        if self.node_moves.is_empty() {
+            self.history.last().packed_moves(&mut self.node_moves);
+        }
+        links.grow(&self.node_moves, &mut self.allocator)
     }
 }
 

@@ -315,36 +315,25 @@ impl Tree {
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        let (moves, codes) = (&moves[..count], &codes[..count]);
-        let place = |(index, &code): (usize, &u8)| Place::new(PriorCode::from_bits(code), index);
-        let last_place = last.and_then(|last| {
-            let index = moves.iter().position(|&m| m == last.packed_move())?;
-            Some(place((index, &codes[index])))
-        });
-        let is_next = |place: &Place| last_place.is_none_or(|last| *place < last);
-        let places = codes.iter().enumerate().map(place).filter(is_next);
-        let edge = |place: Place| Edge::new(moves[place.index()], place.code().prior());
-        if let [only] = edges {
-            // The usual case.
-            return places.max().map_or(0, |best| {
-                *only = edge(best);
-                1
-            });
+        // The places of the moves that may be next; the others have the last one, which is no move's.
+        let mut places: [Place; 256] =
+            std::array::from_fn(|index| Place::new(PriorCode::from_bits(codes[index]), index));
+        places[count..].fill(Place::LAST);
+        let last_index = last.and_then(|last| moves[..count].iter().position(|&m| m == last.packed_move()));
+        if let Some(last_place) = last_index.map(|index| places[index]) {
+            for place in &mut places[..count] {
+                *place = if *place < last_place { *place } else { Place::LAST };
+            }
         }
-        let mut next = [Place::default(); 256];
-        let mut next_count = 0;
-        for place in places {
-            next[next_count] = place;
-            next_count += 1;
-        }
-        let next = &mut next[..next_count];
-        let found = next.len().min(edges.len());
-        if found < next.len() {
-            next.select_nth_unstable_by(found, |a, b| b.cmp(a));
-        }
-        next[..found].sort_unstable_by(|a, b| b.cmp(a));
-        for (slot, &place) in edges.iter_mut().zip(&*next) {
-            *slot = edge(place);
+        let mut found = 0;
+        for slot in edges {
+            let best = places[..count].iter().fold(Place::LAST, |best, &place| best.max(place));
+            if best == Place::LAST {
+                break;
+            }
+            *slot = Edge::new(moves[best.index()], best.code().prior());
+            places[best.index()] = Place::LAST;
+            found += 1;
         }
         found
     }

@@ -192,9 +192,10 @@ impl<'tree> Links<'tree> {
         Some(())
     }
 
-    /// Adds links for the next best moves of the node, whose moves these are, behind the last one. To be called at
-    /// the end of the links. `false`: there are no more moves, or no room.
-    pub fn grow(&mut self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
+    /// Adds links for the next best moves of the node, whose moves these are, behind the last one. To be called with a
+    /// clone at the end of the links, which then go on: so those that are walked through need not be in memory.
+    /// `false`: there are no more moves, or no room.
+    pub fn grow(self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let length = self.length_of_next();
         if length == 0 {
             return false;
@@ -206,7 +207,7 @@ impl<'tree> Links<'tree> {
     }
 
     /// Adds the next segment; its links are `edges`.
-    fn add_segment(&mut self, edges: &[Edge], allocator: &mut Allocator) -> bool {
+    fn add_segment(&self, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let words = segment_words(edges.len());
         let Some(fresh) = allocator.take_run(self.tree, words) else { return false };
         let segment = self.tree.words.slice(fresh, words as usize);
@@ -260,7 +261,7 @@ impl Tree {
             if links.edges_left == 0 {
                 return true;
             }
-            if !links.grow(&moves, allocator) {
+            if !links.clone().grow(&moves, allocator) {
                 return false;
             }
         }

@@ -185,7 +185,7 @@ impl Gatherer {
                 untried_count += u32::from(is_untried);
                 candidates.push(candidate);
             }
-            if untried_count >= least_untried || !self.grow(&mut links) {
+            if untried_count >= least_untried || !self.grow(links.clone()) {
                 break;
             }
         }
@@ -232,7 +232,7 @@ impl Gatherer {
         }
         // Another thread may have added links meanwhile.
         let mut rest = links.clone();
-        if rest.next().is_none() && !self.grow(&mut links) {
+        if rest.next().is_none() && !self.grow(links.clone()) {
             return 0;
         }
         for (id, link) in links {
@@ -244,7 +244,7 @@ impl Gatherer {
     }
 
     /// Makes the links longer of the node that the candidates are listed of, if there are more moves.
-    fn grow(&mut self, links: &mut Links<'_>) -> bool {
+    fn grow(&mut self, links: Links<'_>) -> bool {
         if self.node_moves.is_empty() {
             self.history.last().packed_moves(&mut self.node_moves);
         }

@@ -126,7 +126,7 @@ impl Weighted {
 impl Tree {
     /// Makes room beside every node for what the search asks for; nothing happens if there is.
     pub(super) fn annexes(&self) -> &PerNode<Annex> {
-        self.annexes.get_or_init(PerNode::new)
+        self.annexes.get_or_init(PerNode::default)
     }
 
     /// A node's annex.

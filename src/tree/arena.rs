@@ -18,16 +18,18 @@ pub struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     next: AtomicU64,
 }
 
+impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CHUNK> {
+    /// An empty arena.
+    fn default() -> Self {
+        Arena { chunks: boxed_array(OnceLock::new), next: AtomicU64::new(0) }
+    }
+}
+
 impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> {
     const CAPACITY: u64 = {
         assert!(CHUNKS.is_power_of_two() && CHUNK.is_power_of_two());
         CHUNKS as u64 * CHUNK as u64
     };
-
-    /// An empty arena.
-    pub fn new() -> Self {
-        Arena { chunks: boxed_array(OnceLock::new), next: AtomicU64::new(0) }
-    }
 
     /// Reserves `count` entries in a row within one chunk; `count` must be a power of two, at most a chunk.
     /// Returns the first index, or `None` when all indices are taken.

@@ -104,8 +104,8 @@ impl Tree {
     /// A tree of one unevaluated root.
     pub fn new() -> Tree {
         let tree = Tree {
-            nodes: PerNode::new(),
-            words: Words::new(),
+            nodes: PerNode::default(),
+            words: Words::default(),
             free: FreeLists::new(),
             table: Transpositions::new(),
             annexes: OnceLock::new(),

@@ -32,11 +32,13 @@ impl PositionHistory {
 
     /// Plays a legal move and counts repetitions.
     pub fn push(&mut self, m: Move) {
-        let mut position = self.last().play(m);
-        if let Some((earlier, plies)) = self.earlier_occurrence(&position) {
-            position.set_repetitions(earlier.repetitions().saturating_add(1), plies);
+        // Copied within the list and changed there: each descent comes this way at every ply.
+        self.positions.extend_from_within(self.positions.len() - 1..);
+        let Some((next, earlier)) = self.positions.split_last_mut() else { return };
+        next.advance(m);
+        if let Some((same, plies)) = earlier_occurrence(earlier, next) {
+            next.set_repetitions(same.repetitions().saturating_add(1), plies);
         }
-        self.positions.push(position);
     }
 
     /// Takes the last move back; the first position stays.
@@ -116,28 +118,28 @@ impl PositionHistory {
         drawn.then_some(GameResult::Drawn)
     }
 
-    /// The latest equal position before `next` (which is not in the history yet), and how many plies ago
-    /// it stood. No position with another side to move is looked at, nor any before a zeroing move.
-    fn earlier_occurrence(&self, next: &Position) -> Option<(&Position, u16)> {
-        // Two moves each, the shortest way back to the same position.
-        const SHORTEST_CYCLE: u16 = 4;
-        if next.rule50_ply() < SHORTEST_CYCLE {
+}
+
+/// The latest position of `positions` that is equal to `next`, which comes after them, and how many plies ago it stood.
+/// No position with another side to move is looked at, nor any before a zeroing move.
+fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<(&'a Position, u16)> {
+    // Two moves each, the shortest way back to the same position.
+    const SHORTEST_CYCLE: u16 = 4;
+    if next.rule50_ply() < SHORTEST_CYCLE {
+        return None;
+    }
+    let mut plies = SHORTEST_CYCLE;
+    for earlier in positions.iter().rev().skip(usize::from(SHORTEST_CYCLE) - 1).step_by(2) {
+        if next.repeats(earlier) {
+            return Some((earlier, plies));
+        }
+        // Two plies before this one the counter was zeroed in between: nothing older can be equal.
+        if earlier.rule50_ply() < 2 {
             return None;
         }
-        let mut plies = SHORTEST_CYCLE;
-        let candidates = self.positions.iter().rev().skip(usize::from(SHORTEST_CYCLE) - 1).step_by(2);
-        for earlier in candidates {
-            if next.repeats(earlier) {
-                return Some((earlier, plies));
-            }
-            // Two plies before this one the counter was zeroed in between: nothing older can be equal.
-            if earlier.rule50_ply() < 2 {
-                return None;
-            }
-            plies = plies.saturating_add(2);
-        }
-        None
+        plies = plies.saturating_add(2);
     }
+    None
 }
 
 #[cfg(test)]

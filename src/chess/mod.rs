@@ -7,14 +7,15 @@
 //! shakmaty knows the rules and generates the moves. What it does not know is what lc0's networks were
 //! trained with, and that is what stands here: which en passant squares are remembered ([`position`]),
 //! what counts as a repetition ([`history`]), and how forgiving a FEN reader has to be ([`fen`]).
-//! [`packed_move`] is the tree's two-byte move, [`uci_move`] the protocol's text.
+//! [`packed_move`] is the tree's two-byte move, [`uci_move`] the protocol's text; `packed_moves` generates the former.
 //!
 //! Nothing here knows of networks, planes or search. The hot path is [`PositionHistory::push`] (one call
-//! per ply of every descent) and [`Position::legal_moves`] (once per leaf).
+//! per ply of every descent) and [`Position::packed_moves`] (once or twice per leaf).
 
 pub mod fen;
 pub mod history;
 pub mod packed_move;
+mod packed_moves;
 pub mod position;
 pub mod tablebase;
 pub mod uci_move;

@@ -20,28 +20,22 @@ impl PackedMove {
     /// Packs a legal move.
     #[inline]
     pub fn new(m: Move) -> PackedMove {
-        let to = m.to();
-        // Only crazyhouse drops come from nowhere.
-        let from = m.from().unwrap_or(to);
-        PackedMove::from_squares(from, to, m.promotion())
+        match m {
+            Move::Normal { from, to, promotion, .. } => PackedMove::from_squares(from, to, promotion),
+            Move::EnPassant { from, to } => PackedMove::from_squares(from, to, None),
+            Move::Castle { king, rook } => PackedMove::from_squares(king, rook, None),
+            // Crazyhouse only; standard chess never makes one.
+            Move::Put { to, .. } => PackedMove::from_squares(to, to, None),
+        }
     }
 
     /// Packs a move given by its squares (castling: the king's and the rook's).
-    pub fn from_squares(from: Square, to: Square, promotion: Option<Role>) -> PackedMove {
-        let promotion = match promotion {
-            Some(Role::Knight) => 1,
-            Some(Role::Bishop) => 2,
-            Some(Role::Rook) => 3,
-            Some(Role::Queen) => 4,
-            Some(Role::Pawn | Role::King) | None => 0,
-        };
-        PackedMove((from as u16) | (to as u16) << TO_SHIFT | promotion << PROMOTION_SHIFT)
-    }
-
-    /// Whether it stands for `m`, a legal move of its position.
     #[inline]
-    pub fn is(self, m: Move) -> bool {
-        m.to() == self.to() && PackedMove::new(m) == self
+    pub fn from_squares(from: Square, to: Square, promotion: Option<Role>) -> PackedMove {
+        // By role, from pawn to king.
+        const CODES: [u16; 7] = [0, 0, 1, 2, 3, 4, 0];
+        let promotion = promotion.map_or(0, |role| CODES[role as usize]);
+        PackedMove((from as u16) | (to as u16) << TO_SHIFT | promotion << PROMOTION_SHIFT)
     }
 
     /// The square moved from.

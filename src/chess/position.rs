@@ -79,29 +79,29 @@ impl Position {
 
     /// The position after a legal move. Repetition counters are zero: only a history knows them.
     pub fn play(&self, m: Move) -> Position {
-        let mut board = self.board.clone();
-        board.play_unchecked(m);
-        let en_passant = board.ep_square(EnPassantMode::PseudoLegal);
+        let mut next = self.clone();
+        next.advance(m);
+        next
+    }
+
+    /// Makes it the position after a legal move, as [`Position::play`].
+    pub(super) fn advance(&mut self, m: Move) {
+        let castles = self.board.castles().clone();
         let mut key = Zobrist64(self.key);
         key ^= Zobrist64::zobrist_for_white_turn();
-        toggle_en_passant(&mut key, self.en_passant);
-        toggle_en_passant(&mut key, en_passant);
         toggle_pieces(&mut key, m, self.board.turn());
-        let (before, after) = (self.board.castles(), board.castles());
-        if before.castling_rights() != after.castling_rights() {
-            toggle_castling(&mut key, before);
-            toggle_castling(&mut key, after);
+        toggle_en_passant(&mut key, self.en_passant);
+        self.board.play_unchecked(m);
+        self.en_passant = self.board.ep_square(EnPassantMode::PseudoLegal);
+        toggle_en_passant(&mut key, self.en_passant);
+        if castles.castling_rights() != self.board.castles().castling_rights() {
+            toggle_castling(&mut key, &castles);
+            toggle_castling(&mut key, self.board.castles());
         }
-        Position {
-            board,
-            en_passant,
-            rule50_ply: if m.is_zeroing() { 0 } else { self.rule50_ply.saturating_add(1) },
-            game_ply: self.game_ply.saturating_add(1),
-            repetitions: 0,
-            plies_since_repetition: 0,
-            key: key.0,
-            excess_material: self.excess_material,
-        }
+        self.key = key.0;
+        self.rule50_ply = if m.is_zeroing() { 0 } else { self.rule50_ply.saturating_add(1) };
+        self.game_ply = self.game_ply.saturating_add(1);
+        self.set_repetitions(0, 0);
     }
 
     /// All legal moves. (A position with far more material than a game allows can have more than a list
@@ -193,6 +193,11 @@ impl Position {
     /// Whether the same castling rights are left.
     pub(super) fn has_same_rights(&self, other: &Position) -> bool {
         self.board.castles().castling_rights() == other.board.castles().castling_rights()
+    }
+
+    /// See the field.
+    pub(super) fn has_excess_material(&self) -> bool {
+        self.excess_material
     }
 
     /// For the history, which alone knows these.

@@ -43,16 +43,34 @@ impl Shared {
         self.ranked_children(self.root(), self.history.last())
     }
 
+    /// The first of [`Shared::ranked_root_moves`]. This is asked after each iteration: most often without sorting.
+    pub(super) fn best_root_move(&self) -> Option<PackedMove> {
+        let position = self.history.last();
+        let draw_score = self.params.draw_score_for(position.side_to_move());
+        let children = self.children(self.root(), position);
+        // Of equals the first.
+        let better = |a, b| if compare(&b, &a, draw_score).is_gt() { b } else { a };
+        let mut best = children.iter().copied().reduce(better)?;
+        if best.is_proven_draw() {
+            best = *self.ranked_root_moves().first()?;
+        }
+        Some(best.packed_move())
+    }
+
     /// The children of `node`, whose position this is, that may be played, the best first.
     pub(super) fn ranked_children(&self, node: &Node, position: &Position) -> Vec<RankedChild> {
+        let mut ranked = self.children(node, position);
+        rank(&mut ranked, self.params.draw_score_for(position.side_to_move()));
+        ranked
+    }
+
+    /// The same in the order of their priors.
+    fn children(&self, node: &Node, position: &Position) -> Vec<RankedChild> {
         let is_root = std::ptr::eq(node, self.root());
-        let mut ranked: Vec<RankedChild> = (self.tree.edges(node, position).into_iter())
+        (self.tree.edges(node, position).into_iter())
             .map(|(edge, link)| self.ranked_child(edge, link))
             .filter(|child| !is_root || self.is_searched(child.packed_move()))
-            .collect();
-        let draw_score = self.params.draw_score_for(position.side_to_move());
-        rank(&mut ranked, draw_score);
-        ranked
+            .collect()
     }
 
     fn ranked_child(&self, edge: Edge, link: Option<Link<'_>>) -> RankedChild {

@@ -19,9 +19,27 @@ pub fn natural_log(x: f32) -> f32 {
     (series + f64::from(exponent) * std::f64::consts::LN_2) as f32
 }
 
+/// The least whole number that is not below `x`, at the ends of u32 where that is beyond them; 0 for NaN. As
+/// `x.ceil() as u32`, but `ceil` is a function call on processors of before SSE4.1, for which this program is built too.
+#[inline]
+pub fn round_up(x: f32) -> u32 {
+    let whole = x as u32;
+    whole.saturating_add(u32::from((whole as f32) < x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounding_up_is_what_ceil_does() {
+        let around =
+            [0.0, 1.0, 2.0, 3.5, 1e6, 8_388_607.5, 16_777_216.0, 4_294_967_040.0, 4_294_967_296.0, 1e20];
+        let values = around.into_iter().flat_map(|x: f32| [x, -x, x.next_up(), x.next_down()]);
+        for x in values.chain([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE]) {
+            assert_eq!(round_up(x), x.ceil() as u32, "{x}");
+        }
+    }
 
     #[test]
     fn natural_log_is_right_to_a_millionth() {

@@ -34,13 +34,12 @@ impl Shared {
             return;
         }
         let last = &control.last_report;
-        let ranked = self.ranked_root_moves();
-        let is_news = ranked.first().map(RankedChild::packed_move) != last.best
-            || self.counters.average_depth() != last.depth
+        let is_news = self.counters.average_depth() != last.depth
             || self.counters.seldepth.load(Ordering::Relaxed) != last.seldepth
-            || last.at.is_none_or(|at| at.elapsed() >= LONGEST_SILENCE);
+            || last.at.is_none_or(|at| at.elapsed() >= LONGEST_SILENCE)
+            || self.best_root_move() != last.best;
         if is_news {
-            self.report(control, &ranked);
+            self.report(control, &self.ranked_root_moves());
             if self.params.log_live_stats {
                 self.report_move_statistics();
             }

@@ -4,9 +4,9 @@
 //! Formulas as lc0's classic search defines them (and, before it, AlphaZero's).
 
 use super::SearchParams;
-use super::math::natural_log;
+use super::math::{natural_log, round_up};
 use super::params::FpuStrategy;
-use crate::tree::{Edge, Outcome, Sample};
+use crate::tree::{Edge, Node, Outcome, Sample};
 
 /// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
 pub fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
@@ -87,6 +87,37 @@ impl<'a> MovesLeftBonus<'a> {
     }
 }
 
+/// What the children of a node count, from its view.
+#[derive(Clone, Copy, Debug)]
+pub struct Valuation<'a> {
+    draw_score: f32,
+    bonus: MovesLeftBonus<'a>,
+    /// Neither draws nor plies left make a difference: nearly always.
+    is_plain: bool,
+}
+
+impl<'a> Valuation<'a> {
+    /// For the children of a node of value `parent`.
+    pub fn new(params: &'a SearchParams, parent: Sample, draw_score: f32) -> Valuation<'a> {
+        let bonus = MovesLeftBonus::new(params, parent);
+        Valuation { draw_score, bonus, is_plain: draw_score == 0.0 && bonus.active.is_none() }
+    }
+
+    /// A visited child of value `child`, in the child's view.
+    pub fn of(&self, child: Sample) -> f32 {
+        let sample = child.for_parent();
+        let q = utility(sample, self.draw_score);
+        // The bonus compares the child's own plies left with the parent's.
+        q + self.bonus.of(sample.m - 1.0, q)
+    }
+
+    /// A visited child whose value is the mean of its visits.
+    #[inline]
+    pub fn of_mean(&self, child: &Node) -> f32 {
+        if self.is_plain { 0.0 - child.mean_wl() } else { self.of(child.mean()) }
+    }
+}
+
 /// How many visits in a row a move of score `prior * exploration / (1 + started) + utility` stays ahead of
 /// `rival_score`, at least one.
 pub fn visits_until_overtaken(
@@ -100,9 +131,9 @@ pub fn visits_until_overtaken(
         return u32::MAX;
     }
     let crossing = prior * exploration / (rival_score - utility);
-    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. The conversion saturates
-    // at the ends of u32, and NaN (no policy at all) becomes 0.
-    ((crossing - 1.0 - started as f32).ceil() as u32).max(1)
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy this is
+    // NaN, which becomes 0.
+    round_up(crossing - 1.0 - started as f32).max(1)
 }
 
 #[cfg(test)]

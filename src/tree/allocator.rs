@@ -262,9 +262,9 @@ fn give_range(range: &mut Range, ranges: &Mutex<Vec<Range>>) {
 
 /// Takes `count` entries from `mine`, which is filled up from what others have left or from a new block of `block`
 /// entries. The rest of the old range is lost if it is too short: `block` should be much larger than `count`.
-fn take<T: Default>(
+fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
     mine: &mut Range,
-    arena: &Arena<T>,
+    arena: &Arena<T, CHUNKS, CHUNK>,
     ranges: &Mutex<Vec<Range>>,
     count: u32,
     block: u32,

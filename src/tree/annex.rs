@@ -8,8 +8,8 @@
 //! Written by backup, all Relaxed: figures that no protocol depends on. An update that is lost between two threads is a
 //! batch's worth of a statistic, once.
 
-use super::arena::Arena;
-use super::{NODE_CHUNK_BITS, NodeId, Sample, Totals, Tree};
+use super::sizes::PerNode;
+use super::{NodeId, Sample, Totals, Tree};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl, as in [`Totals`].
@@ -125,8 +125,8 @@ impl Weighted {
 
 impl Tree {
     /// Makes room beside every node for what the search asks for; nothing happens if there is.
-    pub fn annexes(&self) -> &Arena<Annex> {
-        self.annexes.get_or_init(|| Arena::new(NODE_CHUNK_BITS))
+    pub(super) fn annexes(&self) -> &PerNode<Annex> {
+        self.annexes.get_or_init(PerNode::default)
     }
 
     /// A node's annex.

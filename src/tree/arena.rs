@@ -4,91 +4,104 @@
 //! good as long as the arena. Threads reserve blocks of entries with one `fetch_add`; a block never crosses a chunk.
 //! What is freed goes to the lists of [`super::allocator`]; the arena itself only grows.
 
-use super::sizes::INDEX_BITS;
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// An append-only arena of `T` with 32-bit indices. Index 0 is never handed out, so that it can mean "none".
-pub struct Arena<T> {
-    chunks: Box<[OnceLock<Box<[T]>>]>,
+/// An append-only arena of `T` with 32-bit indices: at most `CHUNKS` chunks of `CHUNK` entries. Index 0 is never handed
+/// out, so that it can mean "none".
+///
+/// Both numbers are powers of two, and known when the program is compiled: so an index is split by a shift and a mask,
+/// and needs no check where all that 32 bits can say are there.
+pub struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
+    chunks: Box<[OnceLock<Box<[T; CHUNK]>>; CHUNKS]>,
     /// The next free entry. Wider than the index, so that a failed reservation cannot wrap around.
     next: AtomicU64,
-    chunk_bits: u32,
 }
 
-impl<T: Default> Arena<T> {
-    /// An empty arena of chunks of `2^chunk_bits` entries, at most `2^INDEX_BITS` entries in all.
-    pub fn new(chunk_bits: u32) -> Arena<T> {
-        let chunk_count = 1_usize << (INDEX_BITS - chunk_bits);
-        Arena {
-            chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
-            next: AtomicU64::new(0),
-            chunk_bits,
-        }
+impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CHUNK> {
+    /// An empty arena.
+    fn default() -> Self {
+        Arena { chunks: boxed_array(OnceLock::new), next: AtomicU64::new(0) }
     }
+}
+
+impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> {
+    const CAPACITY: u64 = {
+        assert!(CHUNKS.is_power_of_two() && CHUNK.is_power_of_two());
+        CHUNKS as u64 * CHUNK as u64
+    };
 
     /// Reserves `count` entries in a row within one chunk; `count` must be a power of two, at most a chunk.
     /// Returns the first index, or `None` when all indices are taken.
     pub fn reserve(&self, count: u32) -> Option<u32> {
-        debug_assert!(count.is_power_of_two() && count <= 1 << self.chunk_bits);
+        debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed: the counter publishes nothing but itself; chunks are published by their `OnceLock`.
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
         // Mixed sizes could straddle a chunk's end: step over it.
-        let chunk_size = 1_u64 << self.chunk_bits;
         let end = start + u64::from(count);
-        if start / chunk_size != (end - 1) / chunk_size {
+        if start / CHUNK as u64 != (end - 1) / CHUNK as u64 {
             return self.reserve(count);
         }
-        if end > 1 << INDEX_BITS {
+        if end > Self::CAPACITY {
             return None;
         }
-        let chunk = &self.chunks[(start >> self.chunk_bits) as usize];
-        chunk.get_or_init(|| (0..chunk_size).map(|_| T::default()).collect());
+        self.get_or_make(start as u32);
         Some(start as u32)
     }
 
     /// The entry at any index: for an arena whose entries lie beside another's.
     #[inline]
     pub fn get_or_make(&self, index: u32) -> &T {
-        let chunk = self.chunks[(index >> self.chunk_bits) as usize]
-            .get_or_init(|| (0..1_u64 << self.chunk_bits).map(|_| T::default()).collect());
-        &chunk[(index & ((1 << self.chunk_bits) - 1)) as usize]
+        let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
+        &chunk[index as usize % CHUNK]
     }
 
     /// The entry at a reserved index.
     #[inline]
     pub fn get(&self, index: u32) -> &T {
-        let chunk = self.chunks[(index >> self.chunk_bits) as usize].get();
-        let Some(chunk) = chunk else {
-            unreachable!("arena index {index} was never reserved");
-        };
-        &chunk[(index & ((1 << self.chunk_bits) - 1)) as usize]
+        &self.chunk(index)[index as usize % CHUNK]
     }
 
     /// `count` entries from `start`, all from one reservation.
     #[inline]
     pub fn slice(&self, start: u32, count: usize) -> &[T] {
-        let chunk = self.chunks[(start >> self.chunk_bits) as usize].get();
+        &self.chunk(start)[start as usize % CHUNK..][..count]
+    }
+
+    #[inline]
+    fn chunk(&self, index: u32) -> &[T; CHUNK] {
+        let chunk = self.chunks[chunk_of::<CHUNK>(index)].get();
         let Some(chunk) = chunk else {
-            unreachable!("arena index {start} was never reserved");
+            unreachable!("arena index {index} was never reserved");
         };
-        let offset = (start & ((1 << self.chunk_bits) - 1)) as usize;
-        &chunk[offset..offset + count]
+        chunk
     }
 
     /// The entry at any index, if its chunk was made.
     pub fn get_made(&self, index: u32) -> Option<&T> {
-        let chunk = self.chunks[(index >> self.chunk_bits) as usize].get()?;
-        Some(&chunk[(index & ((1 << self.chunk_bits) - 1)) as usize])
+        let chunk = self.chunks[chunk_of::<CHUNK>(index)].get()?;
+        Some(&chunk[index as usize % CHUNK])
     }
 
     /// All entries that were reserved lie below this index.
     pub fn reserved(&self) -> u64 {
-        self.next.load(Ordering::Relaxed).min(1 << INDEX_BITS)
+        self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
     /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).
     pub fn used_bytes(&self) -> u64 {
         self.reserved() * size_of::<T>() as u64
     }
+}
+
+#[inline]
+fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
+    index as usize / CHUNK
+}
+
+/// An array that need not go through the stack.
+fn boxed_array<T, const LENGTH: usize>(make: impl Fn() -> T) -> Box<[T; LENGTH]> {
+    let entries: Box<[T]> = (0..LENGTH).map(|_| make()).collect();
+    let Ok(entries) = entries.try_into() else { unreachable!("it has that length") };
+    entries
 }

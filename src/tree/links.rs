@@ -33,6 +33,7 @@ use std::num::NonZeroU32;
 pub(super) const LINK_WORDS: usize = 4;
 /// Of the move+prior word, the bit that a move leaves free: the parent was told of the child's exact result.
 const RESULT_SEEN: u32 = 1 << 15;
+const LONGEST_SEGMENT_BITS: u32 = 7;
 
 /// Which link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,15 +143,14 @@ pub struct Links<'tree> {
     node: &'tree Node,
     /// Where the next segment's start is, once there is one.
     next_segment: &'tree AtomicU32,
-    segment: &'tree [AtomicU32],
-    segment_start: u32,
-    /// First word of the next link in the segment.
-    next_word: usize,
+    /// What is left of this segment, and the first word of that.
+    rest: std::slice::Iter<'tree, [AtomicU32; LINK_WORDS]>,
+    rest_start: u32,
+    last_of_segment: Option<Link<'tree>>,
     /// How many segments there were.
     segments: u32,
     /// Edges beyond this segment.
     edges_left: usize,
-    last_link: Option<Link<'tree>>,
 }
 
 impl<'tree> Iterator for Links<'tree> {
@@ -158,52 +158,56 @@ impl<'tree> Iterator for Links<'tree> {
 
     #[inline]
     fn next(&mut self) -> Option<(LinkId, Link<'tree>)> {
-        if self.next_word >= self.segment.len() {
+        loop {
+            if let Some(words) = self.rest.next() {
+                let id = NonZeroU32::new(self.rest_start).map(LinkId)?;
+                self.rest_start += LINK_WORDS as u32;
+                return Some((id, Link { words }));
+            }
             self.enter_segment(self.next_segment.load(Ordering::Acquire))?;
         }
-        let words = self.segment.get(self.next_word..)?.first_chunk()?;
-        let link = Link { words };
-        let id = NonZeroU32::new(self.segment_start + self.next_word as u32).map(LinkId)?;
-        self.next_word += LINK_WORDS;
-        self.last_link = Some(link);
-        Some((id, link))
     }
 }
 
 impl<'tree> Links<'tree> {
     fn length_of_next(&self) -> usize {
-        (1 << (self.segments / 2).min(7)).min(self.edges_left)
+        (1 << (self.segments / 2).min(LONGEST_SEGMENT_BITS)).min(self.edges_left)
     }
 
+    #[inline]
     fn enter_segment(&mut self, start: u32) -> Option<()> {
         let length = self.length_of_next();
         if start == 0 || length == 0 {
             return None;
         }
-        self.segment = self.tree.words.slice(start, segment_words(length) as usize);
-        self.segment_start = start;
-        self.next_segment = &self.segment[0];
-        self.next_word = 1;
+        let (next_segment, links) =
+            self.tree.words.slice(start, segment_words(length) as usize).split_first()?;
+        let (links, _) = links.as_chunks();
+        self.next_segment = next_segment;
+        self.rest = links.iter();
+        self.rest_start = start + 1;
+        self.last_of_segment = links.last().map(|words| Link { words });
         self.segments += 1;
         self.edges_left -= length;
         Some(())
     }
 
-    /// Adds links for the next best moves of the node, whose position this is, behind the last one. To be called at
-    /// the end of the links. `false`: there are no more moves, or no room.
-    pub fn grow(&mut self, position: &Position, allocator: &mut Allocator) -> bool {
+    /// Adds links for the next best moves of the node, whose moves these are, behind the last one. To be called with a
+    /// clone at the end of the links, which then go on: so those that are walked through need not be in memory.
+    /// `false`: there are no more moves, or no room.
+    pub fn grow(self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let length = self.length_of_next();
         if length == 0 {
             return false;
         }
-        let mut edges = [Edge::from_bits(0); 256];
-        let last = self.last_link.map(|link| link.edge());
-        let found = self.tree.next_edges(self.node, position, last, &mut edges[..length]);
+        let mut edges = [Edge::from_bits(0); 1 << LONGEST_SEGMENT_BITS];
+        let last = self.last_of_segment.map(|link| link.edge());
+        let found = self.tree.next_edges(self.node, moves, last, &mut edges[..length]);
         found == length && self.add_segment(&edges[..length], allocator)
     }
 
     /// Adds the next segment; its links are `edges`.
-    fn add_segment(&mut self, edges: &[Edge], allocator: &mut Allocator) -> bool {
+    fn add_segment(&self, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let words = segment_words(edges.len());
         let Some(fresh) = allocator.take_run(self.tree, words) else { return false };
         let segment = self.tree.words.slice(fresh, words as usize);
@@ -231,12 +235,11 @@ impl Tree {
             tree: self,
             node,
             next_segment: &node.links,
-            segment: &[],
-            segment_start: 0,
-            next_word: 0,
+            rest: [].iter(),
+            rest_start: 0,
+            last_of_segment: None,
             segments: 0,
             edges_left: node.edge_count(),
-            last_link: None,
         }
     }
 
@@ -250,13 +253,15 @@ impl Tree {
 
     /// Makes links for all moves of `node`, whose position this is. `false`: no room.
     pub fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
+        let mut moves = Vec::new();
+        position.packed_moves(&mut moves);
         let mut links = self.links(node);
         loop {
             links.by_ref().for_each(drop);
             if links.edges_left == 0 {
                 return true;
             }
-            if !links.grow(position, allocator) {
+            if !links.clone().grow(&moves, allocator) {
                 return false;
             }
         }
@@ -290,49 +295,46 @@ impl Tree {
         let mut rest = [Edge::from_bits(0); 256];
         let rest_length = node.edge_count().saturating_sub(edges.len());
         let last = edges.last().map(|&(edge, _)| edge);
-        let found = self.next_edges(node, position, last, &mut rest[..rest_length]);
-        edges.extend(rest[..found].iter().map(|&edge| (edge, None)));
+        if rest_length > 0 {
+            let mut moves = Vec::new();
+            position.packed_moves(&mut moves);
+            let found = self.next_edges(node, &moves, last, &mut rest[..rest_length]);
+            edges.extend(rest[..found].iter().map(|&edge| (edge, None)));
+        }
         edges
     }
 
-    /// The next best moves of `node`, whose position this is, behind `last`. Returns how many were found: as many as
-    /// asked for, unless the position is another one.
-    fn next_edges(&self, node: &Node, position: &Position, last: Option<Edge>, edges: &mut [Edge]) -> usize {
-        if edges.is_empty() {
+    /// The next best moves of `node`, of these that it has, behind `last`. Returns how many were found: as many as asked
+    /// for, unless the moves are another node's.
+    fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
+        let count = node.edge_count();
+        if edges.is_empty() || moves.len().min(super::node::MOST_EDGES) != count {
             return 0;
         }
-        let count = node.edge_count();
         let mut codes = [0_u8; 256];
         let words = self.words.slice(node.priors(), count.div_ceil(4));
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        let moves = position.legal_moves();
-        if moves.len().min(super::node::MOST_EDGES) != count {
-            return 0;
+        // The places of the moves that may be next; the others have the last one, which is no move's.
+        let mut places: [Place; 256] =
+            std::array::from_fn(|index| Place::new(PriorCode::from_bits(codes[index]), index));
+        places[count..].fill(Place::LAST);
+        let last_index = last.and_then(|last| moves[..count].iter().position(|&m| m == last.packed_move()));
+        if let Some(last_place) = last_index.map(|index| places[index]) {
+            for place in &mut places[..count] {
+                *place = if *place < last_place { *place } else { Place::LAST };
+            }
         }
-        let place = |index: usize| Place::new(PriorCode::from_bits(codes[index]), index);
-        let last_place = last.and_then(|last| {
-            let index = moves.iter().position(|&m| last.packed_move().is(m))?;
-            (index < count).then(|| place(index))
-        });
-        let places = (0..count).map(place).filter(|&place| last_place.is_none_or(|last| place < last));
-        let edge = |place: Place| Edge::new(PackedMove::new(moves[place.index()]), place.code().prior());
-        if let [only] = edges {
-            // The usual case by far.
-            return places.max().map_or(0, |best| {
-                *only = edge(best);
-                1
-            });
-        }
-        let mut places: Vec<Place> = places.collect();
-        let found = places.len().min(edges.len());
-        if found < places.len() {
-            places.select_nth_unstable_by(found, |a, b| b.cmp(a));
-        }
-        places[..found].sort_unstable_by(|a, b| b.cmp(a));
-        for (slot, &place) in edges.iter_mut().zip(&places) {
-            *slot = edge(place);
+        let mut found = 0;
+        for slot in edges {
+            let best = places[..count].iter().fold(Place::LAST, |best, &place| best.max(place));
+            if best == Place::LAST {
+                break;
+            }
+            *slot = Edge::new(moves[best.index()], best.code().prior());
+            places[best.index()] = Place::LAST;
+            found += 1;
         }
         found
     }
@@ -371,7 +373,7 @@ impl Tree {
         let mut start = node.links.swap(0, Ordering::Relaxed);
         while start != 0 && links.enter_segment(start).is_some() {
             let next = links.next_segment.load(Ordering::Relaxed);
-            freeing.free_run(self, start, links.segment.len() as u32);
+            freeing.free_run(self, start, segment_words(links.rest.len()));
             start = next;
         }
         freeing.free_run(self, node.priors(), count.div_ceil(4) as u32);

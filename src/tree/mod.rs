@@ -66,11 +66,10 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use allocator::Allocator;
 use allocator::FreeLists;
 pub use annex::{Annex, Weighted};
-use arena::Arena;
 pub use edge::Edge;
-pub use links::{Link, LinkId};
+pub use links::{Link, LinkId, Links};
 pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
-use sizes::{NODE_CHUNK_BITS, WORD_CHUNK_BITS};
+use sizes::{PerNode, Words};
 use status::Status;
 use std::num::NonZeroU32;
 use transpositions::Transpositions;
@@ -91,11 +90,11 @@ impl NodeId {
 
 /// See the module.
 pub struct Tree {
-    nodes: Arena<Node>,
-    words: Arena<AtomicU32>,
+    nodes: PerNode<Node>,
+    words: Words,
     free: FreeLists,
     table: Transpositions,
-    annexes: OnceLock<Arena<Annex>>,
+    annexes: OnceLock<PerNode<Annex>>,
     root: AtomicU32,
     /// See [`Tree::unreachable_bytes`].
     unreachable_bytes: AtomicU64,
@@ -105,8 +104,8 @@ impl Tree {
     /// A tree of one unevaluated root.
     pub fn new() -> Tree {
         let tree = Tree {
-            nodes: Arena::new(NODE_CHUNK_BITS),
-            words: Arena::new(WORD_CHUNK_BITS),
+            nodes: PerNode::default(),
+            words: Words::default(),
             free: FreeLists::new(),
             table: Transpositions::new(),
             annexes: OnceLock::new(),

@@ -288,8 +288,9 @@ impl Node {
         }
     }
 
+    /// The mean value of the visits; zero before the first one.
     #[inline]
-    fn mean(&self) -> Sample {
+    pub fn mean(&self) -> Sample {
         let visits = self.visits();
         if visits == 0 {
             return Sample::default();
@@ -300,6 +301,17 @@ impl Node {
             d: (self.d_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
             m: self.m_mean(),
         }
+    }
+
+    /// [`Node::mean`]'s `wl`.
+    #[inline]
+    pub fn mean_wl(&self) -> f32 {
+        let visits = self.visits();
+        if visits == 0 {
+            return 0.0;
+        }
+        let scale = 1.0 / (f64::from(visits) * VALUE_SCALE);
+        (self.wl_sum.load(Ordering::Relaxed) as f64 * scale) as f32
     }
 }
 

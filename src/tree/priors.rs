@@ -17,9 +17,12 @@ impl PriorCode {
     /// The nearest code; what is below the smallest, and NaN, is 0.
     #[inline]
     pub fn new(prior: f32) -> PriorCode {
-        let rounded = (prior.clamp(0.0, 1.0).to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
-        // NaN's bits are far above those of 1.
-        PriorCode(if prior.is_nan() { 0 } else { rounded.saturating_sub(OFFSET).min(255) as u8 })
+        // Without a branch, and with what processors do to several numbers at once: NaN is not above 0, and all of these
+        // bits are positive as i32.
+        let prior = if prior > 0.0 { prior } else { 0.0 };
+        let prior = if prior < 1.0 { prior } else { 1.0 };
+        let rounded = (prior.to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
+        PriorCode((rounded as i32 - OFFSET as i32).max(0) as u8)
     }
 
     /// The prior.
@@ -46,6 +49,9 @@ impl PriorCode {
 pub(super) struct Place(u16);
 
 impl Place {
+    /// Behind all moves: a node has fewer than 256.
+    pub(super) const LAST: Place = Place(0);
+
     #[inline]
     pub(super) fn new(code: PriorCode, index: usize) -> Place {
         Place(u16::from(code.bits()) << 8 | (255 - index as u16))

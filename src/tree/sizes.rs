@@ -1,11 +1,19 @@
 //! In which pieces the tree's memory is made and handed out. A model of a few nodes needs small ones: a model checker
 //! keeps a history of each atomic.
 
+use super::arena::Arena;
+use crate::sync::atomic::AtomicU32;
+
+/// An arena of nodes, or of what lies beside them.
+pub(super) type PerNode<T> = Arena<T, { 1 << (INDEX_BITS - NODE_CHUNK_BITS) }, { 1 << NODE_CHUNK_BITS }>;
+/// The arena of words.
+pub(super) type Words = Arena<AtomicU32, { 1 << (INDEX_BITS - WORD_CHUNK_BITS) }, { 1 << WORD_CHUNK_BITS }>;
+
 /// Nodes and words are numbered with so many bits.
-pub(super) const INDEX_BITS: u32 = if IS_MODEL { MODEL_INDEX_BITS } else { 32 };
+const INDEX_BITS: u32 = if IS_MODEL { MODEL_INDEX_BITS } else { 32 };
 /// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
-pub(super) const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 14 };
-pub(super) const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
+const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 14 };
+const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
 /// What one thread reserves at once: large beside one node's needs, small beside a chunk.
 pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };

@@ -68,6 +68,16 @@ proptest! {
     }
 
     #[test]
+    fn packed_moves_are_the_legal_ones_in_order(game in games::games()) {
+        let mut packed = Vec::new();
+        for position in game.play().positions() {
+            position.packed_moves(&mut packed);
+            let expected: Vec<_> = position.legal_moves().into_iter().map(PackedMove::new).collect();
+            prop_assert_eq!(&packed, &expected, "{}", position.to_fen());
+        }
+    }
+
+    #[test]
     fn no_text_makes_the_fen_or_move_reader_panic(text in "\\PC{0,90}", fen in "[pnbrqkPNBRQK1-8/]{1,72}( [wb])?( [KQkqA-Ha-h-]{1,4})?( [a-h][36])?( [0-9]{1,12}){0,3}") {
         for text in [&text, &fen] {
             if let Ok(position) = Position::from_fen(text) {

@@ -40,6 +40,8 @@ pub(super) struct Gatherer {
     allocator: Allocator,
     /// Scratch for a leaf's moves.
     leaf_moves: Vec<PackedMove>,
+    /// The moves of the node whose candidates were listed last, where they were needed.
+    node_moves: Vec<PackedMove>,
     /// Scratch for the root's edges.
     edges: Vec<Edge>,
     /// Scratch for backup: what each step has to finish.
@@ -73,6 +75,7 @@ impl Gatherer {
             ranking: Ranking::default(),
             allocator: Allocator::default(),
             leaf_moves: Vec::new(),
+            node_moves: Vec::new(),
             edges: Vec::new(),
             totals: Vec::new(),
             weighted: Vec::new(),
@@ -165,7 +168,7 @@ impl Gatherer {
         if collided > 0 {
             collide(&mut batch.gathered, collided, found);
         }
-        for candidate in candidates.iter().filter(|candidate| candidate.share > 0) {
+        for candidate in &candidates {
             self.follow(shared, batch, place, candidate, found);
         }
         candidates.clear();
@@ -256,8 +259,8 @@ impl Gatherer {
         let node = shared.tree.node(step.node);
         let position = self.history.last();
         shared.begin_annex(step.node, position);
-        self.leaf_moves.clear();
-        self.leaf_moves.extend(position.legal_moves().iter().take(MOST_EDGES).map(|&m| PackedMove::new(m)));
+        position.packed_moves(&mut self.leaf_moves);
+        self.leaf_moves.truncate(MOST_EDGES);
         let outcome = outcome_by_rule(shared, position, self.leaf_moves.is_empty(), place.depth)
             .or_else(|| {
                 let parent = batch.gathered.step(step.parent?).node;

@@ -3,7 +3,7 @@
 use super::Gatherer;
 use crate::chess::PackedMove;
 use crate::search::{Shared, select};
-use crate::tree::{Link, LinkId, Node, NodeId, State};
+use crate::tree::{Link, LinkId, Links, Node, NodeId, State};
 
 /// A link while its parent's visits are shared out.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ pub(super) fn task_at(child: &Node) -> Option<Task> {
 }
 
 impl Gatherer {
-    /// Decides which child gets how many of `budget` visits, and announces them there. Returns how many visits
-    /// found their child busy.
+    /// Decides which child gets how many of `budget` visits, and announces them there. `candidates` become those that
+    /// get any. Returns how many visits found their child busy.
     pub(super) fn plan(
         &mut self,
         shared: &Shared,
@@ -90,12 +90,11 @@ impl Gatherer {
                 let found = self.list_next(shared, node, fpu, exploration, candidates);
                 may_be_more = found > 0;
                 untried += found;
-                candidates[self.ranking.len()..].iter().for_each(|next| self.ranking.push(next.score));
+                let listed = self.ranking.len();
+                self.ranking.extend(candidates[listed..].iter().map(|next| next.score));
             }
-            let Some((best, rival_score)) = self.ranking.best_and_rival() else {
-                // No move may be tried (all were pruned): nothing to do here.
-                return collided + left;
-            };
+            // Where no move may be tried (all were pruned) there is nothing to do.
+            let Some((best, rival_score)) = self.ranking.best_and_rival() else { break };
             let candidate = &mut candidates[best];
             let visits = select::visits_until_overtaken(
                 candidate.prior,
@@ -105,7 +104,6 @@ impl Gatherer {
                 rival_score,
             )
             .min(left);
-            left -= visits;
             if candidate.task == Task::Nothing {
                 let task = match candidate.child {
                     Some(child) => task_at(shared.tree.node(child)),
@@ -119,17 +117,25 @@ impl Gatherer {
                 Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
                 Task::Descend | Task::Terminal => visits,
             };
-            if made > 0 {
-                shared.tree.link(candidate.link).announce(made);
+            if made == 0 {
+                // Its score stays what it is: all visits that are left would go there, and find it busy.
+                break;
             }
+            left -= visits;
+            collided += visits - made;
             untried = untried.saturating_sub(u32::from(candidate.started == 0));
             candidate.share += made;
             candidate.started += made;
-            candidate.score = score(candidate, exploration);
-            self.ranking.rescore_best(candidate.score);
-            collided += visits - made;
+            if left > 0 {
+                candidate.score = score(candidate, exploration);
+                self.ranking.set(best, candidate.score);
+            }
         }
-        collided
+        candidates.retain(|candidate| candidate.share > 0);
+        for candidate in candidates {
+            shared.tree.link(candidate.link).announce(candidate.share);
+        }
+        collided + left
     }
 
     /// The tried children of `node`, then by falling prior moves that were not, at least `least_untried` if there are so
@@ -144,57 +150,68 @@ impl Gatherer {
         candidates: &mut Vec<Candidate>,
     ) -> (f32, u32) {
         let params = &shared.params;
+        let tree = &*shared.tree;
         let parent = node.sample();
         let draw_score = params.draw_score_for(self.history.last().side_to_move());
-        let moves_left_bonus = select::MovesLeftBonus::new(params, parent);
-        let mut links = shared.tree.links(node);
+        let valuation = select::Valuation::new(params, parent, draw_score);
+        let mut links = tree.links(node);
+        self.node_moves.clear();
         let mut visited_policy = 0.0;
+        // Behind the first one that was not visited all are looked at once more.
+        let mut first_unvisited = usize::MAX;
         let mut untried_count = 0;
-        let looks_for_mate = shared.mate_plies().is_some();
+        let mut is_in_order = true;
         loop {
-            let Some((id, link)) = links.next() else {
-                if untried_count < least_untried && links.grow(self.history.last(), &mut self.allocator) {
-                    continue;
+            for (id, link) in links.by_ref() {
+                let visits = link.visits();
+                let edge = link.edge();
+                let mut candidate = Candidate::new(id, link, visits, edge.prior(), f32::NAN);
+                if let (1.., Some(child)) = (visits, candidate.child) {
+                    let child = tree.node(child);
+                    match child.outcome() {
+                        None => candidate.utility = valuation.of_mean(child),
+                        Some(outcome) => {
+                            candidate.prior = select::prior_of(edge, Some(outcome));
+                            candidate.utility = valuation.of(outcome.sample());
+                        }
+                    }
+                    candidate.score = score(&candidate, exploration);
+                    visited_policy += candidate.prior;
+                } else {
+                    first_unvisited = first_unvisited.min(candidates.len());
                 }
+                let is_untried = candidate.started == 0;
+                is_in_order &= is_untried || untried_count == 0;
+                untried_count += u32::from(is_untried);
+                candidates.push(candidate);
+            }
+            if untried_count >= least_untried || !self.grow(links.clone()) {
                 break;
-            };
-            let visits = link.visits();
-            let edge = link.edge();
-            // What untried moves count is known once all are listed.
-            let mut candidate = Candidate::new(id, link, visits, edge.prior(), f32::NAN);
-            if visits > 0
-                && let Some(child) = candidate.child.map(|id| shared.tree.node(id))
-            {
-                let (sample, outcome) = child.sample_and_outcome();
-                candidate.prior = select::prior_of(edge, outcome);
-                visited_policy += candidate.prior;
-                let sample = sample.for_parent();
-                let q = select::utility(sample, draw_score);
-                // The bonus compares the child's own plies left with the parent's.
-                candidate.utility = q + moves_left_bonus.of(sample.m - 1.0, q);
-            }
-            if looks_for_mate && candidate.child.is_some_and(|id| shared.tree.node(id).is_ruled_out()) {
-                candidate.utility = f32::NEG_INFINITY;
-            }
-            if focus.is_some_and(|focus| !focus.allows(edge.packed_move(), id, visits)) {
-                continue;
-            }
-            if candidate.started == 0 {
-                untried_count += 1;
-                candidates.push(candidate);
-            } else if untried_count == 0 {
-                candidates.push(candidate);
-            } else {
-                candidates.insert(candidates.len() - untried_count as usize, candidate);
             }
         }
         let parent_q = select::utility(parent, draw_score);
         let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
-        for candidate in candidates {
+        for candidate in candidates.iter_mut().skip(first_unvisited) {
             if candidate.utility.is_nan() {
                 candidate.utility = fpu;
+                candidate.score = score(candidate, exploration);
             }
-            candidate.score = score(candidate, exploration);
+        }
+        if shared.mate_plies().is_some() {
+            let is_ruled_out = |candidate: &&mut Candidate| {
+                candidate.child.is_some_and(|child| tree.node(child).is_ruled_out())
+            };
+            for candidate in candidates.iter_mut().filter(is_ruled_out) {
+                (candidate.utility, candidate.score) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
+            }
+        }
+        if let Some(focus) = focus.filter(|focus| focus.is_narrow()) {
+            candidates.retain(|candidate| focus.allows(candidate.link, tree.link(candidate.link)));
+            untried_count = candidates.iter().filter(|candidate| candidate.started == 0).count() as u32;
+        }
+        if !is_in_order {
+            // Stable: within each kind they stay in the order of their priors.
+            candidates.sort_by_key(|candidate| candidate.started == 0);
         }
         (fpu, untried_count)
     }
@@ -215,7 +232,7 @@ impl Gatherer {
         }
         // Another thread may have added links meanwhile.
         let mut rest = links.clone();
-        if rest.next().is_none() && !links.grow(self.history.last(), &mut self.allocator) {
+        if rest.next().is_none() && !self.grow(links.clone()) {
             return 0;
         }
         for (id, link) in links {
@@ -224,6 +241,14 @@ impl Gatherer {
             candidates.push(candidate);
         }
         (candidates.len() - listed) as u32
+    }
+
+    /// Makes the links longer of the node that the candidates are listed of, if there are more moves.
+    fn grow(&mut self, links: Links<'_>) -> bool {
+        if self.node_moves.is_empty() {
+            self.history.last().packed_moves(&mut self.node_moves);
+        }
+        links.grow(&self.node_moves, &mut self.allocator)
     }
 }
 
@@ -243,13 +268,20 @@ impl<'a> RootFocus<'a> {
         RootFocus { searchmoves: &shared.searchmoves, best, remaining_playouts }
     }
 
-    fn allows(&self, m: PackedMove, link: LinkId, visits: u32) -> bool {
-        if !self.searchmoves.is_empty() && !self.searchmoves.contains(&m) {
+    /// Whether there may be any that it does not allow.
+    fn is_narrow(&self) -> bool {
+        let best_visits = self.best.map_or(0, |(_, visits)| visits);
+        !self.searchmoves.is_empty()
+            || self.remaining_playouts.is_some_and(|remaining| u64::from(best_visits) > remaining)
+    }
+
+    fn allows(&self, id: LinkId, link: Link<'_>) -> bool {
+        if !self.searchmoves.is_empty() && !self.searchmoves.contains(&link.edge().packed_move()) {
             return false;
         }
         match (self.best, self.remaining_playouts) {
             (Some((best, best_visits)), Some(remaining)) => {
-                link == best || u64::from(best_visits.saturating_sub(visits)) <= remaining
+                id == best || u64::from(best_visits.saturating_sub(link.visits())) <= remaining
             }
             _ => true,
         }

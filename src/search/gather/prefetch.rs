@@ -2,7 +2,6 @@
 
 use super::{Gatherer, MAX_DEPTH};
 use crate::backend::{Added, EvalRequest};
-use crate::chess::PackedMove;
 use crate::search::minibatch::Minibatch;
 use crate::search::{Shared, select};
 use crate::tree::{NodeId, State};
@@ -71,8 +70,7 @@ impl Gatherer {
     }
 
     fn prefetch_leaf(&mut self, shared: &Shared, batch: &mut Minibatch) -> usize {
-        self.leaf_moves.clear();
-        self.leaf_moves.extend(self.history.last().legal_moves().iter().map(|&m| PackedMove::new(m)));
+        self.history.last().packed_moves(&mut self.leaf_moves);
         let request = EvalRequest { history: &self.history, moves: &self.leaf_moves };
         // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
         if !self.leaf_moves.is_empty()

@@ -1,92 +1,102 @@
 //! Which candidate is ahead, while visits are given out one by one.
 //!
-//! Each visit lowers the score of the one that gets it, so the next best is wanted as often as visits are given out,
-//! from dozens of candidates at the root. A binary heap moves one of them in a few steps.
+//! Each visit lowers the score of the one that gets it, so the best and the next best are wanted a few times for each
+//! list of candidates. Looking at all of them, four at a time, is cheaper than any order that would have to be made
+//! first: there are about twenty.
 
-/// A candidate's score and its index. Of equal scores the first candidate's counts as better.
-#[derive(Clone, Copy, Debug)]
-struct Rank {
-    score: f32,
-    index: u32,
-}
+use crate::tree::MOST_EDGES;
 
-impl Rank {
-    #[inline]
-    fn new(score: f32, index: usize) -> Rank {
-        // A broken evaluation is the last choice.
-        Rank { score: if score.is_nan() { f32::NEG_INFINITY } else { score }, index: index as u32 }
-    }
+/// Scores that are looked at together.
+const LANES: usize = 4;
+/// Of no candidate, or of one whose evaluation is broken.
+const LAST_CHOICE: f32 = f32::NEG_INFINITY;
 
-    #[inline]
-    fn is_ahead_of(self, other: Rank) -> bool {
-        self.score > other.score || (self.score == other.score && self.index < other.index)
-    }
-}
-
-/// Candidates by score; see the module.
-#[derive(Default, Debug)]
+/// The scores of candidates; see the module.
+#[derive(Debug)]
 pub(super) struct Ranking {
-    /// No rank is ahead of that at half its index (of the places after it, counted from 0: `(place - 1) / 2`).
-    heap: Vec<Rank>,
+    /// After the last candidate's as many of [`LAST_CHOICE`] as are looked at with it.
+    scores: [f32; (MOST_EDGES + 1).next_multiple_of(LANES)],
+    length: usize,
+}
+
+impl Default for Ranking {
+    fn default() -> Ranking {
+        let mut ranking = Ranking { scores: [0.0; _], length: 0 };
+        ranking.fill([].into_iter());
+        ranking
+    }
 }
 
 impl Ranking {
     /// Ranks candidates of these scores.
     pub(super) fn fill(&mut self, scores: impl Iterator<Item = f32>) {
-        self.heap.clear();
-        self.heap.extend(scores.enumerate().map(|(index, score)| Rank::new(score, index)));
-        for place in (0..self.heap.len() / 2).rev() {
-            self.sink(place);
-        }
+        self.length = 0;
+        self.extend(scores);
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        self.length
     }
 
-    /// Adds the next candidate.
-    pub(super) fn push(&mut self, score: f32) {
-        let mut place = self.heap.len();
-        self.heap.push(Rank::new(score, place));
-        while place > 0 && self.heap[place].is_ahead_of(self.heap[(place - 1) / 2]) {
-            self.heap.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
+    /// Adds the next candidates.
+    #[inline]
+    pub(super) fn extend(&mut self, scores: impl Iterator<Item = f32>) {
+        let places = &mut self.scores[self.length..];
+        let mut added = 0;
+        for (place, score) in places.iter_mut().zip(scores) {
+            *place = greater(score, LAST_CHOICE);
+            added += 1;
         }
+        places.iter_mut().skip(added).take(LANES).for_each(|place| *place = LAST_CHOICE);
+        self.length += added;
     }
 
-    /// The index of the best, and the score of the next best (-inf: there is none).
+    /// Gives a candidate another score.
+    #[inline]
+    pub(super) fn set(&mut self, index: usize, score: f32) {
+        self.scores[index] = greater(score, LAST_CHOICE);
+    }
+
+    /// The index of the best, the first of equals, and the score of the next best (-inf: there is none).
     #[inline]
     pub(super) fn best_and_rival(&self) -> Option<(usize, f32)> {
-        let best = self.heap.first()?;
-        let score = |place| self.heap.get(place).map_or(f32::NEG_INFINITY, |rank: &Rank| rank.score);
-        Some((best.index as usize, score(1).max(score(2))))
-    }
-
-    /// Gives the best another score.
-    #[inline]
-    pub(super) fn rescore_best(&mut self, score: f32) {
-        if let Some(best) = self.heap.first_mut() {
-            *best = Rank::new(score, best.index as usize);
-            self.sink(0);
+        if self.length == 0 {
+            return None;
         }
-    }
-
-    fn sink(&mut self, mut place: usize) {
-        loop {
-            let left = 2 * place + 1;
-            let Some(&left_rank) = self.heap.get(left) else { return };
-            let ahead = match self.heap.get(left + 1) {
-                Some(right_rank) if right_rank.is_ahead_of(left_rank) => left + 1,
-                _ => left,
-            };
-            if !self.heap[ahead].is_ahead_of(self.heap[place]) {
-                return;
+        let (scores, _) = self.scores[..self.length.next_multiple_of(LANES)].as_chunks::<LANES>();
+        let mut leaders = [LAST_CHOICE; LANES];
+        let mut rivals = [LAST_CHOICE; LANES];
+        for scores in scores {
+            for lane in 0..LANES {
+                rivals[lane] = greater(rivals[lane], lesser(leaders[lane], scores[lane]));
+                leaders[lane] = greater(leaders[lane], scores[lane]);
             }
-            self.heap.swap(place, ahead);
-            place = ahead;
         }
+        let (leader, rival) = (leaders.into_iter().zip(rivals)).fold(
+            (LAST_CHOICE, LAST_CHOICE),
+            |(leader, rival), (other_leader, other_rival)| {
+                let second = greater(rival, other_rival);
+                (greater(leader, other_leader), greater(second, lesser(leader, other_leader)))
+            },
+        );
+        let is_leader = |scores: &[f32; LANES]| scores.map(|score| score == leader);
+        let chunk = scores.iter().position(|scores| is_leader(scores) != [false; LANES])?;
+        let lane = is_leader(&scores[chunk]).iter().position(|&is_leader| is_leader)?;
+        Some((chunk * LANES + lane, rival))
     }
+}
+
+/// The greater one; `b` where `a` is NaN. (What `f32::max` does for NaN in `b` costs as much again.)
+#[inline]
+fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// The lesser of two numbers.
+#[inline]
+fn lesser(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
 }
 
 #[cfg(test)]
@@ -120,10 +130,10 @@ mod tests {
                 assert_eq!(ranking.best_and_rival(), Some(expected));
                 let lower = scores[expected.0] - roll() / 8.0;
                 scores[expected.0] = lower;
-                ranking.rescore_best(lower);
+                ranking.set(expected.0, lower);
                 if step % 50 == 0 {
                     scores.push(roll());
-                    ranking.push(scores[scores.len() - 1]);
+                    ranking.extend(scores[scores.len() - 1..].iter().copied());
                     assert_eq!(ranking.len(), scores.len());
                 }
             }

@@ -1,0 +1,182 @@
+//! Legal moves as the tree wants them: packed, in the order in which shakmaty generates them.
+//!
+//! A move of shakmaty's list says which piece moves and what it takes. To look that up, and to leave it out again, takes
+//! longer than to find the moves. So those of the usual kinds are found here, on shakmaty's board and tables and in its
+//! order; castling, en passant, and positions that no game leads to are left to it.
+
+use super::{Color, PackedMove, Position, Role, Square};
+use shakmaty::{Bitboard, Board, CastlingSide, Position as _, attacks};
+
+/// The pieces that may be promoted to, in shakmaty's order.
+const PROMOTIONS: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
+const FILE_A: u64 = 0x0101_0101_0101_0101;
+const BACK_RANKS: u64 = 0xFF00_0000_0000_00FF;
+
+impl Position {
+    /// The moves of [`Position::legal_moves`], in the same order, instead of what is in `moves`.
+    pub fn packed_moves(&self, moves: &mut Vec<PackedMove>) {
+        moves.clear();
+        let chess = self.board();
+        let (board, turn) = (chess.board(), chess.turn());
+        let Some(king) = board.king_of(turn) else { return };
+        if self.has_excess_material() {
+            moves.extend(self.legal_moves().iter().map(|&m| PackedMove::new(m)));
+            return;
+        }
+        if chess.maybe_ep_square().is_some() {
+            moves.extend(chess.en_passant_moves().iter().map(|&m| PackedMove::new(m)));
+        }
+        let us = board.by_color(turn);
+        let pinned = us & between_king_and_sliders(board, turn, king);
+        let mut list = List { board, turn, us, king, pinned, moves };
+        let checkers = board.attacks_to(king, !turn, board.occupied());
+        if checkers.is_empty() {
+            list.add_pieces(!us);
+            list.add_king(!us);
+            for side in CastlingSide::ALL {
+                let is_open = (chess.castles().path(turn, side) & board.occupied()).is_empty();
+                if is_open && chess.castles().has(turn, side) {
+                    list.moves.extend(chess.castling_moves(side).iter().map(|&m| PackedMove::new(m)));
+                }
+            }
+        } else {
+            // Along the line of a slider that gives check the king does not escape it.
+            let lines = (checkers & board.sliders()).into_iter();
+            let lines =
+                lines.fold(Bitboard::EMPTY, |all, slider| all | (attacks::ray(slider, king) ^ slider));
+            list.add_king(!us & !lines);
+            if let Some(checker) = checkers.single_square() {
+                list.add_pieces(attacks::between(king, checker).with(checker));
+            }
+        }
+    }
+}
+
+/// The pieces of either color that alone stand between the king of `turn` and an enemy slider.
+fn between_king_and_sliders(board: &Board, turn: Color, king: Square) -> Bitboard {
+    let sliders = (attacks::rook_attacks(king, Bitboard::EMPTY) & board.rooks_and_queens())
+        | (attacks::bishop_attacks(king, Bitboard::EMPTY) & board.bishops_and_queens());
+    (sliders & board.by_color(!turn)).into_iter().fold(Bitboard::EMPTY, |all, slider| {
+        let between = attacks::between(king, slider) & board.occupied();
+        if between.more_than_one() { all } else { all | between }
+    })
+}
+
+/// The moves so far, and what the next ones depend on.
+struct List<'a> {
+    board: &'a Board,
+    turn: Color,
+    us: Bitboard,
+    king: Square,
+    /// Own pieces that may only move on the line through the king.
+    pinned: Bitboard,
+    moves: &'a mut Vec<PackedMove>,
+}
+
+impl List<'_> {
+    /// Moves of all pieces but the king to `targets`.
+    fn add_pieces(&mut self, targets: Bitboard) {
+        let (board, occupied) = (self.board, self.board.occupied());
+        self.add_pawns(targets);
+        self.add_from(board.knights(), targets, attacks::knight_attacks);
+        self.add_from(board.bishops(), targets, |from| attacks::bishop_attacks(from, occupied));
+        self.add_from(board.rooks(), targets, |from| attacks::rook_attacks(from, occupied));
+        self.add_from(board.queens(), targets, |from| attacks::queen_attacks(from, occupied));
+    }
+
+    #[inline]
+    fn add_from(&mut self, pieces: Bitboard, targets: Bitboard, attacks_from: impl Fn(Square) -> Bitboard) {
+        (pieces & self.us).for_each(|from| {
+            let mut targets = attacks_from(from) & targets;
+            if self.pinned.contains(from) {
+                targets &= attacks::ray(self.king, from);
+            }
+            targets.for_each(|to| self.moves.push(PackedMove::from_squares(from, to, None)));
+        });
+    }
+
+    fn add_pawns(&mut self, targets: Bitboard) {
+        let (targets, empty) = (u64::from(targets), !u64::from(self.board.occupied()));
+        let pawns = u64::from(self.board.pawns() & self.us);
+        let captured = targets & u64::from(self.board.by_color(!self.turn));
+        // Towards the A file, towards the H file, one step, and the steps that may be followed by another.
+        let (west, east, step, double_step, forward) = match self.turn {
+            Color::White => {
+                let step = pawns << 8 & empty;
+                ((pawns & !FILE_A) << 7, pawns << 9 & !FILE_A, step, (step & 0x00FF_0000) << 8, 8)
+            }
+            Color::Black => {
+                let step = pawns >> 8 & empty;
+                ((pawns & !FILE_A) >> 9, pawns >> 7 & !FILE_A, step, (step & 0x0000_FF00_0000_0000) >> 8, -8)
+            }
+        };
+        for (to, offset) in
+            [(west & captured, forward - 1), (east & captured, forward + 1), (step & targets, forward)]
+        {
+            self.add_pawns_to(to & !BACK_RANKS, offset, &[None]);
+            if to & BACK_RANKS != 0 {
+                self.add_pawns_to(to & BACK_RANKS, offset, &PROMOTIONS.map(Some));
+            }
+        }
+        self.add_pawns_to(double_step & empty & targets, 2 * forward, &[None]);
+    }
+
+    /// Pawn moves to these squares, from those `offset` before.
+    #[inline]
+    fn add_pawns_to(&mut self, to: u64, offset: i32, promotions: &[Option<Role>]) {
+        Bitboard(to).for_each(|to| {
+            let Some(from) = to.offset(-offset) else { return };
+            if !self.pinned.contains(from) || attacks::aligned(from, to, self.king) {
+                self.moves.extend(promotions.iter().map(|&role| PackedMove::from_squares(from, to, role)));
+            }
+        });
+    }
+
+    /// Moves of the king to those of `targets` that are not attacked.
+    fn add_king(&mut self, targets: Bitboard) {
+        let (board, king) = (self.board, self.king);
+        (attacks::king_attacks(king) & targets).for_each(|to| {
+            if board.attacks_to(to, !self.turn, board.occupied()).is_empty() {
+                self.moves.push(PackedMove::from_squares(king, to, None));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares the moves of all positions up to `depth` plies ahead.
+    fn check(position: &Position, depth: u32, packed: &mut Vec<PackedMove>) {
+        let moves = position.legal_moves();
+        position.packed_moves(packed);
+        let expected: Vec<PackedMove> = moves.iter().map(|&m| PackedMove::new(m)).collect();
+        assert_eq!(*packed, expected, "{}", position.to_fen());
+        if depth > 0 {
+            moves.iter().for_each(|&m| check(&position.play(m), depth - 1, packed));
+        }
+    }
+
+    #[test]
+    fn moves_and_their_order_are_shakmatys() {
+        for fen in [
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+            "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+            "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+            "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
+            "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8",
+            // En passant with a pin along the rank, and as the only answer to a check.
+            "8/3p4/8/r3P2K/8/8/8/4k3 b - - 0 1",
+            "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1",
+            // Two checks at once; castling Chess960.
+            "4k3/8/4r3/8/8/3n4/8/4K3 w - - 0 1",
+            "1rk2r2/8/8/8/8/8/8/1RK2R2 w BFbf - 0 1",
+            // More than a game can have; and no king.
+            "QQQQQQQk/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1",
+            "4k2r/8/8/8/8/8/4R3/4K3 w k - 0 1",
+        ] {
+            check(&Position::from_fen(fen).expect("test FEN"), 2, &mut Vec::new());
+        }
+    }
+}

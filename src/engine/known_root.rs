@@ -108,4 +108,12 @@ impl Responder for KnownScores {
     fn message(&self, text: &str) {
         self.responder.message(text);
     }
+
+    fn takes_notes(&self) -> bool {
+        self.responder.takes_notes()
+    }
+
+    fn note(&self, text: &str) {
+        self.responder.note(text);
+    }
 }

@@ -152,9 +152,9 @@ options! {
     noise_alpha: f32 = 0.3, float(0.0, 1e7).uci("DirichletNoiseAlpha").hidden();
 
     ["Reports"]
-    /// Prints the visits, policy, value and score of every root move when the search ends.
+    /// Prints the visits, policy, value and score of every root move when the search ends; else the log file has them.
     verbose_move_stats: bool = false, check().uci("VerboseMoveStats").short('v');
-    /// Prints them with every info line.
+    /// Tells them with every info line: prints them with `VerboseMoveStats`, else writes them into the log file.
     log_live_stats: bool = false, check().uci("LogLiveStats").hidden();
 
     ["First play urgency"]

@@ -72,6 +72,14 @@ pub trait Responder: Send + Sync {
 
     /// A message for the user (`info string`).
     fn message(&self, text: &str);
+
+    /// Whether anyone reads what is noted.
+    fn takes_notes(&self) -> bool {
+        false
+    }
+
+    /// Something for the log alone.
+    fn note(&self, _text: &str) {}
 }
 
 /// The values that a line's score is made of.

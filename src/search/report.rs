@@ -163,9 +163,7 @@ impl Shared {
             BestMove { best: self.any_legal_move(), ponder: None }
         } else {
             self.report(control, &ranked);
-            if self.params.verbose_move_stats {
-                self.report_move_statistics();
-            }
+            self.report_move_statistics();
             // From the same ranking as the line above: the workers may be changing the tree.
             self.best_move(&ranked)
         };
@@ -192,8 +190,15 @@ impl Shared {
         self.history.last().legal_moves().into_iter().find(allowed)
     }
 
-    /// `VerboseMoveStats`: a line for each root move, the best last, then one for the root.
+    /// A line for each root move, the best last, then one for the root: to the GUI with `VerboseMoveStats`, else to the
+    /// log if there is one, as lc0 does.
     fn report_move_statistics(&self) {
+        if !self.params.verbose_move_stats {
+            if self.responder.takes_notes() {
+                self.move_statistics().iter().for_each(|line| self.responder.note(line));
+            }
+            return;
+        }
         let lines: Vec<ThinkingInfo> = (self.move_statistics().into_iter())
             .map(|comment| ThinkingInfo { comment, ..ThinkingInfo::default() })
             .collect();

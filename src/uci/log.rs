@@ -1,4 +1,5 @@
-//! The log file (`LogFile`): every line read and written, with the time since the program began.
+//! The log file (`LogFile`): every line read and written, and what is noted for it alone, with the time since the program
+//! began.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -56,6 +57,17 @@ impl Log {
     /// Logs a line to the GUI.
     pub fn written(&self, line: &str) {
         self.write("<<", line);
+    }
+
+    /// Logs a line that nobody else sees.
+    pub fn note(&self, line: &str) {
+        self.write("--", line);
+    }
+
+    /// Whether what is logged goes anywhere.
+    pub fn is_open(&self) -> bool {
+        let target = self.lock();
+        target.file.is_some() || target.path == TERMINAL
     }
 
     fn write(&self, direction: &str, line: &str) {

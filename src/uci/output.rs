@@ -29,6 +29,11 @@ impl Output {
         Output { sink: Mutex::new(sink), log, when_broken }
     }
 
+    /// Where what it writes is logged.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// Writes a line.
     pub fn line(&self, line: &str) {
         self.lines(&[line]);

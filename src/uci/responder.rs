@@ -41,4 +41,12 @@ impl Responder for UciResponder {
     fn message(&self, text: &str) {
         self.output.message(text);
     }
+
+    fn takes_notes(&self) -> bool {
+        self.output.log().is_open()
+    }
+
+    fn note(&self, text: &str) {
+        self.output.log().note(text);
+    }
 }

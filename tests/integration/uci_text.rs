@@ -230,3 +230,25 @@ fn logs_both_directions() {
         "{refused:?}"
     );
 }
+
+/// As lc0: `VerboseMoveStats` says where the statistics go, `LogLiveStats` how often.
+#[test]
+fn statistics_of_moves_go_to_the_gui_or_into_the_log() {
+    for (verbose, live) in [(false, false), (false, true), (true, false), (true, true)] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log.txt");
+        let mut engine = Driver::start(&["--backend=trivial"]);
+        engine.ask(&format!("setoption name LogFile value {}", path.display()));
+        engine.ask(&format!("setoption name VerboseMoveStats value {verbose}"));
+        engine.ask(&format!("setoption name LogLiveStats value {live}"));
+        let lines = engine.search("go nodes 2000");
+        let said = lines.iter().filter(|line| line.starts_with("info string node ")).count();
+        engine.send("quit");
+        engine.ends_within(PATIENCE);
+        let log = std::fs::read_to_string(&path).expect("the log is there");
+        let noted = log.lines().filter(|line| line.contains(" -- node ")).count();
+        let (told, quiet) = if verbose { (said, noted) } else { (noted, said) };
+        assert_eq!(quiet, 0, "{verbose} {live}");
+        assert!(if live { told > 1 } else { told == 1 }, "{verbose} {live}: {told}");
+    }
+}

@@ -117,7 +117,6 @@ impl PositionHistory {
             || position.repetitions() >= 2;
         drawn.then_some(GameResult::Drawn)
     }
-
 }
 
 /// The latest position of `positions` that is equal to `next`, which comes after them, and how many plies ago it stood.

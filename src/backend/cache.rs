@@ -11,6 +11,7 @@ use super::cache_store::Store;
 use super::position_key::{KeyRules, cache_key};
 use super::ticket::{Done, catch_panic, check_outcome_length};
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use crate::chess::PositionHistory;
 use std::sync::Arc;
 
 /// What an entry takes in all, its share of the index included.
@@ -80,6 +81,10 @@ struct CachingBatch {
 impl Batch for CachingBatch {
     fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    fn prefetch(&self, history: &PositionHistory) {
+        self.store.prefetch(cache_key(history, self.key_rules));
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {

@@ -12,6 +12,7 @@
 //! whether it has been overwritten since; the key in the record decides in the end. A record is written front
 //! to back, so that its key is the first thing to go.
 
+use super::prefetch::prefetch;
 use super::{CompactPrior, Evaluation, Value};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,6 +53,15 @@ impl Store {
 
     pub(super) fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
         self.shard(key)?.get(key, moves)
+    }
+
+    /// Has the index entries of `key` brought nearer: they are anywhere in many megabytes.
+    pub(super) fn prefetch(&self, key: u64) {
+        if let Some(shard) = self.shard(key)
+            && let Some(entry) = shard.index.get(shard.bucket_start(key))
+        {
+            prefetch(entry);
+        }
     }
 
     pub(super) fn insert(&self, key: u64, value: Value, priors: &[f32]) {

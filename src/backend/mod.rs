@@ -34,6 +34,7 @@ pub mod multiplexing;
 pub mod options;
 mod owned_request;
 pub mod position_key;
+mod prefetch;
 pub mod random;
 pub mod record;
 pub mod rocm;
@@ -119,6 +120,10 @@ pub trait Batch: Send {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Says that a request for the last position of `history` will probably come soon: what it needs may be on its way
+    /// from memory by then.
+    fn prefetch(&self, _history: &PositionHistory) {}
 
     /// Adds a request; at most `maximum_batch_size` fit, more is an error at `submit`.
     fn add(&mut self, request: EvalRequest<'_>) -> Added;

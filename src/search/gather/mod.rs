@@ -188,6 +188,9 @@ impl Gatherer {
         let is_terminal = candidate.task == Task::Terminal;
         if !is_terminal {
             self.history.push(link.edge().packed_move().unpack(self.history.last()));
+            if candidate.child.is_none() {
+                batch.request.prefetch(&self.history);
+            }
         }
         let child = candidate.child.or_else(|| {
             let key = shared.params.graph_search.then(|| self.history.future_key()).flatten();

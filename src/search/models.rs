@@ -11,13 +11,11 @@ use super::{
 use crate::backend::random::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
-use crate::options::Options;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, check_model};
 use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use std::time::Instant;
 
 struct Nobody;
 

@@ -14,7 +14,6 @@ use crate::backend::multiplexing::MultiplexingBackend;
 use crate::backend::position_key::KeyRules;
 use crate::backend::random::{RandomBackend, RandomOptions};
 use crate::chess::{Position, PositionHistory};
-use crate::options::Options;
 use crate::sync::Arc;
 use crate::sync::thread::{JoinHandle, yield_now};
 use crate::tree::{State, Tree};
@@ -22,7 +21,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Short ways to mates, draws, transpositions and captures; few moves, so that threads meet.
 const POSITIONS: [&str; 4] = [

@@ -7,14 +7,14 @@ have played the first time, its own first choice whatever the label, then probab
 
 import torch
 
-from records import FLAG_REPEATED
+from records import FLAG_REPEATED, RECORD
 
 #: How often the move that was played before leads to a draw now.
 DRAW_SHARE = 0.75
 #: Who expects more than this is not content with a draw.
 CONTENT = 0.55
 
-_FLAGS = 31
+_FLAGS = RECORD.fields["flags"][1]
 
 
 def as_repeated(raw):

@@ -136,7 +136,7 @@ impl Shared {
         let side = self.history.last().side_to_move();
         let draw_score = self.params.draw_score_for(side);
         let fpu = self.root_first_play_urgency();
-        let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
+        let valuation = select::Valuation::new(&self.params, root.sample(), draw_score);
         stats.is_hopeless = true;
         let mut proven_edges = 0;
         let (mut most_visits, mut most_visits_value) = (0, f32::NEG_INFINITY);
@@ -149,9 +149,8 @@ impl Shared {
             let visits = link.visits();
             let mut value = fpu;
             if let Some(child) = child.filter(|_| visits > 0) {
-                let sample = child.sample();
-                let q = draw_score * sample.d - sample.wl;
-                value = q + bonus.of(sample.m, q);
+                let (q, bonus) = valuation.parts(child.sample());
+                value = q + bonus;
                 stats.is_hopeless &= q <= HOPELESS;
                 if let Some(outcome) = child.outcome() {
                     proven_edges += 1;

@@ -212,7 +212,7 @@ impl Shared {
         let draw_score = self.params.draw_score_for(side);
         let fpu = self.root_first_play_urgency();
         let exploration = self.exploration(self.tree.root(), true);
-        let bonus = select::MovesLeftBonus::new(&self.params, root.sample());
+        let valuation = select::Valuation::new(&self.params, root.sample(), draw_score);
         let mut rows: Vec<(u32, f32, String)> = Vec::new();
         let mut history = self.history.clone();
         for (_, link) in self.tree.links(root) {
@@ -221,13 +221,7 @@ impl Shared {
             let prior = select::prior_of(link.edge(), child.and_then(Node::outcome));
             let u = prior * exploration / (1.0 + (visits + in_flight) as f32);
             let visited = child.filter(|_| visits > 0).map(|child| child.sample());
-            let (q, m_bonus) = match visited {
-                Some(sample) => {
-                    let q = draw_score.mul_add(sample.d, -sample.wl);
-                    (q, bonus.of(sample.m, q))
-                }
-                None => (fpu, 0.0),
-            };
+            let (q, m_bonus) = visited.map_or((fpu, 0.0), |sample| valuation.parts(sample));
             let m = link.edge().packed_move();
             let mut line = format!(
                 "{:<5} ({:<4}) ",

@@ -105,10 +105,16 @@ impl<'a> Valuation<'a> {
 
     /// A visited child of value `child`, in the child's view.
     pub fn of(&self, child: Sample) -> f32 {
+        let (q, bonus) = self.parts(child);
+        q + bonus
+    }
+
+    /// What [`Valuation::of`] adds up: the utility, and the bonus for the plies left.
+    pub fn parts(&self, child: Sample) -> (f32, f32) {
         let sample = child.for_parent();
         let q = utility(sample, self.draw_score);
         // The bonus compares the child's own plies left with the parent's.
-        q + self.bonus.of(sample.m - 1.0, q)
+        (q, self.bonus.of(sample.m - 1.0, q))
     }
 
     /// A visited child whose value is the mean of its visits.

@@ -145,7 +145,7 @@ fn named(name: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_for(name: &str, architecture: &str) -> bool {
-    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == architecture)
+    named(name).any(|word| word == architecture)
 }
 
 #[cfg(test)]

@@ -4,9 +4,13 @@
 //! A random one mostly begins a side line: a few positions are labelled, without a result, and the game goes
 //! on from before the mistake, as level as it was. Where the mistake stands and costs much, the result that
 //! follows is no longer that of the positions before it: they keep their labels and lose their result.
+//!
+//! With an [`Explorer`], other side lines begin at positions of the game and go where a search with its network
+//! would: every move of theirs is the network's.
 
 use crate::adjudication::Adjudicator;
 use crate::deviation::{Deviation, remaining_share};
+use crate::explorer::Explorer;
 use crate::openings::{Kind, Shares, random_start};
 use crate::progress::Progress;
 use crate::record::{Label, MAX_MOVES, Outcome, Record};
@@ -32,6 +36,8 @@ const KNOWN_FRACTION: u64 = 8;
 const STANDING_SHARE: f64 = 0.2;
 /// … of at most so many positions.
 const MAX_SIDE_LINE: usize = 4;
+/// One that explores has at most so many: the plies of a small search's tree.
+const MAX_EXPLORING_LINE: usize = 6;
 /// A deviation that costs more than this much of a point takes the result from the positions before it.
 const BLUNDER: f64 = 0.15;
 
@@ -46,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) multipv_share: f64,
     /// Kinds of games.
     pub(crate) shares: Shares,
+    /// Share of the games' positions at which a line that explores begins, if there is an explorer.
+    pub(crate) explore_share: f64,
 }
 
 /// A finished game.
@@ -61,6 +69,7 @@ pub(crate) struct Game {
 /// Plays a game, until it ends or `progress` says stop.
 pub(crate) fn play(
     engine: &mut Stockfish,
+    explorer: Option<&Explorer>,
     plan: &Plan,
     number: u32,
     rng: &mut StdRng,
@@ -71,6 +80,7 @@ pub(crate) fn play(
     let adjudicator = Adjudicator::new(rng);
     let mut player = Player {
         plan,
+        explorer,
         kind,
         history,
         adjudicator,
@@ -101,18 +111,21 @@ struct Labelled {
     in_side_line: bool,
 }
 
-/// A line of play after a mistake that will be taken back.
+/// A line of play that will be taken back.
 struct SideLine {
-    /// Length of the history before the mistake.
+    /// Length of the history before it.
     back_to: usize,
     /// What is played then.
     best: Move,
     /// Positions still to be labelled.
     left: usize,
+    /// Whether the network plays it; otherwise it is what follows a mistake, well played.
+    explores: bool,
 }
 
 struct Player<'a> {
     plan: &'a Plan,
+    explorer: Option<&'a Explorer>,
     kind: Kind,
     history: PositionHistory,
     adjudicator: Adjudicator,
@@ -154,7 +167,9 @@ impl Player<'_> {
             self.score = best.score;
             if let Some(line) = &mut self.side_line {
                 line.left -= 1;
-                self.history.push(best.m);
+                let explorer = self.explorer.filter(|_| line.explores);
+                let explored = explorer.and_then(|explorer| explorer.choose(rng, &self.history));
+                self.history.push(explored.unwrap_or(best.m));
                 continue;
             }
             let side = self.history.last().side_to_move();
@@ -166,11 +181,21 @@ impl Player<'_> {
             if let Some(result) = self.adjudicator.call(side, best.score, ply) {
                 return Ok(End::Adjudicated(result));
             }
+            if let Some(explorer) = self.explorer
+                && deviation == Deviation::None
+                && rng.random_bool(self.plan.explore_share)
+                && let Some(m) = explorer.choose(rng, &self.history)
+            {
+                let left = rng.random_range(1..=MAX_EXPLORING_LINE);
+                self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left, explores: true });
+                self.history.push(m);
+                continue;
+            }
             let m = deviation.choose(rng, self.history.last(), &findings.moves);
             if m != best.m {
                 if deviation == Deviation::Anything && !rng.random_bool(STANDING_SHARE) {
                     let left = rng.random_range(1..=MAX_SIDE_LINE);
-                    self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left });
+                    self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left, explores: false });
                 } else {
                     self.expected = Some((side, expected));
                 }

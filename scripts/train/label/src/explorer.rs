@@ -1,0 +1,78 @@
+//! Moves as a search with a network tries them, so that the network is taught where it will be asked.
+//!
+//! A search of this engine's looks at moves in proportion to the policy, not to their worth: nearly all positions that it
+//! evaluates come after moves that neither side would play. Games of a strong player hold few such positions, and a network
+//! trained on those alone does not know how to punish them.
+
+use anyhow::{Context as _, Result};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
+use rukh::chess::{Move, PackedMove, PositionHistory};
+use rukh::net::input::encode;
+use rukh::net::policy_index::index_of;
+use rukh::net::{HeadSelection, HistoryFill, InputFormat, Network};
+use std::path::Path;
+
+/// lc0's default PolicyTemperature, which its search applies to the policy.
+const TEMPERATURE: f64 = 1.359;
+/// How often any move is taken, be it one that the network never thinks of.
+const ANYTHING_SHARE: f64 = 0.1;
+
+/// A network that proposes moves. Shared by all threads.
+pub(crate) struct Explorer {
+    network: CpuNetwork,
+    format: InputFormat,
+}
+
+impl Explorer {
+    /// Loads a network in lc0's format.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or holds no such network.
+    pub(crate) fn load(path: &Path) -> Result<Explorer> {
+        let network = Network::load(path, &HeadSelection::default())
+            .with_context(|| format!("cannot load the network {}", path.display()))?;
+        let format = network.architecture.input_format;
+        let network = CpuNetwork::new(network, Precision::Bf16, InstructionSet::best());
+        Ok(Explorer { network, format })
+    }
+
+    /// A legal move of the last position, drawn from the network's policy; `None` without one.
+    pub(crate) fn choose(&self, rng: &mut StdRng, history: &PositionHistory) -> Option<Move> {
+        let position = history.last();
+        let moves = position.legal_moves();
+        if rng.random_bool(ANYTHING_SHARE) {
+            return moves.choose(rng).copied();
+        }
+        let (planes, transform) = encode(history, self.format, HistoryFill::FenOnly);
+        let said = self.network.evaluate_raw(&[planes]);
+        let side = position.side_to_move();
+        let logit =
+            |m: Move| f64::from(said[0].policy[usize::from(index_of(PackedMove::new(m), side, transform))]);
+        let largest = moves.iter().map(|&m| logit(m)).fold(f64::NEG_INFINITY, f64::max);
+        moves.choose_weighted(rng, |&m| ((logit(m) - largest) / TEMPERATURE).exp()).ok().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng as _;
+    use rukh::chess::{Position, uci_move};
+
+    #[test]
+    fn likely_moves_are_tried_more_often_than_bad_ones_but_those_too() {
+        let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../weights/rukh-128x6.pb.gz");
+        let explorer = Explorer::load(&network).expect("the embedded network");
+        // Black's queen hangs.
+        let fen = "rnb1kbnr/pppp1ppp/8/4p1q1/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
+        let history = PositionHistory::new(Position::from_fen(fen).expect("a position"));
+        let taking = uci_move::parse(history.last(), "f3g5").expect("a move");
+        let mut rng = StdRng::seed_from_u64(5);
+        let chosen: Vec<_> = (0..200).filter_map(|_| explorer.choose(&mut rng, &history)).collect();
+        let takes = chosen.iter().filter(|&&m| m == taking).count();
+        assert!((120..195).contains(&takes), "{takes} of {}", chosen.len());
+    }
+}

@@ -1,20 +1,21 @@
 //! Attention over the 64 squares of one position, one head at a time, all of it in the first-level caches.
 //!
 //! The logits are kept **transposed**, `[key][query]`: then a vector holds 16 queries of one key, the softmax
-//! over keys needs no sum across lanes, and the last product finds the weights of neighbouring queries side
-//! by side. The softmax's division is done on the result, which is smaller than the logits.
+//! over keys needs no sum across lanes. The result is computed transposed as well: its vectors are then full of
+//! queries however few columns a head has. The softmax's division is done on the result, which is smaller than
+//! the logits.
 //!
 //! ```text
 //! per head:   Q^T   [depth][64]   transposed copy of the head's queries
 //!             S^T = K Q^T (+ logits given)    [64 keys][64 queries]
 //!             E = exp(S^T - max over keys)    and 1 / sum over keys, per query
-//!             O = (E^T V) / sum               [64][depth]
+//!             O^T = (V^T E) / sum             [depth][64], transposed into the output
 //! ```
 //!
 //! The factor 1/sqrt(depth) is not here: it is multiplied into the query weights when they are packed.
 
 use super::SQUARES;
-use super::elementary::{Scale, exp, map};
+use super::elementary::exp;
 use super::matrix::NO_BIAS;
 use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
 use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
@@ -24,8 +25,8 @@ use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
 pub(crate) struct AttentionScratch {
     /// Q^T as panels: `[64 / panel][depth][panel]`.
     queries: AlignedVec<f32>,
-    /// V as panels: `[depth / panel][64][panel]`.
-    values: AlignedVec<f32>,
+    /// A panel of O^T: `[depth][panel]`.
+    weighed: AlignedVec<f32>,
     /// `[64 keys][64 queries]`, where no logits are given.
     scores: AlignedVec<f32>,
 }
@@ -61,6 +62,7 @@ impl Kernel for QueryKey<'_> {
                 a: self.keys,
                 layout: Layout::RowMajor { stride: self.stride },
                 panel: &self.scratch.queries[panel * self.depth * panel_width..],
+                panel_stride: panel_width,
                 steps: self.depth,
                 c: &mut self.scores[panel * panel_width..],
                 c_stride: SQUARES,
@@ -78,16 +80,32 @@ impl Kernel for QueryKey<'_> {
 #[inline(always)]
 fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: usize, to: &mut [f32]) {
     let width = 2 * S::LANES;
-    let whole = depth / S::LANES * S::LANES;
-    for query in (0..SQUARES).step_by(S::LANES) {
-        let base = query / width * depth * width + query % width;
-        for d in (0..whole).step_by(S::LANES) {
-            simd.transpose(&queries[query * stride + d..], stride, &mut to[base + d * width..], width);
+    for query in (0..SQUARES).step_by(width) {
+        transpose(simd, &queries[query * stride..], stride, (width, depth), &mut to[query * depth..], width);
+    }
+}
+
+/// `to[column][row] = from[row][column]`, any size.
+#[inline(always)]
+fn transpose<S: Simd>(
+    simd: S,
+    from: &[f32],
+    from_stride: usize,
+    (rows, columns): (usize, usize),
+    to: &mut [f32],
+    to_stride: usize,
+) {
+    let whole = |size: usize| size / S::LANES * S::LANES;
+    for row in (0..whole(rows)).step_by(S::LANES) {
+        for column in (0..whole(columns)).step_by(S::LANES) {
+            let from = &from[row * from_stride + column..];
+            simd.transpose(from, from_stride, &mut to[column * to_stride + row..], to_stride);
         }
-        for d in whole..depth {
-            for lane in 0..S::LANES {
-                to[base + d * width + lane] = queries[(query + lane) * stride + d];
-            }
+    }
+    for row in 0..rows {
+        let first = if row < whole(rows) { whole(columns) } else { 0 };
+        for column in first..columns {
+            to[column * to_stride + row] = from[row * from_stride + column];
         }
     }
 }
@@ -178,43 +196,37 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], shares: &mut [f32; SQUARES
 }
 
 impl Attention<'_> {
-    /// `output = E^T V`, rows scaled by `shares`, for the head whose columns start at `column`.
+    /// `output = (V^T E shares)^T` for the head whose columns start at `column`.
     #[inline(always)]
     fn weigh_values<S: Simd>(&mut self, simd: S, column: usize, scores: &[f32], shares: &[f32; SQUARES]) {
         let panel_width = 2 * S::LANES;
         let output_stride = self.heads * self.depth;
-        self.scratch.values.grow_to(SQUARES * panel_width);
-        for first in (0..self.depth).step_by(panel_width) {
-            let width = panel_width.min(self.depth - first);
-            let panel = &mut self.scratch.values[..SQUARES * panel_width];
-            for (square, place) in panel.chunks_exact_mut(panel_width).enumerate() {
-                let from = &self.qkv[square * self.stride + self.values_at + column + first..][..width];
-                if width == panel_width {
-                    simd.store(simd.load(from), place);
-                    simd.store(simd.load(&from[S::LANES..]), &mut place[S::LANES..]);
-                } else {
-                    place[..width].copy_from_slice(from);
-                    place[width..].fill(0.0);
-                }
-            }
-            let output = &mut self.output[column + first..];
+        self.scratch.weighed.grow_to(self.depth * panel_width);
+        let weighed = &mut self.scratch.weighed[..self.depth * panel_width];
+        for query in (0..SQUARES).step_by(panel_width) {
             PanelProduct::<Fp32> {
-                a: scores,
-                layout: Layout::StepMajor { stride: SQUARES },
-                panel: &self.scratch.values,
+                a: &self.qkv[self.values_at + column..],
+                layout: Layout::StepMajor { stride: self.stride },
+                panel: &scores[query..],
+                panel_stride: SQUARES,
                 steps: SQUARES,
-                c: &mut *output,
-                c_stride: output_stride,
-                rows: SQUARES,
-                width,
+                c: &mut *weighed,
+                c_stride: panel_width,
+                rows: self.depth,
+                width: panel_width,
                 start: Start::Bias(&NO_BIAS),
                 floor: f32::NEG_INFINITY,
             }
             .run(simd);
-            for (square, &share) in shares.iter().enumerate() {
-                let row = &mut output[square * output_stride..][..width];
-                map(simd, row, Scale(share));
+            for half in (0..panel_width).step_by(S::LANES) {
+                let share = simd.load(&shares[query + half..]);
+                for row in weighed.chunks_exact_mut(panel_width) {
+                    let place = &mut row[half..];
+                    simd.store(simd.mul(simd.load(place), share), place);
+                }
             }
+            let to = &mut self.output[query * output_stride + column..];
+            transpose(simd, weighed, panel_width, (self.depth, panel_width), to, output_stride);
         }
     }
 }

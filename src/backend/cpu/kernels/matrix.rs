@@ -289,6 +289,7 @@ impl Blocks<'_> {
                     a: &x[first * x_stride..],
                     layout: Layout::RowMajor { stride: x_stride },
                     panel: &panels[panel * panel_words..][..panel_words],
+                    panel_stride: panel_width,
                     steps,
                     c,
                     c_stride: self.y_stride,

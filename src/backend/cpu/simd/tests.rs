@@ -134,13 +134,16 @@ impl Kernel for Sized {
             (Layout::RowMajor { stride }, (rows - 1) * stride + steps)
         };
         let a = memory(a_length, self.lengths.a);
-        let panel = memory(steps * panel_width, self.lengths.panel);
+        // Wider than it is read, as where a panel is some columns of a matrix.
+        let panel_stride = panel_width + 3;
+        let panel = memory((steps - 1) * panel_stride + panel_width, self.lengths.panel);
         let mut c = memory((rows - 1) * panel_width + width, self.lengths.c);
         let bias = memory(panel_width, self.lengths.bias);
         let product = PanelProduct::<Fp32> {
             a: &a,
             layout,
             panel: &panel,
+            panel_stride,
             steps,
             c: &mut c,
             c_stride: panel_width,

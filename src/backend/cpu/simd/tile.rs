@@ -139,8 +139,10 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     pub a: &'a [P::Word],
     /// How A lies.
     pub layout: Layout,
-    /// `[steps][2 * LANES]`.
+    /// B's panel: `[steps][2 * LANES]`.
     pub panel: &'a [P::Word],
+    /// Words from a step of the panel to the next: `2 * LANES` where it has been packed.
+    pub panel_stride: usize,
     /// Columns of A.
     pub steps: usize,
     /// C, from its first element that this panel makes.
@@ -163,6 +165,7 @@ struct Operands<W> {
     a: *const W,
     layout: Layout,
     panel: *const W,
+    panel_stride: usize,
     steps: usize,
     floor: f32,
 }
@@ -178,9 +181,10 @@ impl<P: Product> PanelProduct<'_, P> {
             return;
         }
         assert!(self.width <= panel_width, "a panel has {panel_width} columns");
-        assert!(self.panel.len() >= self.steps.saturating_mul(panel_width), "the panel is short");
         assert!(self.c.len() >= extent(self.rows, self.c_stride, self.width), "C is short");
         if self.steps > 0 {
+            let needed = extent(self.steps, self.panel_stride, panel_width);
+            assert!(self.panel.len() >= needed, "the panel is short");
             let needed = match self.layout {
                 Layout::RowMajor { stride } => extent(self.rows, stride, self.steps),
                 Layout::StepMajor { stride } => extent(self.steps, stride, self.rows),
@@ -258,8 +262,8 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         // `wrapping_add`: with no steps A may be empty, and then the pointer is never read.
         let a = self.a.as_ptr().wrapping_add(first);
-        let PanelProduct { layout, steps, floor, .. } = *self;
-        Operands { a, layout, panel: self.panel.as_ptr(), steps, floor }
+        let PanelProduct { layout, panel_stride, steps, floor, .. } = *self;
+        Operands { a, layout, panel: self.panel.as_ptr(), panel_stride, steps, floor }
     }
 }
 
@@ -312,7 +316,7 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     c: *mut f32,
     c_stride: usize,
 ) {
-    let Operands { a, panel, steps, floor, .. } = operands;
+    let Operands { a, panel, panel_stride, steps, floor, .. } = operands;
     let mut sums = [[simd.splat(0.0); 2]; ROWS];
     for (i, row) in sums.iter_mut().enumerate() {
         for (half, sum) in row.iter_mut().enumerate() {
@@ -322,7 +326,7 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
         }
     }
     for k in 0..steps {
-        let b = panel.wrapping_add(k * 2 * S::LANES);
+        let b = panel.wrapping_add(k * panel_stride);
         // SAFETY: step `k` of the panel has `2 * LANES` words.
         let first = unsafe { P::load(simd, b) };
         // SAFETY: as above.

@@ -1,8 +1,8 @@
 //! Moves as a search with a network tries them, so that the network is taught where it will be asked.
 //!
-//! A search of this engine's looks at moves in proportion to the policy, not to their worth: nearly all positions that it
-//! evaluates come after moves that neither side would play. Games of a strong player hold few such positions, and a network
-//! trained on those alone does not know how to punish them.
+//! A search of this engine's looks at moves in proportion to the policy, not to their worth: nearly all positions
+//! that it evaluates come after moves that neither side would play. Games of a strong player hold few such
+//! positions, and a network trained on those alone does not know how to punish them.
 
 use anyhow::{Context as _, Result};
 use rand::RngExt as _;

@@ -19,19 +19,16 @@ Needs PyPI `chess`.
 """
 
 import argparse
-import asyncio
-import itertools
 import math
 import random
 import statistics
-import time
 
 import chess
 import chess.engine
 import chess.pgn
 
 import uci_engine
-from engine_figures import parse_engines
+from engine_figures import add_sharing, parse_engines, run_until_interrupted, share_out
 
 DECIDED = 0.05
 BLUNDER = 0.1
@@ -42,10 +39,11 @@ def positions_of(path, player):
     seen = {}
     with open(path, encoding="utf-8") as file:
         while (game := chess.pgn.read_game(file)) is not None:
-            for node in game.mainline():
-                board = node.parent.board()
+            board = game.board()
+            for move in game.mainline_moves():
                 if game.headers["White" if board.turn else "Black"] == player:
-                    seen.setdefault(board.epd(), chess.Board(board.fen()))
+                    seen.setdefault(board.epd(), board.copy(stack=False))
+                board.push(move)
     return list(seen.values())
 
 
@@ -115,12 +113,10 @@ async def run(arguments):
     boards = positions_of(arguments.pgn, arguments.player)
     random.Random(arguments.seed).shuffle(boards)
     engines = parse_engines(arguments.engines)
-    end = time.monotonic() + arguments.seconds if arguments.seconds else math.inf
-    # Shared by all workers: each position is taken once.
-    positions = itertools.takewhile(lambda _: time.monotonic() < end, iter(boards[: arguments.positions]))
     losses = []
     try:
-        await asyncio.gather(*(work(engines, positions, losses, arguments) for _ in range(arguments.concurrency)))
+        boards = boards[: arguments.positions]
+        await share_out(boards, arguments, lambda positions: work(engines, positions, losses, arguments))
     finally:
         if len(losses) > 1:
             print_summary(engines, losses)
@@ -137,14 +133,9 @@ def main():
     parser.add_argument("--nodes", type=int, default=1000, help="of the engines, a move")
     parser.add_argument("--judge", default="stockfish", help="command of the engine that judges")
     parser.add_argument("--judge-nodes", type=int, default=200_000)
-    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions at a time")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no position is begun")
+    add_sharing(parser)
     parser.add_argument("--verbose", action="store_true", help="print the summary again and again")
-    arguments = parser.parse_args()
-    try:
-        asyncio.run(run(arguments))
-    except KeyboardInterrupt:
-        pass
+    run_until_interrupted(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ Needs PyPI `chess`.
 """
 
 import argparse
-import asyncio
-import itertools
 import os
 import time
 
@@ -24,7 +22,7 @@ import chess
 import chess.engine
 
 import uci_engine
-from engine_figures import parse_engines
+from engine_figures import add_sharing, parse_engines, run_until_interrupted, share_out
 
 DEFAULT_SUITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/data/tactics.epd")
 
@@ -94,11 +92,8 @@ async def run(arguments):
     suite = read_suite(arguments.suite)[: arguments.positions]
     engines = parse_engines(arguments.engines).items()
     contestants = [Contestant(name, environment, words) for name, (environment, words) in engines]
-    end = time.monotonic() + arguments.seconds if arguments.seconds else float("inf")
-    # Shared by all workers: each position is taken once.
-    positions = itertools.takewhile(lambda _: time.monotonic() < end, enumerate(suite))
     try:
-        await asyncio.gather(*(work(contestants, positions, arguments) for _ in range(arguments.concurrency)))
+        await share_out(enumerate(suite), arguments, lambda positions: work(contestants, positions, arguments))
     finally:
         numbers = sorted(set.intersection(*(set(contestant.results) for contestant in contestants)))
         for contestant in contestants if numbers else []:
@@ -113,14 +108,9 @@ def main():
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--suite", default=DEFAULT_SUITE, help="EPD file")
     parser.add_argument("--positions", type=int, help="only so many, from the first")
-    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions at a time")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no position is begun")
+    add_sharing(parser)
     parser.add_argument("--verbose", action="store_true", help="print every move played")
-    arguments = parser.parse_args()
-    try:
-        asyncio.run(run(arguments))
-    except KeyboardInterrupt:
-        pass
+    run_until_interrupted(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@
 //! that it evaluates come after moves that neither side would play. Games of a strong player hold few such
 //! positions, and a network trained on those alone does not know how to punish them.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, anyhow};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
 use rukh::chess::{Move, PackedMove, PositionHistory};
+use rukh::net::discover::find_network;
 use rukh::net::input::encode;
 use rukh::net::policy_index::index_of;
-use rukh::net::{HeadSelection, HistoryFill, InputFormat, Network};
-use std::path::Path;
+use rukh::net::{HeadSelection, HistoryFill, InputFormat};
 
 /// lc0's default PolicyTemperature, which its search applies to the policy.
 const TEMPERATURE: f64 = 1.359;
@@ -24,19 +24,28 @@ const ANYTHING_SHARE: f64 = 0.1;
 pub(crate) struct Explorer {
     network: CpuNetwork,
     format: InputFormat,
+    /// How often a line begins at a position of a game.
+    share: f64,
 }
 
 impl Explorer {
-    /// Loads a network in lc0's format.
+    /// Loads a network in lc0's format, named as for the engine; `share` of the games' positions begin a line.
     ///
     /// # Errors
     /// If the file cannot be read, or holds no such network.
-    pub(crate) fn load(path: &Path) -> Result<Explorer> {
-        let network = Network::load(path, &HeadSelection::default())
-            .with_context(|| format!("cannot load the network {}", path.display()))?;
+    pub(crate) fn load(name: &str, share: f64) -> Result<Explorer> {
+        let network = find_network(name)
+            .and_then(|file| file.network(&HeadSelection::default()))
+            // Its text has its causes; a chain would say them again.
+            .map_err(|error| anyhow!("{error}"))?;
         let format = network.architecture.input_format;
         let network = CpuNetwork::new(network, Precision::Bf16, InstructionSet::best());
-        Ok(Explorer { network, format })
+        Ok(Explorer { network, format, share })
+    }
+
+    /// Casts lots whether a line begins here.
+    pub(crate) fn begins_line(&self, rng: &mut StdRng) -> bool {
+        rng.random_bool(self.share)
     }
 
     /// A legal move of the last position, drawn from the network's policy; `None` without one.
@@ -61,11 +70,11 @@ mod tests {
     use super::*;
     use rand::SeedableRng as _;
     use rukh::chess::{Position, uci_move};
+    use rukh::net::discover::EMBEDDED;
 
     #[test]
     fn likely_moves_are_tried_more_often_than_bad_ones_but_those_too() {
-        let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../weights/rukh-128x6.pb.gz");
-        let explorer = Explorer::load(&network).expect("the embedded network");
+        let explorer = Explorer::load(EMBEDDED, 0.5).expect("a network");
         // Black's queen hangs.
         let fen = "rnb1kbnr/pppp1ppp/8/4p1q1/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
         let history = PositionHistory::new(Position::from_fen(fen).expect("a position"));

@@ -42,7 +42,6 @@ const MAX_EXPLORING_LINE: usize = 6;
 const BLUNDER: f64 = 0.15;
 
 /// What is the same for all games.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Nodes of a search.
     pub(crate) nodes: u64,
@@ -52,8 +51,8 @@ pub(crate) struct Plan {
     pub(crate) multipv_share: f64,
     /// Kinds of games.
     pub(crate) shares: Shares,
-    /// Share of the games' positions at which a line that explores begins, if there is an explorer.
-    pub(crate) explore_share: f64,
+    /// Plays the lines that explore, if there are to be any.
+    pub(crate) explorer: Option<Explorer>,
 }
 
 /// A finished game.
@@ -69,7 +68,6 @@ pub(crate) struct Game {
 /// Plays a game, until it ends or `progress` says stop.
 pub(crate) fn play(
     engine: &mut Stockfish,
-    explorer: Option<&Explorer>,
     plan: &Plan,
     number: u32,
     rng: &mut StdRng,
@@ -80,7 +78,6 @@ pub(crate) fn play(
     let adjudicator = Adjudicator::new(rng);
     let mut player = Player {
         plan,
-        explorer,
         kind,
         history,
         adjudicator,
@@ -112,25 +109,24 @@ struct Labelled {
 }
 
 /// A line of play that will be taken back.
-struct SideLine {
+struct SideLine<'a> {
     /// Length of the history before it.
     back_to: usize,
     /// What is played then.
     best: Move,
     /// Positions still to be labelled.
     left: usize,
-    /// Whether the network plays it; otherwise it is what follows a mistake, well played.
-    explores: bool,
+    /// Who plays it; by default it is what follows a mistake, well played.
+    explorer: Option<&'a Explorer>,
 }
 
 struct Player<'a> {
     plan: &'a Plan,
-    explorer: Option<&'a Explorer>,
     kind: Kind,
     history: PositionHistory,
     adjudicator: Adjudicator,
     labelled: Vec<Labelled>,
-    side_line: Option<SideLine>,
+    side_line: Option<SideLine<'a>>,
     /// Of the last search, for its side to move.
     score: i16,
     /// Records before this index have no part in the game's result.
@@ -139,7 +135,7 @@ struct Player<'a> {
     expected: Option<(Color, f64)>,
 }
 
-impl Player<'_> {
+impl<'a> Player<'a> {
     fn play_on(
         &mut self,
         engine: &mut Stockfish,
@@ -149,7 +145,7 @@ impl Player<'_> {
     ) -> Result<End> {
         loop {
             let result = self.history.result();
-            if self.side_line.as_ref().is_some_and(|line| line.left == 0 || result.is_some()) {
+            if self.side_line.is_some() && result.is_some() {
                 self.leave_side_line();
                 continue;
             }
@@ -167,9 +163,12 @@ impl Player<'_> {
             self.score = best.score;
             if let Some(line) = &mut self.side_line {
                 line.left -= 1;
-                let explorer = self.explorer.filter(|_| line.explores);
-                let explored = explorer.and_then(|explorer| explorer.choose(rng, &self.history));
-                self.history.push(explored.unwrap_or(best.m));
+                if line.left == 0 {
+                    self.leave_side_line();
+                } else {
+                    let explored = line.explorer.and_then(|explorer| explorer.choose(rng, &self.history));
+                    self.history.push(explored.unwrap_or(best.m));
+                }
                 continue;
             }
             let side = self.history.last().side_to_move();
@@ -181,13 +180,13 @@ impl Player<'_> {
             if let Some(result) = self.adjudicator.call(side, best.score, ply) {
                 return Ok(End::Adjudicated(result));
             }
-            if let Some(explorer) = self.explorer
+            if let Some(explorer) = &self.plan.explorer
                 && deviation == Deviation::None
-                && rng.random_bool(self.plan.explore_share)
+                && explorer.begins_line(rng)
                 && let Some(m) = explorer.choose(rng, &self.history)
             {
                 let left = rng.random_range(1..=MAX_EXPLORING_LINE);
-                self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left, explores: true });
+                self.begin_side_line(best.m, left, Some(explorer));
                 self.history.push(m);
                 continue;
             }
@@ -195,7 +194,7 @@ impl Player<'_> {
             if m != best.m {
                 if deviation == Deviation::Anything && !rng.random_bool(STANDING_SHARE) {
                     let left = rng.random_range(1..=MAX_SIDE_LINE);
-                    self.side_line = Some(SideLine { back_to: ply + 1, best: best.m, left, explores: false });
+                    self.begin_side_line(best.m, left, None);
                 } else {
                     self.expected = Some((side, expected));
                 }
@@ -228,6 +227,12 @@ impl Player<'_> {
             self.labelled.push(Labelled { record, side, ply, in_side_line });
         }
         Ok((findings, deviation))
+    }
+
+    /// From here on `left` positions are taken back; then the game goes on with `best`.
+    fn begin_side_line(&mut self, best: Move, left: usize, explorer: Option<&'a Explorer>) {
+        let back_to = self.history.positions().len();
+        self.side_line = Some(SideLine { back_to, best, left, explorer });
     }
 
     /// Goes on from where the side line began, if there is one.

@@ -1,6 +1,5 @@
 //! The run: one thread and one Stockfish per process asked for, a thread that writes, a thread that watches.
 
-use crate::explorer::Explorer;
 use crate::game::{self, Plan};
 use crate::progress::Progress;
 use crate::record::Record;
@@ -46,8 +45,6 @@ pub(crate) struct Settings {
     pub(crate) shard_age: Duration,
     /// How games are played.
     pub(crate) plan: Plan,
-    /// Plays the lines that explore.
-    pub(crate) explorer: Option<Explorer>,
 }
 
 /// A game on its way to the writer.
@@ -158,15 +155,7 @@ fn play_games(
         let nth = next_game.fetch_add(1, Relaxed);
         let number = first_game(settings.seed).wrapping_add(nth);
         let mut rng = StdRng::seed_from_u64(settings.seed.rotate_left(32) ^ u64::from(nth));
-        let game = game::play(
-            &mut running,
-            settings.explorer.as_ref(),
-            &settings.plan,
-            number,
-            &mut rng,
-            seen,
-            progress,
-        );
+        let game = game::play(&mut running, &settings.plan, number, &mut rng, seen, progress);
         progress.played(game.result);
         match game.failure {
             None => {
@@ -247,15 +236,14 @@ fn report(progress: &Progress, watches: &[Arc<Watch>], done: &(Mutex<bool>, Cond
 mod tests {
     use super::*;
     use crate::check;
+    use crate::explorer::Explorer;
     use crate::openings::Shares;
+    use rukh::net::discover::EMBEDDED;
     use std::path::Path;
-
-    fn embedded_network() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../weights/rukh-128x6.pb.gz")
-    }
 
     fn settings(stockfish: &Path, output: &Path, seed: u64) -> Settings {
         let shares = Shares { chess960: 0.3, endgame: 0.3 };
+        let explorer = Explorer::load(EMBEDDED, 0.5).expect("a network");
         Settings {
             stockfish: stockfish.to_owned(),
             processes: 2,
@@ -264,8 +252,13 @@ mod tests {
             heldout_every: 3,
             shard_positions: 100,
             shard_age: Duration::from_secs(60),
-            plan: Plan { nodes: 100, multipv_nodes: 200, multipv_share: 0.25, shares, explore_share: 0.5 },
-            explorer: Some(Explorer::load(&embedded_network()).expect("the embedded network")),
+            plan: Plan {
+                nodes: 100,
+                multipv_nodes: 200,
+                multipv_share: 0.25,
+                shares,
+                explorer: Some(explorer),
+            },
         }
     }
 

@@ -73,9 +73,9 @@ struct Arguments {
     /// Share of games from random endgames.
     #[arg(long, value_name = "SHARE", default_value_t = 0.06, value_parser = share)]
     endgame_share: f64,
-    /// A network: side lines go where a search with it would look.
+    /// A network, or `<embedded>`: side lines go where a search with it would look.
     #[arg(long, value_name = "FILE")]
-    explorer: Option<PathBuf>,
+    explorer: Option<String>,
     /// Share of the games' positions at which such a line of 1 to 6 positions begins.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, requires = "explorer")]
     explore_share: f64,
@@ -132,9 +132,10 @@ fn run(arguments: Arguments) -> Result<()> {
                 .max(1),
             multipv_share: arguments.multipv_share,
             shares: openings::Shares { chess960: arguments.chess960_share, endgame: arguments.endgame_share },
-            explore_share: arguments.explore_share,
+            explorer: (arguments.explorer.as_deref())
+                .map(|name| explorer::Explorer::load(name, arguments.explore_share))
+                .transpose()?,
         },
-        explorer: arguments.explorer.as_deref().map(explorer::Explorer::load).transpose()?,
     };
     let progress = Arc::new(progress::Progress::new(seconds(arguments.seconds)?, arguments.positions));
     let interrupted = Arc::clone(&progress);

@@ -139,7 +139,7 @@ functions! {
 
 /// `factor x`
 #[derive(Clone, Copy)]
-pub(crate) struct Scale(pub f32);
+struct Scale(f32);
 
 impl Function for Scale {
     #[inline(always)]

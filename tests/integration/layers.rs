@@ -1,5 +1,10 @@
-//! The modules' order in lib.rs is the order of their dependencies.
+//! Modules use only what is below them: lib.rs lists them in the order of their dependencies, and inside them no files
+//! use each other in a circle.
 
+#[path = "layers/source_graph.rs"]
+mod source_graph;
+
+use source_graph::SourceGraph;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,4 +58,60 @@ fn layers_only_look_down() {
         }
     }
     assert!(uses > 20, "only {uses} uses found: does this test still look at the right thing?");
+}
+
+/// No files or folders inside `folder` use each other in a circle, and where a `mod.rs` lists its modules in a table,
+/// none uses one that stands above it.
+fn assert_in_order(source: &str, folder: &str, least_arrows: usize) {
+    let graph = SourceGraph::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
+    let found = graph.arrow_count();
+    assert!(
+        found >= least_arrows,
+        "{source}: only {found} arrows found: does this test still look at the right thing?"
+    );
+    let circles = graph.circles(Path::new(folder));
+    assert!(
+        circles.is_empty(),
+        "files that use each other in a circle, in {source}:\n{}",
+        circles.join("\n")
+    );
+    let upward = graph.upward_arrows(Path::new(folder));
+    assert!(
+        upward.is_empty(),
+        "against the order of a table of modules, in {source}:\n{}",
+        upward.join("\n")
+    );
+}
+
+#[test]
+fn the_search_only_looks_down() {
+    assert_in_order("src", "search", 300);
+}
+
+#[test]
+fn the_tree_only_looks_down() {
+    assert_in_order("src", "tree", 300);
+}
+
+#[test]
+fn the_backends_only_look_down() {
+    assert_in_order("src", "backend", 300);
+}
+
+#[test]
+fn networks_only_look_down() {
+    assert_in_order("src", "net", 300);
+}
+
+#[test]
+fn all_other_modules_only_look_down() {
+    for folder in ["chess", "options", "engine", "uci", "cli"] {
+        assert_in_order("src", folder, 300);
+    }
+}
+
+#[test]
+fn the_libraries_that_pose_as_rocm_only_look_down() {
+    assert_in_order("hip/standin/emulator/src", "", 50);
+    assert_in_order("hip/standin/cuda/src", "", 10);
 }

@@ -7,7 +7,7 @@
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
 use super::{CliError, tell};
-use crate::backend::factory::{self, BackendConfig};
+use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::options::Options;
@@ -71,7 +71,7 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
     let history = PositionHistory::new(position);
     // Every evaluation is to be work.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
-    let created = factory::create(&config)?;
+    let created = registry::create(&config)?;
     created.notices.iter().for_each(|notice| tell(notice));
     let backend = created.backend;
     let bench = Bench {

@@ -8,7 +8,7 @@ use super::bench_positions::POSITIONS;
 use super::{CliError, tell};
 use crate::chess::uci_move;
 use crate::engine::Engine;
-use crate::options::Options;
+use crate::options::{BackendName, Options};
 use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::uci::output::Output;
@@ -81,7 +81,7 @@ pub(super) fn set_defaults(options: &mut Options) {
 pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
-        options.backend = "trivial".to_owned();
+        options.backend = BackendName::Trivial;
         options.threads = 1;
         plan.movetime_ms = None;
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));

@@ -12,9 +12,7 @@ use prost::bytes::Bytes;
 
 use super::error::NetworkError;
 use super::file::{self, NetworkFile};
-
-/// The name that stands for a search, as in lc0.
-pub const AUTODISCOVER: &str = "<autodiscover>";
+use crate::options::AUTODISCOVER;
 
 /// The name that stands for the network inside the binary, as in lc0.
 pub const EMBEDDED: &str = "<embedded>";

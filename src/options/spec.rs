@@ -1,7 +1,7 @@
 //! One row of the option table, and how text becomes a checked value.
 
 use super::Options;
-use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 
 /// What kind of value an option takes, with its range.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -342,4 +342,4 @@ macro_rules! choice_field {
     )+};
 }
 
-choice_field!(ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);
+choice_field!(BackendName ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);

@@ -4,8 +4,8 @@
 //! how the world sees it: kind and range, UCI name, short flag. The long flag is the field's name. Names,
 //! defaults and ranges are lc0's, so that its users' configurations, scripts and habits work here.
 
-use super::BACKENDS;
-use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::AUTODISCOVER;
+use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 use super::spec::{Field, Presses, Spec, button, check, choice, float, spin, text};
 
 /// Makes the struct, its defaults and [`TABLE`] from the rows.
@@ -334,9 +334,9 @@ options! {
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
     /// The network file. `<autodiscover>` takes the newest in `./`, `./weights/`, beside the binary and in
     /// the user's data directory, and where there is none the network inside the binary: `<embedded>`.
-    weights: String = "<autodiscover>", text().uci("WeightsFile").short('w');
+    weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
     /// What evaluates positions; `auto` takes the fastest that works here.
-    backend: String = "auto", choice(BACKENDS).uci("Backend").short('b');
+    backend: BackendName = BackendName::Auto, choice(BackendName::NAMES).uci("Backend").short('b');
     /// The backend's own options, as in `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
     /// Evaluations to remember. Each takes some 100 bytes.

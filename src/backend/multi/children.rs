@@ -1,6 +1,6 @@
 //! What `multiplexing`, `demux` and `roundrobin` have in common: several backends seen as one.
 
-use super::{Attributes, Backend, EvalRequest, Evaluation};
+use crate::backend::{Attributes, Backend, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, and how it is driven.

@@ -7,8 +7,8 @@
 mod known_root;
 
 use self::known_root::{KnownRoot, KnownScores, mating_moves};
-use crate::backend::cache::BYTES_PER_ENTRY;
-use crate::backend::factory::{self, BackendConfig};
+use crate::backend::registry::{self, BackendConfig};
+use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
@@ -294,7 +294,7 @@ impl Engine {
         {
             return Ok(backend.clone());
         }
-        let created = factory::create(&config)?;
+        let created = registry::create(&config)?;
         for notice in &created.notices {
             self.responder.message(notice);
         }

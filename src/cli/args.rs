@@ -1,6 +1,7 @@
 //! The modes and their own flags.
 
-use super::{bench, config_file, default_options, flags};
+use super::defaults::default_options;
+use super::{bench, config_file, flags};
 use crate::options::{Options, Spec};
 use clap::ArgAction::Set;
 use clap::error::ErrorKind;

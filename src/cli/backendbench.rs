@@ -6,7 +6,7 @@
 
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
-use super::{CliError, tell};
+use super::error::{CliError, print_error_line};
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
@@ -26,11 +26,6 @@ const WARM_UP_BATCHES: u32 = 2;
 
 /// Between a better size being found and clippy's word about it.
 const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
-
-/// lc0's default here is one thread.
-pub(super) fn set_defaults(options: &mut Options) {
-    options.threads = 1;
-}
 
 /// What the batches of one size took.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -72,7 +67,7 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
     // Every evaluation is to be work.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
     let created = registry::create(&config)?;
-    created.notices.iter().for_each(|notice| tell(notice));
+    created.notices.iter().for_each(|notice| print_error_line(notice));
     let backend = created.backend;
     let bench = Bench {
         backend: &*backend,

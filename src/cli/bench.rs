@@ -5,7 +5,7 @@
 //! backend did; it stays the same until the search itself changes, on every machine.
 
 use super::bench_positions::POSITIONS;
-use super::{CliError, tell};
+use super::error::{CliError, print_error_line};
 use crate::chess::uci_move;
 use crate::engine::Engine;
 use crate::options::{BackendName, Options};
@@ -64,14 +64,6 @@ pub struct Searched {
     pub best_move: String,
     #[serde(skip)]
     last_info: Option<ThinkingInfo>,
-}
-
-/// Options as lc0's benchmark has them.
-pub(super) fn set_defaults(options: &mut Options) {
-    options.threads = 2;
-    options.nncache = 200_000;
-    options.smart_pruning_factor = 0.0;
-    options.move_overhead = 0;
 }
 
 /// Runs the benchmark.
@@ -268,7 +260,7 @@ impl Responder for Recorder {
     }
 
     fn message(&self, text: &str) {
-        tell(text);
+        print_error_line(text);
         self.record().message = Some(text.to_owned());
     }
 }

@@ -1,6 +1,6 @@
 //! Finds and reads the configuration file.
 
-use super::{CliError, tell};
+use super::error::{CliError, print_error_line};
 use crate::options::{Options, config};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,6 @@ pub fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("configuration file {shown}: {error}"))?;
     config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
-    tell(&format!("Configuration from {shown}"));
+    print_error_line(&format!("Configuration from {shown}"));
     Ok(())
 }

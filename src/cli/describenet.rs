@@ -1,7 +1,7 @@
 //! `describenet`: what a network file holds.
 
-use super::CliError;
 use super::args::DescribenetArgs;
+use super::error::CliError;
 use crate::net::describe::describe;
 use crate::net::discover::find_network;
 use crate::options::Options;

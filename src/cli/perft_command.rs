@@ -1,7 +1,7 @@
 //! The `perft` mode: flags in, lines or JSON out.
 
-use super::CliError;
 use super::args::PerftArgs;
+use super::error::CliError;
 use super::perft;
 use crate::chess::{Position, uci_move};
 use crate::uci::output::Output;

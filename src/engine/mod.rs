@@ -1,162 +1,115 @@
 //! One game: options, position, go, stop. Owns the backend, the tree and the running search.
 //!
-//! An [`Engine`] is driven by one thread (the UCI loop, a benchmark). A search runs on its own threads and answers
-//! through the [`Responder`]; whatever would disturb it (a new position, a new game, another `go`) first ends it.
-//! So the tree is changed only while nobody searches it.
+//! One thread drives an [`Engine`] (the UCI loop or a benchmark). A search runs on threads of its own and answers
+//! through the [`Responder`]. A command that would disturb the search (a new position, a new game, another `go`) ends
+//! it first, so the tree changes only while no search uses it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
+//! | [`root_tablebases`] | probes the tablebases at the root |
+//! | [`known_root`] | replaces the scores of a root that the tablebases know |
+//! | [`game`] | the start position and the moves played |
+//! | [`error`] | why a command was refused |
 
+mod error;
+mod game;
+mod game_tree;
 mod known_root;
+mod root_tablebases;
 
-use self::known_root::{KnownRoot, KnownScores, mating_moves};
+pub use self::error::EngineError;
+
+use self::game::Game;
+use self::game_tree::GameTree;
+use self::known_root::KnownScores;
+use self::root_tablebases::{RootProbe, RootTablebases};
+use crate::backend::Backend;
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::wrap::BYTES_PER_ENTRY;
-use crate::backend::{Backend, BackendError};
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
-use crate::options::{OptionError, Options, Presses};
+use crate::chess::{PackedMove, Position, uci_move};
+use crate::options::Options;
 use crate::search::correction_history::CorrectionHistory;
-use crate::search::limits::{GoParams, PositionCommand, StartPosition};
+use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory::tree_limit;
 use crate::search::stoppers::{SearchStart, build_stoppers};
-use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
-use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
+use crate::search::time::{TimeManager, make_time_manager};
+use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, Stopper, ThinkingInfo};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
 use crate::tree::Tree;
 use std::time::{Duration, Instant};
 
-/// GUIs send `go` right behind `position`: then the clock has run since `position` arrived.
+/// If `go` follows `position` within this time, the GUI sent both together: the clock has run since `position`
+/// arrived.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// Why a command was refused. Nothing has changed then.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum EngineError {
-    #[error(transparent)]
-    Option(#[from] OptionError),
-    #[error(transparent)]
-    Fen(#[from] FenError),
-    #[error("position: {0}")]
-    Move(#[from] uci_move::UciMoveError),
-    #[error(transparent)]
-    Backend(#[from] BackendError),
-    #[error(transparent)]
-    TimeManager(#[from] TimeManagerError),
-    #[error("cannot start a search thread: {0}")]
-    Thread(#[from] std::io::Error),
-    #[error("ponderhit: no `go ponder` is running")]
-    NotPondering,
-}
-
-/// See the module.
+/// The engine behind the UCI commands and the benchmarks.
 pub struct Engine {
     options: Options,
     responder: Arc<dyn Responder>,
-    /// The backend and what it was made from; made when first needed.
+    /// The backend and the configuration that it was made from. The first search makes it.
     backend: Option<(BackendConfig, Arc<dyn Backend>)>,
+    /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
-    /// The tables of `SyzygyPath`, and the path they were opened from.
-    tablebases: (String, Option<Arc<Tablebases>>),
-    /// What the searches of this game have found out about the network, if that was ever wanted.
+    tablebases: RootTablebases,
+    /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
     correction_history: Option<Arc<CorrectionHistory>>,
     game: Game,
-    tree: Arc<Tree>,
+    tree: GameTree,
     search: Option<Search>,
-    /// Threads of ended searches that may still evaluate what nobody needs any more.
+    /// Threads of ended searches that may still wait for a batch whose result nobody needs.
     retired: Vec<JoinHandle<()>>,
-    /// How often `ClearTree` was pressed when the tree was last cleared for it.
-    tree_cleared_at: Presses,
-    /// The last search looked for a mate.
-    tree_served_mate: bool,
-    /// An endless `go` where no move can be played: its answer waits for `stop` or `ponderhit`.
+    /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
-    /// The `go ponder` that is running.
+    /// The running `go ponder`.
     pondering: Option<GoParams>,
-    /// When the last `position` arrived and when it was done.
+    /// When the last `position` arrived, and when it had been executed.
     position_times: Option<(Instant, Instant)>,
 }
 
-/// What a search gets from the tablebases.
-struct Consulted {
-    /// The root's moves to be searched; empty: all.
-    searchmoves: Vec<PackedMove>,
-    /// For the leaves.
-    tablebases: Option<Arc<Tablebases>>,
-    /// How many look-ups it took.
-    tablebase_hits: u64,
-    /// The root's result.
-    known: Option<KnownRoot>,
-}
-
-/// A start and the moves since.
-struct Game {
-    start: StartPosition,
-    moves: Vec<PackedMove>,
-    history: PositionHistory,
-}
-
-impl Game {
-    fn new(command: &PositionCommand) -> Result<Game, EngineError> {
-        let position = match &command.start {
-            StartPosition::Standard => Position::startpos(),
-            StartPosition::Fen(fen) => Position::from_fen(fen)?,
-        };
-        let mut history = PositionHistory::new(position);
-        let mut moves = Vec::with_capacity(command.moves.len());
-        for text in &command.moves {
-            let m = uci_move::parse(history.last(), text)?;
-            history.push(m);
-            moves.push(PackedMove::new(m));
-        }
-        Ok(Game { start: command.start.clone(), moves, history })
-    }
-}
-
 impl Engine {
-    /// An engine at the usual start. Loads nothing yet.
+    /// An engine at the standard start position. It loads no network yet.
     pub fn new(options: Options, responder: Arc<dyn Responder>) -> Engine {
-        let start = StartPosition::Standard;
-        let history = PositionHistory::new(Position::startpos());
         Engine {
             options,
             responder,
             backend: None,
             time_manager: None,
             correction_history: None,
-            tablebases: (String::new(), None),
-            game: Game { start, moves: Vec::new(), history },
-            tree: Arc::new(Tree::new()),
+            tablebases: RootTablebases::default(),
+            game: Game::standard_start(),
+            tree: GameTree::new(),
             search: None,
             retired: Vec::new(),
-            tree_cleared_at: Presses::default(),
-            tree_served_mate: false,
             holds_answer: false,
             pondering: None,
             position_times: None,
         }
     }
 
-    /// The options as they are.
+    /// The current value of every option.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Sets an option by its UCI name. A running search goes on with the old value.
+    /// Sets an option by its UCI name. A running search keeps the old value.
     ///
     /// # Errors
     /// An unknown name, or a value that is not allowed.
     pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
         let mut changed = self.options.clone();
         changed.set(name, value)?;
-        // A time manager's description is checked here, where the user can see what is wrong with it.
+        // A wrong description of a time manager is an error now, not at the next `go`.
         make_time_manager(&changed.time_manager)?;
         self.options = changed;
         Ok(())
     }
 
-    /// Begins a new game: forgets the tree, the cache and the time manager's memory.
+    /// Starts a new game: clears the tree, the cache, and what the time manager remembers.
     pub fn new_game(&mut self) {
         self.end_search();
-        self.tree = Arc::new(Tree::new());
+        self.tree.discard();
         self.time_manager = None;
         self.correction_history = None;
         if let Some((_, backend)) = &self.backend {
@@ -164,10 +117,10 @@ impl Engine {
         }
     }
 
-    /// Makes sure that the backend is there.
+    /// Makes the backend, unless it exists or a search is running.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// The backend cannot be made.
     pub fn ensure_ready(&mut self) -> Result<(), EngineError> {
         if self.is_searching() {
             return Ok(());
@@ -175,20 +128,20 @@ impl Engine {
         self.backend().map(|_| ())
     }
 
-    /// Sets the position, and keeps what the tree knows about it.
+    /// Sets the position. The part of the tree that belongs to it is kept.
     ///
     /// # Errors
-    /// A broken FEN or an illegal move; the old position stays.
+    /// A malformed FEN or an illegal move. The old position stays.
     pub fn set_position(&mut self, command: &PositionCommand) -> Result<(), EngineError> {
         let arrived = Instant::now();
         let game = Game::new(command)?;
         self.end_search();
         if game.start != self.game.start {
-            // Another game without `ucinewgame`: what was saved in the last one is gone.
+            // Another game, without `ucinewgame`: the time saved in the last one is lost.
             self.time_manager = None;
             self.correction_history = None;
         }
-        self.tree = self.tree_for(&game);
+        self.tree.follow(&self.game, &game);
         self.game = game;
         self.position_times = Some((arrived, Instant::now()));
         Ok(())
@@ -197,7 +150,7 @@ impl Engine {
     /// Starts a search.
     ///
     /// # Errors
-    /// The backend or a thread could not be made. No move is told then: see [`Engine::answer_without_search`].
+    /// The backend or a thread cannot be made. No best move is sent then; see [`Engine::answer_without_search`].
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
@@ -213,14 +166,14 @@ impl Engine {
         self.start_search(go, searchmoves, start)
     }
 
-    /// Tells any legal move, or that there is none: the answer to a `go` that could not be searched.
+    /// Answers a `go` that could not be searched: with any legal move, or with the null move if there is none.
     pub fn answer_without_search(&mut self) {
         self.holds_answer = false;
         let any = self.game.history.last().legal_moves().first().copied();
         self.responder.best_move(&BestMove { best: any, ponder: None });
     }
 
-    /// Stops the running search; its best move is told. Without one, nothing happens.
+    /// Stops the running search, which then sends its best move. Does nothing if no search is running.
     pub fn stop(&mut self) {
         self.pondering = None;
         if self.holds_answer {
@@ -231,10 +184,10 @@ impl Engine {
         }
     }
 
-    /// The pondered move was played: the search goes on under the clock.
+    /// The opponent played the pondered move: the search continues, now limited by the clock.
     ///
     /// # Errors
-    /// If no `go ponder` is running.
+    /// No `go ponder` is running.
     pub fn ponder_hit(&mut self) -> Result<(), EngineError> {
         let start = Instant::now();
         if self.holds_answer {
@@ -243,31 +196,31 @@ impl Engine {
         }
         let mut go = self.pondering.take().ok_or(EngineError::NotPondering)?;
         go.ponder = false;
-        let chain = self.stoppers(&go)?;
+        let stopper = self.stoppers(&go)?;
         let search = self.search.as_ref().ok_or(EngineError::NotPondering)?;
-        search.ponder_hit(chain, start);
+        search.ponder_hit(stopper, start);
         Ok(())
     }
 
-    /// Blocks until the running search has told its move. An open-ended search (`go infinite`) that nobody could
-    /// stop meanwhile is not waited for.
+    /// Blocks until the running search has sent its best move. An open-ended search (`go infinite`) sends it only after
+    /// [`Engine::stop`].
     pub fn wait(&mut self) {
         if let Some(search) = &self.search {
             search.wait_for_move();
         }
     }
 
-    /// Whether a search is running whose move was not told yet.
+    /// Whether the best move of the last `go` is still to come.
     pub fn is_searching(&self) -> bool {
         self.holds_answer || self.search.as_ref().is_some_and(|search| !search.has_responded())
     }
 
-    /// The running or last search's visits of the root.
+    /// The root's visits, in the running search or else in the last one.
     pub fn total_nodes(&self) -> u64 {
         self.search.as_ref().map_or(0, Search::total_nodes)
     }
 
-    /// Of those, what the running or last search took over from other orders of moves, without an evaluation.
+    /// The visits among them that came from transpositions, without an evaluation.
     pub fn absorbed_visits(&self) -> u64 {
         self.search.as_ref().map_or(0, Search::absorbed_visits)
     }
@@ -277,16 +230,16 @@ impl Engine {
         self.game.history.last()
     }
 
-    /// The search tree. Ends the search first, so that it can be looked at.
+    /// Ends the search and returns its tree.
     pub fn finished_tree(&mut self) -> &Tree {
         self.end_search();
-        &self.tree
+        self.tree.tree()
     }
 
-    /// The backend, made now if need be.
+    /// The backend for the current options. If they have changed since the last call, makes a new one.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// The backend cannot be made.
     pub fn backend(&mut self) -> Result<Arc<dyn Backend>, EngineError> {
         let config = BackendConfig::from_options(&self.options);
         if let Some((made_from, backend)) = &self.backend
@@ -298,15 +251,15 @@ impl Engine {
         for notice in &created.notices {
             self.responder.message(notice);
         }
-        self.tree = Arc::new(Tree::new());
-        // It knew another network.
+        // Both belong to the values of another network.
+        self.tree.discard();
         self.correction_history = None;
         self.backend = Some((config, created.backend.clone()));
         Ok(created.backend)
     }
 
-    /// Ends a running search; its best move is told first. Its threads let go of the tree, but a batch that is
-    /// under evaluation is not waited for here: a large network on a CPU may take a second for it.
+    /// Ends a running search, after it has sent its best move. Its threads no longer use the tree then. This does not
+    /// wait for the batch that is being evaluated, which may take a large network on a CPU a second.
     fn end_search(&mut self) {
         self.pondering = None;
         if self.holds_answer {
@@ -317,26 +270,14 @@ impl Engine {
             search.wait_for_move();
             let released = search.release();
             if !released.tree_is_sound {
-                self.tree = Arc::new(Tree::new());
+                self.tree.discard();
             }
             self.retired.retain(|thread| !is_finished(thread));
             self.retired.extend(released.threads);
         }
     }
 
-    /// The part of the tree that belongs to `game`, or a new one.
-    fn tree_for(&self, game: &Game) -> Arc<Tree> {
-        let old = &self.game;
-        if game.start != old.start || !game.moves.starts_with(&old.moves) {
-            return Arc::new(Tree::new());
-        }
-        let played_since = &game.moves[old.moves.len()..];
-        if played_since.is_empty() {
-            return self.tree.clone();
-        }
-        if self.tree.reroot(played_since) { self.tree.clone() } else { Arc::new(Tree::new()) }
-    }
-
+    /// When the clock of a `go` that arrives now began to run.
     fn clock_start(&self) -> Instant {
         let now = Instant::now();
         match self.position_times {
@@ -349,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// The legal ones of `go searchmoves`; the others are named in a message.
+    /// The legal moves of `go searchmoves`. A message names each of the others.
     fn searchmoves(&self, go: &GoParams) -> Vec<PackedMove> {
         let mut moves = Vec::new();
         for text in &go.searchmoves {
@@ -361,7 +302,7 @@ impl Engine {
         moves
     }
 
-    /// What is shown of a game in which no move can be played; the answer to `go` is the null move, UCI's `0000`.
+    /// Reports the score of a game without a legal move. The best move is then UCI's null move, `0000`.
     fn show_finished_game(&self) {
         let is_mate = self.game.history.last().is_check();
         let score = if is_mate { Score::Mate(0) } else { Score::Cp(0) };
@@ -379,27 +320,27 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
-        // What is proven is not searched again: a longer mate of an earlier search would hide a shorter one. And after a
-        // search for a mate longer ones are open that an ordinary search takes for proven.
         let looks_for_mate = go.mate.is_some();
-        if self.tree_cleared_at != self.options.clear_tree || looks_for_mate || self.tree_served_mate {
-            self.tree_cleared_at = self.options.clear_tree;
-            self.tree = Arc::new(Tree::new());
-        }
-        self.tree_served_mate = looks_for_mate;
-        // In an endless analysis nobody is the player.
+        self.tree.prepare(self.options.clear_tree, looks_for_mate);
+        // In `go infinite`, an analysis, neither side is the player.
         let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
         let mut params = SearchParams::from_options(&self.options, backend.attributes(), player);
         if let Some(moves) = go.mate {
             params = params.for_mate_in(moves);
         }
         let stopper = self.stoppers(go)?;
-        let Consulted { searchmoves, tablebases, tablebase_hits, known } =
-            self.consult_tablebases(searchmoves, looks_for_mate);
-        let reused = u64::from(self.tree.node(self.tree.root()).visits());
+        // The tables know which moves win, not which of them mates first: they are of no use to `go mate`.
+        let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
+            true => RootProbe::none(searchmoves),
+            false => {
+                let history = &self.game.history;
+                self.tablebases.probe(&self.options, history, searchmoves, &*self.responder)
+            }
+        };
+        let reused = self.tree.root_visits();
         let bytes_beside_tree = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
         let memory_limit =
-            tree_limit(u64::from(self.options.ramlimit_mb), bytes_beside_tree, self.tree.used_bytes());
+            tree_limit(u64::from(self.options.ramlimit_mb), bytes_beside_tree, self.tree.tree().used_bytes());
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
             true => reused.saturating_add(nodes),
             false => nodes,
@@ -417,7 +358,7 @@ impl Engine {
             Arc::clone(self.correction_history.get_or_insert_with(|| Arc::new(CorrectionHistory::new())))
         });
         let setup = SearchSetup {
-            tree: self.tree.clone(),
+            tree: self.tree.tree().clone(),
             backend,
             params,
             score_type: self.options.score_type,
@@ -427,7 +368,7 @@ impl Engine {
             tablebase_hits,
             correction_history,
             memory_limit,
-            // A root that has its visits already is looked at once more, so that there is something to report.
+            // If the root already has its visits, one more gives the search something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
             stopper,
             start,
@@ -439,56 +380,9 @@ impl Engine {
         Ok(())
     }
 
-    /// What the tablebases say of the root: its moves that keep the best result (unless the user chose moves), and
-    /// the tables for the leaves. Where the moves are chosen by distance the leaves are not looked up: all of them
-    /// would be won, and the network must tell which way to go. A search for a mate gets nothing: the tables know wins,
-    /// and not which of them mates first.
-    fn consult_tablebases(&mut self, searchmoves: Vec<PackedMove>, looks_for_mate: bool) -> Consulted {
-        if looks_for_mate {
-            return Consulted { searchmoves, tablebases: None, tablebase_hits: 0, known: None };
-        }
-        let paths = &self.options.syzygy_paths;
-        if self.tablebases.0 != *paths {
-            let opened = if paths.is_empty() { None } else { Some(Tablebases::open(paths)) };
-            let tables = match opened {
-                None => None,
-                Some(Ok(tables)) => {
-                    let (files, men) = (tables.files(), tables.max_pieces());
-                    self.responder.message(&format!("{files} tablebase files, up to {men} men"));
-                    Some(Arc::new(tables))
-                }
-                Some(Err(error)) => {
-                    self.responder.message(&format!("error: {error}"));
-                    None
-                }
-            };
-            self.tablebases = (paths.clone(), tables);
-        }
-        let mut consulted =
-            Consulted { searchmoves, tablebases: self.tablebases.1.clone(), tablebase_hits: 0, known: None };
-        let history = &self.game.history;
-        if let Some(tables) = &self.tablebases.1
-            && consulted.searchmoves.is_empty()
-            && let Some(root) = tables.root_moves(history, self.options.syzygy_fast_play)
-        {
-            consulted.searchmoves = root.best;
-            consulted.tablebase_hits = 1;
-            if root.by_distance {
-                consulted.tablebases = None;
-                consulted.known = KnownRoot::look_up(tables, history);
-                let mates = mating_moves(history, &consulted.searchmoves);
-                if !mates.is_empty() {
-                    consulted.searchmoves = mates;
-                    consulted.known = Some(KnownRoot::Mate);
-                }
-            }
-        }
-        consulted
-    }
-
-    fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn crate::search::Stopper>, EngineError> {
-        let reused_nodes = u64::from(self.tree.node(self.tree.root()).visits());
-        let start = SearchStart::new(self.game.history.last(), reused_nodes);
+    /// The stoppers for `go`, with the time manager of the current options.
+    fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
+        let start = SearchStart::new(self.game.history.last(), self.tree.root_visits());
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));
@@ -499,11 +393,11 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// No thread outlives the engine: the backend's library may not like to be unloaded under it.
+    /// No thread may outlive the engine: the backend's GPU libraries must not be unloaded while a thread uses them.
     fn drop(&mut self) {
         self.search = None;
         for thread in self.retired.drain(..) {
-            // A panic was reported where it happened.
+            // The thread has reported its own panic already.
             let _ = thread.join();
         }
     }

@@ -4,9 +4,14 @@
 //! how the world sees it: kind and range, UCI name, short flag. The long flag is the field's name. Names,
 //! defaults and ranges are lc0's, so that its users' configurations, scripts and habits work here.
 
-use super::AUTODISCOVER;
 use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
-use super::spec::{Field, Presses, Spec, button, check, choice, float, spin, text};
+use super::spec::{Field, Presses, Row, button, check, choice, float, spin, text};
+
+/// The value of `weights` that asks for the newest network in the usual places, as in lc0.
+pub const AUTODISCOVER: &str = "<autodiscover>";
+
+/// A row of [`TABLE`].
+pub type Spec = Row<Options>;
 
 /// Makes the struct, its defaults and [`TABLE`] from the rows.
 macro_rules! options {
@@ -29,7 +34,7 @@ macro_rules! options {
 
         /// Every row.
         pub const TABLE: &[Spec] = &[$($(
-            Spec {
+            Row {
                 field: stringify!($field),
                 section: $section,
                 doc: concat!($($doc),+),

@@ -1,7 +1,6 @@
 //! Makes the backend that the engine uses, with the decorators that every backend gets.
 
-use super::LARGEST_BATCH;
-use super::config::BackendConfig;
+use super::config::{BackendConfig, LARGEST_BATCH};
 use super::kinds::BACKENDS;
 use super::maker::Maker;
 use crate::backend::options_dict::ParsedOptions;

@@ -1,6 +1,6 @@
 //! Every backend, and how each is made from its options.
 
-use super::LARGEST_BATCH;
+use super::config::LARGEST_BATCH;
 use super::maker::{BackendKind, Made, Maker, Selection};
 use crate::backend::BackendError;
 use crate::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};

@@ -2,8 +2,7 @@
 //!
 //! The network is read once, however many backends share it, and not at all where none of them needs one.
 
-use super::LARGEST_BATCH;
-use super::config::BackendConfig;
+use super::config::{BackendConfig, LARGEST_BATCH};
 use crate::backend::multi::Child;
 use crate::backend::options_dict::OptionsDict;
 use crate::backend::{Backend, BackendError};

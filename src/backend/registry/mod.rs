@@ -19,6 +19,3 @@ pub use config::BackendConfig;
 pub use create::{CreatedBackend, create};
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};
-
-/// The largest batch that the search may submit (the upper end of `MinibatchSize`). Every backend is made to take it.
-const LARGEST_BATCH: usize = 1024;

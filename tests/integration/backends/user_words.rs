@@ -1,6 +1,8 @@
 //! Backends by name, with the options that users write.
 
 use super::*;
+use rukh::backend::registry::Selection;
+use rukh::options::BackendName;
 use std::time::Instant;
 
 #[test]

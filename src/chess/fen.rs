@@ -219,7 +219,6 @@ fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::chess::Position;
 
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";

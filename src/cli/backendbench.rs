@@ -29,7 +29,7 @@ const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the batches of one size took.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Measurement {
+pub(super) struct Measurement {
     /// Positions in a batch.
     pub size: u32,
     /// Positions per second.
@@ -56,7 +56,7 @@ pub struct Measurement {
 ///
 /// # Errors
 /// The position or the backend does not work, or the batches are too few.
-pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     if arguments.start_batch_size > arguments.max_batch_size {
         let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
         return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// What a mode searches when its flags do not say.
 #[derive(Clone, Copy, Debug)]
-pub struct Defaults {
+pub(super) struct Defaults {
     /// Milliseconds for each position.
     pub movetime_ms: i64,
     /// How many positions.
@@ -26,17 +26,17 @@ pub struct Defaults {
 }
 
 /// `bench`
-pub const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
+pub(super) const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
 
 /// `benchmark`
-pub const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
+pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
 
 /// Nodes for each position of the signature, unless `--nodes` says otherwise.
 const SIGNATURE_NODES: u64 = 10_000;
 
 /// What to search.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Nodes for each position.
     pub nodes: Option<u64>,
     /// Milliseconds for each position.
@@ -53,7 +53,7 @@ pub struct Plan {
 
 /// One position's search.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Searched {
+pub(super) struct Searched {
     /// The position, as in the list.
     pub position: String,
     /// Visits.
@@ -70,7 +70,7 @@ pub struct Searched {
 ///
 /// # Errors
 /// A position or the backend does not work.
-pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
+pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
         options.backend = BackendName::Trivial;

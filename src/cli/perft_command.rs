@@ -11,7 +11,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// The FEN is wrong.
-pub fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
     let depth = arguments.depth;
     let start = Instant::now();

@@ -14,11 +14,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `library` | finds CUDA's libraries |
-//! | `driver`, `nvrtc`, `cublas` | the functions of theirs that are called, with their types |
-//! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
-//! | `status` | error numbers, from CUDA's to HIP's |
-//! | `profile` | the time of each operation, for tables |
+//! | [`hipblaslt`], [`rocblas`], [`hiprtc`], [`hip`] | ROCm's C interfaces, compared with the bindings by the compiler |
+//! | [`profile`] | the time of each operation, for tables |
+//! | [`cublas`], [`nvrtc`], [`driver`] | CUDA's functions that are called, with their types |
+//! | [`status`] | CUDA's error numbers as HIP's |
+//! | [`library`] | finds CUDA's libraries |
 //!
 //! | environment variable | what it does |
 //! |---|---|

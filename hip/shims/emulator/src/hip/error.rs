@@ -1,10 +1,14 @@
 //! HIP's errors: the last one, and their names.
 
+use std::cell::Cell;
 use std::ffi::c_char;
 
 use hip_runtime_sys::{hipError_t, hipSuccess, signature};
 
-use crate::control::LAST_ERROR;
+thread_local! {
+    /// What `hipGetLastError` gives.
+    pub(super) static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
+}
 
 /// HIP's function of this name: the error of the last call that failed, which it forgets.
 #[allow(non_snake_case, reason = "HIP's name")]

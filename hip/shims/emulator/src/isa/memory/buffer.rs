@@ -1,48 +1,41 @@
 //! Buffer memory: accesses through a descriptor of four scalar registers, which leave out what is out of its range. AMD's
 //! own libraries use it; the compiler of our kernels makes none.
 
-use super::access::{Form, load_lane, store_lane};
-use super::table::{Row, handler};
-use super::wave::{Instruction, Source, WAVE, Wave};
-
-macro_rules! accesses {
-    ($($opcode:literal $name:ident = $function:ident($form:expr);)*) => {
-        /// Loads and stores of one lane's numbers, and what invalidates caches, which are not there.
-        pub(crate) const BUFFER: &[Row] = &[
-            $(Row::whole($opcode, stringify!($name), $name),)*
-            Row::whole(0x2b, "buffer_gl0_inv", nothing),
-            Row::whole(0x2c, "buffer_gl1_inv", nothing),
-        ];
-        $(handler! { fn $name(wave, instruction) { $function(wave, instruction, $form); } })*
-    };
-}
+use super::access::{Form, accesses, load_lane, store_lane};
+use crate::isa::table::{Row, handler};
+use crate::isa::wave::{Instruction, Source, WAVE, Wave};
 
 accesses! {
-    0x10 buffer_load_u8 = load(Form::Unsigned(1));
-    0x11 buffer_load_i8 = load(Form::Signed(1));
-    0x12 buffer_load_u16 = load(Form::Unsigned(2));
-    0x13 buffer_load_i16 = load(Form::Signed(2));
-    0x14 buffer_load_b32 = load(Form::Words(1));
-    0x15 buffer_load_b64 = load(Form::Words(2));
-    0x16 buffer_load_b96 = load(Form::Words(3));
-    0x17 buffer_load_b128 = load(Form::Words(4));
-    0x18 buffer_store_b8 = store(Form::Unsigned(1));
-    0x19 buffer_store_b16 = store(Form::Unsigned(2));
-    0x1a buffer_store_b32 = store(Form::Words(1));
-    0x1b buffer_store_b64 = store(Form::Words(2));
-    0x1c buffer_store_b96 = store(Form::Words(3));
-    0x1d buffer_store_b128 = store(Form::Words(4));
-    0x1e buffer_load_d16_u8 = load(Form::LowUnsigned(1));
-    0x1f buffer_load_d16_i8 = load(Form::LowSigned(1));
-    0x20 buffer_load_d16_b16 = load(Form::LowUnsigned(2));
-    0x21 buffer_load_d16_hi_u8 = load(Form::HighUnsigned(1));
-    0x22 buffer_load_d16_hi_i8 = load(Form::HighSigned(1));
-    0x23 buffer_load_d16_hi_b16 = load(Form::HighUnsigned(2));
-    0x24 buffer_store_d16_hi_b8 = store(Form::HighUnsigned(1));
-    0x25 buffer_store_d16_hi_b16 = store(Form::HighUnsigned(2));
+    /// Loads and stores, and the instructions that invalidate caches, which the emulator does not have.
+    BUFFER, "buffer_":
+    0x10 load_u8 = load(Form::Unsigned(1));
+    0x11 load_i8 = load(Form::Signed(1));
+    0x12 load_u16 = load(Form::Unsigned(2));
+    0x13 load_i16 = load(Form::Signed(2));
+    0x14 load_b32 = load(Form::Words(1));
+    0x15 load_b64 = load(Form::Words(2));
+    0x16 load_b96 = load(Form::Words(3));
+    0x17 load_b128 = load(Form::Words(4));
+    0x18 store_b8 = store(Form::Unsigned(1));
+    0x19 store_b16 = store(Form::Unsigned(2));
+    0x1a store_b32 = store(Form::Words(1));
+    0x1b store_b64 = store(Form::Words(2));
+    0x1c store_b96 = store(Form::Words(3));
+    0x1d store_b128 = store(Form::Words(4));
+    0x1e load_d16_u8 = load(Form::LowUnsigned(1));
+    0x1f load_d16_i8 = load(Form::LowSigned(1));
+    0x20 load_d16_b16 = load(Form::LowUnsigned(2));
+    0x21 load_d16_hi_u8 = load(Form::HighUnsigned(1));
+    0x22 load_d16_hi_i8 = load(Form::HighSigned(1));
+    0x23 load_d16_hi_b16 = load(Form::HighUnsigned(2));
+    0x24 store_d16_hi_b8 = store(Form::HighUnsigned(1));
+    0x25 store_d16_hi_b16 = store(Form::HighUnsigned(2));
+    0x2b gl0_inv = nothing();
+    0x2c gl1_inv = nothing();
 }
 
-handler! { fn nothing(_wave, _instruction) {} }
+#[inline(always)]
+fn nothing(_wave: &mut Wave, _instruction: &Instruction) {}
 
 /// What a descriptor says of a buffer of bytes.
 struct Buffer {
@@ -147,8 +140,8 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::Program;
-    use super::super::wave::{EXEC, Stop, Wave};
+    use crate::isa::decode::Program;
+    use crate::isa::wave::{EXEC, Stop, Wave};
     use crate::memory::{self, Place, Regions};
 
     /// Runs an instruction on a wave whose descriptor in s8...s11 is of `bytes` bytes, with each lane's offset in v9.
@@ -175,7 +168,7 @@ mod tests {
 
     #[test]
     fn buffers_end_where_their_descriptor_says() {
-        if !super::super::available() {
+        if !crate::isa::available() {
             return;
         }
         let memory = memory::allocate(256, Place::Device(5)).unwrap();

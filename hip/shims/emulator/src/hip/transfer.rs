@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipMemcpyKind};
 
-use crate::control::report;
+use crate::calls::report;
 use crate::memory::{self, Place};
 use crate::stream::{Failure, Operation};
 

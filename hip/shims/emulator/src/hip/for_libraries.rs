@@ -6,15 +6,19 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 
 use hip_runtime_sys::{
-    hipError_t, hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorNotFound, hipErrorUnknown, hipEvent_t,
-    hipFunction_t, hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
+    hipError_t, hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorNotFound, hipEvent_t, hipFunction_t,
+    hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
 };
 
-use crate::control::{LAST_ERROR, answer, report};
-use crate::hip::{self, give, stream_of};
+use super::call::{give, unchecked_api};
+use super::kernel::{hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData};
+use super::memory::{hipFree, hipMalloc};
+use super::stream::{hipEventRecord, stream_of};
+use super::transfer::copy;
+use crate::c_interface::text;
+use crate::calls::report;
 use crate::memory::{self, Place};
-use crate::stream::lock;
-use crate::transfer::copy;
+use crate::sync::lock;
 
 /// Work items or groups by dimension.
 #[repr(C)]
@@ -70,43 +74,22 @@ thread_local! {
         const { std::cell::Cell::new(None) };
 }
 
-macro_rules! api {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
-        $(
-            /// HIP's function of this name.
-            ///
-            /// # Safety
-            /// As HIP's documentation says: pointers are valid, and stay so until work on a stream is done.
-            #[allow(non_snake_case, reason = "HIP's names")]
-            #[allow(clippy::too_many_arguments, reason = "HIP's signatures")]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> hipError_t {
-                let status = answer(stringify!($name), hipErrorUnknown, || $body);
-                if status != hipSuccess {
-                    LAST_ERROR.set(status);
-                }
-                status
-            }
-        )*
-    };
-}
-
 /// A call of another function of the interface.
 fn passed(status: hipError_t) -> Result<(), hipError_t> {
     if status == hipSuccess { Ok(()) } else { Err(status) }
 }
 
-api! {
+unchecked_api! {
     fn hipMallocAsync(address: *mut *mut c_void, bytes: usize, stream: hipStream_t) {
         stream_of(stream)?;
         // SAFETY: the caller's pointer.
-        passed(unsafe { hip::hipMalloc(address, bytes) })
+        passed(unsafe { hipMalloc(address, bytes) })
     }
 
     fn hipFreeAsync(address: *mut c_void, stream: hipStream_t) {
         stream_of(stream)?.synchronize()?;
         // SAFETY: the caller's address.
-        passed(unsafe { hip::hipFree(address) })
+        passed(unsafe { hipFree(address) })
     }
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
@@ -161,7 +144,7 @@ api! {
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
         let file = std::fs::read(&*path).map_err(|_| hip_runtime_sys::hipErrorFileNotFound)?;
         // SAFETY: a whole file.
-        passed(unsafe { hip::hipModuleLoadData(module, file.as_ptr().cast()) })
+        passed(unsafe { hipModuleLoadData(module, file.as_ptr().cast()) })
     }
 
     fn hipExtModuleLaunchKernel(
@@ -177,11 +160,11 @@ api! {
         let lds_bytes = u32::try_from(lds_bytes).map_err(|_| hipErrorInvalidValue)?;
         if !start.is_null() {
             // SAFETY: the caller's handles.
-            passed(unsafe { hip::hipEventRecord(start, stream) })?;
+            passed(unsafe { hipEventRecord(start, stream) })?;
         }
         // SAFETY: the caller's arguments.
         passed(unsafe {
-            hip::hipModuleLaunchKernel(
+            hipModuleLaunchKernel(
                 function, grid.0, grid.1, grid.2, block_x, block_y, block_z, lds_bytes, stream, parameters, extra,
             )
         })?;
@@ -189,7 +172,7 @@ api! {
             return Ok(());
         }
         // SAFETY: the caller's handles.
-        passed(unsafe { hip::hipEventRecord(stop, stream) })
+        passed(unsafe { hipEventRecord(stop, stream) })
     }
 
     fn hipLaunchKernel(
@@ -200,7 +183,7 @@ api! {
         let lds_bytes = u32::try_from(lds_bytes).map_err(|_| hipErrorInvalidValue)?;
         // SAFETY: the caller's arguments.
         passed(unsafe {
-            hip::hipModuleLaunchKernel(
+            hipModuleLaunchKernel(
                 function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds_bytes, stream, parameters,
                 std::ptr::null_mut(),
             )
@@ -238,7 +221,7 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
             let mut loaded: hipModule_t = std::ptr::null_mut();
             let image = std::ptr::with_exposed_provenance(*bundle);
             // SAFETY: what the compiler registered is a whole bundle, there for as long as its library.
-            passed(unsafe { hip::hipModuleLoadData(&mut loaded, image) })?;
+            passed(unsafe { hipModuleLoadData(&mut loaded, image) })?;
             *module.insert(loaded.addr())
         }
     };
@@ -246,7 +229,7 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let mut function = std::ptr::null_mut();
     let module = std::ptr::without_provenance_mut(module);
     // SAFETY: the handle was given just now or before, and the name ends with zero.
-    passed(unsafe { hip::hipModuleGetFunction(&mut function, module, name.as_ptr()) })?;
+    passed(unsafe { hipModuleGetFunction(&mut function, module, name.as_ptr()) })?;
     Ok(function)
 }
 
@@ -292,7 +275,7 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     _wave_size: *mut c_int,
 ) {
     // SAFETY: as the caller promises.
-    let Some(name) = (unsafe { crate::control::text(name) }) else { return };
+    let Some(name) = (unsafe { text(name) }) else { return };
     let mut registered = lock(&REGISTERED);
     registered.get_or_insert_default().kernels.insert(host.addr(), (binary.addr(), name.to_owned()));
 }

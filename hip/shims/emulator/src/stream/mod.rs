@@ -1,17 +1,26 @@
 //! Streams, events and graphs.
 //!
-//! A stream is a thread that does its work in order, so that a missing wait in the program under test shows: work is
-//! not done when the call returns. After the first failure a stream does nothing more, and every wait for it gives
-//! that failure. A capture takes the work down instead, with what each piece of it comes after; a graph does it in the
-//! order of the calls and, at every second launch, in the order most unlike it that is allowed, so that a missing
-//! dependence between the streams that took part shows.
+//! A stream is a thread that does its work in order. A call that gives it work returns before the work is done, so a
+//! missing wait in the program under test shows. After its first failure a stream does nothing more, and every wait
+//! for it returns that failure. During a capture the work becomes nodes of a graph instead, each with the nodes that
+//! must come before it.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`event`] | events: where they were last recorded |
+//! | [`capture`] | captures in progress |
+//! | [`graph`] | captured work that runs again at every launch |
+//! | [`work`] | a piece of work, its failure, and marks between pieces |
+
+mod capture;
+mod event;
+mod graph;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{
     hipError_t, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorStreamCaptureInvalidated,
@@ -19,168 +28,20 @@ use hip_runtime_sys::{
     hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
 };
 
-use crate::control;
+use crate::calls::{injected, report};
+use crate::sync::lock;
+use capture::{CAPTURES, Capture, RELAXED};
+use event::Recorded;
 
-const GLOBAL: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeGlobal;
-const THREAD_LOCAL: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeThreadLocal;
-const RELAXED: hipStreamCaptureMode = hip_runtime_sys::hipStreamCaptureModeRelaxed;
-
-/// What went wrong in a piece of work.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: hipError_t,
-    pub(crate) message: String,
-}
-
-/// A piece of work; a graph does it again at every launch.
-pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
-
-/// Locks; what a panicking thread left behind is as good as it was before.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A place in a stream's work that others can wait for.
-#[derive(Default)]
-pub(crate) struct Mark {
-    /// When it was reached, and the failure before it.
-    reached: Mutex<Option<(Instant, Option<hipError_t>)>>,
-    changed: Condvar,
-}
-
-impl Mark {
-    fn reach(&self, failure: Option<hipError_t>) {
-        *lock(&self.reached) = Some((Instant::now(), failure));
-        self.changed.notify_all();
-    }
-
-    /// Waits until it is reached.
-    pub(crate) fn wait(&self) -> (Instant, Option<hipError_t>) {
-        let mut reached = lock(&self.reached);
-        loop {
-            if let Some(result) = *reached {
-                return result;
-            }
-            reached = self.changed.wait(reached).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// When it was reached, if it was.
-    pub(crate) fn state(&self) -> Option<(Instant, Option<hipError_t>)> {
-        *lock(&self.reached)
-    }
-}
+pub(crate) use capture::{CAPTURE_MODE, forbid_in_capture};
+pub(crate) use event::Event;
+pub(crate) use graph::Graph;
+pub(crate) use work::{Failure, Mark, Operation};
 
 enum Task {
     Run(Operation),
     Reach(Arc<Mark>),
     Wait(Arc<Mark>),
-}
-
-/// A capture in progress.
-pub(crate) struct Capture {
-    mode: hipStreamCaptureMode,
-    origin: u64,
-    thread: ThreadId,
-    work: Mutex<Captured>,
-    invalid: AtomicBool,
-    /// Streams other than the origin that take part: whether their work has been waited for since the last of it.
-    branches: Mutex<BTreeMap<u64, bool>>,
-}
-
-/// What a capture has taken down so far.
-#[derive(Default)]
-struct Captured {
-    nodes: Vec<Node>,
-    /// Of each stream that takes part: what its next work comes after.
-    ends: BTreeMap<u64, Vec<usize>>,
-}
-
-/// A piece of captured work.
-#[derive(Clone)]
-struct Node {
-    operation: Operation,
-    /// The nodes that it comes after.
-    after: Vec<usize>,
-}
-
-impl Captured {
-    /// What the stream's next work comes after.
-    fn ends_of(&self, stream: u64) -> Vec<usize> {
-        self.ends.get(&stream).cloned().unwrap_or_default()
-    }
-
-    fn add(&mut self, stream: u64, operation: Operation) {
-        let after = self.ends_of(stream);
-        self.ends.insert(stream, vec![self.nodes.len()]);
-        self.nodes.push(Node { operation, after });
-    }
-
-    /// The stream's next work comes after these nodes, too.
-    fn join(&mut self, stream: u64, nodes: &[usize]) {
-        let ends = self.ends.entry(stream).or_default();
-        ends.extend(nodes);
-        ends.sort_unstable();
-        ends.dedup();
-    }
-}
-
-/// A graph, ready to run.
-pub(crate) struct Graph {
-    nodes: Vec<Node>,
-    launches: AtomicU64,
-}
-
-impl Graph {
-    /// How many pieces of work it has.
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Does all of it once.
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        if self.launches.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
-            return self.nodes.iter().try_for_each(|node| (node.operation)());
-        }
-        let mut done = vec![false; self.nodes.len()];
-        let is_ready = |done: &[bool], &index: &usize| {
-            !done[index] && self.nodes[index].after.iter().all(|&earlier| done[earlier])
-        };
-        // What was captured last is done as soon as it may be.
-        while let Some(index) = (0..done.len()).rev().find(|index| is_ready(&done, index)) {
-            (self.nodes[index].operation)()?;
-            done[index] = true;
-        }
-        Ok(())
-    }
-}
-
-/// All captures in progress.
-static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
-
-thread_local! {
-    /// What this thread may do while a capture is in progress.
-    pub(crate) static CAPTURE_MODE: std::cell::Cell<hipStreamCaptureMode> =
-        const { std::cell::Cell::new(GLOBAL) };
-}
-
-/// Refuses calls that may not be made now because a capture is in progress, and spoils the capture.
-pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
-    let here = std::thread::current().id();
-    let mine = CAPTURE_MODE.get();
-    let captures = lock(&CAPTURES);
-    let conflict = captures.iter().find(|capture| match mine {
-        RELAXED => false,
-        THREAD_LOCAL => capture.thread == here && capture.mode != RELAXED,
-        _ => capture.mode == GLOBAL || (capture.thread == here && capture.mode == THREAD_LOCAL),
-    });
-    match conflict {
-        Some(capture) => {
-            capture.invalid.store(true, Ordering::Release);
-            Err(code)
-        }
-        None => Ok(()),
-    }
 }
 
 /// A stream.
@@ -310,12 +171,12 @@ impl Stream {
                 lock(&theirs.branches).insert(self.number, true);
                 *lock(&self.capture) = Some(Arc::clone(&theirs));
                 lock(&theirs.work).join(self.number, &ends);
-                join(&theirs, stream);
+                theirs.join(stream);
                 Ok(())
             }
             (Recorded::Captured(theirs, stream, ends), Some(ours)) if Arc::ptr_eq(&theirs, &ours) => {
                 lock(&ours.work).join(self.number, &ends);
-                join(&ours, stream);
+                ours.join(stream);
                 Ok(())
             }
             (Recorded::Captured(..), Some(ours)) => {
@@ -390,14 +251,7 @@ impl Stream {
             return Err(hipErrorStreamCaptureUnjoined);
         }
         let nodes = std::mem::take(&mut lock(&capture.work).nodes);
-        Ok(Graph { nodes, launches: AtomicU64::new(0) })
-    }
-}
-
-/// A stream's captured work is waited for.
-fn join(capture: &Capture, stream: u64) {
-    if let Some(joined) = lock(&capture.branches).get_mut(&stream) {
-        *joined = true;
+        Ok(Graph::new(nodes))
     }
 }
 
@@ -408,7 +262,7 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
             Task::Run(operation) => {
                 let failed = lock(failure).is_some();
                 if !failed && let Err(error) = run(&operation) {
-                    control::report(&error.message);
+                    report(&error.message);
                     *lock(failure) = Some(error);
                 }
             }
@@ -425,47 +279,12 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
 }
 
 fn run(operation: &Operation) -> Result<(), Failure> {
-    if let Some(code) = control::injected("execution") {
+    if let Some(code) = injected("execution") {
         return Err(Failure { code, message: "work that was made to fail".to_owned() });
     }
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| operation())).unwrap_or_else(|_| {
         Err(Failure { code: hipErrorLaunchFailure, message: "panic in a stream's work".to_owned() })
     })
-}
-
-/// What an event was last recorded on.
-#[derive(Clone, Default)]
-enum Recorded {
-    #[default]
-    Never,
-    Marked(Arc<Mark>),
-    /// In a capture, on this stream, after these of its nodes.
-    Captured(Arc<Capture>, u64, Vec<usize>),
-}
-
-/// An event.
-#[derive(Default)]
-pub(crate) struct Event {
-    pub(crate) timing: bool,
-    recorded: Mutex<Recorded>,
-}
-
-impl Event {
-    pub(crate) fn new(timing: bool) -> Self {
-        Self { timing, recorded: Mutex::default() }
-    }
-
-    /// The place it stands at: `Ok(None)` where it was never recorded, an error in a capture.
-    pub(crate) fn mark(&self) -> Result<Option<Arc<Mark>>, hipError_t> {
-        match &*lock(&self.recorded) {
-            Recorded::Never => Ok(None),
-            Recorded::Marked(mark) => Ok(Some(Arc::clone(mark))),
-            Recorded::Captured(capture, ..) => {
-                capture.invalid.store(true, Ordering::Release);
-                Err(hip_runtime_sys::hipErrorCapturedEvent)
-            }
-        }
-    }
 }
 
 /// All streams; those of number `null_number` are the null streams.

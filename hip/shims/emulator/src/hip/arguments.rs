@@ -7,8 +7,8 @@ use hip_runtime_sys::{
     hipErrorInvalidValue,
 };
 
+use crate::calls::report;
 use crate::code_object::Kernel;
-use crate::control::report;
 
 /// The argument segment from the caller's arguments: one by one, or packed.
 ///

@@ -87,7 +87,7 @@ pub struct RocmOptions {
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
-/// H200 through `hip/shims/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
+/// H200 through `hip/shims/cuda` (`scripts/checks/cuda.sh FOLDER sweep`).
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {

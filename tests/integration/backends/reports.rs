@@ -102,7 +102,7 @@ fn damaged_recordings_are_refused() {
     evaluate(&recorder, &samples(5)).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-    assert!(refusal().contains("cut short"));
+    assert!(refusal().contains("truncated"));
     // Of the first record: the number of moves, and the last byte pair of q.
     for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
         let mut damaged = bytes.clone();

@@ -4,11 +4,11 @@
 //! FOLDER|NETWORK ...`
 //!
 //! A folder is searched for golden files (`*.json`, `*.json.gz`: lc0's fp32 figures) and for the networks that they
-//! name. A network file by itself is compared with the CPU backend's fp32, on the positions of a golden set seen before.
-//! The table has, beside each limit, the worst figures over all batch sizes: of the 99th percentile and of the maximum
-//! of q's error, of the best move's prior, and of the Kullback-Leibler divergence of the policies in nats. After so
-//! many seconds no further network is begun; networks that were not done, and figures beyond a limit, make the exit
-//! status 1.
+//! name. A network file by itself is compared with the CPU backend's fp32, on the positions of a golden set seen
+//! before. The table has, beside each limit, the worst figures over all batch sizes: of the 99th percentile and of the
+//! maximum of q's error, of the best move's prior, and of the Kullback-Leibler divergence of the policies in nats.
+//! After so many seconds no further network is begun; networks that were not done, and figures beyond a limit, make the
+//! exit status 1.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,10 +2,10 @@
 //!
 //! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] NETWORK SET ...`
 //!
-//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash (`threads=4/streams=3`) where
-//! they are not as many as the backend asks for. Each size is measured for so many milliseconds, with as many threads, each of which fills a
-//! batch, submits it and waits for it. A line of figures is printed as soon as it is known; after so many seconds
-//! no further set is begun.
+//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash
+//! (`threads=4/streams=3`) where they are not as many as the backend asks for. Each size is measured for so many
+//! milliseconds, with as many threads, each of which fills a batch, submits it and waits for it. A line of figures is
+//! printed as soon as it is known; after so many seconds no further set is begun.
 //!
 //! The line: network, set, seconds that making the backend took, and positions per second of each size.
 

@@ -1,4 +1,4 @@
-//! hiprtc's C interface over NVRTC: the kernels' source compiled for the card.
+//! hiprtc's C interface over NVRTC.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -10,7 +10,7 @@ use hip_runtime_sys::hiprtc_bindings::{
 
 use crate::nvrtc::{Functions, Status, nvrtc};
 
-/// NVRTC, or the error that stands for its absence.
+/// NVRTC, or an error if it was not found.
 fn compiler() -> Result<&'static Functions, hiprtcResult> {
     nvrtc().ok_or_else(|| {
         eprintln!("rocm-cuda-shim: no libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
@@ -21,7 +21,7 @@ fn compiler() -> Result<&'static Functions, hiprtcResult> {
 fn check(status: Status) -> Result<(), hiprtcResult> {
     match status {
         0 => Ok(()),
-        // The same numbers.
+        // Both libraries number these results alike.
         1..=11 => Err(status),
         _ => Err(HIPRTC_ERROR_INTERNAL_ERROR),
     }
@@ -102,13 +102,13 @@ api! {
     }
 }
 
-/// One of hiprtc's options in NVRTC's words; none where NVRTC does it anyway.
+/// NVRTC's option for one of hiprtc's, or `None` if NVRTC needs none.
 fn translated(option: &str) -> Option<String> {
-    // For a real architecture NVRTC makes machine code, not only PTX.
+    // A real architecture, `sm_`, makes NVRTC produce machine code in addition to PTX.
     if let Some(architecture) = option.strip_prefix("--offload-arch=") {
         return Some(format!("--gpu-architecture={architecture}"));
     }
-    // It always optimises.
+    // NVRTC always optimises.
     if option.starts_with("-O") { None } else { Some(option.to_owned()) }
 }
 

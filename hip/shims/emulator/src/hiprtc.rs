@@ -1,4 +1,4 @@
-//! hiprtc's C interface over a clang with the amdgcn target, where one is installed.
+//! hiprtc's C interface. A clang with the amdgcn target compiles, if one is installed.
 //!
 //! `RUKH_EMULATOR_CLANG` names the compiler; otherwise `clang-19` and then `clang` are tried.
 
@@ -17,7 +17,7 @@ use crate::handles::Handles;
 use crate::settings::settings;
 use crate::sync::lock;
 
-/// A program: its source, and after a compilation its code and the compiler's words.
+/// A program: its source, and after a compilation its code and the compiler's log.
 struct Program {
     source: String,
     headers: Vec<(String, String)>,
@@ -158,7 +158,7 @@ pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
 }
 const _: signature::hiprtcGetErrorString = hiprtcGetErrorString;
 
-/// Compiles with the first compiler that starts: the code and the log, or the log of the failure.
+/// Compiles with the first compiler that starts. Returns the code and the log, or the log of the failure.
 fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), Vec<u8>> {
     let failed = |error: &dyn std::fmt::Display| error.to_string().into_bytes();
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;

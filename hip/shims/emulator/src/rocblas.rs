@@ -1,4 +1,4 @@
-//! rocBLAS's C interface: the two general matrix products, on the handle's stream.
+//! rocBLAS's C interface: `gemm_ex` and `gemm_strided_batched_ex`, on the handle's stream.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
-/// What a handle remembers.
+/// The object behind a rocBLAS handle.
 struct Handle {
     device: i32,
     settings: Mutex<Settings>,
@@ -148,7 +148,7 @@ api! {
     }
 }
 
-/// A product as the caller describes it; the matrices are A, B, C, D with type, leading dimension and stride.
+/// The arguments of a product. The matrices are A, B, C and D, each with its type, leading dimension and stride.
 struct Call {
     operations: [rocblas_operation; 2],
     sizes: [rocblas_int; 3],
@@ -169,7 +169,7 @@ fn type_of(kind: rocblas_datatype) -> Option<Type> {
     }
 }
 
-/// The combinations that rocBLAS documents for A and B, C and D, and the computation.
+/// Whether rocBLAS documents this combination of the types of A and B, of C and D, and of the computation.
 fn supported(ab: Type, cd: Type, compute: Type) -> bool {
     matches!(
         (ab, cd, compute),
@@ -182,7 +182,7 @@ fn supported(ab: Type, cd: Type, compute: Type) -> bool {
 }
 
 impl Call {
-    /// Checks the call as rocBLAS does and gives the product to the handle's stream.
+    /// Checks the arguments as rocBLAS does and submits the product to the handle's stream.
     ///
     /// # Safety
     /// `alpha` and `beta` point to numbers of the compute type, or are null.
@@ -247,7 +247,7 @@ impl Call {
         {
             return Err(rb::rocblas_status_invalid_pointer);
         }
-        // C may be D only as a whole.
+        // Where C and D begin at the same address, they must be the same matrix.
         if c.address == d.address && (c.leading != d.leading || c.stride != d.stride) {
             return Err(rb::rocblas_status_invalid_value);
         }

@@ -1,4 +1,4 @@
-//! Devices: which one a thread uses, and their numbers.
+//! Devices: a thread's current device, and the properties of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -9,7 +9,7 @@ use hip_runtime_sys::{
 use super::call::{api, failed, give};
 use crate::driver::{self, check, current, current_device, driver};
 
-/// HIP 6.4's number: what the declarations are from.
+/// The version number of HIP 6.4, whose declarations the bindings have.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 api! {
@@ -78,7 +78,8 @@ api! {
     }
 }
 
-/// The device's properties: those that have a meaning here. The architecture is the compiler's name, such as `sm_90`.
+/// Fills in the properties that CUDA has; all others are zero. The architecture is the compiler's name, such as
+/// `sm_90`.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -128,7 +129,7 @@ fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t>
     Ok(made)
 }
 
-/// CUDA's number of one of a device's numbers.
+/// CUDA's number of an attribute, or `None` if CUDA does not have it.
 fn cuda_attribute(attribute: hipDeviceAttribute_t) -> Option<c_int> {
     use hip_runtime_sys as hip;
     Some(match attribute {

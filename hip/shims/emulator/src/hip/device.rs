@@ -1,4 +1,4 @@
-//! Devices: which one a thread uses, and what HIP says of them.
+//! Devices: a thread's current device, and the properties of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -12,14 +12,14 @@ use crate::c_interface::answer;
 use crate::launch::MOST_LDS_BYTES;
 use crate::settings::settings;
 
-/// HIP 6.4's number: what the declarations are from.
+/// The version number of HIP 6.4, whose declarations the bindings have.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 thread_local! {
     static DEVICE: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
 }
 
-/// The calling thread's device.
+/// The calling thread's device, or an error if the machine has none.
 pub(crate) fn current_device() -> Result<i32, hipError_t> {
     if settings().devices > 0 { Ok(DEVICE.get()) } else { Err(hipErrorNoDevice) }
 }
@@ -91,7 +91,7 @@ api! {
     }
 }
 
-/// The device's properties: those that have a meaning here.
+/// Fills in the properties that the emulator has; all others are zero.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -131,7 +131,7 @@ pub(crate) fn device_name() -> String {
     format!("Rukh emulator for {}", settings().architecture)
 }
 
-/// The numbers of a Radeon RX 7900 XTX and of a Radeon 8060S.
+/// The compute units of a Radeon RX 7900 XTX (gfx1100) and of a Radeon 8060S (gfx1151).
 fn compute_units() -> c_int {
     if settings().architecture == "gfx1151" { 40 } else { 96 }
 }

@@ -1,4 +1,4 @@
-//! Modules, their kernels, and launches.
+//! Modules, kernels, and launches.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -27,7 +27,7 @@ use crate::sync::lock;
 static MODULES: Handles<Loaded> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
 
-/// A module and the device that it was loaded for.
+/// A module, its device, and the handles of those kernels that were looked up.
 struct Loaded {
     module: Arc<Module>,
     device: i32,
@@ -104,7 +104,7 @@ api! {
         blocks: *mut c_int, function: hipFunction_t, threads: c_int, lds_bytes: usize,
     ) {
         let kernel = Arc::clone(&FUNCTIONS.get(function.addr()).ok_or(hipErrorInvalidHandle)?.kernel);
-        // A work group processor's half: two SIMDs of 1536 registers for 16 waves, and 64 KiB of LDS.
+        // Half of a workgroup processor has two SIMDs of 1536 registers each, for 16 waves, and 64 KiB of LDS.
         let waves = (threads.max(1) as usize).div_ceil(32);
         let by_registers = 2 * (1536 / kernel.vector_registers.next_multiple_of(24).max(24)).min(16) / waves;
         let by_lds = MOST_LDS_BYTES as usize / (kernel.lds_bytes as usize + lds_bytes).max(1);
@@ -123,7 +123,7 @@ api! {
         let items = grid.iter().zip(block).all(|(&groups, items)| u64::from(groups) * u64::from(items) < 1 << 32);
         let kernel = &function.kernel;
         if grid.contains(&0) || threads == 0 || threads > u64::from(kernel.most_threads) || !items {
-            report(&format!("kernel {}: grid {grid:?}, block {block:?}", kernel.name));
+            report(&format!("kernel {}: a grid of {grid:?} blocks of {block:?}", kernel.name));
             return Err(hip_runtime_sys::hipErrorInvalidConfiguration);
         }
         if lds_bytes > MOST_LDS_BYTES - kernel.lds_bytes || stream.device != function.device {
@@ -152,7 +152,7 @@ api! {
     }
 }
 
-/// Reports what is wrong with code, and gives HIP's name for it.
+/// Reports why code cannot be loaded, and returns HIP's error for it.
 fn image_error(error: &LoadError) -> hipError_t {
     match error {
         LoadError::OtherArchitecture(name) => {

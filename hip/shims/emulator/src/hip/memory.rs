@@ -72,7 +72,7 @@ api! {
         if !pageable {
             return stream.submit(operation);
         }
-        // The driver copies through a buffer of its own, and has done so when the call returns.
+        // The driver copies pageable memory through a buffer of its own, and returns after that.
         if stream.capture_state().is_some() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
@@ -92,14 +92,14 @@ api! {
     }
 }
 
-/// Frees memory after all work is done, as HIP does.
+/// Waits for all work of the device, as HIP does, and frees memory.
 fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipError_t> {
     if address.is_null() {
         return Ok(());
     }
     for stream in stream::streams_of(current_device()?) {
         if stream.capture_state().is_none() {
-            // A failure is for those who wait for the stream.
+            // Its failure is reported by the caller's own wait for the stream.
             let _ = stream.synchronize();
         }
     }

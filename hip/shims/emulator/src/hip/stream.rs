@@ -1,4 +1,4 @@
-//! Streams, events, and functions of the host in a stream's order.
+//! Streams, events, and host functions.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::stream::{self, Event, Mark, Stream};
 static STREAMS: Handles<Stream> = Handles::new();
 static EVENTS: Handles<Event> = Handles::new();
 
-/// A stream by its handle, where null is the device's own.
+/// The stream of a handle. The null handle is the null stream of the current device.
 pub(crate) fn stream_of(handle: hipStream_t) -> Result<Arc<Stream>, hipError_t> {
     if handle.is_null() {
         return stream::null_stream(current_device()?).ok_or(hipErrorOutOfMemory);
@@ -50,7 +50,7 @@ api! {
     fn hipStreamDestroy(stream: hipStream_t) {
         let stream = STREAMS.remove(stream.addr()).ok_or(hipErrorInvalidHandle)?;
         stream::unregister(&stream);
-        // Work that is under way is done to its end: the thread ends after it.
+        // The stream's thread finishes the submitted work and then ends.
         Ok(())
     }
 

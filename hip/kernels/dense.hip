@@ -1,7 +1,7 @@
 // Matrix products of few rows by matrix instructions. Arguments: DenseArguments (kernels.h).
 //
 //   dense:      output[r][n] = sum over k of input[r][k] * weights[n][k]
-//   norm_dense: the same with LN(act(input[r] + bias)) * gammas + betas in place of input[r]
+//   norm_dense: the same with LN(act(input[r] + bias)) in place of input[r]; LN as in layer_norm.hip
 //
 //   grid           (outputs / 16, ceil(rows / 16)) blocks of 256 threads: a block computes one 16 x 16 tile of outputs
 //   a wave owns    every DENSE_WAVES-th step of 32 elements of the summed axis; the waves' sums meet in shared memory
@@ -17,7 +17,7 @@
 // layers and for the scalar heads, up to some 64 rows. With more rows, tiles of 16 read the same rows too often.
 //
 // In norm_dense every block normalises its 16 rows itself, with 16 threads per row, into shared memory. That costs less
-// than another launch. Mean and variance are computed as in layer_norm.hip.
+// than another launch.
 #include "activations.h"
 #include "matrix.h"
 

@@ -42,7 +42,7 @@ static void test_planes(void (*kernel)(PlanesArguments), i32 positions, i32 plan
             }
 }
 
-// What activation and layer_norm have in common.
+// The rows that the tests of activation, softmax and layer_norm share.
 template <class T>
 struct Rows {
     i32 rows, width, bias_rows;

@@ -77,7 +77,7 @@ pub(crate) struct HeuristicResult {
 
 const _: () = assert!(size_of::<Algorithm>() == 64 && size_of::<HeuristicResult>() == 96);
 
-mod blas {
+mod cublas_functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasCreate_v2(handle: *mut Handle) -> Status;
@@ -136,7 +136,7 @@ mod blas {
     }
 }
 
-mod light {
+mod cublaslt_functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasLtCreate(handle: *mut Handle) -> Status;
@@ -220,16 +220,16 @@ mod light {
 }
 
 /// cuBLAS, if it was found.
-pub(crate) fn cublas() -> Option<&'static blas::Functions> {
-    static CUBLAS: OnceLock<Option<blas::Functions>> = OnceLock::new();
+pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
+    static CUBLAS: OnceLock<Option<cublas_functions::Functions>> = OnceLock::new();
     let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
     let beside = ["libcublasLt.so.13", "libcublasLt.so.12"];
-    CUBLAS.get_or_init(|| library::load(&names, &beside, blas::Functions::resolve)).as_ref()
+    CUBLAS.get_or_init(|| library::load(&names, &beside, cublas_functions::Functions::resolve)).as_ref()
 }
 
 /// cuBLASLt, if it was found.
-pub(crate) fn cublaslt() -> Option<&'static light::Functions> {
-    static CUBLASLT: OnceLock<Option<light::Functions>> = OnceLock::new();
+pub(crate) fn cublaslt() -> Option<&'static cublaslt_functions::Functions> {
+    static CUBLASLT: OnceLock<Option<cublaslt_functions::Functions>> = OnceLock::new();
     let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
-    CUBLASLT.get_or_init(|| library::load(&names, &[], light::Functions::resolve)).as_ref()
+    CUBLASLT.get_or_init(|| library::load(&names, &[], cublaslt_functions::Functions::resolve)).as_ref()
 }

@@ -133,7 +133,6 @@ pub(crate) mod functions {
 
 pub(crate) use functions::Functions;
 
-/// The initialised driver.
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
     /// Each device's primary context, after its first use.
@@ -197,7 +196,6 @@ impl Driver {
         Ok(device)
     }
 
-    /// A device's attribute.
     pub(crate) fn attribute(&self, attribute: c_int, ordinal: c_int) -> Result<c_int, hipError_t> {
         let device = self.device(ordinal)?;
         let mut value = 0;

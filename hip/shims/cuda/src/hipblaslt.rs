@@ -59,7 +59,7 @@ macro_rules! api {
 }
 
 /// A function of cuBLASLt, or an error if the library was not found.
-macro_rules! light {
+macro_rules! cublaslt {
     ($name:ident) => {
         cublaslt().ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?.$name
     };
@@ -74,13 +74,13 @@ api! {
             eprintln!("rocm-cuda-shim: no libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
         }
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtCreate)(handle) })
+        check(unsafe { cublaslt!(cublasLtCreate)(handle) })
     }
 
     fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
         current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         // SAFETY: the caller's handle.
-        check(unsafe { light!(cublasLtDestroy)(handle) })
+        check(unsafe { cublaslt!(cublasLtDestroy)(handle) })
     }
 
     fn hipblasLtGetVersion(_handle: hipblasLtHandle_t, version: *mut c_int) {
@@ -88,7 +88,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         // SAFETY: takes nothing.
-        let found = unsafe { light!(cublasLtGetVersion)() };
+        let found = unsafe { cublaslt!(cublasLtGetVersion)() };
         // SAFETY: the caller's pointer.
         unsafe { version.write(found as c_int) };
         Ok(())
@@ -99,12 +99,12 @@ api! {
     ) {
         // HIP and CUDA number the data types alike.
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
     }
 
     fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
         // SAFETY: the caller's layout.
-        check(unsafe { light!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
     }
 
     fn hipblasLtMatrixLayoutSetAttribute(
@@ -122,7 +122,7 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
         // SAFETY: the caller's layout and buffer.
-        check(unsafe { light!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
     }
 
     fn hipblasLtMatmulDescCreate(
@@ -139,12 +139,12 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
         };
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
+        check(unsafe { cublaslt!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
     }
 
     fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
         // SAFETY: the caller's description.
-        check(unsafe { light!(cublasLtMatmulDescDestroy)(description.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatmulDescDestroy)(description.cast()) })
     }
 
     fn hipblasLtMatmulDescSetAttribute(
@@ -163,7 +163,7 @@ api! {
         if buffer.is_null() || bytes != wanted {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
-        let set = light!(cublasLtMatmulDescSetAttribute);
+        let set = cublaslt!(cublasLtMatmulDescSetAttribute);
         if wanted == 8 {
             // SAFETY: the caller's description and buffer.
             return check(unsafe { set(description.cast(), attribute, buffer, bytes) });
@@ -185,8 +185,8 @@ api! {
         }
         let mut made: Handle = std::ptr::null_mut();
         // SAFETY: cuBLASLt writes a handle.
-        check(unsafe { light!(cublasLtMatmulPreferenceCreate)(&mut made) })?;
-        let set = light!(cublasLtMatmulPreferenceSetAttribute);
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceCreate)(&mut made) })?;
+        let set = cublaslt!(cublasLtMatmulPreferenceSetAttribute);
         let first = cublas::PREFERENCE_MIN_ALIGNMENT_A_BYTES;
         let alignments = (first..first + 4).map(|attribute| (attribute, ALIGNMENT));
         let reduction = (cublas::PREFERENCE_REDUCTION_SCHEME_MASK, cublas::REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -201,7 +201,7 @@ api! {
 
     fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
         // SAFETY: the caller's preference.
-        check(unsafe { light!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
     }
 
     fn hipblasLtMatmulPreferenceSetAttribute(
@@ -214,7 +214,7 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
         // SAFETY: the caller's preference and buffer.
-        check(unsafe { light!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
     }
 
     fn hipblasLtMatmulAlgoGetHeuristic(
@@ -239,7 +239,7 @@ api! {
         let mut found_count = 0;
         // SAFETY: the caller's objects; as many places as are asked for.
         let status = unsafe {
-            light!(cublasLtMatmulAlgoGetHeuristic)(
+            cublaslt!(cublasLtMatmulAlgoGetHeuristic)(
                 handle, description.cast(), a.cast(), b.cast(), c.cast(), d.cast(), preference.cast(), wanted,
                 found.as_mut_ptr(), &mut found_count,
             )
@@ -274,7 +274,7 @@ api! {
         algorithm: *const hipblasLtMatmulAlgo_t, workspace: *mut c_void, workspace_bytes: usize, stream: hipStream_t,
     ) {
         let driver = current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
-        let matmul = light!(cublasLtMatmul);
+        let matmul = cublaslt!(cublasLtMatmul);
         // SAFETY: the caller's pointer.
         let algorithm = unsafe { original(algorithm) }?;
         let run = || {

@@ -68,7 +68,7 @@ api! {
     fn hiprtcCompileProgram(program: hiprtcProgram, count: c_int, options: *mut *const c_char) {
         let mut words = Vec::new();
         for index in 0..usize::try_from(count).map_err(|_| HIPRTC_ERROR_INVALID_INPUT)? {
-            // SAFETY: the caller's list has so many texts.
+            // SAFETY: the caller's list has `count` strings.
             let word = unsafe { CStr::from_ptr(options.add(index).read()) };
             words.extend(translated(word.to_str().map_err(|_| HIPRTC_ERROR_INVALID_OPTION)?));
         }
@@ -77,7 +77,7 @@ api! {
         let words: Result<Vec<CString>, _> = words.into_iter().map(CString::new).collect();
         let words = words.map_err(|_| HIPRTC_ERROR_INVALID_OPTION)?;
         let pointers: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
-        // SAFETY: the caller's program; as many texts as it is told, which live until the call returns.
+        // SAFETY: the program is the caller's, and the list's strings live until the call returns.
         check(unsafe { (compiler()?.nvrtcCompileProgram)(program.cast(), pointers.len() as c_int, pointers.as_ptr()) })
     }
 

@@ -46,7 +46,7 @@ pub(crate) struct NullPointer;
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(crate) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
+pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
     if place.is_null() {
         return Err(NullPointer);
     }
@@ -59,7 +59,7 @@ pub(crate) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), NullPointer>
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.
-pub(crate) unsafe fn give_text(buffer: *mut c_char, bytes: usize, text: &str) -> Result<(), NullPointer> {
+pub(crate) unsafe fn write_text(buffer: *mut c_char, bytes: usize, text: &str) -> Result<(), NullPointer> {
     if buffer.is_null() || bytes == 0 {
         return Err(NullPointer);
     }

@@ -61,7 +61,7 @@ pub(crate) struct Kernel {
     pub(crate) argument_bytes: usize,
     pub(crate) lds_bytes: u32,
     pub(crate) vector_registers: usize,
-    pub(crate) most_threads: u32,
+    pub(crate) max_threads: u32,
     /// The descriptor's word `compute_pgm_rsrc2`: which registers start with the workgroup's and the work item's
     /// indices.
     pub(crate) registers: u32,
@@ -250,7 +250,7 @@ fn kernel(
         argument_bytes: (word(8) as usize).max(number(metadata, ".kernarg_segment_size") as usize),
         lds_bytes: word(0),
         vector_registers: number(metadata, ".vgpr_count") as usize,
-        most_threads: number(metadata, ".max_flat_workgroup_size") as u32,
+        max_threads: number(metadata, ".max_flat_workgroup_size") as u32,
         registers,
         properties,
     })

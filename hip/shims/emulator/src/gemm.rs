@@ -7,7 +7,6 @@ use std::ffi::c_void;
 use crate::isa::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::memory::Regions;
 
-/// An element type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Type {
     F32,

@@ -66,9 +66,9 @@ fn get<T>(handles: &Handles<T>, handle: usize) -> Result<Arc<T>, hipblasStatus_t
 
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
 }
 
 /// Reads an attribute of four or eight bytes, whose length must be exactly the documented one.
@@ -122,7 +122,7 @@ api! {
             std::process::exit(1);
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
+        unsafe { write_result(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
     }
 
     fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
@@ -132,13 +132,13 @@ api! {
     fn hipblasLtGetVersion(handle: hipblasLtHandle_t, version: *mut c_int) {
         HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(version, 100_100) }
+        unsafe { write_result(version, 100_100) }
     }
 
     fn hipblasLtMatrixLayoutCreate(layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64) {
         let made = Layout { kind, rows, columns, leading, batches: 1, stride: 0, order: lt::HIPBLASLT_ORDER_COL as i32 };
         // SAFETY: the caller's pointer.
-        unsafe { give(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
+        unsafe { write_result(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
     }
 
     fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
@@ -168,7 +168,7 @@ api! {
     fn hipblasLtMatmulDescCreate(description: *mut hipblasLtMatmulDesc_t, compute: hipblasComputeType_t, scale: hipDataType) {
         let made = Description { compute, scale, attributes: BTreeMap::new() };
         // SAFETY: the caller's pointer.
-        unsafe { give(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
+        unsafe { write_result(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
     }
 
     fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
@@ -199,7 +199,7 @@ api! {
 
     fn hipblasLtMatmulPreferenceCreate(preference: *mut hipblasLtMatmulPreference_t) {
         // SAFETY: the caller's pointer.
-        unsafe { give(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
+        unsafe { write_result(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
     }
 
     fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
@@ -232,7 +232,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(count, 0) }?;
+        unsafe { write_result(count, 0) }?;
         let product = describe(description, [a, b, c, d], [0; 4])?;
         let split_bytes = 4 * product.m * product.n * product.batches;
         let mut found = Vec::new();
@@ -256,7 +256,7 @@ api! {
             unsafe { results.add(number).write(result) };
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(count, found.len() as c_int) }
+        unsafe { write_result(count, found.len() as c_int) }
     }
 
     fn hipblasLtMatmul(

@@ -31,13 +31,13 @@ pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipE
     if start.starts_with(COMPRESSED) {
         // SAFETY: the longest header has 32 bytes.
         let (header, total) = compressed_lengths(unsafe { std::slice::from_raw_parts(image, 32) })?;
-        // SAFETY: the header says that it has so many.
+        // SAFETY: the header gives this length.
         let frame = unsafe { std::slice::from_raw_parts(image.add(header), total.saturating_sub(header)) };
         let bundle = inflated(frame).ok_or_else(|| damaged("a compressed bundle"))?;
         return part(&bundle).map(|code| Cow::Owned(code.to_vec()));
     }
     if start == BUNDLE {
-        // SAFETY: the table of a bundle lies within it, and says where its parts end.
+        // SAFETY: the table of a bundle lies within it, and gives the ends of its entries.
         let bytes = unsafe { bundle_length(image) };
         // SAFETY: as above.
         return part(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);

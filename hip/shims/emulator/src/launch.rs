@@ -13,9 +13,9 @@ use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
 use crate::memory::{POISON, Regions};
 
 /// The most LDS that a workgroup can have, in bytes.
-pub(crate) const MOST_LDS_BYTES: u32 = 65_536;
+pub(crate) const MAX_LDS_BYTES: u32 = 65_536;
 /// A wave that has executed this many instructions is taken to be in an endless loop.
-const MOST_INSTRUCTIONS: u64 = 1 << 31;
+const MAX_INSTRUCTIONS: u64 = 1 << 31;
 
 static INSTRUCTIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -71,7 +71,7 @@ impl Launch {
         }
     }
 
-    /// Runs one workgroup.
+    /// Runs the waves of one workgroup from barrier to barrier, until all have ended.
     fn group(&self, group: [u32; 3], regions: &Regions, space: &mut Space) -> Result<(), String> {
         let items = self.block.iter().product::<u32>();
         let count = (items as usize).div_ceil(WAVE);
@@ -164,7 +164,7 @@ fn advance(wave: &mut Wave, program: &Program) -> u64 {
             count += 1;
             // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
             unsafe { (instruction.execute)(wave, instruction) };
-            if count >= MOST_INSTRUCTIONS {
+            if count >= MAX_INSTRUCTIONS {
                 wave.fail(format!("still running after {count} instructions of one wave"));
             }
         }

@@ -40,9 +40,9 @@ fn handle_of(handle: rocblas_handle) -> Result<Arc<Handle>, rocblas_status> {
 
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn give<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
 macro_rules! api {
@@ -68,7 +68,7 @@ api! {
         let settings = Settings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
         let made = HANDLES.add(Arc::new(Handle { device, settings: Mutex::new(settings) }));
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::without_provenance_mut(made)) }
+        unsafe { write_result(handle, std::ptr::without_provenance_mut(made)) }
     }
 
     fn rocblas_destroy_handle(handle: rocblas_handle) {
@@ -104,14 +104,14 @@ api! {
 
     fn rocblas_get_version_string_size(bytes: *mut usize) {
         // SAFETY: the caller's pointer.
-        unsafe { give(bytes, VERSION.len()) }
+        unsafe { write_result(bytes, VERSION.len()) }
     }
 
     fn rocblas_get_version_string(buffer: *mut c_char, bytes: usize) {
         if buffer.is_null() || bytes < VERSION.len() {
             return Err(rb::rocblas_status_invalid_size);
         }
-        // SAFETY: the caller's buffer has so many bytes.
+        // SAFETY: the caller's buffer has `bytes` bytes.
         unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(VERSION.as_ptr(), VERSION.len()) };
         Ok(())
     }

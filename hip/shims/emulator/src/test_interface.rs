@@ -3,7 +3,7 @@
 
 use std::ffi::c_char;
 
-use crate::c_interface::{give_text, text};
+use crate::c_interface::{text, write_text};
 use crate::{calls, launch};
 
 /// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure. The
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn rocm_emulator_fault(buffer: *mut c_char, bytes: usize) 
     let report = calls::last_report();
     // A caller without a buffer asks for the length alone.
     // SAFETY: as the caller promises.
-    let _ = unsafe { give_text(buffer, bytes, &report) };
+    let _ = unsafe { write_text(buffer, bytes, &report) };
     report.len()
 }
 

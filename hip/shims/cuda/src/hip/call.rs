@@ -9,7 +9,7 @@ use crate::library;
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     if place.is_null() {
         return Err(hipErrorInvalidValue);
     }

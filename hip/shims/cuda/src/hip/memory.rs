@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use hip_runtime_sys::{hipMemcpyKind, hipStream_t};
 
-use super::call::{api, give};
+use super::call::{api, write_result};
 use crate::driver::{DevicePointer, check, current};
 
 fn address(pointer: *const c_void) -> DevicePointer {
@@ -24,7 +24,7 @@ api! {
             check(unsafe { (current()?.cuMemAlloc_v2)(&mut found, bytes) })?;
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
+        unsafe { write_result(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
     }
 
     fn hipFree(pointer: *mut c_void) {

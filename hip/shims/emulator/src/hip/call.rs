@@ -26,19 +26,19 @@ pub(super) fn pointer<T>(handle: usize) -> *mut T {
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| hipErrorInvalidValue)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| hipErrorInvalidValue)
 }
 
 /// Copies a text into a buffer, cut to the buffer's size and ended with zero.
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.
-pub(super) unsafe fn give_text(buffer: *mut c_char, bytes: c_int, text: &str) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_text(buffer: *mut c_char, bytes: c_int, text: &str) -> Result<(), hipError_t> {
     let bytes = usize::try_from(bytes).unwrap_or_default();
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
+    unsafe { c_interface::write_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
 }
 
 /// Defines functions that the bindings do not have.

@@ -10,7 +10,7 @@ use hip_runtime_sys::{
     hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
 };
 
-use super::call::{give, unchecked_api};
+use super::call::{unchecked_api, write_result};
 use super::kernel::{hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData};
 use super::memory::{hipFree, hipMalloc};
 use super::stream::{hipEventRecord, stream_of};
@@ -95,7 +95,7 @@ unchecked_api! {
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
         // SAFETY: the caller's pointer. There are no pools: the handle is never looked at.
-        unsafe { give(pool, std::ptr::without_provenance_mut(1)) }
+        unsafe { write_result(pool, std::ptr::without_provenance_mut(1)) }
     }
 
     fn hipMemPoolTrimTo(_pool: *mut c_void, _bytes: usize) { Ok(()) }
@@ -134,7 +134,7 @@ unchecked_api! {
             kind, device, device_pointer: address, host_pointer: host, is_managed: 0, flags: 0,
         };
         // SAFETY: the caller's pointer.
-        unsafe { give(attributes, made) }
+        unsafe { write_result(attributes, made) }
     }
 
     fn hipModuleLoad(module: *mut hipModule_t, path: *const c_char) {
@@ -202,10 +202,10 @@ unchecked_api! {
         let next = NEXT_LAUNCH.take().ok_or(hipErrorInvalidValue)?;
         // SAFETY: the caller's pointers.
         unsafe {
-            give(grid, next.0)?;
-            give(block, next.1)?;
-            give(lds_bytes, next.2)?;
-            give(stream, next.3)
+            write_result(grid, next.0)?;
+            write_result(block, next.1)?;
+            write_result(lds_bytes, next.2)?;
+            write_result(stream, next.3)
         }
     }
 }

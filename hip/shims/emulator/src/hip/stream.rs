@@ -8,7 +8,7 @@ use hip_runtime_sys::{
     hipErrorStreamCaptureUnsupported, hipEvent_t, hipHostFn_t, hipStream_t,
 };
 
-use super::call::{api, give, pointer};
+use super::call::{api, pointer, write_result};
 use super::device::current_device;
 use crate::handles::Handles;
 use crate::stream::{self, Event, Mark, Stream};
@@ -35,7 +35,7 @@ api! {
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
         // SAFETY: the caller's pointer.
-        unsafe { give(stream, pointer(STREAMS.add(made))) }
+        unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
     fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, _priority: c_int) {
@@ -44,7 +44,7 @@ api! {
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
         // SAFETY: the caller's pointer.
-        unsafe { give(stream, pointer(STREAMS.add(made))) }
+        unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
     fn hipStreamDestroy(stream: hipStream_t) {
@@ -88,7 +88,7 @@ api! {
         current_device()?;
         let timing = flags & hip_runtime_sys::hipEventDisableTiming == 0;
         // SAFETY: the caller's pointer.
-        unsafe { give(event, pointer(EVENTS.add(Arc::new(Event::new(timing))))) }
+        unsafe { write_result(event, pointer(EVENTS.add(Arc::new(Event::new(timing))))) }
     }
 
     fn hipEventDestroy(event: hipEvent_t) {
@@ -123,7 +123,7 @@ api! {
         let (Some(start), Some(stop)) = (start.state(), stop.state()) else { return Err(hipErrorNotReady) };
         let elapsed = stop.0.saturating_duration_since(start.0);
         // SAFETY: the caller's pointer.
-        unsafe { give(milliseconds, elapsed.as_secs_f32() * 1e3) }
+        unsafe { write_result(milliseconds, elapsed.as_secs_f32() * 1e3) }
     }
 }
 

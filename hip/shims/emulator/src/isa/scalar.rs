@@ -97,7 +97,7 @@ macro_rules! scalars {
 }
 
 scalars! {
-    /// SOP2.
+    /// The instructions of SOP2.
     BINARY(wave, instruction):
     0x00 s_add_u32 (a: u32 = 0, b: u32 = 1) -> u32 = Out(a.wrapping_add(b), Some(a.checked_add(b).is_none()));
     0x01 s_sub_u32 (a: u32 = 0, b: u32 = 1) -> u32 = Out(a.wrapping_sub(b), Some(b > a));
@@ -192,7 +192,7 @@ fn position(none: bool, number: u32) -> i32 {
 }
 
 scalars! {
-    /// SOP1.
+    /// The instructions of SOP1.
     UNARY(wave, instruction):
     0x00 s_mov_b32 (a: u32 = 0) -> u32 = keep(a);
     0x01 s_mov_b64 (a: u64 = 0) -> u64 = keep(a);
@@ -299,7 +299,7 @@ macro_rules! conditions {
 }
 
 conditions! {
-    /// SOPC.
+    /// The instructions of SOPC.
     CONDITION:
     0x00 s_cmp_eq_i32 (a: i32, b: i32) = a == b;
     0x01 s_cmp_lg_i32 (a: i32, b: i32) = a != b;

@@ -42,7 +42,6 @@ pub(crate) enum Kind {
     Scc,
 }
 
-/// A source operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
     pub(crate) kind: Kind,
@@ -133,7 +132,7 @@ pub(crate) struct Wave {
     pub(crate) next: u32,
     /// The error, if `stop` is `Fault`.
     pub(crate) fault: String,
-    /// The workgroup's LDS.
+    /// The first byte of the workgroup's LDS.
     pub(crate) lds: *mut u8,
     pub(crate) lds_bytes: u32,
     /// The memory that the kernel may touch.

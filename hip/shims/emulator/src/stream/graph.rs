@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::work::{Failure, Operation};
 
-/// A captured operation.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) operation: Operation,
@@ -15,7 +14,6 @@ pub(super) struct Node {
     pub(super) after: Vec<usize>,
 }
 
-/// A captured graph.
 pub(crate) struct Graph {
     nodes: Vec<Node>,
     launches: AtomicU64,

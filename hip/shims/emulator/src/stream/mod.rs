@@ -208,7 +208,7 @@ impl Stream {
         self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
 
-    /// Begins a capture.
+    /// Begins a capture, of which this stream is the origin.
     pub(crate) fn begin_capture(&self, mode: hipStreamCaptureMode) -> Result<(), hipError_t> {
         let mut current = lock(&self.capture);
         if current.is_some() || mode > RELAXED || self.number == null_number(self.device) {

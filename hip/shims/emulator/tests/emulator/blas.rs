@@ -483,7 +483,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     let ask = |plan: &Plan| {
         let mut count = 0;
         let [a, b, d] = plan.layouts;
-        // SAFETY: as above; one result is asked for.
+        // SAFETY: as above, and there is room for one result.
         unsafe {
             let mut result: lt::hipblasLtMatmulHeuristicResult_t = std::mem::zeroed();
             (functions.hipblasLtMatmulAlgoGetHeuristic)(

@@ -191,7 +191,6 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
 }
 
-/// VOP3P.
 pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     if bits(word, 24, 2) != 0 {

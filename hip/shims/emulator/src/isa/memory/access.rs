@@ -97,14 +97,21 @@ impl Wave {
                 true
             }
             None => {
-                self.stray(instruction, lane, address, bytes, store);
+                self.fail_out_of_bounds(instruction, lane, address, bytes, store);
                 false
             }
         }
     }
 
     #[cold]
-    fn stray(&mut self, instruction: &Instruction, lane: usize, address: u64, bytes: usize, store: bool) {
+    fn fail_out_of_bounds(
+        &mut self,
+        instruction: &Instruction,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+        store: bool,
+    ) {
         let action = if store { "writes" } else { "reads" };
         // SAFETY: a launch keeps its regions until all of its waves are done.
         let near = unsafe { &*self.regions }.describe(address);

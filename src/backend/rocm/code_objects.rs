@@ -77,7 +77,7 @@ mod tests {
     }
 
     /// As where a device's architecture has no object in the binary, but for all that have one too. With
-    /// `RUKH_TEST_OBJECTS` it leaves what it got in that folder, for the stand-in's tests of the kernels.
+    /// `RUKH_TEST_OBJECTS` it leaves what it got in that folder, for the emulator's tests of the kernels.
     #[test]
     #[ignore = "wants ROCm's hiprtc: scripts/rocm_libraries.sh runs it"]
     fn hiprtc_compiles_for_every_architecture() {

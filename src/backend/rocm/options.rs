@@ -87,7 +87,7 @@ pub struct RocmOptions {
 const EVERY_BATCH: usize = 1024;
 
 /// What was fastest, or next to it, in every batch size on the one card that could be measured, an NVIDIA H200 through
-/// `hip/standin/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
+/// `hip/shims/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {

@@ -1,4 +1,4 @@
-//! Network files that are refused, each with one line that says why.
+//! Network files that are refused with an error of one line.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{edited_network, edited_weights, network_file, network_message};
 
-/// What a user is told of these bytes.
+/// The error message for a network file with these bytes.
 fn refusal(bytes: &[u8]) -> String {
     match Network::load_bytes(bytes, &HeadSelection::default()) {
         Ok(network) => panic!("loaded {:?}", network.architecture),
@@ -20,13 +20,13 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// The refusal is this line, after the name of the file.
+/// Checks that the error is the file's name followed by `reason`.
 #[track_caller]
 fn refused(bytes: &[u8], reason: &str) {
     assert_eq!(refusal(bytes), format!("network <memory>: {reason}"));
 }
 
-/// The refusal begins so.
+/// Checks that the error has one line, and that `beginning` follows the file's name.
 #[track_caller]
 fn refused_with(bytes: &[u8], beginning: &str) {
     let text = refusal(bytes);
@@ -47,13 +47,13 @@ fn first_attention(weights: &mut Weights) -> &mut Mha {
     first_encoder(weights).mha.as_mut().expect("an encoder has attention")
 }
 
-/// A layer, without its last value.
+/// Removes the last value of a 16-bit layer.
 fn shorten(layer: &mut Option<Layer>) {
     let layer = layer.as_mut().expect("the layer is there");
     layer.params.truncate(layer.params.len() - 2);
 }
 
-/// The first value of a 16-bit layer.
+/// Sets the first value of a 16-bit layer.
 fn overwrite(layer: &mut Option<Layer>, code: u16) {
     let layer = layer.as_mut().expect("the layer is there");
     let mut bytes = layer.params.to_vec();
@@ -61,7 +61,7 @@ fn overwrite(layer: &mut Option<Layer>, code: u16) {
     layer.params = bytes.into();
 }
 
-/// A directory of this test's own, removed at its end.
+/// A temporary directory for one test, which is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -80,13 +80,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A leftover in the temporary directory is not worth a failure.
+        // A leftover in the temporary directory is no reason to fail.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 #[test]
-fn paths_without_a_network_are_named() {
+fn the_error_names_a_path_without_a_network() {
     let scratch = Scratch::new("paths");
     let empty = scratch.file("empty.pb.gz", b"");
     let broken = scratch.file("broken.pb", b"not a network at all");
@@ -132,7 +132,7 @@ fn a_truncated_or_damaged_gzip_file_is_refused() {
 }
 
 #[test]
-fn what_follows_a_gzip_stream_is_ignored_and_a_second_one_is_joined() {
+fn bytes_after_a_gzip_stream_are_ignored_but_a_second_stream_is_appended() {
     let mut padded = network_file("micro-attn");
     padded.extend([0; 512]);
     let expected =
@@ -154,8 +154,8 @@ fn a_truncated_message_is_refused() {
     }
 }
 
-/// Ten gigabytes in ten megabytes: `head`, then zeros. The deflate blocks between two flushes refer only to
-/// zeros before them, so that the second can be repeated.
+/// A gzip file of about ten megabytes that holds ten gigabytes: `head`, and then zeros. The deflate blocks between two
+/// flushes refer only to earlier zeros, so the second of them can be repeated.
 fn bomb(head: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 64 << 20;
     let zeros = vec![0; BLOCK];
@@ -197,7 +197,7 @@ fn a_zip_bomb_is_refused_early() {
 
 #[test]
 fn many_small_messages_do_not_take_much_memory() {
-    // A million empty encoders are two megabytes in the file, and would be gigabytes decoded.
+    // A million empty encoders take three megabytes in the file, and would take gigabytes when decoded.
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2][..], bytes].concat();
     let encoders = [0xda, 0x01, 0x00].repeat(1_000_000);
     let length = [0xc0, 0x8d, 0xb7, 0x01];
@@ -260,7 +260,7 @@ fn unknown_numbers_in_the_header_are_refused() {
 }
 
 #[test]
-fn kinds_of_network_that_are_not_supported_are_refused() {
+fn unsupported_kinds_of_network_are_refused() {
     let relative =
         edited_weights("micro-attn", |weights| first_attention(weights).rpe_k = Some(Layer::default()));
     refused(&relative, "has relative position encoding (RPE), which is not supported");
@@ -375,7 +375,7 @@ fn values_that_are_not_finite_are_refused() {
 }
 
 #[test]
-fn encodings_that_make_no_sense_are_refused() {
+fn invalid_encodings_are_refused() {
     let with = |edit: fn(&mut Layer)| {
         edited_weights("micro-attn", |weights| edit(weights.ip2_val_b.as_mut().expect("it has")))
     };

@@ -1,4 +1,4 @@
-//! Backends by name, with the options that users write.
+//! Backends created by name, with the options that users write.
 
 use super::*;
 use std::time::Instant;
@@ -20,7 +20,7 @@ fn random_is_repeatable_and_takes_options() {
 }
 
 #[test]
-fn a_simulated_device_has_slots_and_takes_its_time() {
+fn a_simulated_device_has_slots_and_delays() {
     let sample = &samples(1)[0];
     let time = |options: &str| {
         let backend = create("random", options).unwrap();
@@ -32,11 +32,11 @@ fn a_simulated_device_has_slots_and_takes_its_time() {
                 batch.submit()
             })
             .collect();
-        assert!(start.elapsed() < Duration::from_millis(35), "submitting does not block");
+        assert!(start.elapsed() < Duration::from_millis(35), "submitting must not block");
         tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
         start.elapsed().as_millis()
     };
-    // A busy machine can only be late; the best of a few attempts is what the device takes.
+    // A busy machine only adds time, so the shortest of a few attempts is closest to the device's own time.
     let best = |options: &str| (0..4).map(|_| time(options)).min().unwrap();
     let (one_slot, two_slots) = (best("delay=40"), best("delay=30,per_position=10,slots=2,batch=64"));
     assert!((160..240).contains(&one_slot), "{one_slot} ms for four batches of 40 ms one after the other");
@@ -97,7 +97,7 @@ fn wrong_options_are_refused_by_name() {
 fn every_backend_is_listed_once_with_a_description() {
     let names = factory::names();
     assert_eq!(names[0], factory::AUTO);
-    assert_eq!(names, rukh::options::BACKENDS, "the option table offers what there is");
+    assert_eq!(names, rukh::options::BACKENDS, "the option table must offer the same backends");
     for kind in factory::BACKENDS {
         assert_eq!(names.iter().filter(|name| **name == kind.name).count(), 1);
         assert!(!kind.description.is_empty());
@@ -106,11 +106,11 @@ fn every_backend_is_listed_once_with_a_description() {
 }
 
 #[test]
-fn auto_has_a_network_wherever_it_runs() {
+fn auto_always_has_a_network() {
     let created =
         factory::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);
-    assert!(created.backend.cache_fullness_permille().is_some(), "the cache is around everything");
+    assert!(created.backend.cache_fullness_permille().is_some(), "a cache must be around the backend");
 }

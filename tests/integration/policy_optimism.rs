@@ -100,7 +100,7 @@ fn the_error_for_a_missing_optimistic_head_lists_the_heads() {
     };
     assert!(create("micro-multihead", 0.5).is_ok());
     for share in [0.5, 1.0] {
-        let error = create("micro-attn", share).err().expect("micro-attn has one head").to_string();
-        assert!(error.ends_with("has no policy head `optimistic`; it has vanilla"), "{error}");
+        let error = create("micro-attn", share).err().expect("it has one head").to_string();
+        assert!(error.ends_with("has no policy head `optimistic` (available: vanilla)"), "{error}");
     }
 }

@@ -2,10 +2,10 @@
 //! caller, and options are accepted or refused by name.
 
 mod cache;
-mod decorators;
 mod reports;
 mod user_options;
 mod with_network;
+mod wrappers;
 
 use rukh::backend::factory::{self, BackendConfig};
 use rukh::backend::random::{RandomBackend, RandomOptions};

@@ -5,7 +5,7 @@ use rukh::chess::{Position, PositionHistory};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Made by scripts/fixtures/make_syzygy_goldens.py: WDL, DTZ and FEN a line.
+/// Each line has the WDL, the DTZ and the FEN of a position. `scripts/fixtures/make_syzygy_goldens.py` wrote them.
 const GOLDENS: &[u8] = include_bytes!("../data/syzygy.txt.gz");
 
 /// The directory of the three- and four-piece tables, which are too large for git. `None` if it does not exist.

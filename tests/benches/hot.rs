@@ -77,7 +77,7 @@ fn numbers(list: &str) -> Result<Vec<usize>, String> {
     list.split(',').map(|number| number.parse().map_err(|error| format!("{number}: {error}"))).collect()
 }
 
-/// The first 60 positions of a game in which each side plays the middle one of its legal moves, with those moves.
+/// Up to 60 positions of a game, each with its legal moves. Each side plays the middle one of them.
 fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     let mut history = PositionHistory::new(Position::startpos());
     let mut all = Vec::new();

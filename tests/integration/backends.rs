@@ -69,7 +69,7 @@ fn samples(count: usize) -> Vec<Sample> {
     samples
 }
 
-/// Evaluates `samples` in one batch. The answers are in the same order, whether a cache or the backend gives them.
+/// Evaluates `samples` in one batch. The answers have the order of `samples`, even if some are from a cache.
 fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>, BackendError> {
     let mut batch = backend.new_batch();
     let added: Vec<Added> = samples.iter().map(|sample| batch.add(sample.request())).collect();
@@ -109,7 +109,7 @@ fn creation_error(backend: &str, options: &str) -> String {
     }
 }
 
-/// A path in Cargo's directory for temporary test files. No file exists there.
+/// The path of a file in Cargo's directory for temporary test files. The file does not exist yet.
 fn scratch_file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_file(&path);

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for the engine: long enough for a debug build on a busy machine, but a hang still fails.
+/// The longest time that a test waits for the engine. It is enough for a debug build on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command that starts the binary with `arguments`, and without the user's configuration file.

@@ -187,7 +187,7 @@ fn go_mate_does_not_stop_at_a_longer_mate() {
 }
 
 #[test]
-fn go_mate_reports_that_there_is_no_mate_in_so_few_moves() {
+fn go_mate_reports_that_there_is_no_mate_of_that_length() {
     let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
     for (distance, fen) in MATES.into_iter().filter(|&(distance, _)| (2..=4).contains(&distance)) {
         engine.ask("ucinewgame");

@@ -15,7 +15,7 @@ const SLOTS: usize = 2;
 /// Shares are measured over each of three windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The history of a device.
+/// The record of the batches on a device.
 #[derive(Default)]
 struct Log {
     /// The number of batches in flight from each of these moments on.

@@ -77,7 +77,7 @@ fn the_offered_backends_are_those_that_can_be_created() {
 }
 
 proptest! {
-    /// A value is either refused, and nothing changes, or set, and reads back the same.
+    /// Either a value is refused and nothing changes, or it is set and reads back the same.
     #[test]
     fn set_values_read_back(
         (index, text) in (0..TABLE.len()).prop_flat_map(|index| (Just(index), value(TABLE[index].kind))),

@@ -28,7 +28,7 @@ fn the_index_of_every_legal_move_is_lc0s() {
 }
 
 #[test]
-fn every_index_is_that_of_its_own_move_under_every_transform() {
+fn index_of_inverts_move_at_under_every_transform() {
     for side in Color::ALL {
         for transform in 0..8 {
             for index in 0..POLICY_SIZE as u16 {

@@ -8,8 +8,8 @@ use crate::driver::rukh;
 use crate::rocm::libraries;
 use crate::rocm_errors::{search, stdout};
 
-/// Gives the emulator's rocBLAS kernels for gfx900 only, so that it aborts the process on any other card.
-const ABSENT: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
+/// With this setting the emulator's rocBLAS has kernels only for gfx900, and aborts the process on any other card.
+const ROCBLAS_FOR_GFX900_ONLY: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
 
 const OPTIONS: &str = "max_batch=2,streams=1,few_rows=0,wait=block";
 
@@ -27,8 +27,11 @@ fn without_kernels() -> (tempfile::TempDir, String) {
 /// Runs one search in which rocBLAS must not be used. Returns the output, and whether rocBLAS was used.
 fn search_without_rocblas(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> (String, bool) {
     let cache = folder.join("cache").display().to_string();
-    let settings =
-        [&[ABSENT, ("RUKH_EMULATOR_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())], settings].concat();
+    let settings = [
+        &[ROCBLAS_FOR_GFX900_ONLY, ("RUKH_EMULATOR_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())],
+        settings,
+    ]
+    .concat();
     let output = search(folder, arguments, &settings);
     let said = stdout(&output);
     let called = String::from_utf8_lossy(&output.stderr).contains("rocm-emulator: rocblas_create_handle");
@@ -103,7 +106,7 @@ fn the_emulators_rocblas_aborts_the_process_as_the_real_one_does() {
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", network, "--batches=2"])
         .args(["-o", OPTIONS, "--max-batch-size=1"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
-        .envs([ABSENT])
+        .envs([ROCBLAS_FOR_GFX900_ONLY])
         .output()
         .expect("the binary starts");
     assert_eq!(output.status.signal(), Some(6), "{output:?}");

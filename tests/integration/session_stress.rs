@@ -26,7 +26,7 @@ const STARTS: [&str; 6] = [
     "fen 7k/5K2/8/6Q1/8/8/8/8 w - - 0 1",
 ];
 
-/// Options that change threads, batches, memory and output. The first value of each is the one for idle measurements.
+/// Options that change threads, batches, memory and output. [`Gui::settled`] sets the first value of each.
 const OPTIONS: [(&str, &[&str]); 15] = [
     ("Backend", &["random", "trivial"]),
     ("BackendOptions", &["", "delay=1", "delay=15"]),

@@ -25,7 +25,7 @@ struct Control {
 const BULLET: Control = Control { base: 1000, increment: 10, moves: None };
 const BLITZ: Control = Control { base: 10_000, increment: 100, moves: None };
 const CLASSIC: Control = Control { base: 60_000, increment: 0, moves: Some(40) };
-/// No time is added to that at the start.
+/// No time is added after the start.
 const SUDDEN_DEATH: Control = Control { base: 60_000, increment: 0, moves: None };
 /// There is only the increment, the first of which a GUI puts on the clock at the start.
 const DELAY: Control = Control { base: 1000, increment: 1000, moves: None };

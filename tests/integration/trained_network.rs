@@ -28,7 +28,7 @@ struct GoldenFile {
 #[derive(Deserialize)]
 struct Golden {
     fen: String,
-    /// The UCI moves that lead from `fen` to the position, which is then a repetition; otherwise there are none.
+    /// The UCI moves from `fen` to the position. There are some only if the position is a repetition.
     moves: Vec<String>,
     q: f32,
     d: f32,

@@ -1,6 +1,6 @@
-//! The expected error of the value, on the emulator. The golden sets do not contain it, so these tests make an error
-//! head from a value head for which the golden win, draw and loss determine the result: the sigmoid of the difference
-//! between two logits is the ratio p1 / (p1 + p2) of their softmax.
+//! The head for the value's error, on the emulator. The golden sets have no figures for it, so these tests make an error
+//! head from a value head. Its output then follows from lc0's win, draw and loss, because the sigmoid of the difference
+//! between two logits is p1 / (p1 + p2), where p1 and p2 are their softmax.
 
 use rukh::backend::Value;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet};

@@ -1,8 +1,8 @@
 //! A reference implementation of the forward pass: plain loops over the layers of the file, with sums in f64.
 //!
-//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by reading. It
-//! shares no kernel, no packing and no memory layout with the fast path, only the definition of the network. The layout
-//! of activations is `[square][channel]`.
+//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by
+//! reading. It shares no kernel, no packing and no memory layout with the fast path, only the definition of the
+//! network. The layout of activations is `[square][channel]`.
 
 use super::layers::{EPSILON, query_scale};
 use super::network::{RawEvaluation, win_draw};

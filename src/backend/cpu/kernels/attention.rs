@@ -1,10 +1,10 @@
-//! Attention over the 64 squares of one position. Heads are computed one after another, so that the data of a head
-//! stays in the first-level cache.
+//! Attention over the 64 squares of one position. Heads are computed one after another, so that the data of a
+//! head stays in the first-level cache.
 //!
-//! The logits are stored **transposed**, `[key][query]`. A vector then holds several queries for one key, and the
-//! softmax over the keys needs no sum across lanes. The result is computed transposed as well, so that its vectors
-//! are full even if a head has few columns. The division of the softmax is applied to the result, which is smaller
-//! than the logits.
+//! The logits are stored **transposed**, `[key][query]`. A vector then holds several queries for one key, and
+//! the softmax over the keys needs no sum across lanes. The result is computed transposed as well, so that its
+//! vectors are full even if a head has few columns. The division of the softmax is applied to the result, which
+//! is smaller than the logits.
 //!
 //! ```text
 //! per head:   Q^T                                 [depth][64]           transposed copy of the head's queries
@@ -74,7 +74,8 @@ impl Kernel for QueryKey<'_> {
     }
 }
 
-/// Writes Q^T as panels: element `d` of row `query` goes to panel `query / width`, row `d`, column `query % width`.
+/// Writes Q^T as panels: element `d` of row `query` goes to panel `query / width`, row `d`, column `query %
+/// width`.
 #[inline(always)]
 fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: usize, to: &mut [f32]) {
     let width = 2 * S::LANES;
@@ -110,8 +111,8 @@ fn transpose<S: Simd>(
 
 /// Computes attention for all heads of one position: `output = softmax(Q K^T + logits) V`.
 pub(crate) struct Attention<'a> {
-    /// 64 rows whose starts are `stride` elements apart. A row has the queries of all heads (`[head][depth]`) from
-    /// column 0 on, the keys from column `keys_at` on, and the values from column `values_at` on.
+    /// 64 rows whose starts are `stride` elements apart. A row has the queries of all heads (`[head][depth]`)
+    /// from column 0 on, the keys from column `keys_at` on, and the values from column `values_at` on.
     pub qkv: &'a [f32],
     pub stride: usize,
     pub keys_at: usize,
@@ -190,8 +191,8 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], reciprocals: &mut [f32; SQ
 }
 
 impl Attention<'_> {
-    /// Computes `O^T = (V^T E) reciprocals` and transposes it into the output of the head whose columns start at
-    /// `column`.
+    /// Computes `O^T = (V^T E) reciprocals` and transposes it into the output of the head whose columns start
+    /// at `column`.
     #[inline(always)]
     fn weigh_values<S: Simd>(
         &mut self,

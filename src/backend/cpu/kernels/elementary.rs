@@ -1,7 +1,8 @@
 //! exp, tanh, softmax and the activation functions, with a relative error of at most 1e-6.
 //!
-//! The polynomials are those of `expf` and `tanhf` in Moshier's Cephes library, which have an error of about 1e-7. The
-//! errors of ten or more layers add up: with a cheaper polynomial the policy would differ in the fourth digit.
+//! The polynomials are those of `expf` and `tanhf` in Moshier's Cephes library, which have an error of about
+//! 1e-7. The errors of ten or more layers add up: with a cheaper polynomial the policy would differ in the
+//! fourth digit.
 
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::net::architecture::Activation;
@@ -84,8 +85,8 @@ fn mish<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.div(simd.mul(x, n), simd.add(n, two))
 }
 
-/// SELU: `scale x` for positive x, otherwise `scale alpha (e^x - 1)`. The constants are those of Klambauer et al.,
-/// *Self-normalizing neural networks* (2017).
+/// SELU: `scale x` for positive x, otherwise `scale alpha (e^x - 1)`. The constants are those of Klambauer et
+/// al., *Self-normalizing neural networks* (2017).
 #[inline(always)]
 fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     const ALPHA: f32 = 1.673_263_2;
@@ -96,8 +97,8 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 
 /// A function of one number that is applied to vectors.
 ///
-/// This is a trait because a closure would not be compiled for the instruction set: if the compiler did not inline the
-/// closure, each of its vector operations would become a function call.
+/// This is a trait because a closure would not be compiled for the instruction set: if the compiler did not
+/// inline the closure, each of its vector operations would become a function call.
 pub(crate) trait Function: Copy {
     /// Returns the function of each lane of `x`.
     fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
@@ -187,7 +188,8 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
     }
 }
 
-/// Splits an activation into a lower limit for the sums (0 for ReLU) and the activation that remains to be applied.
+/// Splits an activation into a lower limit for the sums (0 for ReLU) and the activation that remains to be
+/// applied.
 #[inline(always)]
 pub(crate) fn floor_and_rest(activation: Activation) -> (f32, Activation) {
     match activation {

@@ -1,10 +1,10 @@
 //! Dense layers, `y = act(x W^T + b)`: most of the arithmetic of every network.
 //!
-//! When a network is loaded, its weights are packed into panels of `2 * LANES` outputs, in fp32 or as pairs of bf16
-//! ([`PackedMatrix`]). The last panel is padded with zeros. The product goes through blocks of rows of x that fit the
-//! second-level cache, within a block through the panels, and within a panel through tiles of rows
-//! ([`crate::backend::cpu::simd::tile`]). The activation is applied to the rows of a panel's result while they are
-//! still in the cache.
+//! When a network is loaded, its weights are packed into panels of `2 * LANES` outputs, in fp32 or as pairs of
+//! bf16 ([`PackedMatrix`]). The last panel is padded with zeros. The product goes through blocks of rows of x
+//! that fit the second-level cache, within a block through the panels, and within a panel through tiles of rows
+//! ([`crate::backend::cpu::simd::tile`]). The activation is applied to the rows of a panel's result while they
+//! are still in the cache.
 
 use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Layout, MAX_PANEL, PanelProduct, Product, Start};
@@ -25,8 +25,8 @@ enum Panels {
     Bf16(AlignedVec<Bf16Pair>),
 }
 
-/// A weight matrix and its biases, or several matrices of the same size, packed for the product on one instruction
-/// set.
+/// A weight matrix and its biases, or several matrices of the same size, packed for the product on one
+/// instruction set.
 pub(crate) struct PackedMatrix {
     /// `[matrix][panel][step][2 * LANES]`. A step is one input in fp32 and a pair of inputs in bf16.
     panels: Panels,
@@ -221,7 +221,8 @@ impl Kernel for InBf16<'_> {
     }
 }
 
-/// Rounds a row to bf16. `to` has room for a whole number of vectors; the end of the last one is filled with zeros.
+/// Rounds a row to bf16. `to` has room for a whole number of vectors; the end of the last one is filled with
+/// zeros.
 #[inline(always)]
 fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     let mut vectors = x.chunks_exact(2 * S::LANES);
@@ -240,8 +241,8 @@ fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     }
 }
 
-/// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is left for
-/// panels and results.
+/// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is
+/// left for panels and results.
 const BLOCK_BYTES: usize = 256 << 10;
 
 struct Blocks<'a> {
@@ -264,7 +265,8 @@ impl Blocks<'_> {
         let panel_count = outputs.div_ceil(panel_width);
         let panel_words = panels.len() / panel_count;
         let steps = panel_words / panel_width;
-        // ReLU is computed as a lower limit of the sums. Other functions are applied to the stored rows of a panel.
+        // ReLU is computed as a lower limit of the sums. Other functions are applied to the stored rows of a
+        // panel.
         let (floor, after) = floor_and_rest(self.activation);
         let row_bytes = (steps * size_of::<P::Word>()).max(1);
         let tile = P::tile_rows::<S>();

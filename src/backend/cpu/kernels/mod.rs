@@ -10,8 +10,8 @@
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`planes`] | layers whose input is the planes' bits |
 //!
-//! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector holds
-//! neighbouring channels of one square.
+//! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector
+//! holds neighbouring channels of one square.
 
 pub(crate) mod attention;
 pub(crate) mod elementary;

@@ -2,8 +2,8 @@
 
 use crate::backend::cpu::simd::{Kernel, Simd};
 
-/// Replaces each row of `data` with `LN(alpha * branch + data)`, or with `LN(data)` if there is no branch. A row `v` has
-/// `gammas.len()` elements, and `LN(v) = gamma (v - mean) / sqrt(variance + epsilon) + beta`.
+/// Replaces each row of `data` with `LN(alpha * branch + data)`, or with `LN(data)` if there is no branch. A
+/// row `v` has `gammas.len()` elements, and `LN(v) = gamma (v - mean) / sqrt(variance + epsilon) + beta`.
 pub(crate) struct LayerNorm<'a> {
     /// The residual stream: a whole number of rows.
     pub data: &'a mut [f32],
@@ -80,8 +80,8 @@ fn total<S: Simd>(simd: S, row: &[f32]) -> f32 {
 
 #[inline(always)]
 fn normalise<S: Simd>(simd: S, row: &mut [f32], mean: f32, gammas: &[f32], betas: &[f32], epsilon: f32) {
-    // A second pass sums the squared differences from the mean. Computing the variance from the sum of the squares in
-    // one pass would lose digits.
+    // A second pass sums the squared differences from the mean. Computing the variance from the sum of the
+    // squares in one pass would lose digits.
     let centre = simd.splat(mean);
     let mut squares = simd.splat(0.0);
     let vectors = row.chunks_exact(S::LANES);

@@ -1,8 +1,9 @@
 //! First layers, whose inputs are the 112 planes as bit masks.
 //!
-//! Most of the 112 x 64 inputs are 0. About 250 of them are single bits (pieces), and the other nonzero inputs fill whole
-//! planes (castling rights, the side to move, the rule-50 counter, ones). So these layers are not computed as matrix
-//! products. They add up the weight rows of the set bits, and add the row of a full plane once for all squares.
+//! Most of the 112 x 64 inputs are 0. About 250 of them are single bits (pieces), and the other nonzero inputs
+//! fill whole planes (castling rights, the side to move, the rule-50 counter, ones). So these layers are not
+//! computed as matrix products. They add up the weight rows of the set bits, and add the row of a full plane
+//! once for all squares.
 
 use super::SQUARES;
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
@@ -205,12 +206,12 @@ impl Kernel for EmbedBoard<'_> {
 /// A 3x3 convolution of the 112 planes: the first layer of a residual tower.
 pub(crate) struct PlaneConvolution {
     isa: Isa,
-    /// `[112][3][3][outputs]`: the taps by rank and by file. The files are in reverse order, so that the three taps by
-    /// which one input contributes to neighbouring squares are in the order of those squares.
+    /// `[112][3][3][outputs]`: the taps by rank and by file. The files are in reverse order, so that the three
+    /// taps by which one input contributes to neighbouring squares are in the order of those squares.
     taps: AlignedVec<f32>,
-    /// `[112][3][3][outputs]`: the contribution of a full plane to a square, which is the sum of those taps that are on
-    /// the board. It depends only on whether the rank of the square is the first, the last, or another one, and
-    /// likewise its file (the indices of [`edge`]).
+    /// `[112][3][3][outputs]`: the contribution of a full plane to a square, which is the sum of those taps
+    /// that are on the board. It depends only on whether the rank of the square is the first, the last, or
+    /// another one, and likewise its file (the indices of [`edge`]).
     full: AlignedVec<f32>,
     biases: Vec<f32>,
 }
@@ -231,7 +232,8 @@ impl PlaneConvolution {
         let weight = |output: usize, plane: usize, tap: usize| {
             convolution.weights[(output * convolution.inputs + plane) * 9 + tap]
         };
-        // Whether a tap is on the board, for a rank or file of index `edge` and a tap 0 before, 1 at or 2 after it.
+        // Whether a tap is on the board, for a rank or file of index `edge` and a tap 0 before, 1 at or 2 after
+        // it.
         let inside = |edge: usize, tap: usize| !matches!((edge, tap), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,
@@ -254,8 +256,8 @@ impl PlaneConvolution {
         self.biases.len()
     }
 
-    /// Writes the outputs `[64][outputs]`, without an activation, to `to`. `edges` is working memory, which grows as
-    /// needed.
+    /// Writes the outputs `[64][outputs]`, without an activation, to `to`. `edges` is working memory, which
+    /// grows as needed.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], edges: &mut AlignedVec<f32>) {
         edges.grow_to(9 * self.outputs());
         self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], edges });
@@ -295,14 +297,14 @@ impl Kernel for ConvolvePlanes<'_> {
             let value = plane_value(self.input, plane);
             for square in squares(mask) {
                 let (rank, file) = (square / 8, square % 8);
-                // The bit contributes to `count` files from `first` on. On the a-file, the first of the reversed taps
-                // contributes to a square outside the board and is skipped.
+                // The bit contributes to `count` files from `first` on. On the a-file, the first of the
+                // reversed taps contributes to a square outside the board and is skipped.
                 let first = file.saturating_sub(1);
                 let count = (file + 2).min(8) - first;
                 let skipped = usize::from(file == 0);
                 for tap in 0..3 {
-                    // Tap `tap` of a result reads the rank `tap - 1` farther up, so the bit contributes to the rank
-                    // `tap - 1` farther down.
+                    // Tap `tap` of a result reads the rank `tap - 1` farther up, so the bit contributes to the
+                    // rank `tap - 1` farther down.
                     let rank = (rank + 1).wrapping_sub(tap);
                     if rank < 8 {
                         let to = &mut self.to[(rank * 8 + first) * outputs..][..count * outputs];

@@ -1,4 +1,5 @@
-//! Kernels that scale and shift whole boards: the last step of squeeze-and-excitation, and the gates of an embedding.
+//! Kernels that scale and shift whole boards: the last step of squeeze-and-excitation, and the gates of an
+//! embedding.
 
 use super::SQUARES;
 use super::elementary::{activate_slice, floor_and_rest};
@@ -9,7 +10,8 @@ use crate::net::architecture::Activation;
 pub(crate) struct ScaleAndAdd<'a> {
     /// `[position][64][channels]`
     pub y: &'a [f32],
-    /// `[position][2 * channels]`: the scales before the sigmoid, and then the shifts. The kernel overwrites them.
+    /// `[position][2 * channels]`: the scales before the sigmoid, and then the shifts. The kernel overwrites
+    /// them.
     pub excitation: &'a mut [f32],
     /// `[position][64][channels]`: the residual, which the kernel replaces with the result.
     pub residual: &'a mut [f32],

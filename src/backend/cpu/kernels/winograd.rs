@@ -1,15 +1,15 @@
 //! 3x3 convolutions on the 8x8 board with Winograd's minimal filtering algorithm, F(4x4, 3x3).
 //!
-//! The board is divided into four tiles of 4x4 results. The 6x6 inputs of a tile are transformed to 36 components. Each
-//! component is multiplied by a matrix of its own over the channels, which takes a quarter of the multiplications of a
-//! direct convolution. The 36 products are then transformed back to 4x4 results. The transforms follow Lavin and Gray,
-//! *Fast algorithms for convolutional neural networks* (2015), except for the interpolation points: instead of 0, ±1
-//! and ±2 they are 0, ±5/8 and ±3/2, whose squares are exact too. On random data their error is half as
-//! large, and their largest error a fifth.
+//! The board is divided into four tiles of 4x4 results. The 6x6 inputs of a tile are transformed to 36
+//! components. Each component is multiplied by a matrix of its own over the channels, which takes a quarter of
+//! the multiplications of a direct convolution. The 36 products are then transformed back to 4x4 results. The
+//! transforms follow Lavin and Gray, *Fast algorithms for convolutional neural networks* (2015), except for the
+//! interpolation points: instead of 0, ±1 and ±2 they are 0, ±5/8 and ±3/2, whose squares are exact too. On
+//! random data their error is half as large, and their largest error a fifth.
 //!
-//! The arithmetic is always fp32. If the components were rounded to bf16, the error would be four times that of a direct
-//! convolution in bf16 (q of maia-1900 would be off by 0.07). F(2x2, 3x3) in bf16 has one and a half times that error,
-//! but it is no faster than this.
+//! The arithmetic is always fp32. If the components were rounded to bf16, the error would be four times that of
+//! a direct convolution in bf16 (q of maia-1900 would be off by 0.07). F(2x2, 3x3) in bf16 has one and a half
+//! times that error, but it is no faster than this.
 //!
 //! ```text
 //! x [position][64][channels] -> V [36][tile][channels] -> M [36][tile][outputs] -> y [position][64][outputs]
@@ -28,8 +28,8 @@ const SIDE: usize = 6;
 /// The side of a tile of results.
 const RESULT: usize = 4;
 
-/// The gap between one component and the next, in elements. Without it the components of a tile would often be a power
-/// of two apart and compete for the same cache sets.
+/// The gap between one component and the next, in elements. Without it the components of a tile would often be
+/// a power of two apart and compete for the same cache sets.
 const COMPONENT_GAP: usize = 16;
 
 /// Working memory of [`PackedConvolution::run`]. Reusing it avoids allocations.
@@ -134,8 +134,8 @@ impl PackedConvolution {
 const NEAR_SQUARED: f32 = NEAR * NEAR;
 const FAR_SQUARED: f32 = FAR * FAR;
 
-/// Applies B^T to six values. The row of a point contains the coefficients of the polynomial whose zeros are the other
-/// points.
+/// Applies B^T to six values. The row of a point contains the coefficients of the polynomial whose zeros are
+/// the other points.
 #[inline(always)]
 fn input_transform<S: Simd>(simd: S, d: &[S::Vector; SIDE]) -> [S::Vector; SIDE] {
     let product = simd.splat(NEAR_SQUARED * FAR_SQUARED);
@@ -220,8 +220,8 @@ impl Kernel for TransformInput<'_> {
 }
 
 impl TransformInput<'_> {
-    /// Transforms the tile in row `DOWN` and column `ACROSS` of the 2x2 tiles. These are constants so that the compiler
-    /// knows which inputs are outside the board.
+    /// Transforms the tile in row `DOWN` and column `ACROSS` of the 2x2 tiles. These are constants so that the
+    /// compiler knows which inputs are outside the board.
     #[inline(always)]
     fn tile<S: Simd, const DOWN: usize, const ACROSS: usize>(&mut self, simd: S, board: &[f32], tile: usize) {
         let whole = self.channels / S::LANES * S::LANES;
@@ -281,8 +281,8 @@ impl Column<'_> {
     ) -> [S::Vector; SIDE] {
         let mut d = [simd.splat(0.0); SIDE];
         for (i, value) in d.iter_mut().enumerate() {
-            // The first input of a tile is one rank and one file before its first result, so `rank` and `file` are one
-            // more than those of the input.
+            // The first input of a tile is one rank and one file before its first result, so `rank` and `file`
+            // are one more than those of the input.
             let (rank, file) = (DOWN * RESULT + i, ACROSS * RESULT + j);
             if matches!((rank, file), (1..=8, 1..=8)) {
                 let square = (rank - 1) * 8 + file - 1;
@@ -408,7 +408,8 @@ mod tests {
     use super::*;
     use crate::backend::cpu::kernels::matrix::tests::noise;
 
-    /// One result of a direct convolution in f64. Weights are `[output][input][3][3]`, the board is `[64][channels]`.
+    /// One result of a direct convolution in f64. Weights are `[output][input][3][3]`, the board is
+    /// `[64][channels]`.
     fn direct(convolution: &Convolution, board: &[f32], output: usize, square: usize) -> f64 {
         let mut sum = f64::from(convolution.biases[output]);
         for input in 0..convolution.inputs {

@@ -6,16 +6,16 @@ use std::ops::{Deref, DerefMut};
 /// A number type that an [`AlignedVec`] can contain.
 ///
 /// # Safety
-/// Every pattern of bits, all zeros included, must be a value of the type. Its alignment must be at most that of a cache
-/// line, 64 bytes.
+/// Every pattern of bits, all zeros included, must be a value of the type. Its alignment must be at most that
+/// of a cache line, 64 bytes.
 pub(crate) unsafe trait Plain: Copy + 'static {}
 // SAFETY: every pattern of 32 bits is an `f32`, whose alignment is 4 bytes.
 unsafe impl Plain for f32 {}
 // SAFETY: every pattern of 32 bits is a `u32`, whose alignment is 4 bytes.
 unsafe impl Plain for u32 {}
 
-/// Blocks of at least this size, in bytes, get a memory map of their own with huge pages. Each batch reads all weights
-/// of the network, and with 4 kB pages the address translation is visible in profiles.
+/// Blocks of at least this size, in bytes, get a memory map of their own with huge pages. Each batch reads all
+/// weights of the network, and with 4 kB pages the address translation is visible in profiles.
 const MAPPED_BYTES: usize = 1 << 20;
 
 #[repr(C, align(64))]
@@ -40,7 +40,8 @@ impl<T: Plain> AlignedVec<T> {
     /// # Panics
     /// If the size in bytes is more than an allocation can have, as for a `Vec`.
     pub(crate) fn zeroed(len: usize) -> AlignedVec<T> {
-        // The multiplication is checked because a wrapped product would make an allocation too small for the slice.
+        // The multiplication is checked because a wrapped product would make an allocation too small for the
+        // slice.
         let bytes = len.checked_mul(size_of::<T>()).expect("a length in bytes fits a usize");
         let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
         let memory = match mapped {
@@ -78,9 +79,10 @@ impl<T: Plain> Deref for AlignedVec<T> {
             Memory::Lines(lines) => lines.as_ptr().cast(),
             Memory::Mapped(map) => map.as_ptr(),
         };
-        // SAFETY: the memory has room for `len` elements (`zeroed` allocates at least `len` times the size of an
-        // element, and `len` does not change afterwards). It was initialised with zeros, it is aligned to a cache
-        // line or a page, and all bytes are valid as a `T` (see `Plain`). It is borrowed as long as `self` is.
+        // SAFETY: the memory has room for `len` elements (`zeroed` allocates at least `len` times the size of
+        // an element, and `len` does not change afterwards). It was initialised with zeros, it is aligned to a
+        // cache line or a page, and all bytes are valid as a `T` (see `Plain`). It is borrowed as long as
+        // `self` is.
         unsafe { std::slice::from_raw_parts(start.cast(), self.len) }
     }
 }

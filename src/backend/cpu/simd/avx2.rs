@@ -27,9 +27,9 @@ pub(super) fn enter<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16 (to nearest, ties to even), in the low half of its 32 bits. The NaN that arithmetic produces
-/// (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because weights are checked when
-/// they are loaded.
+/// Rounds each lane to bf16 (to nearest, ties to even), in the low half of its 32 bits. The NaN that arithmetic
+/// produces (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because
+/// weights are checked when they are loaded.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn bf16_halves(v: __m256) -> __m256i {

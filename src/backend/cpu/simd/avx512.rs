@@ -1,11 +1,12 @@
-//! The implementation with AVX-512, with or without the BF16 extension: sixteen numbers in a vector, thirty-two registers.
+//! The implementation with AVX-512, with or without the BF16 extension: sixteen numbers in a vector, thirty-two
+//! registers.
 
 use super::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 
-/// A proof that the processor has AVX2, FMA, AVX-512 F, BW, DQ and VL, and BF16 if `BF16`: only [`Avx512::detect`] makes a
-/// value, and [`Avx512::without_bf16`] converts one.
+/// A proof that the processor has AVX2, FMA, AVX-512 F, BW, DQ and VL, and BF16 if `BF16`: only
+/// [`Avx512::detect`] makes a value, and [`Avx512::without_bf16`] converts one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512<const BF16: bool>(());
 
@@ -51,9 +52,9 @@ pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output 
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16 (to nearest, ties to even) without the BF16 extension. The NaN that arithmetic produces
-/// (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because weights are checked when
-/// they are loaded.
+/// Rounds each lane to bf16 (to nearest, ties to even) without the BF16 extension. The NaN that arithmetic
+/// produces (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because
+/// weights are checked when they are loaded.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn bf16_halves(v: __m512) -> __m256i {
@@ -96,11 +97,11 @@ fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
 // A value of `Avx512` exists only if the processor has the extensions; the blocks below refer to this.
 impl<const BF16: bool> Simd for Avx512<BF16> {
     const LANES: usize = LANES;
-    /// 12 x 2 sums, 2 vectors of B and a splat of A use 27 of 32 registers. The 24 sums are independent; the two FMA
-    /// units need 8 independent sums to stay busy.
+    /// 12 x 2 sums, 2 vectors of B and a splat of A use 27 of 32 registers. The 24 sums are independent; the
+    /// two FMA units need 8 independent sums to stay busy.
     const TILE_ROWS: usize = 12;
-    /// The instruction for pairs overwrites its sum. With more rows the compiler would copy the sums between registers;
-    /// 12 rows are a third slower.
+    /// The instruction for pairs overwrites its sum. With more rows the compiler would copy the sums between
+    /// registers; 12 rows are a third slower.
     const TILE_ROWS_BF16: usize = 8;
     type Vector = __m512;
     type Pairs = __m512i;
@@ -169,7 +170,8 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
 
     #[inline(always)]
     fn round(self, a: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512. The immediate 0 means: to nearest, ties to even, without fractional bits.
+        // SAFETY: `self` proves AVX-512. The immediate 0 means: to nearest, ties to even, without fractional
+        // bits.
         unsafe { _mm512_roundscale_ps::<0>(a) }
     }
 

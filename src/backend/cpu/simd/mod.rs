@@ -1,13 +1,13 @@
 //! The vector instructions of the processor, behind one small trait.
 //!
-//! Every kernel is written once, generic over [`Simd`], and compiled for each instruction set. [`Isa::run`] selects
-//! the version at run time. A value of a type that implements [`Simd`] is a proof that the processor has the
-//! instructions, because only [`Isa::available`] makes such values, and it checks the processor first. This makes the
-//! methods of the trait safe to call, and the kernels that use this module need no `unsafe`.
+//! Every kernel is written once, generic over [`Simd`], and compiled for each instruction set. [`Isa::run`]
+//! selects the version at run time. A value of a type that implements [`Simd`] is a proof that the processor
+//! has the instructions, because only [`Isa::available`] makes such values, and it checks the processor first.
+//! This makes the methods of the trait safe to call, and the kernels that use this module need no `unsafe`.
 //!
-//! A kernel is a struct that contains its arguments and implements [`Kernel`]. `isa.run(kernel)` calls a function that
-//! is compiled with the instruction set enabled. The generic code of the kernel, which is all `#[inline(always)]`, is
-//! inlined into that function.
+//! A kernel is a struct that contains its arguments and implements [`Kernel`]. `isa.run(kernel)` calls a
+//! function that is compiled with the instruction set enabled. The generic code of the kernel, which is all
+//! `#[inline(always)]`, is inlined into that function.
 //!
 //! This module knows nothing about layers or chess. The innermost loop of the matrix products is in [`tile`].
 #![allow(
@@ -36,8 +36,8 @@ pub(crate) const MAX_LANES: usize = 16;
 /// Two bf16 numbers. The first in memory order is in the low half.
 pub(crate) type Bf16Pair = u32;
 
-/// The operations on fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements. This number is a power
-/// of two and at most [`MAX_LANES`], which [`tile`] asserts at compile time.
+/// The operations on fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements. This number is
+/// a power of two and at most [`MAX_LANES`], which [`tile`] asserts at compile time.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The number of elements in a vector.
     const LANES: usize;
@@ -65,8 +65,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a / b`
     fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// `a * b + c`. The result is rounded once if the processor has such an instruction. On [`Portable`] it may be
-    /// rounded twice.
+    /// `a * b + c`. The result is rounded once if the processor has such an instruction. On [`Portable`] it may
+    /// be rounded twice.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The larger of `a` and `b`, or `b` if either is NaN.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
@@ -86,12 +86,13 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The sum of all lanes.
     fn sum(self, a: Self::Vector) -> f32;
 
-    /// Transposes a block of `LANES` x `LANES` numbers. Row `i` of the source starts at `from[i * from_stride]`, and row
-    /// `i` of the result at `to[i * to_stride]`. Panics if a slice is too short.
+    /// Transposes a block of `LANES` x `LANES` numbers. Row `i` of the source starts at `from[i *
+    /// from_stride]`, and row `i` of the result at `to[i * to_stride]`. Panics if a slice is too short.
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize);
 
-    /// Rounds `2 * LANES` numbers to bf16 (to nearest, ties to even) and returns them in memory order. Infinities stay
-    /// infinities, and the NaNs that arithmetic produces stay NaNs. Subnormal numbers may become zero.
+    /// Rounds `2 * LANES` numbers to bf16 (to nearest, ties to even) and returns them in memory order.
+    /// Infinities stay infinities, and the NaNs that arithmetic produces stay NaNs. Subnormal numbers may
+    /// become zero.
     fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs;
     /// Stores `pairs` in the first `LANES` elements of `to`. Panics if there are fewer.
     fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]);
@@ -139,7 +140,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 pub(crate) trait Kernel {
     /// The type of the result.
     type Output;
-    /// Whether the kernel multiplies pairs of bf16. Only such kernels are also compiled for the bf16 instructions.
+    /// Whether the kernel multiplies pairs of bf16. Only such kernels are also compiled for the bf16
+    /// instructions.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has such instructions"))]
     const MULTIPLIES_BF16: bool = false;
     /// Runs the computation. Implementations, and all functions that they call in their loops, must be

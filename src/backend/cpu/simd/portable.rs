@@ -1,7 +1,7 @@
 //! The implementation in plain Rust, four numbers at a time.
 //!
-//! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64, which every such processor has. This is
-//! the fallback, and the version that is easiest to read.
+//! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64, which every such processor
+//! has. This is the fallback, and the version that is easiest to read.
 
 use super::{Bf16Pair, Simd, bf16_bits};
 
@@ -11,8 +11,8 @@ pub(crate) struct Portable;
 
 const LANES: usize = 4;
 
-/// Whether `f32::mul_add` is one instruction on this target. On other targets it is a library call, which is a hundred
-/// times slower.
+/// Whether `f32::mul_add` is one instruction on this target. On other targets it is a library call, which is a
+/// hundred times slower.
 const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
 #[inline(always)]
@@ -80,8 +80,8 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn round(self, a: Self::Vector) -> Self::Vector {
-        // The sum with 1.5 * 2^23 has no bits for a fraction, so the processor rounds to nearest, ties to even. This is
-        // correct for |a| < 2^22; no caller passes larger numbers.
+        // The sum with 1.5 * 2^23 has no bits for a fraction, so the processor rounds to nearest, ties to even.
+        // This is correct for |a| < 2^22; no caller passes larger numbers.
         const SHIFT: f32 = 12_582_912.0;
         each(|i| (a[i] + SHIFT) - SHIFT)
     }

@@ -52,7 +52,8 @@ impl Kernel for Primitives {
             let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
             assert_eq!(got, bf16_bits(*x), "bf16 of {x}");
         }
-        // Infinities and NaNs must be preserved. Rounding is to nearest, so the largest finite number becomes infinite.
+        // Infinities and NaNs must be preserved. Rounding is to nearest, so the largest finite number becomes
+        // infinite.
         let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN, f32::MAX];
         for x in special {
             simd.store_pairs(simd.round_to_bf16(simd.splat(x), simd.splat(1.0)), &mut pairs);

@@ -1,8 +1,8 @@
 //! The innermost loop of the matrix products: a small tile of the result, whose sums are kept in registers.
 //!
-//! A tile is `C = start + A B` for a few rows of A and one *panel* of B. A panel consists of `2 * LANES` columns of B.
-//! It is stored step by step (`[steps][2 * LANES]`), so the loop reads it sequentially. A step is one column of A and one
-//! row of B in fp32, and a pair of columns and rows in bf16.
+//! A tile is `C = start + A B` for a few rows of A and one *panel* of B. A panel consists of `2 * LANES`
+//! columns of B. It is stored step by step (`[steps][2 * LANES]`), so the loop reads it sequentially. A step is
+//! one column of A and one row of B in fp32, and a pair of columns and rows in bf16.
 //!
 //! ```text
 //!            B panel: 2 vectors wide
@@ -23,8 +23,8 @@ pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;
 /// The largest number of rows in a tile, over all instruction sets.
 const MAX_ROWS: usize = 12;
 
-/// The number of elements from the start of the first row to the end of the last, for `rows` rows (at least 1) of `width`
-/// elements whose starts are `stride` apart.
+/// The number of elements from the start of the first row to the end of the last, for `rows` rows (at least 1)
+/// of `width` elements whose starts are `stride` apart.
 #[inline(always)]
 fn extent(rows: usize, stride: usize, width: usize) -> usize {
     // Saturating, because a wrapped result would be small and the check against a slice's length would pass.
@@ -141,7 +141,8 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     pub layout: Layout,
     /// The panel of B: `[steps][2 * LANES]`.
     pub panel: &'a [P::Word],
-    /// Words from the start of one step of the panel to the start of the next: `2 * LANES` if the panel is packed.
+    /// Words from the start of one step of the panel to the start of the next: `2 * LANES` if the panel is
+    /// packed.
     pub panel_stride: usize,
     /// The number of steps in A and B.
     pub steps: usize,
@@ -159,7 +160,8 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     pub floor: f32,
 }
 
-/// The operands of a tile. Its pointers are valid for all steps of all rows, which [`PanelProduct::run`] has checked.
+/// The operands of a tile. Its pointers are valid for all steps of all rows, which [`PanelProduct::run`] has
+/// checked.
 #[derive(Clone, Copy)]
 struct Operands<W> {
     a: *const W,
@@ -218,9 +220,9 @@ impl<P: Product> PanelProduct<'_, P> {
         };
         let operands = self.operands(row);
         let c = &mut self.c[row * self.c_stride..];
-        // SAFETY: `run` has checked that A has all steps of `rows` rows, that the panel has all steps, and that C
-        // has `rows` rows of `width` = `2 * LANES` columns; and `row + height <= rows`. A bias that is not null has
-        // `2 * LANES` numbers.
+        // SAFETY: `run` has checked that A has all steps of `rows` rows, that the panel has all steps, and that
+        // C has `rows` rows of `width` = `2 * LANES` columns; and `row + height <= rows`. A bias that is not
+        // null has `2 * LANES` numbers.
         unsafe { any_height::<S, P>(simd, operands, height, bias, c.as_mut_ptr(), self.c_stride) }
     }
 
@@ -244,9 +246,9 @@ impl<P: Product> PanelProduct<'_, P> {
                 std::ptr::null()
             }
         };
-        // SAFETY: A and the panel are valid for the same reasons as in `tile`. `block` has room for `MAX_ROWS` rows of
-        // `MAX_PANEL` columns; `any_height` accepts at most `MAX_ROWS` rows, and `2 * LANES <= MAX_PANEL`. `bias` has
-        // `MAX_PANEL` numbers.
+        // SAFETY: A and the panel are valid for the same reasons as in `tile`. `block` has room for `MAX_ROWS`
+        // rows of `MAX_PANEL` columns; `any_height` accepts at most `MAX_ROWS` rows, and `2 * LANES <=
+        // MAX_PANEL`. `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];
@@ -271,9 +273,9 @@ impl<P: Product> PanelProduct<'_, P> {
 /// Computes a tile of `height` rows with the function that is compiled for this height.
 ///
 /// # Safety
-/// `operands.a` must be valid for reading all steps of `height` rows, and the panel for reading all steps. `c` must be
-/// valid for writing `2 * LANES` numbers at each of the first `height` multiples of `c_stride`. `bias` must be null or
-/// valid for reading `2 * LANES` numbers; if it is null, `c` must be valid for reading too.
+/// `operands.a` must be valid for reading all steps of `height` rows, and the panel for reading all steps. `c`
+/// must be valid for writing `2 * LANES` numbers at each of the first `height` multiples of `c_stride`. `bias`
+/// must be null or valid for reading `2 * LANES` numbers; if it is null, `c` must be valid for reading too.
 #[inline(always)]
 unsafe fn any_height<S: Simd, P: Product>(
     simd: S,

@@ -7,7 +7,7 @@
 //! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `models` |
 //! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::schedules` |
 //!
-//! `scripts/concurrency.sh` runs both. These are not for use: nothing but the models and schedules runs in such a build.
+//! `scripts/checks/concurrency.sh` runs both. These are not for use: nothing but the models and schedules runs in such a build.
 
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("loom and shuttle take each other's place: one feature at a time");

@@ -2,7 +2,7 @@
 //!
 //! One shared library has the C interfaces of HIP's runtime, hiprtc, rocBLAS and hipBLASLt, as far as the engine calls
 //! them; a folder with links to it under their names is what `RUKH_ROCM_LIBRARY_PATH` is set to
-//! (`scripts/cuda_check.sh` makes one). A handle of HIP's is CUDA's own, and nearly every call is one call of
+//! (`scripts/checks/cuda.sh` makes one). A handle of HIP's is CUDA's own, and nearly every call is one call of
 //! CUDA's driver, NVRTC, cuBLAS or cuBLASLt: what is measured through it is the card, not the shim. The kernels
 //! are compiled by NVRTC from the engine's own source, with its NVIDIA branch.
 //!
@@ -14,11 +14,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `library` | finds CUDA's libraries |
-//! | `driver`, `nvrtc`, `cublas` | the functions of theirs that are called, with their types |
-//! | `hip`, `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
-//! | `status` | error numbers, from CUDA's to HIP's |
-//! | `profile` | the time of each operation, for tables |
+//! | [`hipblaslt`], [`rocblas`], [`hiprtc`], [`hip`] | ROCm's C interfaces, compared with the bindings by the compiler |
+//! | [`profile`] | the time of each operation, for tables |
+//! | [`cublas`], [`nvrtc`], [`driver`] | CUDA's functions that are called, with their types |
+//! | [`status`] | CUDA's error numbers as HIP's |
+//! | [`library`] | finds CUDA's libraries |
 //!
 //! | environment variable | what it does |
 //! |---|---|

@@ -2,6 +2,8 @@
 //!
 //! Everything is column-major, as in both libraries: element (row, column) at `row + column * leading`.
 
+use std::ffi::c_void;
+
 use crate::isa::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::memory::Regions;
 
@@ -21,6 +23,21 @@ impl Type {
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
             Self::I8 => 1,
+        }
+    }
+}
+
+/// Reads a scalar of the compute type.
+///
+/// # Safety
+/// The pointer points to a number of the type.
+pub(crate) unsafe fn scalar(pointer: *const c_void, kind: Type) -> f32 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match kind {
+            Type::F16 => f16_to_f32(pointer.cast::<u16>().read_unaligned().into()),
+            Type::I32 => pointer.cast::<i32>().read_unaligned() as f32,
+            _ => pointer.cast::<f32>().read_unaligned(),
         }
     }
 }

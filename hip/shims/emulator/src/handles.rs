@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::stream::lock;
+use crate::sync::lock;
 
 /// Objects behind handles. A handle is a number that is never given twice, so that a stale one is found out.
 pub(crate) struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);

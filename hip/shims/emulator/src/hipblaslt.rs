@@ -18,14 +18,15 @@ use hipblaslt_sys::{
     hipblasStatus_t, signature,
 };
 
-use crate::control::{answer, report, settings};
-use crate::gemm::{Activation, Matrix, Product, Type};
+use crate::c_interface::{self, answer};
+use crate::calls::report;
+use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_device, stream_of};
-use crate::isa::wave::POISON;
-use crate::memory::Regions;
-use crate::rocblas::scalar;
-use crate::stream::{Failure, lock};
+use crate::memory::{POISON, Regions};
+use crate::settings::settings;
+use crate::stream::Failure;
+use crate::sync::lock;
 
 /// What an algorithm's first bytes say.
 const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
@@ -67,7 +68,7 @@ fn get<T>(handles: &Handles<T>, handle: usize) -> Result<Arc<T>, hipblasStatus_t
 /// The pointer is null or may be written to.
 unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
     // SAFETY: as the caller promises.
-    unsafe { crate::hip::give(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
+    unsafe { c_interface::give(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
 }
 
 /// An attribute of four bytes or eight, which must be exactly as long as it is documented.

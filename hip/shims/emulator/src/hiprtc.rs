@@ -12,9 +12,10 @@ use hip_runtime_sys::hiprtc_bindings::{
     HIPRTC_ERROR_INVALID_PROGRAM, HIPRTC_SUCCESS, hiprtcProgram, hiprtcResult, signature,
 };
 
-use crate::control::{answer, text};
+use crate::c_interface::{self, answer, text};
 use crate::handles::Handles;
-use crate::stream::lock;
+use crate::settings::settings;
+use crate::sync::lock;
 
 /// A program: its source, and after a compilation its code and the compiler's words.
 struct Program {
@@ -34,7 +35,7 @@ fn program(handle: hiprtcProgram) -> Result<Arc<Program>, hiprtcResult> {
 /// The pointer is null or may be written to.
 unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hiprtcResult> {
     // SAFETY: as the caller promises.
-    unsafe { crate::hip::give(place, value) }.map_err(|_| HIPRTC_ERROR_INVALID_INPUT)
+    unsafe { c_interface::give(place, value) }.map_err(|_| HIPRTC_ERROR_INVALID_INPUT)
 }
 
 macro_rules! api {
@@ -189,7 +190,7 @@ fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), 
             .iter()
             .any(|option| option.starts_with("--offload-arch") || option.starts_with("--gpu-arch"))
         {
-            command.arg(format!("--offload-arch={}", crate::control::settings().architecture));
+            command.arg(format!("--offload-arch={}", settings().architecture));
         }
         command.args(options.iter().map(|option| option.replace("--gpu-architecture", "--offload-arch")));
         command.arg("-I").arg(folder.path()).arg("-o").arg(&output).arg(&source);

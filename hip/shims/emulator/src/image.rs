@@ -6,7 +6,8 @@ use std::io::Read;
 
 use hip_runtime_sys::{hipError_t, hipErrorInvalidImage, hipErrorNoBinaryForGpu};
 
-use crate::control::{report, settings};
+use crate::calls::report;
+use crate::settings::settings;
 
 const ELF: &[u8] = b"\x7fELF";
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";

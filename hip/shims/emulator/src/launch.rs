@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::code_object::{Kernel, Module};
 use crate::isa::decode::Program;
-use crate::isa::wave::{EXEC, POISON, Stop, WAVE, Wave};
-use crate::memory::Regions;
+use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
+use crate::memory::{POISON, Regions};
 
 /// LDS of a workgroup, bytes.
 pub(crate) const MOST_LDS_BYTES: u32 = 65_536;

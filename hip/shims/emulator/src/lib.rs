@@ -10,15 +10,20 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `isa` | instructions: decoder, registers, one handler each |
-//! | `image`, `code_object`, `launch` | bundles, ELF files of kernels, and grids of workgroups |
-//! | `gemm` | matrix products |
-//! | `memory`, `stream` | allocations; streams, events, graphs |
-//! | `arguments`, `transfer`, `handles` | what a launch, a copy and a handle are made of |
-//! | `hip` (with `hip_device`, `hip_errors`), `hiprtc`, `rocblas`, `hipblaslt` | the C interfaces, compared with the bindings by the compiler |
-//! | `hip_for_libraries` | what AMD's own libraries need of the interface besides |
-//! | `control` | settings, failures that a test asks for, reports |
-//! | `install` | the folder of libraries |
+//! | [`test_interface`] | C functions by which a test makes calls fail and asks what happened |
+//! | [`hipblaslt`], [`rocblas`], [`hiprtc`] | the libraries' C interfaces, compared with the bindings by the compiler |
+//! | [`hip`] | the runtime's C interface, compared in the same way |
+//! | [`stream`] | streams, events, graphs |
+//! | [`launch`] | a grid of workgroups |
+//! | [`code_object`], [`image`] | ELF files of kernels; bundles of them |
+//! | [`gemm`] | matrix products |
+//! | [`isa`] | instructions: decoder, registers, a handler for each |
+//! | [`memory`] | allocations, guards, poison |
+//! | [`c_interface`], [`handles`] | what the C interfaces share |
+//! | [`calls`] | counts of calls, failures that a test asks for, reports |
+//! | [`settings`] | what the emulator pretends to be |
+//! | [`install`] | the folder of libraries |
+//! | [`sync`] | locking |
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
@@ -36,15 +41,12 @@
 #![allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several registers alike")]
 #![allow(clippy::manual_clamp, reason = "the order of minimum and maximum decides what becomes of a NaN")]
 
-mod arguments;
+mod c_interface;
+mod calls;
 mod code_object;
-pub mod control;
 mod gemm;
 mod handles;
 pub mod hip;
-pub mod hip_device;
-pub mod hip_errors;
-pub mod hip_for_libraries;
 pub mod hipblaslt;
 pub mod hiprtc;
 mod image;
@@ -53,5 +55,7 @@ mod isa;
 mod launch;
 mod memory;
 pub mod rocblas;
+mod settings;
 mod stream;
-mod transfer;
+mod sync;
+pub mod test_interface;

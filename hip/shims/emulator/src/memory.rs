@@ -5,9 +5,13 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::isa::wave::POISON;
+use crate::sync::lock;
+
+/// What registers and memory hold before anything is written: not a number in every float format, and far from
+/// every buffer as an index.
+pub(crate) const POISON: u32 = 0x7fff_7fff;
 
 /// Bytes on either side of an allocation, and its alignment.
 const GUARD: usize = 4096;
@@ -42,10 +46,9 @@ struct Heap {
 
 static HEAP: Mutex<Option<Heap>> = Mutex::new(None);
 
-/// Runs with the heap locked. A panic elsewhere while it was locked does not matter: each change is one step.
+/// Runs an action with the heap locked.
 fn with_heap<T>(action: impl FnOnce(&mut Heap) -> T) -> T {
-    let mut guard: MutexGuard<'_, Option<Heap>> = HEAP.lock().unwrap_or_else(PoisonError::into_inner);
-    action(guard.get_or_insert_default())
+    action(lock(&HEAP).get_or_insert_default())
 }
 
 fn layout(bytes: usize) -> Option<Layout> {

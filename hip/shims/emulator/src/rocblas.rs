@@ -10,12 +10,14 @@ use rocblas_sys::{
     rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
 };
 
-use crate::control::{answer, report, settings};
-use crate::gemm::{Activation, Matrix, Product, Type};
+use crate::c_interface::{self, answer};
+use crate::calls::report;
+use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_device, stream_of};
-use crate::isa::float::f16_to_f32;
-use crate::stream::{Failure, lock};
+use crate::settings::settings;
+use crate::stream::Failure;
+use crate::sync::lock;
 
 /// What a handle remembers.
 struct Handle {
@@ -40,7 +42,7 @@ fn handle_of(handle: rocblas_handle) -> Result<Arc<Handle>, rocblas_status> {
 /// The pointer is null or may be written to.
 unsafe fn give<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
     // SAFETY: as the caller promises.
-    unsafe { crate::hip::give(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
+    unsafe { c_interface::give(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
 macro_rules! api {
@@ -279,21 +281,6 @@ impl Call {
             product.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)
-    }
-}
-
-/// Reads a scalar of the compute type.
-///
-/// # Safety
-/// The pointer points to a number of the type.
-pub(crate) unsafe fn scalar(pointer: *const c_void, kind: Type) -> f32 {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match kind {
-            Type::F16 => f16_to_f32(pointer.cast::<u16>().read_unaligned().into()),
-            Type::I32 => pointer.cast::<i32>().read_unaligned() as f32,
-            _ => pointer.cast::<f32>().read_unaligned(),
-        }
     }
 }
 

@@ -1,13 +1,24 @@
 //! The instruction set of gfx11 (RDNA 3, RDNA 3.5) in wave32: decoder, registers, and what each instruction does.
 //!
 //! Code is decoded once; an instruction then holds the address of its handler, which loops over 32 lanes.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`decode`] | machine code to instructions |
+//! | [`memory`] | loads, stores, atomics, exchanges between lanes |
+//! | [`matrix`], [`packed`] | matrix products; two halves of a register at once |
+//! | [`compare`], [`special`] | comparisons; carries, permutations, dual instructions |
+//! | [`vector`] | one, two or three sources, the same in every lane |
+//! | [`scalar`] | scalar arithmetic, jumps, waits |
+//! | [`table`] | how the tables of instructions are written |
+//! | [`wave`] | a wave's registers, and how an instruction reads and writes them |
+//! | [`float`] | conversions between float formats |
 
-mod access;
-mod buffer;
 mod compare;
 pub(crate) mod decode;
 pub(crate) mod float;
 mod matrix;
+mod memory;
 mod packed;
 mod scalar;
 mod special;

@@ -1,7 +1,7 @@
 //! One wave of 32 lanes: its registers, and how an instruction reads and writes them.
 
 use super::float;
-use crate::memory::Regions;
+use crate::memory::{POISON, Regions};
 
 /// Lanes in a wave: RDNA code is compiled for wave32.
 pub(crate) const WAVE: usize = 32;
@@ -27,10 +27,6 @@ pub(crate) const EXEC: u8 = 126;
 pub(crate) const SCRATCH_RESULT: u16 = 256;
 /// Holds a permuted source.
 pub(crate) const SCRATCH_SOURCE: u16 = 257;
-
-/// What registers and memory hold before anything is written: not a number in every float format, and far from
-/// every buffer as an index.
-pub(crate) const POISON: u32 = 0x7fff_7fff;
 
 /// Flat addresses from here on mean LDS: bits 63..32 of the aperture.
 pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;

@@ -1,8 +1,11 @@
 //! The encodings of memory: scalar loads, LDS, buffers, global and flat memory.
 
-use super::{Reader, bits, plain, row, source};
-use crate::isa::access::{FLAT, GLOBAL, LDS, LDS_PAIRS, SCALAR_MEMORY, lds_pair};
-use crate::isa::buffer::BUFFER;
+use super::reader::{Reader, bits, plain, row};
+use super::source::source;
+use crate::isa::memory::buffer::BUFFER;
+use crate::isa::memory::global::{flat, global};
+use crate::isa::memory::lds::{LDS, LDS_PAIRS, lds_pair};
+use crate::isa::memory::scalar::SCALAR_MEMORY;
 use crate::isa::wave::{Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
 
 /// Scalar loads.
@@ -80,17 +83,17 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
 pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
-    let table = match bits(word, 16, 2) {
-        0 => FLAT,
-        2 => GLOBAL,
+    // A flat instruction has no scalar base.
+    let (table, base) = match bits(word, 16, 2) {
+        0 => (flat::TABLE, NULL),
+        2 => (global::TABLE, bits(second, 16, 7) as u8),
         _ => return None,
     };
     let row = row(&[table], bits(word, 18, 7))?;
     let mut instruction = plain(row.handler, row.name);
-    let base = bits(second, 16, 7) as u8;
     instruction.sources = [
         Source::vector(bits(second, 0, 8) as u16),
-        Source::scalar(if table[0].opcode == FLAT[0].opcode && bits(word, 16, 2) == 0 { NULL } else { base }),
+        Source::scalar(base),
         Source::vector(bits(second, 8, 8) as u16),
     ];
     instruction.destination = bits(second, 24, 8) as u16;

@@ -2,21 +2,28 @@
 //!
 //! What is not in a table decodes to an instruction that stops the wave when it is reached, with the encoding's words:
 //! a code object may hold what a run does not need.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`memory`] | scalar loads, LDS, buffers, global and flat memory |
+//! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
+//! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
+//! | [`source`] | source operands by their code |
+//! | [`reader`] | the words of one instruction |
 
 mod memory;
+mod reader;
 mod scalar;
+mod source;
 mod vector;
 
 use super::scalar::BRANCH;
-use super::table::{Row, handler};
-use super::wave::{Handler, Instruction, Kind, NULL, Operand, SHARED_APERTURE, Source, Wave};
+use super::table::handler;
+use super::wave::{Instruction, Wave};
 use memory::{buffer, lds, memory, smem};
+use reader::{Reader, plain};
 use scalar::scalar;
 use vector::{vop3, vop3p, vop12c, vopd};
-
-/// First source codes with a meaning of their own.
-const LITERAL: u32 = 255;
-const VECTOR: u32 = 256;
 
 handler! {
     /// Stops the wave: the emulator does not know this encoding.
@@ -88,50 +95,6 @@ impl Program {
     }
 }
 
-/// The words of one instruction.
-struct Reader<'a> {
-    words: &'a [u32],
-    used: usize,
-}
-
-impl Reader<'_> {
-    fn first(&self) -> u32 {
-        self.words[0]
-    }
-
-    /// The next word, or `None` at the code's end.
-    fn next(&mut self) -> Option<u32> {
-        let word = *self.words.get(self.used)?;
-        self.used += 1;
-        Some(word)
-    }
-}
-
-fn plain(execute: Handler, name: &'static str) -> Instruction {
-    Instruction {
-        execute,
-        name,
-        sources: [Source::NONE; 3],
-        destination: 0,
-        scalar: NULL,
-        high: false,
-        clamp: false,
-        scale: 1.0,
-        immediate: 0,
-        target: 0,
-        pc: 0,
-        inner: None,
-    }
-}
-
-fn row(tables: &[&'static [Row]], opcode: u32) -> Option<&'static Row> {
-    tables.iter().flat_map(|table| table.iter()).find(|row| u32::from(row.opcode) == opcode)
-}
-
-fn bits(word: u32, low: u32, count: u32) -> u32 {
-    (word >> low) & ((1u32 << count) - 1)
-}
-
 fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     match word >> 26 {
@@ -147,52 +110,6 @@ fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
 }
 
-/// A float constant of the source codes 240 to 248 as fp32.
-const FLOATS: [f32; 9] = [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.159_154_94];
-
-/// A source by its 9-bit code, for an operand of some kind.
-fn source(reader: &mut Reader<'_>, code: u32, operand: Operand, literal: &mut Option<u32>) -> Option<Source> {
-    let wide = matches!(operand, Operand::B64 | Operand::I64 | Operand::F64);
-    let constant = |value: i64| {
-        let mut source = Source::constant(value as u32);
-        source.value_high = (value >> 32) as u32;
-        Some(source)
-    };
-    match code {
-        0..=107 | 124..=127 => Some(Source::scalar(code as u8)),
-        128..=192 => constant(i64::from(code) - 128),
-        193..=208 => constant(192 - i64::from(code)),
-        // Where LDS lies in flat addresses: the upper half of a 64-bit source.
-        235 if wide => constant(i64::from(SHARED_APERTURE) << 32),
-        235 => constant(i64::from(SHARED_APERTURE)),
-        240..=248 => {
-            let value = FLOATS[code as usize - 240];
-            match operand {
-                Operand::B16 | Operand::Packed => constant(i64::from(super::float::f32_to_f16(value))),
-                Operand::F64 | Operand::B64 | Operand::I64 => {
-                    let exact =
-                        if code == 248 { std::f64::consts::FRAC_1_PI / 2.0 } else { f64::from(value) };
-                    constant(exact.to_bits() as i64)
-                }
-                Operand::B32 | Operand::Mixed => constant(i64::from(value.to_bits())),
-            }
-        }
-        253 => Some(Source { kind: Kind::Scc, ..Source::NONE }),
-        LITERAL => {
-            let word = match *literal {
-                Some(word) => word,
-                None => *literal.insert(reader.next()?),
-            };
-            match operand {
-                Operand::F64 => constant((u64::from(word) << 32) as i64),
-                Operand::I64 => constant(i64::from(word as i32)),
-                _ => constant(i64::from(word)),
-            }
-        }
-        VECTOR.. => Some(Source::vector((code - VECTOR) as u16)),
-        _ => None,
-    }
-}
 #[cfg(test)]
 mod tests {
     use std::io::Read;

@@ -1,6 +1,7 @@
 //! The scalar encodings: SOP1, SOP2, SOPC, SOPK, SOPP.
 
-use super::{LITERAL, Reader, bits, plain, row, source};
+use super::reader::{Reader, bits, plain, row};
+use super::source::{LITERAL, source};
 use crate::isa::scalar::{BINARY, BRANCH, CONDITION, CONSTANT, PROGRAM, UNARY, UNARY_SPECIAL};
 use crate::isa::table::Row;
 use crate::isa::wave::{Instruction, Operand, Source};

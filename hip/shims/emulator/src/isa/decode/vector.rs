@@ -1,6 +1,7 @@
 //! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD, with permuted sources.
 
-use super::{LITERAL, Reader, VECTOR, bits, plain, row, source};
+use super::reader::{Reader, bits, plain, row};
+use super::source::{LITERAL, VECTOR, source};
 use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE, EXEC_RESULT};
 use crate::isa::matrix::MATRIX;
 use crate::isa::packed::PACKED;

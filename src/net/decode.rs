@@ -189,10 +189,9 @@ pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Resul
 
 /// A `size` x `size` convolution of `inputs` channels, with its batch normalisation folded in.
 ///
-/// With `scale = gamma / sqrt(variance + 1e-5)`, each weight becomes `scale * weight` and each bias `beta +
-/// scale * (bias - mean)`. The oldest files have biases but no gammas and betas (they count as 1 and 0). Newer
-/// files have gammas and betas but no biases (they count as 0). The newest files may have no batch
-/// normalisation.
+/// With `scale = gamma / sqrt(variance + 1e-5)`, each weight becomes `scale * weight` and each bias
+/// `beta + scale * (bias - mean)`. The oldest files have no gammas and betas, which count as 1 and 0. Newer
+/// files have them but no biases, which count as 0. The newest files may have no batch normalisation.
 pub(super) fn convolution(
     name: &str,
     block: &Option<ConvBlock>,

@@ -84,9 +84,9 @@ pub fn move_at(index: u16, side: Color, transform: u8) -> PackedMove {
     )
 }
 
-/// The policy index of a logit of an attention policy head, or `None` if no move corresponds to it. Logit `from
-/// * 64 + to` is a pair of squares; logit `4096 + 24 * from_file + 3 * to_file + piece` is a promotion, with
-/// piece 0 for queen, 1 for rook, and 2 for bishop.
+/// The policy index of a logit of an attention policy head, or `None` if no move corresponds to it. The logit
+/// `from * 64 + to` is a pair of squares. The logit `4096 + 24 * from_file + 3 * to_file + piece` is a
+/// promotion to a queen (`piece` is 0), a rook (1) or a bishop (2).
 pub fn attention_index(logit: usize) -> Option<u16> {
     if logit < 4096 {
         return Some(PLAIN[logit]).filter(|&index| index != NONE);

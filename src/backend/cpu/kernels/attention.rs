@@ -74,8 +74,8 @@ impl Kernel for QueryKey<'_> {
     }
 }
 
-/// Writes Q^T as panels: element `d` of row `query` goes to panel `query / width`, row `d`, column `query %
-/// width`.
+/// Writes Q^T as panels: element `d` of row `query` goes to panel `query / width`, row `d`, column
+/// `query % width`.
 #[inline(always)]
 fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: usize, to: &mut [f32]) {
     let width = 2 * S::LANES;

@@ -86,8 +86,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The sum of all lanes.
     fn sum(self, a: Self::Vector) -> f32;
 
-    /// Transposes a block of `LANES` x `LANES` numbers. Row `i` of the source starts at `from[i *
-    /// from_stride]`, and row `i` of the result at `to[i * to_stride]`. Panics if a slice is too short.
+    /// Transposes a block of `LANES` x `LANES` numbers. Row `i` of the source starts at
+    /// `from[i * from_stride]`, and row `i` of the result at `to[i * to_stride]`. Panics if a slice is too
+    /// short.
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize);
 
     /// Rounds `2 * LANES` numbers to bf16 (to nearest, ties to even) and returns them in memory order.

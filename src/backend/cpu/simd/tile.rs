@@ -247,8 +247,8 @@ impl<P: Product> PanelProduct<'_, P> {
             }
         };
         // SAFETY: A and the panel are valid for the same reasons as in `tile`. `block` has room for `MAX_ROWS`
-        // rows of `MAX_PANEL` columns; `any_height` accepts at most `MAX_ROWS` rows, and `2 * LANES <=
-        // MAX_PANEL`. `bias` has `MAX_PANEL` numbers.
+        // rows of `MAX_PANEL` columns; `any_height` accepts at most `MAX_ROWS` rows, and a panel has at most
+        // `MAX_PANEL` columns. `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];

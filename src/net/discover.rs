@@ -12,9 +12,7 @@ use prost::bytes::Bytes;
 
 use super::error::NetworkError;
 use super::file::{self, NetworkFile};
-
-/// The value of `WeightsFile` that selects autodiscovery, as in lc0.
-pub const AUTODISCOVER: &str = "<autodiscover>";
+use crate::options::AUTODISCOVER;
 
 /// The value of `WeightsFile` that selects the network embedded in the binary, as in lc0.
 pub const EMBEDDED: &str = "<embedded>";

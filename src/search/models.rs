@@ -8,7 +8,7 @@ use super::worker::Worker;
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
 };
-use crate::backend::random::{RandomBackend, RandomOptions};
+use crate::backend::synthetic::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::sync::atomic::Ordering;

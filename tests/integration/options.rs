@@ -2,7 +2,7 @@
 
 use crate::layers::rust_files;
 use proptest::prelude::*;
-use rukh::options::{AUTODISCOVER, BACKENDS, Effect, Kind, Options, TABLE, listing};
+use rukh::options::{Effect, Kind, Options, TABLE, listing};
 use std::path::Path;
 
 /// The table in docs/options.md is generated; `UPDATE_DOCS=1` writes it.
@@ -63,17 +63,6 @@ fn value(kind: Kind) -> BoxedStrategy<String> {
         }
         Kind::Text | Kind::Button => ".{0,50}".boxed(),
     }
-}
-
-/// The options offer exactly the backends that can be created.
-#[test]
-fn the_offered_backends_are_those_that_can_be_created() {
-    let mut known = rukh::backend::factory::names();
-    let mut offered = BACKENDS.to_vec();
-    known.sort_unstable();
-    offered.sort_unstable();
-    assert_eq!(offered, known);
-    assert_eq!(AUTODISCOVER, rukh::net::discover::AUTODISCOVER);
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use crate::goldens::{edited_weights, network_file};
 use prost::Message;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, reference};
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
 use rukh::chess::{Position, PositionHistory};
 use rukh::net::input::encode;
 use rukh::net::proto::{PolicyHead, PolicyHeads, decode_bounded};
@@ -90,7 +90,7 @@ fn an_optimism_of_1_gives_the_optimistic_head() {
 #[test]
 fn the_error_for_a_missing_optimistic_head_lists_the_heads() {
     let create = |network: &str, policy_optimism| {
-        factory::create(&BackendConfig {
+        registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,

@@ -1,7 +1,7 @@
 //! Searches under stress: commands at random moments, and backends that are slow, fail or panic. No search may hang,
 //! answer late or not at all, or leave a tree that breaks a later search.
 
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::engine::Engine;

@@ -3,9 +3,9 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::backend::check::{CheckBackend, CheckOptions};
 use rukh::backend::cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
+use rukh::backend::wrap::{CheckBackend, CheckOptions};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{Position, PositionHistory};
 use rukh::engine::Engine;
@@ -220,7 +220,7 @@ fn check_compares_value_errors_if_both_backends_give_them() {
 #[test]
 fn the_user_is_told_that_the_network_gives_no_value_error() {
     let notices = |value_error| {
-        let created = factory::create(&BackendConfig {
+        let created = registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/micro-attn.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,
@@ -231,5 +231,5 @@ fn the_user_is_told_that_the_network_gives_no_value_error() {
     };
     assert_eq!(notices(false), Vec::<String>::new());
     let told = notices(true);
-    assert!(told.len() == 1 && told[0].contains("tells no error of the value"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("does not estimate the error of its values"), "{told:?}");
 }

@@ -189,7 +189,7 @@ impl Gatherer {
         if !is_terminal {
             self.history.push(link.edge().packed_move().unpack(self.history.last()));
             if candidate.child.is_none() {
-                batch.request.prefetch(&self.history);
+                batch.request.load_ahead(&self.history);
             }
         }
         let child = candidate.child.or_else(|| {

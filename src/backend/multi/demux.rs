@@ -11,10 +11,12 @@
 //! the deal begins moves on from batch to batch: batches of one use all backends in turn.
 
 use super::children::{Child, cached_by_any, common_attributes};
-use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
-use super::work_queue::WorkQueue;
-use super::worker::{Reply, WorkerTicket, Workers, reply_channel};
-use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use crate::backend::queue::WorkQueue;
+use crate::backend::queue::{Reply, WorkerTicket, Workers, reply_channel};
+use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,7 +8,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
 /// First in, first out; many producers, many consumers; closed once.
-pub(super) struct WorkQueue<T> {
+pub(crate) struct WorkQueue<T> {
     state: Mutex<State<T>>,
     /// Signalled once per item, and to all on closing.
     changed: Condvar,
@@ -21,7 +21,7 @@ struct State<T> {
 
 impl<T> WorkQueue<T> {
     /// Open and empty.
-    pub(super) fn new() -> WorkQueue<T> {
+    pub(crate) fn new() -> WorkQueue<T> {
         WorkQueue {
             state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),
             changed: Condvar::new(),
@@ -29,7 +29,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// Adds an item for some consumer; a closed queue gives it back.
-    pub(super) fn push(&self, item: T) -> Result<(), T> {
+    pub(crate) fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(item);
@@ -42,7 +42,7 @@ impl<T> WorkQueue<T> {
 
     /// Blocks for the first item, then takes those behind it too while `takes_more` likes the next one.
     /// `None`: the queue is closed and everything in it was taken.
-    pub(super) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
+    pub(crate) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {
             if let Some(item) = state.items.pop_front() {
@@ -61,7 +61,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// No more items come; consumers finish what is there, then get `None`.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }

@@ -1,6 +1,6 @@
 //! What `multiplexing`, `demux` and `roundrobin` have in common: several backends seen as one.
 
-use super::{Attributes, Backend, EvalRequest, Evaluation};
+use crate::backend::{Attributes, Backend, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, and how it is driven.
@@ -25,7 +25,7 @@ impl Child {
 }
 
 /// What can be promised of all `children` together: what the least of them can. `name` is the decorator's.
-pub fn common_attributes(name: &str, children: &[Child]) -> Attributes {
+pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
     let each = || children.iter().map(|child| child.backend.attributes());
     let names: Vec<&str> = each().map(|attributes| attributes.name.as_str()).collect();
     Attributes {
@@ -41,6 +41,6 @@ pub fn common_attributes(name: &str, children: &[Child]) -> Attributes {
 }
 
 /// The first child that knows the position.
-pub fn cached_by_any(children: &[Child], request: EvalRequest<'_>) -> Option<Evaluation> {
+pub(super) fn cached_by_any(children: &[Child], request: EvalRequest<'_>) -> Option<Evaluation> {
     children.iter().find_map(|child| child.backend.cached(request))
 }

@@ -11,11 +11,13 @@
 //! evaluate it.
 
 use super::children::{Child, cached_by_any, common_attributes};
-use super::owned_request::OwnedRequest;
-use super::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
-use super::work_queue::WorkQueue;
-use super::worker::{Outcome, Reply, Workers, reply_channel};
-use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use crate::backend::queue::OwnedRequest;
+use crate::backend::queue::WorkQueue;
+use crate::backend::queue::{Outcome, Reply, Workers, reply_channel};
+use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
 use std::sync::Arc;
 
 /// See the module.

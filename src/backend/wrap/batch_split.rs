@@ -4,8 +4,8 @@
 //! submitted the moment the next request arrives, so an asynchronous backend works on it while the rest is
 //! gathered.
 
-use super::ticket::{OrderedBatch, OrderedTicket};
-use super::{
+use crate::backend::ticket::{OrderedBatch, OrderedTicket};
+use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
     ticket::{Done, check_batch_size},
 };

@@ -4,7 +4,7 @@
 //! equally fast; otherwise `multiplexing` keeps the faster one busier.
 
 use super::children::{Child, cached_by_any, common_attributes};
-use super::{Attributes, Backend, Batch, EvalRequest, Evaluation};
+use crate::backend::{Attributes, Backend, Batch, EvalRequest, Evaluation};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// See the module.

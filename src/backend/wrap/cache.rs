@@ -4,13 +4,15 @@
 //! requests for one position in flight at the same time are both evaluated: finding that out would cost every
 //! request more than the rare second evaluation. No lock is held while anything is evaluated.
 //!
-//! What counts as the same position is decided in [`super::position_key`]; where evaluations are kept is
+//! What counts as the same position is decided in [`crate::backend::position_key`]; where evaluations are kept is
 //! `cache_store`.
 
 use super::cache_store::Store;
-use super::position_key::{KeyRules, cache_key};
-use super::ticket::{Done, catch_panic, check_outcome_length};
-use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use crate::backend::position_key::{KeyRules, cache_key};
+use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
 use crate::chess::PositionHistory;
 use std::sync::Arc;
 
@@ -83,8 +85,8 @@ impl Batch for CachingBatch {
         self.keys.len()
     }
 
-    fn prefetch(&self, history: &PositionHistory) {
-        self.store.prefetch(cache_key(history, self.key_rules));
+    fn load_ahead(&self, history: &PositionHistory) {
+        self.store.load_ahead(cache_key(history, self.key_rules));
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {

@@ -6,8 +6,10 @@
 //! compared: `check` one line, passed or failed; `display` the largest errors; `histo` a histogram of all
 //! errors. When the backend is dropped, a summary follows.
 
-use super::ticket::{OrderedBatch, OrderedTicket};
-use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use crate::backend::ticket::{OrderedBatch, OrderedTicket};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

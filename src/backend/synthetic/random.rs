@@ -8,9 +8,11 @@
 //! per_position` later. Nothing runs in the meantime: a batch's time of completion is computed when it is
 //! submitted, and the ticket sleeps until then. So a simulated device costs no CPU, as a real one would not.
 
-use super::position_key::mix;
-use super::ticket::{Done, check_batch_size};
-use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value};
+use crate::backend::position_key::mix;
+use crate::backend::ticket::{Done, check_batch_size};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
+};
 use crate::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
 

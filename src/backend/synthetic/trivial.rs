@@ -16,8 +16,8 @@
 //! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only
 //! hands it over.
 
-use super::ticket::{Done, check_batch_size};
-use super::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};
+use crate::backend::ticket::{Done, check_batch_size};
+use crate::backend::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};
 use crate::chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
 use std::sync::Arc;

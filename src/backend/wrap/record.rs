@@ -8,9 +8,9 @@
 //! network can see of the position and its history ([`full_key`]). Of several records of one position the
 //! first counts.
 
-use super::position_key::full_key;
-use super::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
-use super::{
+use crate::backend::position_key::full_key;
+use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
+use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket, Value,
 };
 use std::collections::HashMap;

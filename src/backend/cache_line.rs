@@ -7,7 +7,7 @@
 
 /// Begins to bring the cache line that `value` starts in nearer to this processor. Nothing waits for it.
 #[inline]
-pub(super) fn prefetch<T>(value: &T) {
+pub(super) fn load_ahead<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -12,8 +12,8 @@
 //! whether it has been overwritten since; the key in the record decides in the end. A record is written front
 //! to back, so that its key is the first thing to go.
 
-use super::prefetch::prefetch;
-use super::{CompactPrior, Evaluation, Value};
+use crate::backend::cache_line::load_ahead;
+use crate::backend::{CompactPrior, Evaluation, Value};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Words of a record before its priors.
@@ -56,11 +56,11 @@ impl Store {
     }
 
     /// Has the index entries of `key` brought nearer: they are anywhere in many megabytes.
-    pub(super) fn prefetch(&self, key: u64) {
+    pub(super) fn load_ahead(&self, key: u64) {
         if let Some(shard) = self.shard(key)
             && let Some(entry) = shard.index.get(shard.bucket_start(key))
         {
-            prefetch(entry);
+            load_ahead(entry);
         }
     }
 

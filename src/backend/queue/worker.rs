@@ -1,28 +1,28 @@
 //! Worker threads over [`WorkQueue`]s, and the way back from them to a waiting ticket.
 
 use super::work_queue::WorkQueue;
-use super::{BackendError, Evaluations, Ticket};
+use crate::backend::{BackendError, Evaluations, Ticket};
 use crate::sync::Arc;
 use crate::sync::channel::{Receiver, Sender, bounded};
 use crate::sync::thread::{Builder, JoinHandle};
 
 /// What a batch becomes.
-pub(super) type Outcome = Result<Evaluations, BackendError>;
+pub(crate) type Outcome = Result<Evaluations, BackendError>;
 
 /// Threads that end when their queues are closed; dropping this closes the queues and waits for them.
-pub(super) struct Workers<T> {
+pub(crate) struct Workers<T> {
     queues: Vec<Arc<WorkQueue<T>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> Workers<T> {
     /// None yet.
-    pub(super) fn new() -> Workers<T> {
+    pub(crate) fn new() -> Workers<T> {
         Workers { queues: Vec::new(), threads: Vec::new() }
     }
 
     /// Starts a thread that runs `work` on `queue`.
-    pub(super) fn start(
+    pub(crate) fn start(
         &mut self,
         backend: &str,
         queue: &Arc<WorkQueue<T>>,
@@ -53,30 +53,30 @@ impl<T> Drop for Workers<T> {
 }
 
 /// Where a worker sends an outcome.
-pub(super) struct Reply(Sender<Outcome>);
+pub(crate) struct Reply(Sender<Outcome>);
 
 impl Reply {
     /// Sends it; if nobody waits any more, it is dropped.
-    pub(super) fn send(self, outcome: Outcome) {
+    pub(crate) fn send(self, outcome: Outcome) {
         let _ = self.0.send(outcome);
     }
 }
 
 /// Waits for the outcome of one batch.
-pub(super) struct WorkerTicket {
+pub(crate) struct WorkerTicket {
     name: String,
     outcome: Receiver<Outcome>,
 }
 
 /// A channel for one outcome of the backend called `name`.
-pub(super) fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
+pub(crate) fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
     let (sender, outcome) = bounded(1);
     (Reply(sender), WorkerTicket { name: name.to_owned(), outcome })
 }
 
 impl WorkerTicket {
     /// Blocks for the outcome; an error if the worker is gone.
-    pub(super) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> Outcome {
         self.outcome.recv().unwrap_or_else(|_| {
             let reason = "it was shut down before the batch was evaluated".to_owned();
             Err(BackendError::Evaluate { name: self.name, reason })

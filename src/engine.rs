@@ -13,12 +13,13 @@ use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{FenError, PackedMove, Position, PositionHistory, uci_move};
 use crate::options::{OptionError, Options, Presses};
-use crate::search::correction_history::CorrectionHistory;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::search::memory::tree_limit;
-use crate::search::stoppers::{SearchStart, build_stoppers};
+use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
-use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, ThinkingInfo};
+use crate::search::{
+    BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo, build_stoppers,
+};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
 use crate::tree::Tree;

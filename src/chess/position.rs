@@ -163,6 +163,17 @@ impl Position {
         self.is_king_taken() || self.board.is_check()
     }
 
+    /// Whether `m`, a legal move, gives checkmate.
+    pub fn is_mating_move(&self, m: Move) -> bool {
+        let next = self.play(m);
+        next.is_check() && next.legal_moves().is_empty()
+    }
+
+    /// A legal move that gives checkmate, if there is one.
+    pub fn mating_move(&self) -> Option<Move> {
+        self.legal_moves().into_iter().find(|&m| self.is_mating_move(m))
+    }
+
     /// Whether neither side can ever mate with what is left: bare kings, one minor piece, or bishops
     /// (any number, either side's) all on squares of one color. As lc0 has it: two knights, or knight
     /// against bishop, still play on.

@@ -67,8 +67,7 @@ impl KnownRoot {
 /// The moves of `best` that mate at once. The tables rank them like every other win.
 pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Vec<PackedMove> {
     let position = history.last();
-    let mates = |m: &&PackedMove| position.is_mating_move(m.unpack(position));
-    best.iter().filter(mates).copied().collect()
+    best.iter().filter(|m| position.play(m.unpack(position)).is_checkmate()).copied().collect()
 }
 
 /// Passes on what a search says, with the known root's score; a mate that the search has proven is a better one.

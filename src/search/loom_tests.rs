@@ -1,14 +1,11 @@
-//! Backup, the desks and recycling under `loom`, which tries all orders of the threads' steps: see [`crate::sync`].
+//! Backup, parking and recycling under `loom`, which tries all orders of the threads' steps: see [`crate::sync`].
 
-use super::desks::Desks;
-use super::gather::Gatherer;
-use super::minibatch::{Gathered, Leaf, Step};
-use super::shared::Shared;
-use super::worker::Worker;
+use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
+use super::state::{Gathered, Leaf, Parking, SearchState, Step};
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
 };
-use crate::backend::random::{RandomBackend, RandomOptions};
+use crate::backend::synthetic::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::sync::atomic::Ordering;
@@ -40,7 +37,7 @@ fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     let mut allocator = Allocator::default();
     assert!(node.try_claim() && tree.link_exactly(node, &edges, &mut allocator));
     assert!(tree.expand(node, edges.iter().map(|edge| edge.prior()), &mut allocator));
-    allocator.give_back(tree);
+    tree.take_back(&mut allocator);
     node.finish(Totals::of(ONE_VISIT, 1));
     tree.links(node).map(|(id, _)| id).collect()
 }
@@ -48,12 +45,12 @@ fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
 fn child_of(tree: &Tree, link: LinkId) -> NodeId {
     let mut allocator = Allocator::default();
     let child = tree.child_or_new(tree.link(link), None, &mut allocator).expect("room is left");
-    allocator.give_back(tree);
+    tree.take_back(&mut allocator);
     child
 }
 
 /// A search on `tree` that nobody runs. Any memory is too much for it.
-fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<Shared> {
+fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
     let position = Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position");
     let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
     let setup = SearchSetup {
@@ -61,12 +58,12 @@ fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<Shared> {
         memory_limit: 0,
         ..SearchSetup::new(tree, backend, PositionHistory::new(position), Box::new(Nobody))
     };
-    Arc::new(Shared::new(setup, Arc::new(Nobody)))
+    Arc::new(SearchState::new(setup, Arc::new(Nobody)))
 }
 
 /// A tree of a root with one move and two answers to it, none of them visited; the search on it; the links of the move
 /// and of the answers.
-fn two_plies() -> (Arc<Tree>, Arc<Shared>, LinkId, Vec<LinkId>) {
+fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
     let tree = Arc::new(Tree::new());
     let to_parent = expand(&tree, tree.root(), 1)[0];
     let answers = expand(&tree, child_of(&tree, to_parent), 2);
@@ -76,16 +73,28 @@ fn two_plies() -> (Arc<Tree>, Arc<Shared>, LinkId, Vec<LinkId>) {
     (tree, shared, to_parent, answers)
 }
 
-/// A descent by way of `links`, of one visit that is announced.
+/// A descent along `links` with one visit, which is in flight.
 fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
-    let mut steps = vec![Step { parent: None, link: None, node: tree.root(), announced: 1 }];
+    let mut steps = vec![Step { parent: None, link: None, node: tree.root(), in_flight: 1 }];
     for &id in links {
         let link = tree.link(id);
-        link.announce(1);
+        link.add_in_flight(1);
         let node = link.child().expect("the model made one");
-        steps.push(Step { parent: Some(steps.len() as u32 - 1), link: Some(id), node, announced: 1 });
+        steps.push(Step { parent: Some(steps.len() as u32 - 1), link: Some(id), node, in_flight: 1 });
     }
     steps
+}
+
+/// Steps 6 and 7 of a minibatch.
+fn finish_batch(
+    shared: &SearchState,
+    scratch: &mut WorkerScratch,
+    gathered: Gathered,
+    evaluations: &Evaluations,
+) {
+    let SearchState { context, counters, control, .. } = shared;
+    let counts = fetch(context, counters, control, scratch, &gathered, evaluations);
+    back_up_batch(context, counters, &mut scratch.values, gathered, counts);
 }
 
 #[test]
@@ -98,11 +107,12 @@ fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
             let child = child_of(&tree, last);
             assert!(tree.node(child).try_claim());
             let mut steps = descend(&tree, &[to_parent, last]);
-            shared.root_in_flight.fetch_add(1, Ordering::Relaxed);
+            shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
             spawn(move || {
                 let outcome = Outcome { result: 1, plies: 0, kind: TerminalKind::EndOfGame };
                 tree.node(child).publish_terminal(outcome);
-                shared.back_up(&mut steps, 2, outcome.sample(), 1, 1.0, true);
+                let finished = Finished { sample: outcome.sample(), visits: 1, weight: 1.0, is_proof: true };
+                back_up(&shared.context, &shared.counters, &mut steps, 2, finished);
             })
         };
         let threads = [end(moves[0]), end(moves[1])];
@@ -123,37 +133,41 @@ fn visits_are_backed_up_by_two_threads_and_nothing_is_left_in_flight() {
             let child = child_of(&tree, last);
             spawn(move || {
                 let mut steps = descend(&tree, &[to_parent, last]);
-                shared.root_in_flight.fetch_add(1, Ordering::Relaxed);
+                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
                 assert!(tree.node(child).try_claim());
                 let mut allocator = Allocator::default();
                 assert!(tree.expand(tree.node(child), [1.0].into_iter(), &mut allocator));
-                shared.back_up(&mut steps, 2, ONE_VISIT, 1, 1.0, false);
+                let finished = Finished { sample: ONE_VISIT, visits: 1, weight: 1.0, is_proof: false };
+                back_up(&shared.context, &shared.counters, &mut steps, 2, finished);
             })
         };
         let threads = [visit(moves[0]), visit(moves[1])];
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
-        assert_eq!((shared.root().visits(), shared.root_in_flight.load(Ordering::Relaxed)), (4, 0));
+        assert_eq!(
+            (shared.context.root().visits(), shared.counters.root_in_flight.load(Ordering::Relaxed)),
+            (4, 0)
+        );
     });
 }
 
-/// The worker's own mark on what it leaves on its desk.
+/// A minibatch that a test can recognise.
 fn marked(mark: u32) -> Gathered {
     Gathered { out_of_order: mark, ..Gathered::default() }
 }
 
-/// Desks, and what stands for the tree: `loom` sees to it that nobody changes it while another is here.
+/// Parking, and a cell that stands for the tree: `loom` checks that nobody changes it while another thread uses it.
 struct Office {
-    desks: Desks,
+    parking: Parking,
     tree: UnsafeCell<u32>,
 }
 
 impl Office {
     fn new(workers: usize) -> Arc<Office> {
-        Arc::new(Office { desks: Desks::new(workers), tree: UnsafeCell::new(0) })
+        Arc::new(Office { parking: Parking::new(workers), tree: UnsafeCell::new(0) })
     }
 
-    /// Works here as others may at the same time.
+    /// Uses the tree, as others may at the same time.
     fn work(&self) {
         self.tree.with(|_| loom::thread::yield_now());
     }
@@ -164,63 +178,63 @@ impl Office {
 }
 
 #[test]
-fn what_lies_on_a_desk_is_taken_back_by_one() {
+fn a_parked_minibatch_is_resumed_or_cancelled_once() {
     check_model(3, || {
         let office = Office::new(2);
         let worker = |index: usize| {
             let office = office.clone();
             spawn(move || {
-                let Some(_) = office.desks.come_back(index) else { return 0 };
+                let Some(_) = office.parking.resume(index) else { return 0 };
                 office.work();
-                office.desks.go_away(index, marked(1));
+                office.parking.park(index, marked(1));
                 // Evaluates.
-                let Some(gathered) = office.desks.come_back(index) else { return 0 };
+                let Some(gathered) = office.parking.resume(index) else { return 0 };
                 office.work();
-                office.desks.leave(index);
+                office.parking.leave(index);
                 gathered.out_of_order
             })
         };
         let workers = [worker(0), worker(1)];
         let cancelled = std::cell::Cell::new(0);
-        assert!(office.desks.clear(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
+        assert!(office.parking.close(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
         // From here on the tree is somebody else's.
         office.work_alone();
         let finished: u32 = workers.map(|thread| thread.join().unwrap()).into_iter().sum();
         // A worker that never began has left nothing.
         assert!(finished + cancelled.get() <= 2);
-        assert!(office.desks.clear(|_| panic!("all are gone")));
+        assert!(office.parking.close(|_| panic!("all have left")));
     });
 }
 
 #[test]
-fn who_is_alone_is_so_and_all_come_back() {
+fn one_worker_is_alone_and_all_resume() {
     check_model(3, || {
         let office = Office::new(2);
         let alone = {
             let office = office.clone();
             spawn(move || {
-                assert!(office.desks.come_back(0).is_some());
+                assert!(office.parking.resume(0).is_some());
                 office.work();
-                assert!(office.desks.alone(0, |_| office.work_alone()).is_some());
+                assert!(office.parking.work_alone(0, |_| office.work_alone()).is_some());
                 office.work();
-                office.desks.leave(0);
+                office.parking.leave(0);
             })
         };
         let other = {
             let office = office.clone();
             spawn(move || {
-                assert!(office.desks.come_back(1).is_some());
+                assert!(office.parking.resume(1).is_some());
                 office.work();
-                assert!(office.desks.give_way(1).is_some());
-                office.desks.go_away(1, marked(7));
-                assert_eq!(office.desks.come_back(1).map(|gathered| gathered.out_of_order), Some(7));
+                assert!(office.parking.give_way(1).is_some());
+                office.parking.park(1, marked(7));
+                assert_eq!(office.parking.resume(1).map(|gathered| gathered.out_of_order), Some(7));
                 office.work();
-                office.desks.leave(1);
+                office.parking.leave(1);
             })
         };
         alone.join().unwrap();
         other.join().unwrap();
-        assert!(office.desks.clear(|_| panic!("all are gone")));
+        assert!(office.parking.close(|_| panic!("all have left")));
     });
 }
 
@@ -231,51 +245,51 @@ fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
         let worker = |index: usize| {
             let office = office.clone();
             spawn(move || {
-                if office.desks.come_back(index).is_none() {
+                if office.parking.resume(index).is_none() {
                     return;
                 }
                 office.work();
-                if office.desks.alone(index, |_| office.work_alone()).is_none() {
+                if office.parking.work_alone(index, |_| office.work_alone()).is_none() {
                     return;
                 }
                 office.work();
-                office.desks.leave(index);
+                office.parking.leave(index);
             })
         };
         let workers = [worker(0), worker(1)];
         // The search ends amid all this.
-        assert!(office.desks.clear(|_| ()));
+        assert!(office.parking.close(|_| ()));
         office.work_alone();
         workers.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
 #[test]
-fn a_panic_here_leaves_nobody_waiting() {
+fn a_panic_leaves_no_thread_waiting() {
     check_model(3, || {
         let office = Office::new(2);
         let alone = {
             let office = office.clone();
             spawn(move || {
-                if office.desks.come_back(0).is_some()
-                    && office.desks.alone(0, |_| office.work_alone()).is_some()
+                if office.parking.resume(0).is_some()
+                    && office.parking.work_alone(0, |_| office.work_alone()).is_some()
                 {
-                    office.desks.leave(0);
+                    office.parking.leave(0);
                 }
             })
         };
         let panics = {
             let office = office.clone();
             spawn(move || {
-                let is_here = office.desks.come_back(1).is_some();
+                let is_here = office.parking.resume(1).is_some();
                 if is_here {
                     office.work();
                 }
-                assert_eq!(office.desks.leave_in_panic(1, |_| ()), is_here);
+                assert_eq!(office.parking.leave_in_panic(1, |_| ()), is_here);
                 is_here
             })
         };
-        let is_sound = office.desks.clear(|_| ());
+        let is_sound = office.parking.close(|_| ());
         office.work_alone();
         alone.join().unwrap();
         let was_here = panics.join().unwrap();
@@ -303,20 +317,21 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
         assert!(tree.node(child).try_claim());
         let shared = search_on(tree.clone(), 2);
         let steps = descend(&tree, &[links[0]]);
-        shared.root_in_flight.fetch_add(1, Ordering::Relaxed);
+        shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
         let moves = vec![PackedMove::from_bits(64)];
         let leaf = Leaf { step: 1, depth: 2, moves: 0..1 };
         let gathered =
             Gathered { waiting: vec![Some(leaf)], steps, moves, leaf_count: 1, ..Gathered::default() };
-        assert!(shared.desks.come_back(1).is_some());
-        shared.desks.go_away(1, gathered);
+        assert!(shared.parking.resume(1).is_some());
+        shared.parking.park(1, gathered);
         let recycles = {
             let shared = shared.clone();
             spawn(move || {
-                assert!(shared.desks.come_back(0).is_some());
-                let mut worker = Worker::new(&shared, 0);
-                assert!(worker.make_room().is_some());
-                shared.desks.leave(0);
+                assert!(shared.parking.resume(0).is_some());
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                let SearchState { context, control, parking, .. } = &*shared;
+                assert!(make_room(context, control, parking, 0, &mut scratch).is_some());
+                shared.parking.leave(0);
             })
         };
         let comes_back = {
@@ -324,24 +339,24 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
             spawn(move || {
                 let mut evaluations = Evaluations::default();
                 evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
-                let gathered = shared.desks.come_back(1).expect("nobody ends the search");
-                let mut gatherer = Gatherer::new(&shared);
-                gatherer.finish_batch(&shared, &gathered, &evaluations);
-                gatherer.give_back(&shared);
-                shared.desks.leave(1);
+                let gathered = shared.parking.resume(1).expect("nobody ends the search");
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                scratch.give_back(&shared.context.tree);
+                shared.parking.leave(1);
             })
         };
         recycles.join().unwrap();
         comes_back.join().unwrap();
         // Recycled before or after: the visits are the same.
-        assert_eq!((shared.root().visits(), tree.node(child).visits()), (5, 1));
+        assert_eq!((shared.context.root().visits(), tree.node(child).visits()), (5, 1));
         assert_eq!(tree.node(old).state(), State::Unevaluated, "it was collapsed");
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
     });
 }
 
 #[test]
-fn the_tree_is_let_go_of_while_workers_evaluate() {
+fn the_tree_is_released_while_workers_evaluate() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let link = expand(&tree, tree.root(), 1)[0];
@@ -350,11 +365,11 @@ fn the_tree_is_let_go_of_while_workers_evaluate() {
         let worker = {
             let (tree, shared) = (tree.clone(), shared.clone());
             spawn(move || {
-                if shared.desks.come_back(0).is_none() {
+                if shared.parking.resume(0).is_none() {
                     return;
                 }
                 assert!(tree.node(child).try_claim());
-                shared.root_in_flight.fetch_add(1, Ordering::Relaxed);
+                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
                 let leaf = Leaf { step: 1, depth: 2, moves: 0..1 };
                 let gathered = Gathered {
                     waiting: vec![Some(leaf)],
@@ -363,18 +378,18 @@ fn the_tree_is_let_go_of_while_workers_evaluate() {
                     leaf_count: 1,
                     ..Gathered::default()
                 };
-                shared.desks.go_away(0, gathered);
-                let Some(gathered) = shared.desks.come_back(0) else { return };
+                shared.parking.park(0, gathered);
+                let Some(gathered) = shared.parking.resume(0) else { return };
                 let mut evaluations = Evaluations::default();
                 evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
-                let mut gatherer = Gatherer::new(&shared);
-                gatherer.finish_batch(&shared, &gathered, &evaluations);
-                shared.desks.leave(0);
-                gatherer.give_back(&shared);
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                shared.parking.leave(0);
+                scratch.give_back(&shared.context.tree);
             })
         };
-        assert!(shared.let_go_of_tree());
-        // Nothing is claimed or announced, though the worker may still run.
+        assert!(shared.release_tree());
+        // Nothing is claimed or in flight, though the worker may still run.
         let nodes = tree.check_invariants().map_err(|broken| broken.to_string());
         assert_eq!(nodes, Ok(1 + tree.node(child).visits() as usize));
         worker.join().unwrap();

@@ -4,15 +4,15 @@
 //!
 //! `RUKH_SCHEDULES` says how many schedules each test runs; a failure prints how to replay it.
 
-use super::stoppers::VisitsStopper;
+use super::stop::VisitsStopper;
 use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use crate::backend::Backend;
-use crate::backend::cache::CachingBackend;
-use crate::backend::children::Child;
-use crate::backend::demux::DemuxBackend;
-use crate::backend::multiplexing::MultiplexingBackend;
+use crate::backend::multi::Child;
+use crate::backend::multi::DemuxBackend;
+use crate::backend::multi::MultiplexingBackend;
 use crate::backend::position_key::KeyRules;
-use crate::backend::random::{RandomBackend, RandomOptions};
+use crate::backend::synthetic::{RandomBackend, RandomOptions};
+use crate::backend::wrap::CachingBackend;
 use crate::chess::{Position, PositionHistory};
 use crate::sync::Arc;
 use crate::sync::thread::{JoinHandle, yield_now};

@@ -65,7 +65,7 @@ fn one_thread_claims_and_who_sees_it_expanded_sees_its_priors() {
                 let root = tree.node(tree.root());
                 if root.state() == State::Expanded {
                     assert_eq!(root.edge_count(), 3);
-                    assert_ne!(tree.words.get(root.priors()).load(Ordering::Relaxed), 0);
+                    assert_ne!(tree.storage.words.get(root.priors()).load(Ordering::Relaxed), 0);
                 }
             })
         };
@@ -183,13 +183,15 @@ fn transpositions_are_one_node_while_their_shard_grows() {
         let find = |tree: Arc<Tree>, keys: [u64; 2]| {
             spawn(move || {
                 let mut allocator = Allocator::default();
-                let nodes = keys.map(|key| tree.shared_node(key, &mut allocator).expect("room is left"));
+                let nodes = keys.map(|key| {
+                    tree.table.find_or_make(key, &tree.storage, &mut allocator).expect("room is left")
+                });
                 tree.take_back(&mut allocator);
                 nodes
             })
         };
         let mut allocator = Allocator::default();
-        let [first, other] = [1, 4].map(|key| tree.shared_node(key, &mut allocator));
+        let [first, other] = [1, 4].map(|key| tree.table.find_or_make(key, &tree.storage, &mut allocator));
         tree.take_back(&mut allocator);
         let threads = [find(tree.clone(), [2, 3]), find(tree.clone(), [3, 2])];
         let [[two, three], [three_again, two_again]] = threads.map(|thread| thread.join().unwrap());
@@ -197,7 +199,10 @@ fn transpositions_are_one_node_while_their_shard_grows() {
         assert!(
             two != three && ![first, other].contains(&Some(two)) && ![first, other].contains(&Some(three))
         );
-        assert_eq!([1, 4].map(|key| tree.shared_node(key, &mut allocator)), [first, other]);
+        assert_eq!(
+            [1, 4].map(|key| tree.table.find_or_make(key, &tree.storage, &mut allocator)),
+            [first, other]
+        );
     });
 }
 
@@ -334,7 +339,7 @@ fn what_is_free_is_never_more_than_what_was_freed() {
     check_model(3, || {
         let tree = Arc::new(Tree::new());
         let mut allocator = Allocator::default();
-        let [first, second] = [(); 2].map(|()| allocator.take_node(&tree).expect("room is left"));
+        let [first, second] = [(); 2].map(|()| allocator.take_node(&tree.storage).expect("room is left"));
         let mut other = Allocator::default();
         other.keep_node(second);
         tree.node(second).begin(0, 0);
@@ -343,7 +348,7 @@ fn what_is_free_is_never_more_than_what_was_freed() {
         allocator.keep_node(first);
         tree.take_back(&mut allocator);
         let free_node = size_of::<Node>() as u64;
-        assert_eq!(tree.free.free_bytes(), free_node);
+        assert_eq!(tree.storage.free.free_bytes(), free_node);
         let freeing = {
             let tree = tree.clone();
             spawn(move || tree.take_back(&mut other))
@@ -352,8 +357,8 @@ fn what_is_free_is_never_more_than_what_was_freed() {
             let tree = tree.clone();
             spawn(move || {
                 let mut allocator = Allocator::default();
-                assert!(allocator.take_node(&tree).is_some());
-                let free = tree.free.free_bytes();
+                assert!(allocator.take_node(&tree.storage).is_some());
+                let free = tree.storage.free.free_bytes();
                 assert!(free <= 2 * free_node, "{free} bytes");
                 allocator
             })
@@ -371,12 +376,12 @@ fn threads_that_fill_a_chunk_get_entries_of_their_own() {
         // Uses up the two blocks of the first chunk: both threads need the second one.
         let mut allocator = Allocator::default();
         for _ in 0..4 {
-            assert!(allocator.take_node(&tree).is_some());
+            assert!(allocator.take_node(&tree.storage).is_some());
         }
         let take = |tree: Arc<Tree>| {
             spawn(move || {
                 let mut allocator = Allocator::default();
-                let id = allocator.take_node(&tree).expect("room is left");
+                let id = allocator.take_node(&tree.storage).expect("room is left");
                 tree.node(id).begin(0, 0);
                 id
             })

@@ -1,6 +1,6 @@
 //! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the figures.
 
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh::chess::{Position, PositionHistory};
 use rukh::options::Options;

@@ -1,7 +1,7 @@
 //! Searches under ill treatment: commands at random moments, backends that are slow, fail or panic. A user would
 //! notice a search that hangs, answers late or not at all, or a tree that later searches stumble over.
 
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::engine::Engine;

@@ -16,7 +16,7 @@ pub(crate) struct Scratch {
     /// The root's edges, while it is expanded.
     pub(super) edges: Vec<Edge>,
     /// The finished visits of each step of a minibatch.
-    pub(super) values: StepValues,
+    pub(crate) values: StepValues,
 }
 
 impl Scratch {

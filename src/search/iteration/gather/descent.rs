@@ -97,7 +97,7 @@ impl Descent<'_> {
             let history = &mut self.scratch.walk.history;
             history.push(link.edge().packed_move().unpack(history.last()));
             if candidate.child.is_none() {
-                self.batch.request.prefetch(history);
+                self.batch.request.load_ahead(history);
             }
         }
         let child = candidate.child.or_else(|| {

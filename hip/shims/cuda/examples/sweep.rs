@@ -1,0 +1,162 @@
+//! How fast the GPU evaluator is with one set of options after another, the network loaded once.
+//!
+//! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] NETWORK SET ...`
+//!
+//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash (`threads=4/streams=3`) where
+//! they are not as many as the backend asks for. Each size is measured for so many milliseconds, with as many threads, each of which fills a
+//! batch, submits it and waits for it. A line of figures is printed as soon as it is known; after so many seconds
+//! no further set is begun.
+//!
+//! The line: network, set, seconds that making the backend took, and positions per second of each size.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rukh::backend::options_dict::ParsedOptions;
+use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
+use rukh::backend::{Backend, EvalRequest};
+use rukh::chess::{PackedMove, Position, PositionHistory};
+use rukh::net::input::HistoryFill;
+use rukh::net::{HeadSelection, Network};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Batches of each thread that do not count.
+const WARM_UP_BATCHES: usize = 3;
+
+struct Arguments {
+    sizes: Vec<usize>,
+    milliseconds: u64,
+    seconds: u64,
+    network: String,
+    sets: Vec<String>,
+}
+
+fn arguments() -> Result<Arguments, Error> {
+    let (mut sizes, mut milliseconds, mut seconds) = (vec![16, 64, 256, 512], 500, u64::MAX);
+    let mut words = Vec::new();
+    for argument in std::env::args().skip(1) {
+        match argument.split_once('=') {
+            Some(("--sizes", value)) => {
+                sizes = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
+            }
+            Some(("--milliseconds", value)) => milliseconds = value.parse()?,
+            Some(("--seconds", value)) => seconds = value.parse()?,
+            _ if argument.starts_with("--") => return Err(format!("what is {argument}?").into()),
+            _ => words.push(argument),
+        }
+    }
+    if words.len() < 2 || sizes.is_empty() {
+        return Err("a network and at least one set of options are needed".into());
+    }
+    let network = words.remove(0);
+    Ok(Arguments { sizes, milliseconds, seconds, network, sets: words })
+}
+
+fn main() -> ExitCode {
+    match arguments().and_then(|arguments| run(&arguments)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("sweep: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool, Error> {
+    let begin = Instant::now();
+    let bytes = std::fs::read(&arguments.network)?;
+    let network = Network::load_bytes(&bytes, &HeadSelection::default())?;
+    drop(bytes);
+    let name = arguments.network.rsplit('/').next().unwrap_or_default().trim_end_matches(".pb.gz");
+    let mut all_done = true;
+    for set in &arguments.sets {
+        if begin.elapsed().as_secs() >= arguments.seconds {
+            say(&format!("{name} {set} NOT DONE: the time is over"));
+            all_done = false;
+            continue;
+        }
+        if let Err(error) = measure(arguments, name, &network, set) {
+            say(&format!("{name} {set} FAILED: {error}"));
+            all_done = false;
+        }
+    }
+    Ok(all_done)
+}
+
+/// A line that nobody has to wait for.
+fn say(line: &str) {
+    println!("{line}");
+    // Whoever reads may have gone.
+    let _ = std::io::stdout().flush();
+}
+
+fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> Result<(), Error> {
+    let (threads, text) = match set.strip_prefix("threads=").and_then(|rest| rest.split_once('/')) {
+        Some((threads, text)) => (Some(threads.parse()?), text),
+        None => (None, set),
+    };
+    let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
+    let tree = ParsedOptions::parse(text)?;
+    let mut options = RocmOptions::read(tree.root(), 1024)?;
+    tree.check_all_used("rocm-fp16")?;
+    options.maximum_batch.get_or_insert(largest);
+    let begin = Instant::now();
+    let device = RocmBackend::open("rocm-fp16", &options)?;
+    let fill = HistoryFill::FenOnly;
+    let backend = RocmBackend::new(device, network, RocmPrecision::Fp16, &options, 1.0, fill)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
+    let threads = threads.unwrap_or(backend.attributes().suggested_threads);
+    let mut line = format!("{name:9} {set:60} {seconds:6.1} s");
+    for &size in &arguments.sizes {
+        let rate = rate(&backend, size, threads, Duration::from_millis(arguments.milliseconds))?;
+        line += &format!(" {size:5} {rate:8.0}");
+    }
+    say(&line);
+    Ok(())
+}
+
+/// Positions per second in batches of `size`.
+fn rate(backend: &dyn Backend, size: usize, threads: usize, time: Duration) -> Result<f64, Error> {
+    let position = Position::from_fen("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")?;
+    let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+    let history = PositionHistory::new(position);
+    let batch = || -> Result<(), Error> {
+        let mut batch = backend.new_batch();
+        for _ in 0..size {
+            batch.add(EvalRequest { history: &history, moves: &moves });
+        }
+        batch.submit().wait()?;
+        Ok(())
+    };
+    let ready = Barrier::new(threads);
+    let done = AtomicUsize::new(0);
+    let spans = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| -> Result<Duration, Error> {
+                    let warm = (0..WARM_UP_BATCHES).try_for_each(|_| batch());
+                    ready.wait();
+                    warm?;
+                    let begin = Instant::now();
+                    while begin.elapsed() < time {
+                        batch()?;
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(begin.elapsed())
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join()).collect::<Vec<_>>()
+    });
+    let mut longest = Duration::ZERO;
+    for span in spans {
+        longest = longest.max(span.map_err(|_| "a thread panicked")??);
+    }
+    Ok((done.into_inner() * size) as f64 / longest.as_secs_f64())
+}

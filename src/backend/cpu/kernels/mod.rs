@@ -1,4 +1,4 @@
-//! The network's arithmetic, each operation written once over [`super::simd::Simd`].
+//! The arithmetic of a network. Each operation is written once, generic over [`super::simd::Simd`].
 //!
 //! | module | what it computes |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`planes`] | layers whose input is the planes' bits |
 //!
-//! All matrices are row major; activations lie as `[position][square][channel]` throughout, so that a vector
+//! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector
 //! holds neighbouring channels of one square.
 
 pub(crate) mod attention;
@@ -21,5 +21,4 @@ pub(crate) mod planes;
 pub(crate) mod scale;
 pub(crate) mod winograd;
 
-/// Squares of the board.
 pub(crate) const SQUARES: usize = 64;

@@ -4,10 +4,10 @@
 //! | build | types | what is run |
 //! |---|---|---|
 //! | any other | `std`'s, nothing between | |
-//! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `models` |
-//! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::schedules` |
+//! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `loom_tests` |
+//! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::shuttle_tests` |
 //!
-//! `scripts/checks/concurrency.sh` runs both. These are not for use: nothing but the models and schedules runs in such a build.
+//! `scripts/checks/concurrency.sh` runs both. These are not for use: nothing but those tests runs in such a build.
 
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("loom and shuttle take each other's place: one feature at a time");

@@ -168,6 +168,11 @@ impl Position {
         self.is_check() && self.legal_moves().is_empty()
     }
 
+    /// A legal move that gives checkmate, if there is one.
+    pub fn mating_move(&self) -> Option<Move> {
+        self.legal_moves().into_iter().find(|&m| self.play(m).is_checkmate())
+    }
+
     /// Whether neither side can ever mate with what is left: bare kings, one minor piece, or bishops
     /// (any number, either side's) all on squares of one color. As lc0 has it: two knights, or knight
     /// against bishop, still play on.

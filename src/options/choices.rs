@@ -40,7 +40,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What the number after `score cp` is. Formulas: [`crate::search::info`](../search/info/index.html).
+    /// What the number after `score cp` is. Formulas: [`crate::search::report::score`].
     ScoreType {
         /// Centipawns from win minus loss.
         Centipawn = "centipawn",

@@ -6,7 +6,7 @@ use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest
 use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::engine::Engine;
 use rukh::options::Options;
-use rukh::search::stoppers::{ChainStopper, VisitsStopper};
+use rukh::search::stop::{ChainStopper, VisitsStopper};
 use rukh::search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
 use rukh::search::{Search, SearchParams, SearchSetup};
 use rukh::tree::{State, Tree};

@@ -1,9 +1,10 @@
-//! One integration binary: see the modules.
+//! All integration tests, in one binary so that they are linked only once.
 
 mod any_input;
 mod backends;
 mod cli;
 mod cpu;
+mod docs;
 mod driver;
 mod endgames;
 mod games;

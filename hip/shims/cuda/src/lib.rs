@@ -1,7 +1,7 @@
 //! ROCm's libraries over CUDA's. With them the engine's ROCm backend runs, unchanged, on an NVIDIA card.
 //!
 //! One shared library has the C interfaces of HIP's runtime, hiprtc, rocBLAS and hipBLASLt, as far as the engine calls
-//! them. `RUKH_ROCM_LIBRARY_PATH` is set to a folder with links to it under their names (`scripts/cuda_check.sh` makes
+//! them. `RUKH_ROCM_LIBRARY_PATH` is set to a folder with links to it under their names (`scripts/checks/cuda.sh` makes
 //! one). HIP's handles are CUDA's own, and nearly every call is one call of CUDA's driver, NVRTC, cuBLAS or cuBLASLt,
 //! so that a measurement measures the card and not the shim. NVRTC compiles the kernels from the engine's own source.
 //!

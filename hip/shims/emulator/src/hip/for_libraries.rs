@@ -1,5 +1,5 @@
 //! The functions that AMD's own rocBLAS and hipBLASLt call and the engine does not. With them those libraries run on
-//! the emulator (`scripts/rocm_libraries.sh`). The bindings lack these functions; the signatures are HIP 6.4's.
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions; the signatures are HIP 6.4's.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

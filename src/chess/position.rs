@@ -160,6 +160,11 @@ impl Position {
         self.is_check() && self.legal_moves().is_empty()
     }
 
+    /// A legal move that gives checkmate, if there is one.
+    pub fn mating_move(&self) -> Option<Move> {
+        self.legal_moves().into_iter().find(|&m| self.play(m).is_checkmate())
+    }
+
     /// Whether neither side can mate with the remaining pieces: bare kings, one minor piece, or any number of bishops of
     /// either side that are all on squares of one color. As in lc0, two knights are sufficient, and so is a knight against
     /// a bishop.

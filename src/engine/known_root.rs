@@ -7,7 +7,7 @@
 use crate::chess::tablebase::{FIFTY_MOVES, Tablebases};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
-use crate::search::info::{ScoreInputs, mate_in, score, wdl_permille};
+use crate::search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
 use crate::search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 

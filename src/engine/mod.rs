@@ -29,12 +29,14 @@ use crate::backend::registry::{self, BackendConfig};
 use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
 use crate::options::Options;
-use crate::search::correction_history::CorrectionHistory;
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory::tree_limit;
-use crate::search::stoppers::{SearchStart, build_stoppers};
+use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::time::{TimeManager, make_time_manager};
-use crate::search::{BestMove, Responder, Score, Search, SearchParams, SearchSetup, Stopper, ThinkingInfo};
+use crate::search::{
+    BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
+    build_stoppers,
+};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
 use crate::tree::Tree;

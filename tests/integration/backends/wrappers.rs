@@ -1,0 +1,187 @@
+//! Backends that wrap others: they give the answers of what they wrap, and its failures reach the caller.
+
+use super::*;
+use rukh::backend::multi::Child;
+use rukh::backend::multi::DemuxBackend;
+use rukh::backend::multi::MultiplexingBackend;
+use rukh::backend::multi::RoundRobinBackend;
+use rukh::backend::position_key::KeyRules;
+use rukh::backend::synthetic::TrivialBackend;
+use rukh::backend::wrap::BatchSplittingBackend;
+use rukh::backend::wrap::CachingBackend;
+use rukh::backend::wrap::RecordingBackend;
+use rukh::backend::wrap::{CheckBackend, CheckOptions};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// Each wrapper by name, around one or two backends from `make`.
+fn wrapped(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
+    let child = || Child::new(make());
+    let pair = || vec![child(), child()];
+    let record_file = scratch_file(&format!("wrapped-{:?}.rec", thread::current().id()));
+    let silent = Box::new(|_: &str| {});
+    let every_batch = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
+    vec![
+        ("batch split", Arc::new(BatchSplittingBackend::new(make(), 4096))),
+        ("cache", Arc::new(CachingBackend::new(make(), 10_000, KeyRules::default()).unwrap())),
+        ("cache off", Arc::new(CachingBackend::new(make(), 0, KeyRules::default()).unwrap())),
+        ("check", Arc::new(CheckBackend::with_sink(make(), make(), every_batch, silent))),
+        ("record", Arc::new(RecordingBackend::new(make(), &record_file).unwrap())),
+        ("multiplexing", Arc::new(MultiplexingBackend::new(pair()).unwrap())),
+        ("demux", Arc::new(DemuxBackend::new(pair(), 1).unwrap())),
+        ("demux by threes", Arc::new(DemuxBackend::new(pair(), 3).unwrap())),
+        ("roundrobin", Arc::new(RoundRobinBackend::new(child(), vec![child()]))),
+    ]
+}
+
+/// Runs `work`, and fails if it takes more than ten seconds.
+fn within_ten_seconds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} hangs or has panicked"))
+}
+
+#[test]
+fn every_wrapper_gives_the_answers_of_what_it_wraps() {
+    let samples = samples(100);
+    let expected = evaluate(&*random(), &samples).unwrap();
+    for (name, backend) in wrapped(random) {
+        for size in [100, 1, 7, 0] {
+            let found = evaluate(&*backend, &samples[..size]).unwrap();
+            // The cache stores priors with 12 bits.
+            let tolerance = if name == "cache" { 1.0 / 4096.0 } else { 0.0 };
+            assert_same(name, &found, &expected[..size], tolerance);
+        }
+    }
+}
+
+#[test]
+fn batches_larger_than_a_backends_maximum_are_split() {
+    let samples = samples(50);
+    let small = || {
+        let mut small = Faulty::slow(Duration::ZERO);
+        small.attributes.maximum_batch_size = 8;
+        Arc::new(small)
+    };
+    let inner = small();
+    let split = BatchSplittingBackend::new(inner.clone(), 1024);
+    let found = evaluate(&split, &samples).unwrap();
+    assert_same("split", &found, &evaluate(&*random(), &samples).unwrap(), 0.0);
+    assert_eq!(inner.batches.load(Ordering::Relaxed), 7);
+    assert_eq!(split.attributes().maximum_batch_size, 1024);
+
+    let two = DemuxBackend::new(vec![Child::new(small()), Child::new(small())], 1).unwrap();
+    assert_eq!(two.attributes().maximum_batch_size, 16);
+}
+
+#[test]
+fn a_batch_above_the_maximum_is_an_error() {
+    let samples = samples(20);
+    let mut batch = TrivialBackend::new().new_batch();
+    for index in 0..1025 {
+        batch.add(samples[index % 20].request());
+    }
+    let error = batch.submit().wait().unwrap_err().to_string();
+    assert!(error.contains("1025") && error.contains("1024"), "{error}");
+}
+
+#[test]
+fn failures_of_a_child_reach_the_caller_as_errors() {
+    let faults = [Fault::ErrorInWait, Fault::PanicInWait, Fault::PanicInSubmit, Fault::TooFewEvaluations];
+    for fault in faults {
+        for (name, backend) in wrapped(|| Faulty::with(fault)) {
+            // Round robin hands out the batches of its children, whose panics only a cache around it turns into errors.
+            let backend: Arc<dyn Backend> = match name {
+                "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default()).unwrap()),
+                _ => backend,
+            };
+            let what = format!("{fault:?} in {name}");
+            let waiting = Arc::clone(&backend);
+            let outcomes = within_ten_seconds(&what, move || {
+                let samples = samples(12);
+                let evaluate =
+                    || evaluate(&*waiting, &samples).map(|_| ()).map_err(|error| error.to_string());
+                thread::scope(|scope| {
+                    let threads: Vec<_> = (0..3).map(|_| scope.spawn(evaluate)).collect();
+                    threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+                })
+            });
+            for outcome in outcomes {
+                let error = outcome.expect_err(&what);
+                let expected = match fault {
+                    Fault::TooFewEvaluations => "0 evaluations for",
+                    Fault::ErrorInWait => "injected error",
+                    _ => "injected panic",
+                };
+                assert!(error.contains("faulty") && error.contains(expected), "{what}: {error}");
+            }
+            within_ten_seconds("dropping a backend after errors", move || drop(backend));
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_outlives_its_backend_does_not_hang() {
+    within_ten_seconds("a batch without its backend", || {
+        let samples = samples(3);
+        for (name, backend) in wrapped(random) {
+            let mut batch = backend.new_batch();
+            batch.add(samples[0].request());
+            let mut other = backend.new_batch();
+            other.add(samples[1].request());
+            let ticket = other.submit();
+            drop(backend);
+            // The batch submitted before is evaluated; the one submitted afterwards may be refused.
+            assert_eq!(ticket.wait().unwrap().len(), 1, "{name}");
+            if let Err(error) = batch.submit().wait() {
+                assert!(error.to_string().contains("shut down"), "{name}: {error}");
+            }
+        }
+    });
+}
+
+/// Submits each of `samples` as a batch of its own before it waits for the first.
+fn submit_one_by_one(backend: &dyn Backend, samples: &[Sample]) {
+    let submit = |sample: &Sample| {
+        let mut batch = backend.new_batch();
+        batch.add(sample.request());
+        batch.submit()
+    };
+    let tickets: Vec<Box<dyn Ticket>> = samples.iter().map(submit).collect();
+    for (ticket, expected) in tickets.into_iter().zip(evaluate(&*random(), samples).unwrap()) {
+        let evaluations = ticket.wait().unwrap();
+        assert_eq!(evaluations.get(0), (expected.value, &*expected.priors));
+    }
+}
+
+#[test]
+fn multiplexing_merges_small_batches() {
+    let slow = Arc::new(Faulty::slow(Duration::from_millis(50)));
+    let child = Child { threads: 1, maximum_batch: 6, ..Child::new(slow.clone()) };
+    let pool = MultiplexingBackend::new(vec![child]).unwrap();
+    submit_one_by_one(&pool, &samples(16));
+    // At most six positions are evaluated at a time, and the first may have been evaluated alone.
+    let batches = slow.batches.load(Ordering::Relaxed);
+    assert!((3..16).contains(&batches), "sixteen batches of one became {batches}");
+}
+
+#[test]
+fn multiplexing_uses_all_its_children() {
+    let slow = || Arc::new(Faulty::slow(Duration::from_millis(20)));
+    let (first, second) = (slow(), slow());
+    let child = |backend: &Arc<Faulty>| Child { threads: 1, maximum_batch: 1, ..Child::new(backend.clone()) };
+    let pool = MultiplexingBackend::new(vec![child(&first), child(&second)]).unwrap();
+    submit_one_by_one(&pool, &samples(16));
+    let used = [&first, &second].map(|child| child.batches.load(Ordering::Relaxed));
+    assert!(used[0] > 1 && used[1] > 1 && used[0] + used[1] == 16, "{used:?}");
+}
+
+#[test]
+fn demux_evaluates_on_all_children_at_the_same_time() {
+    let samples = samples(8);
+    let slow = || Child { threads: 1, ..Child::new(Arc::new(Faulty::slow(Duration::from_millis(200)))) };
+    let demux = DemuxBackend::new((0..4).map(|_| slow()).collect(), 1).unwrap();
+    let start = Instant::now();
+    evaluate(&demux, &samples).unwrap();
+    assert!(start.elapsed() < Duration::from_millis(600), "{:?} for four times 200 ms", start.elapsed());
+}

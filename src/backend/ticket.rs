@@ -142,6 +142,6 @@ pub(crate) fn check_outcome_length(name: &str, expected: usize, returned: usize)
     }
     Err(BackendError::Evaluate {
         name: name.to_owned(),
-        reason: format!("{returned} evaluations were returned for {expected} positions"),
+        reason: format!("the backend returned {returned} evaluations for {expected} positions"),
     })
 }

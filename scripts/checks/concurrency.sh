@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The protocols between threads, under model checkers: the node protocol, the desks and the batch queue in all orders
+# The protocols between threads, under model checkers: the node protocol, parking and the batch queue in all orders
 # of a few steps (loom), and whole searches on random schedules (shuttle). On request the searches of the integration
 # tests under ThreadSanitizer.
 #
@@ -11,9 +11,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
 
-step_models() { cargo test --quiet --lib --features loom -- models::; }
+step_models() { cargo test --quiet --lib --features loom -- loom_tests::; }
 
-step_schedules() { cargo test --quiet --lib --features shuttle -- schedules::; }
+step_schedules() { cargo test --quiet --lib --features shuttle -- shuttle_tests::; }
 
 # The standard library must be instrumented too: without, its locks look like races. Tests that a slow search fails are
 # left out.

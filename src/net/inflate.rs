@@ -1,8 +1,9 @@
 //! Gzip decompression with a limit on the size of the output.
 //!
-//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the first
-//! bytes of the output are those of a network before the rest is decompressed. And the size of the output is limited,
-//! both by the longest possible protobuf message and by the size of the input, because weights hardly compress.
+//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the
+//! first bytes of the output are those of a network before the rest is decompressed. And the size of the output
+//! is limited, both by the longest possible protobuf message and by the size of the input, because weights
+//! hardly compress.
 
 use std::io::{self, BufRead, Read};
 
@@ -13,18 +14,18 @@ use super::error::Reason;
 /// The length in bytes that no protobuf message exceeds.
 pub(super) const MAXIMUM_SIZE: u64 = 1 << 31;
 
-/// The size in bytes that the output may have for an input of any size.
+/// The output may have this many bytes, whatever the size of the input.
 const FREE_SIZE: u64 = 64 << 20;
 
 /// How many bytes of output each byte of input allows in addition to [`FREE_SIZE`]. Real networks compress to
-/// between 0.4 and 0.9 of their size, so they need less than 3; the largest ratio of deflate is 1032.
+/// between 0.4 and 0.9 of their size, so a ratio of 3 would do for them. Deflate can reach 1032.
 const MAXIMUM_RATIO: u64 = 16;
 
 /// The first two bytes of a gzip file (RFC 1952, section 2.3.1).
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Decompresses `input`, which is `compressed_size` bytes long. `check_head` is called with the first [`HEAD_SIZE`]
-/// bytes of the output (or fewer, if the output is shorter) before the rest is decompressed.
+/// Decompresses `input`, which is `compressed_size` bytes long. `check_head` is called with the first
+/// [`HEAD_SIZE`] bytes of the output (or fewer, if the output is shorter) before the rest is decompressed.
 ///
 /// As in gzip itself, the output of several members is joined, and bytes after the last member are ignored.
 pub(super) fn inflate(

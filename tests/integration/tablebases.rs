@@ -92,7 +92,7 @@ fn won_endgames_are_won_before_the_fifty_move_rule() {
             history.push(m);
         }
         let result = history.result();
-        assert_eq!(result, Some(rukh::chess::history::GameResult::Won(winner)), "{fen}");
+        assert_eq!(result, Some(rukh::chess::GameResult::Won(winner)), "{fen}");
     }
 }
 

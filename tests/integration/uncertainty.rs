@@ -2,9 +2,9 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::backend::check::{CheckBackend, CheckOptions};
 use rukh::backend::cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
+use rukh::backend::wrap::{CheckBackend, CheckOptions};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{Position, PositionHistory};
 use rukh::engine::Engine;
@@ -214,7 +214,7 @@ fn check_compares_the_error_where_both_tell_it() {
 #[test]
 fn a_network_without_an_error_says_that_nothing_comes_of_it() {
     let notices = |value_error| {
-        let created = factory::create(&BackendConfig {
+        let created = registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/micro-attn.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,
@@ -225,5 +225,5 @@ fn a_network_without_an_error_says_that_nothing_comes_of_it() {
     };
     assert_eq!(notices(false), Vec::<String>::new());
     let told = notices(true);
-    assert!(told.len() == 1 && told[0].contains("tells no error of the value"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("does not estimate the error of its values"), "{told:?}");
 }

@@ -1,7 +1,8 @@
-//! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
+//! A reference implementation of the forward pass: plain loops over the layers of the file, with sums in f64.
 //!
-//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path,
-//! only the definition of the network. Activations are `[square][channel]`.
+//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by
+//! reading. It shares no kernel, no packing and no memory layout with the fast path, only the definition of the
+//! network. The layout of activations is `[square][channel]`.
 
 use super::layers::{EPSILON, query_scale};
 use super::network::{RawEvaluation, win_draw};
@@ -14,10 +15,10 @@ use crate::net::weights::{
     POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation, positional_value,
 };
 
-/// 64 squares or any other number of rows.
+/// A matrix as a vector of rows. Most have one row for each of the 64 squares.
 type Rows = Vec<Vec<f32>>;
 
-/// Evaluates one position.
+/// Evaluates one position with the heads that were selected when the network was loaded.
 pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
     let activation = network.architecture.default_activation;
     let planes: Rows =
@@ -112,7 +113,7 @@ fn zip_rows(a: &Rows, b: &Rows, f: impl Fn(f32, f32) -> f32) -> Rows {
     a.iter().zip(b).map(|(a, b)| zip(a, b)).collect()
 }
 
-/// `act(W x + b)`
+/// Computes `act(W x + b)`.
 fn dense(layer: &Dense, x: &[f32], activation: Activation) -> Vec<f32> {
     let outputs = (0..layer.outputs).map(|output| {
         let row = &layer.weights[output * layer.inputs..][..layer.inputs];
@@ -170,17 +171,20 @@ fn normalise(ln: &LayerNorm, epsilon: f32, x: &[f32]) -> Vec<f32> {
     x.iter().enumerate().map(normal).collect()
 }
 
-/// What the encoders of a stack share.
+/// The settings that all encoders of a stack share.
 struct Stack<'a> {
     heads: usize,
+    /// The factor of a layer's output when the residual stream is added to it.
     alpha: f32,
+    /// Added to the variance in the encoders' LayerNorms.
     epsilon: f32,
     ffn: Activation,
     smolgen: Activation,
+    /// The matrix of smolgen that all encoders share, `[64 * 64][generated size]`.
     global: Option<&'a Dense>,
 }
 
-/// `LN(alpha * branch + x)`, row by row.
+/// Computes `LN(alpha * branch + x)` for each row.
 fn join(ln: &LayerNorm, epsilon: f32, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
     let sums = zip_rows(branch, x, |branch, x| alpha * branch + x);
     sums.iter().map(|row| normalise(ln, epsilon, row)).collect()
@@ -257,7 +261,7 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
     join(&encoder.ln2, stack.epsilon, stack.alpha, &ffn, &x)
 }
 
-/// Smolgen: for each head 64 x 64 logits, `[query][key]`.
+/// Computes the logits that smolgen adds to those of attention: `[head][64 queries * 64 keys]`.
 fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &Stack<'_>) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
     let hidden = normalise(&layers.ln1, EPSILON, &dense(&layers.dense1, &flat, stack.smolgen));

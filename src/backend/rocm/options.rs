@@ -3,7 +3,7 @@
 use super::device::GemmLibrary;
 use super::ffi::exchange::Waiting;
 use crate::backend::BackendError;
-use crate::backend::options::Options;
+use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl RocmOptions {
     ///
     /// # Errors
     /// A value that is invalid or out of range.
-    pub fn read(options: Options<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
+    pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
         let defaults = RocmOptions::default();
         let positions = |key: &str| match options.text(key) {
             Some(_) => options.number(key, 1, 1..=largest_batch).map(Some),

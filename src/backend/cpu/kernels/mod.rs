@@ -1,16 +1,16 @@
-//! The network's arithmetic, each operation written once over [`super::simd::Simd`].
+//! The arithmetic of a network. Each operation is written once, generic over [`super::simd::Simd`].
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
+//! | [`matrix`] | dense layers: `y = act(x W^T + b)` with packed weights |
 //! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //! | [`norm`] | LayerNorm with the residual added |
-//! | [`attention`] | one head: softmax(Q K^T + logits) V |
-//! | [`scale`] | squeeze-and-excitation's last step, gates |
+//! | [`attention`] | softmax(Q K^T + logits) V for all heads of a position |
+//! | [`scale`] | the last step of squeeze-and-excitation, and the gates of an embedding |
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
-//! | [`planes`] | layers whose input is the planes' bits |
+//! | [`planes`] | first layers, whose inputs are the bits of the planes |
 //!
-//! All matrices are row major; activations lie as `[position][square][channel]` throughout, so that a vector
+//! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector
 //! holds neighbouring channels of one square.
 
 pub(crate) mod attention;
@@ -21,5 +21,4 @@ pub(crate) mod planes;
 pub(crate) mod scale;
 pub(crate) mod winograd;
 
-/// Squares of the board.
 pub(crate) const SQUARES: usize = 64;

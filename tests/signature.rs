@@ -12,6 +12,9 @@ fn the_search_has_the_signature_in_the_repository() {
     assert!(output.status.success(), "{errors}");
     let found = String::from_utf8_lossy(&output.stdout);
     let found = found.trim();
-    assert_eq!(found, expected, "the search has changed; if that is intended, write {found} to scripts/signature.txt");
+    assert_eq!(
+        found, expected,
+        "the search has changed; if that is intended, write {found} to scripts/signature.txt"
+    );
     println!("signature {found}");
 }

@@ -1,7 +1,7 @@
-//! Finds a shared library under the names of its releases, and looks up its functions.
+//! Finds a shared library by the names that its releases gave it, and looks its functions up.
 //!
-//! A library stays loaded until the process ends, because threads of HIP run its code. So a table of functions is plain
-//! data, which is valid in every thread until the process ends.
+//! A library stays loaded until the process ends: HIP keeps threads of its own, which must not lose their code.
+//! So a table of functions is plain data, good for ever and from every thread.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// The environment variable that names the only folder to load from, instead of the system's folders.
+/// The environment variable that names the one folder to load from, where the system's own are not meant.
 pub const FOLDER_VARIABLE: &str = "RUKH_ROCM_LIBRARY_PATH";
 
-/// A library, and the names of its releases.
+/// A library, and the names under which its releases are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates {
-    /// The name without prefix and suffix, as for the linker's `-l`.
+    /// The name without prefix and suffix, as the linker knows it.
     pub library: &'static str,
     /// Versions of the shared object, the newest first.
     pub versions: &'static [&'static str],
@@ -24,7 +24,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The file names to try, in order. The name without a version is first, because a user can redirect that link.
+    /// The files to try, in order: the development name first, as it is the one that the user can redirect.
     fn file_names(&self) -> Vec<String> {
         if cfg!(windows) {
             return self.windows.iter().map(|&name| name.to_owned()).collect();
@@ -34,8 +34,8 @@ impl Candidates {
         std::iter::once(development.clone()).chain(versioned).collect()
     }
 
-    /// The files to try: in the folder `asked`, or otherwise in the folders that the system searches and then in those
-    /// where ROCm is installed.
+    /// The files to try with their folders: the one that is asked for, or else those the system searches and then
+    /// those where ROCm installs itself.
     fn paths(&self, asked: Option<OsString>, installed: Option<OsString>) -> Vec<PathBuf> {
         let folders = match asked {
             Some(folder) => vec![PathBuf::from(folder)],
@@ -54,30 +54,30 @@ impl Candidates {
     }
 }
 
-/// Why a library could not be loaded.
+/// Why a library is not there, name by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     /// The library's name without prefix and suffix.
     pub library: &'static str,
-    /// Each file that was tried, with its failure.
+    /// Each file that was tried, with the reason why it was not taken.
     pub attempts: Vec<Attempt>,
 }
 
 /// One file that a loader tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The file's path, or its name alone if the system searched for it.
+    /// The file, with a folder unless the system was to search for it.
     pub file: String,
-    /// Why it was not used.
+    /// What was wrong with it.
     pub failure: Failure,
 }
 
-/// Why a file was not used.
+/// What is wrong with one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It could not be opened, for this reason of the system.
+    /// It could not be opened: what the system says.
     NotOpened(String),
-    /// It was opened, but lacks these functions.
+    /// It was opened, and lacks these functions.
     Missing(Vec<&'static str>),
 }
 
@@ -91,8 +91,7 @@ impl fmt::Display for Failure {
 }
 
 impl LoadError {
-    /// One line for a user: the files that were opened but lack functions, or if there are none, all names that were
-    /// tried.
+    /// One line for a user: the attempts that got furthest, and how many others found no file at all.
     pub fn summary(&self) -> String {
         let opened: Vec<String> = self
             .attempts
@@ -122,10 +121,10 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Opens the first of the candidates from which `resolve` can fill a table.
+/// Opens the first of the candidates that `resolve` can fill a table from.
 ///
 /// # Errors
-/// Every file that was tried, each with its failure.
+/// Every file that was tried, each with what was wrong with it.
 pub fn load<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
@@ -134,10 +133,10 @@ pub fn load<T>(
     load_from(candidates.library, candidates.paths(std::env::var_os(FOLDER_VARIABLE), installed), resolve)
 }
 
-/// Opens the first of the candidates in a folder from which `resolve` can fill a table.
+/// The same from one folder.
 ///
 /// # Errors
-/// Every file that was tried, each with its failure.
+/// Every file that was tried, each with what was wrong with it.
 pub fn load_in<T>(
     folder: &Path,
     candidates: &Candidates,
@@ -157,7 +156,7 @@ fn load_from<T>(
             Err(error) => Failure::NotOpened(reason(&error)),
             Ok(opened) => match resolve(&opened) {
                 Ok(table) => {
-                    // Never unloaded, because threads of HIP run its code.
+                    // Never unloaded: see above.
                     std::mem::forget(opened);
                     return Ok(table);
                 }
@@ -169,27 +168,27 @@ fn load_from<T>(
     Err(LoadError { library, attempts })
 }
 
-/// The file of the function at an address, under the name by which the linker opened it. Links are not followed.
+/// The file that the function at an address comes from, under the name that the linker opened it by: links are not followed.
 #[cfg(unix)]
 pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr};
     use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: `dladdr` takes any address and writes one structure, for which zeros are a valid value.
+    // SAFETY: takes any address, and writes one structure, of which zeros are a value.
     let status = unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
     // SAFETY: as above.
     let name = unsafe { found.assume_init() }.dli_fname;
     if status == 0 || name.is_null() {
         return None;
     }
-    // SAFETY: the linker's string ends with zero and lives as long as the library, which is never unloaded.
+    // SAFETY: the linker's own text, which ends with zero and lives as long as the library: for ever.
     let name = unsafe { CStr::from_ptr(name) };
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// The file of a loaded library's function. It is found by the library's names in the folders that the system searches,
-/// so this needs nothing but the environment.
+/// The file that a loaded library's function comes from: the first of its names in the folders that the system
+/// searches, which asks for no more of the system than its environment.
 #[cfg(not(unix))]
 pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
@@ -205,29 +204,28 @@ pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     paths.find(|path| path.is_file())
 }
 
-/// The system's reason: the linker's message, if there is one.
+/// What the system says: the linker's own words are the source of the error, where there are any.
 fn reason(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// Opens a library and resolves its own imports now, so that a missing one is an error here and not at a call.
+/// Opens a library so that a function it lacks itself is found out now, not at the first call.
 fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-        // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has
-        // named.
+        // SAFETY: runs the initialisers of a library which the user installed as his GPU's runtime, or named.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
     }
     #[cfg(not(unix))]
-    // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has named.
+    // SAFETY: runs the initialisers of a library which the user installed as his GPU's runtime, or named.
     unsafe {
         Library::new(path)
     }
 }
 
-/// A function's address as the function pointer type `F`, or `None` if the library lacks the function.
+/// A function's address as the function pointer type `F`, or `None` where the library does not have it.
 ///
 /// # Safety
 /// `F` is the type of a function pointer, with the signature that the library's function has.
@@ -237,12 +235,12 @@ pub unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Turns declarations into `Functions`, a table of the functions' addresses, and `signature`, a module with the type of
-/// each function, which an implementation can be compared with.
+/// Turns a block of declarations into `Functions`, a table of the functions' addresses, and `signature`, a module
+/// with the type of each, against which an implementation can be checked.
 #[macro_export]
 macro_rules! function_table {
     ($(pub fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// The addresses of all of the library's functions.
+        /// The addresses of the library's functions, all of them there.
         #[allow(non_snake_case, missing_docs, unreachable_pub, reason = "the library's names")]
         #[derive(Clone, Copy, Debug)]
         pub struct Functions {
@@ -256,10 +254,10 @@ macro_rules! function_table {
             reason = "made for each of the library's names"
         )]
         impl Functions {
-            /// The names of the functions.
+            /// The functions' names, as the library exports them.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Looks up every function. The error has the names of those that the library lacks.
+            /// Looks every function up; without all of them, the names of those that are not there.
             pub fn resolve(library: &$crate::Library) -> Result<Self, Vec<&'static str>> {
                 // SAFETY: the signatures are those of the library's own headers.
                 $(let $name = unsafe { $crate::loader::function(library, stringify!($name)) };)*
@@ -275,7 +273,7 @@ macro_rules! function_table {
             }
         }
 
-        /// The types of the functions.
+        /// The type of each function.
         #[allow(non_camel_case_types, missing_docs, unreachable_pub, reason = "the library's names")]
         pub mod signature {
             use super::*;
@@ -284,7 +282,7 @@ macro_rules! function_table {
     };
 }
 
-/// Defines a type for a library: its table of functions, and the functions that load it.
+/// A type for a library that is nothing but its table of functions, with what loads it.
 #[macro_export]
 macro_rules! library {
     ($(#[$attribute:meta])* pub struct $name:ident($functions:ty) from $candidates:ident;) => {
@@ -303,18 +301,18 @@ macro_rules! library {
         }
 
         impl $name {
-            /// Loads the library with its dependences. Calls none of its functions.
+            /// Loads it, and what it needs. No function of it is called.
             ///
             /// # Errors
-            /// Every file that was tried, each with its failure.
+            /// Every file that was tried, each with what was wrong with it.
             pub fn load() -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load(&$candidates, <$functions>::resolve)? })
             }
 
-            /// Loads the library from a folder.
+            /// Loads it from one folder.
             ///
             /// # Errors
-            /// Every file that was tried, each with its failure.
+            /// Every file that was tried, each with what was wrong with it.
             pub fn load_from(folder: &std::path::Path) -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load_in(folder, &$candidates, <$functions>::resolve)? })
             }

@@ -1,14 +1,13 @@
-//! The functions of cuBLAS and cuBLASLt that the shim calls. Types and numbers are those of NVIDIA's *cuBLAS*
-//! documentation.
+//! The functions of cuBLAS and cuBLASLt. Types and numbers are those of NVIDIA's *cuBLAS* documentation.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::library;
 
-/// The result of a call; 0 means success.
+/// What a call answers; 0 is success.
 pub(crate) type Status = c_int;
-/// A handle, layout, descriptor or preference.
+/// A handle, layout, description or preference: never looked into.
 pub(crate) type Handle = *mut c_void;
 
 pub(crate) const STATUS_NOT_INITIALIZED: Status = 1;
@@ -30,9 +29,9 @@ pub(crate) const COMPUTE_32F_FAST_16F: c_int = 74;
 pub(crate) const COMPUTE_32F_FAST_16BF: c_int = 75;
 pub(crate) const COMPUTE_32F_FAST_TF32: c_int = 77;
 
-/// cuBLAS chooses the algorithm.
+/// Let cuBLAS choose.
 pub(crate) const GEMM_DEFAULT: c_int = -1;
-/// Partial sums of 16-bit products are added up in fp32.
+/// Partial sums of half precision are added up in fp32.
 pub(crate) const MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: c_int = 16;
 
 pub(crate) const LAYOUT_TYPE: c_int = 0;
@@ -52,19 +51,19 @@ pub(crate) const DESCRIPTION_BIAS_DATA_TYPE: c_int = 26;
 
 pub(crate) const PREFERENCE_MAX_WORKSPACE_BYTES: c_int = 1;
 pub(crate) const PREFERENCE_REDUCTION_SCHEME_MASK: c_int = 3;
-/// The alignment of A. Those of B, C and D have the next numbers.
+/// Of A; those of B, C and D follow.
 pub(crate) const PREFERENCE_MIN_ALIGNMENT_A_BYTES: c_int = 5;
 /// Partial sums are added up in the compute type.
 pub(crate) const REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
-/// An algorithm of cuBLASLt, which only cuBLASLt can read.
+/// How to multiply: cuBLASLt's own.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Algorithm {
     pub(crate) data: [u64; 8],
 }
 
-/// One proposal of cuBLASLt's heuristic.
+/// An answer of the heuristic.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeuristicResult {
@@ -77,7 +76,8 @@ pub(crate) struct HeuristicResult {
 
 const _: () = assert!(size_of::<Algorithm>() == 64 && size_of::<HeuristicResult>() == 96);
 
-mod cublas_functions {
+/// The declarations of cuBLAS.
+mod blas {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasCreate_v2(handle: *mut Handle) -> Status;
@@ -136,7 +136,8 @@ mod cublas_functions {
     }
 }
 
-mod cublaslt_functions {
+/// The declarations of cuBLASLt.
+mod light {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasLtCreate(handle: *mut Handle) -> Status;
@@ -219,17 +220,17 @@ mod cublaslt_functions {
     }
 }
 
-/// cuBLAS, if it was found.
-pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
-    static CUBLAS: OnceLock<Option<cublas_functions::Functions>> = OnceLock::new();
+/// cuBLAS, if there is one.
+pub(crate) fn cublas() -> Option<&'static blas::Functions> {
+    static CUBLAS: OnceLock<Option<blas::Functions>> = OnceLock::new();
     let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
     let beside = ["libcublasLt.so.13", "libcublasLt.so.12"];
-    CUBLAS.get_or_init(|| library::load(&names, &beside, cublas_functions::Functions::resolve)).as_ref()
+    CUBLAS.get_or_init(|| library::load(&names, &beside, blas::Functions::resolve)).as_ref()
 }
 
-/// cuBLASLt, if it was found.
-pub(crate) fn cublaslt() -> Option<&'static cublaslt_functions::Functions> {
-    static CUBLASLT: OnceLock<Option<cublaslt_functions::Functions>> = OnceLock::new();
+/// cuBLASLt, if there is one.
+pub(crate) fn cublaslt() -> Option<&'static light::Functions> {
+    static CUBLASLT: OnceLock<Option<light::Functions>> = OnceLock::new();
     let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
-    CUBLASLT.get_or_init(|| library::load(&names, &[], cublaslt_functions::Functions::resolve)).as_ref()
+    CUBLASLT.get_or_init(|| library::load(&names, &[], light::Functions::resolve)).as_ref()
 }

@@ -1,7 +1,7 @@
-//! CUDA's driver: its functions, and a thread's current device.
+//! CUDA's driver: its functions, and the device that a thread uses.
 //!
-//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. The shim uses each device's primary context, as
-//! cuBLAS does.
+//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. A context is the device's primary one, which
+//! cuBLAS uses too.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -16,9 +16,9 @@ use crate::status;
 
 /// An address in a device's memory.
 pub(crate) type DevicePointer = u64;
-/// The result of a call; 0 means success.
+/// What a call answers; 0 is success.
 pub(crate) type Status = c_uint;
-/// A stream, event, module, function, graph or context.
+/// A stream, event, module, function, graph …: never looked into.
 pub(crate) type Handle = *mut c_void;
 
 pub(crate) const CUDA_SUCCESS: Status = 0;
@@ -27,10 +27,10 @@ pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 
-/// The kernel may begin before its predecessor in the stream has ended.
+/// A kernel may be launched before the one before it in its stream has ended.
 pub(crate) const LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
 
-/// An attribute of a launch: its number, and a union of 64 bytes. The first word of the union is the value of a flag.
+/// An attribute of a launch: its number, and a union of 64 bytes whose first is the value of a flag.
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
     pub(crate) id: c_uint,
@@ -38,7 +38,7 @@ pub(crate) struct LaunchAttribute {
     pub(crate) value: [c_uint; 16],
 }
 
-/// The grid, block, shared memory, stream and attributes of a launch.
+/// The shape of a launch, with attributes.
 #[repr(C)]
 pub(crate) struct LaunchConfig {
     pub(crate) grid: [c_uint; 3],
@@ -51,6 +51,7 @@ pub(crate) struct LaunchConfig {
 
 const _: () = assert!(size_of::<LaunchAttribute>() == 72 && size_of::<LaunchConfig>() == 56);
 
+/// The declarations.
 pub(crate) mod functions {
     use super::*;
     hip_runtime_sys::function_table! {
@@ -133,12 +134,14 @@ pub(crate) mod functions {
 
 pub(crate) use functions::Functions;
 
+/// The driver, started.
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
-    /// Each device's primary context, after its first use.
+    /// Of each device: its primary context, once it was asked for.
     contexts: Vec<OnceLock<Result<Context, hipError_t>>>,
 }
 
+/// A context's handle.
 struct Context(Handle);
 
 // SAFETY: contexts may be used from any thread.
@@ -146,12 +149,12 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// HIP's result for a result of the driver.
+/// What HIP answers for a driver's answer.
 pub(crate) fn check(status: Status) -> Result<(), hipError_t> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(status::hip_error(status)) }
 }
 
-/// The driver. The first call loads and initialises it; an error is kept.
+/// The driver, or why there is none.
 pub(crate) fn driver() -> Result<&'static Driver, hipError_t> {
     static DRIVER: OnceLock<Result<Driver, hipError_t>> = OnceLock::new();
     DRIVER.get_or_init(Driver::start).as_ref().map_err(|error| *error)
@@ -167,7 +170,7 @@ impl Driver {
             if library::logs() {
                 eprintln!("rocm-cuda-shim: cuInit answers {status}");
             }
-            // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY of the toolkit's stub.
+            // A driver without a card, or the toolkit's stub of one, is no device; others do not start.
             let absent = [100, 34].contains(&status);
             return Err(if absent { hipErrorNoDevice } else { hipErrorInitializationError });
         }
@@ -180,12 +183,12 @@ impl Driver {
         Ok(Driver { functions, contexts: (0..count).map(|_| OnceLock::new()).collect() })
     }
 
-    /// The number of devices, at least one.
+    /// How many devices there are: one at least.
     pub(crate) fn device_count(&self) -> c_int {
         self.contexts.len() as c_int
     }
 
-    /// The driver's device for HIP's number.
+    /// The driver's number of HIP's device.
     pub(crate) fn device(&self, ordinal: c_int) -> Result<c_int, hipError_t> {
         if !(0..self.device_count()).contains(&ordinal) {
             return Err(hipErrorInvalidDevice);
@@ -196,6 +199,7 @@ impl Driver {
         Ok(device)
     }
 
+    /// One of a device's numbers.
     pub(crate) fn attribute(&self, attribute: c_int, ordinal: c_int) -> Result<c_int, hipError_t> {
         let device = self.device(ordinal)?;
         let mut value = 0;
@@ -204,7 +208,7 @@ impl Driver {
         Ok(value)
     }
 
-    /// Makes a device the calling thread's current one.
+    /// Makes a device the calling thread's.
     pub(crate) fn make_current(&self, ordinal: c_int) -> Result<(), hipError_t> {
         let device = self.device(ordinal)?;
         let index = usize::try_from(ordinal).unwrap_or_default();
@@ -223,16 +227,16 @@ impl Driver {
 }
 
 thread_local! {
-    /// The thread's current device; negative until one is made current.
+    /// The thread's device; none was made current yet where negative.
     static CURRENT: Cell<c_int> = const { Cell::new(-1) };
 }
 
-/// The calling thread's device, by default the first.
+/// The calling thread's device: the first one where it has chosen none.
 pub(crate) fn current_device() -> c_int {
     CURRENT.get().max(0)
 }
 
-/// The driver's functions, after the thread's device was made current.
+/// The driver's functions, with the thread's device current.
 pub(crate) fn current() -> Result<&'static Functions, hipError_t> {
     let driver = driver()?;
     if CURRENT.get() < 0 {

@@ -1,5 +1,4 @@
-//! Counts the calls of the C functions, makes those fail that a test names, and reports errors of the program under
-//! test.
+//! The calls of the C functions: counted, made to fail where a test asks for it, and reported where they are wrong.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,9 +7,9 @@ use crate::sync::lock;
 
 #[derive(Default)]
 struct Calls {
-    /// How often each function has been called.
+    /// Calls of each function so far.
     counts: BTreeMap<String, u64>,
-    /// The calls that will fail: the function, the number of the call, the status that it returns.
+    /// Calls that are to fail: the function, the number of the call, the status it gives.
     failures: Vec<(String, u64, u32)>,
     last_report: String,
     ready: bool,
@@ -39,8 +38,8 @@ fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
     action(calls)
 }
 
-/// The status with which a function fails where a test names none: out of memory for an allocation, and an unknown or
-/// internal error of the function's library otherwise.
+/// What a function fails with where a test does not say: no memory if it is to give some, and an unknown or internal
+/// error of its library otherwise.
 fn usual_failure(name: &str) -> u32 {
     match name {
         "hipMalloc" | "hipHostMalloc" => hip_runtime_sys::hipErrorOutOfMemory,
@@ -52,7 +51,7 @@ fn usual_failure(name: &str) -> u32 {
     }
 }
 
-/// Counts a call. Returns the status with which it must fail, if a test asked for that.
+/// Counts a call, and gives the status that it is to fail with, if it is.
 pub(crate) fn injected(name: &str) -> Option<u32> {
     with_calls(|calls| {
         let call = match calls.counts.get_mut(name) {
@@ -71,13 +70,13 @@ pub(crate) fn injected(name: &str) -> Option<u32> {
     })
 }
 
-/// Reports an error of the program under test on stderr, and keeps it for `rocm_emulator_fault`.
+/// Reports something that is wrong in the program under test, on stderr and to `rocm_emulator_fault`.
 pub(crate) fn report(message: &str) {
     eprintln!("rocm-emulator: {message}");
     with_calls(|calls| message.clone_into(&mut calls.last_report));
 }
 
-/// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure.
+/// Makes a later call of a function fail: the next one is number 1. `code` 0 stands for the usual failure.
 pub(crate) fn fail_later(name: &str, call: u64, code: u32) {
     with_calls(|calls| {
         let made = calls.counts.get(name).copied().unwrap_or_default();
@@ -96,7 +95,7 @@ pub(crate) fn count(name: &str) -> u64 {
     with_calls(|calls| calls.counts.get(name).copied().unwrap_or_default())
 }
 
-/// The last report, or an empty string.
+/// The last report, or an empty text.
 pub(crate) fn last_report() -> String {
     with_calls(|calls| calls.last_report.clone())
 }

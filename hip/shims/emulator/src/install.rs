@@ -1,15 +1,15 @@
-//! Makes a folder of libraries under ROCm's names.
+//! A folder of libraries under ROCm's names.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The names under which the engine looks for ROCm's libraries.
+/// The libraries that the emulator takes the place of.
 const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"];
 
-/// The emulator's shared library. Cargo puts it beside the running program or into the folder above.
+/// Where Cargo puts the shared library that belongs to the running program: beside it, or a folder above it.
 ///
 /// # Errors
-/// The library is in neither folder.
+/// None is there: the crate was not built as a shared library.
 pub fn library() -> io::Result<PathBuf> {
     let name = format!("{}rocm_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
@@ -23,15 +23,15 @@ pub fn library() -> io::Result<PathBuf> {
     })
 }
 
-/// The architectures that the emulator executes.
+/// The architectures of the cards that the emulator poses as.
 const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
 
-/// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links,
-/// so that the dynamic linker loads one library, whose streams and memory all four names share. Beside them are empty
-/// files with the names by which a caller sees which architectures rocBLAS has kernels for.
+/// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links:
+/// the dynamic linker then loads one library, and all four have the same streams and memory. Beside them are the files,
+/// empty here, by which a caller sees what rocBLAS has kernels for.
 ///
 /// # Errors
-/// The library was not found, or the folder cannot be written to.
+/// The library is not there, or the folder cannot be written to.
 #[cfg(unix)]
 pub fn install(folder: &Path) -> io::Result<()> {
     let library = library()?;

@@ -1,4 +1,4 @@
-//! The last error, and the names of errors.
+//! HIP's errors: the last one, and their names.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -8,7 +8,7 @@ use hip_runtime_sys::{hipError_t, hipSuccess, signature};
 use crate::status;
 
 thread_local! {
-    /// The error of the thread's last failed call, for `hipGetLastError`.
+    /// What `hipGetLastError` gives.
     pub(super) static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
 

@@ -1,4 +1,4 @@
-//! Stream capture and graphs.
+//! Captures of streams, and the graphs that they become.
 
 use std::ffi::c_char;
 

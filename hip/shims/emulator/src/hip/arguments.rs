@@ -1,4 +1,4 @@
-//! A kernel's argument segment: the caller's arguments, and the hidden arguments that the compiler expects.
+//! A kernel's argument segment, from what the caller gives and what the compiler expects besides.
 
 use std::ffi::c_void;
 
@@ -10,8 +10,7 @@ use hip_runtime_sys::{
 use crate::calls::report;
 use crate::code_object::Kernel;
 
-/// Builds the argument segment from the caller's arguments: `parameters` points to each of them, `extra` to a packed
-/// buffer.
+/// The argument segment from the caller's arguments: one by one, or packed.
 ///
 /// # Safety
 /// The arguments are those that the kernel takes.
@@ -52,7 +51,7 @@ pub(crate) unsafe fn arguments_of(
         if key == HIP_LAUNCH_PARAM_BUFFER_POINTER {
             from = value.cast_const().cast::<u8>();
         } else if key == HIP_LAUNCH_PARAM_BUFFER_SIZE {
-            // SAFETY: the value of this key points to a length.
+            // SAFETY: this key's value points to a length.
             bytes = unsafe { value.cast::<usize>().read() };
         } else {
             return Err(hipErrorInvalidValue);
@@ -60,17 +59,17 @@ pub(crate) unsafe fn arguments_of(
         at += 2;
     }
     let wanted = explicit.map(|argument| argument.offset + argument.bytes).max().unwrap_or_default();
-    // rocBLAS passes four bytes more than its kernels take. They are not read.
+    // rocBLAS gives four bytes more than its kernels take; they are not read.
     if from.is_null() || bytes < wanted || bytes > segment.len().max(wanted) + 4 {
-        report(&format!("kernel {}: {bytes} bytes of arguments instead of {wanted}", kernel.name));
+        report(&format!("kernel {}: {bytes} bytes of arguments, {wanted} wanted", kernel.name));
         return Err(hipErrorInvalidValue);
     }
-    // SAFETY: the caller promises at least this many bytes.
+    // SAFETY: the caller says that there are so many.
     segment[..wanted].copy_from_slice(unsafe { std::slice::from_raw_parts(from, wanted) });
     Ok(segment)
 }
 
-/// Fills in the hidden arguments.
+/// Fills in what the compiler expects of the runtime.
 pub(crate) fn hidden_arguments(
     kernel: &Kernel,
     segment: &mut [u8],

@@ -1,5 +1,5 @@
-//! The functions that AMD's own rocBLAS and hipBLASLt call and the engine does not. With them those libraries run on
-//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions; the signatures are HIP 6.4's.
+//! What AMD's own rocBLAS and hipBLASLt call of HIP's runtime, and the engine does not: with these functions they run on
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings do not have them; the signatures are HIP 6.4's.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -10,7 +10,7 @@ use hip_runtime_sys::{
     hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
 };
 
-use super::call::{unchecked_api, write_result};
+use super::call::{give, unchecked_api};
 use super::kernel::{hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData};
 use super::memory::{hipFree, hipMalloc};
 use super::stream::{hipEventRecord, stream_of};
@@ -20,7 +20,7 @@ use crate::calls::report;
 use crate::memory::{self, Place};
 use crate::sync::lock;
 
-/// HIP's `dim3`: work items or workgroups in each dimension.
+/// Work items or groups by dimension.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Dimensions {
@@ -29,7 +29,7 @@ pub struct Dimensions {
     z: c_uint,
 }
 
-/// HIP's `hipPointerAttribute_t`: the result of `hipPointerGetAttributes`.
+/// What `hipPointerGetAttributes` says of an address.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PointerAttributes {
@@ -41,12 +41,12 @@ pub struct PointerAttributes {
     flags: c_uint,
 }
 
-// The numbers of `hipMemoryTypeUnregistered`, `hipMemoryTypeHost` and `hipMemoryTypeDevice`.
+/// `hipMemoryTypeHost` and its neighbours.
 const MEMORY_UNREGISTERED: c_int = 0;
 const MEMORY_HOST: c_int = 1;
 const MEMORY_DEVICE: c_int = 2;
 
-/// The structure that a C++ compiler puts into a program with kernels: a magic number, a version, the bundle's address.
+/// What a C++ compiler puts into a program with kernels: a mark, a version, and where its bundle lies.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FatBinary {
@@ -58,24 +58,23 @@ pub struct FatBinary {
 
 const FAT_BINARY_MARK: u32 = 0x4849_5046;
 
-/// The kernels of C++ programs.
+/// A program's kernels: bundles by the handle that its initialisers got, and the loaded module of each.
 #[derive(Default)]
 struct Registered {
-    /// The address of each bundle by its handle, and its module once it is loaded.
     bundles: BTreeMap<usize, (usize, Option<usize>)>,
-    /// The bundle's handle and the kernel's name, by the address of the host's function.
+    /// By the address of the host's function: the handle of the bundle, and the kernel's name.
     kernels: BTreeMap<usize, (usize, String)>,
 }
 
 static REGISTERED: Mutex<Option<Registered>> = Mutex::new(None);
 
 thread_local! {
-    /// Grid, block, LDS bytes and stream of the launch that the compiled code will make next.
+    /// Grid, block, LDS and stream of the launch that the compiler's code is about to make.
     static NEXT_LAUNCH: std::cell::Cell<Option<(Dimensions, Dimensions, usize, hipStream_t)>> =
         const { std::cell::Cell::new(None) };
 }
 
-/// The result of calling another function of the interface.
+/// A call of another function of the interface.
 fn passed(status: hipError_t) -> Result<(), hipError_t> {
     if status == hipSuccess { Ok(()) } else { Err(status) }
 }
@@ -95,7 +94,7 @@ unchecked_api! {
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
         // SAFETY: the caller's pointer. There are no pools: the handle is never looked at.
-        unsafe { write_result(pool, std::ptr::without_provenance_mut(1)) }
+        unsafe { give(pool, std::ptr::without_provenance_mut(1)) }
     }
 
     fn hipMemPoolTrimTo(_pool: *mut c_void, _bytes: usize) { Ok(()) }
@@ -118,7 +117,7 @@ unchecked_api! {
             let (to, from) = (to.wrapping_byte_add(row * to_pitch), from.wrapping_byte_add(row * from_pitch));
             stream.submit(copy(to, from, width, kind)?)?;
         }
-        // The host's memory may be pageable, and the caller may change it as soon as this returns.
+        // The host's side may be any memory, which the caller may change as soon as this returns.
         if stream.capture_state().is_some() { Ok(()) } else { stream.synchronize() }
     }
 
@@ -134,7 +133,7 @@ unchecked_api! {
             kind, device, device_pointer: address, host_pointer: host, is_managed: 0, flags: 0,
         };
         // SAFETY: the caller's pointer.
-        unsafe { write_result(attributes, made) }
+        unsafe { give(attributes, made) }
     }
 
     fn hipModuleLoad(module: *mut hipModule_t, path: *const c_char) {
@@ -153,7 +152,7 @@ unchecked_api! {
         lds_bytes: usize, stream: hipStream_t, parameters: *mut *mut c_void, extra: *mut *mut c_void, start: hipEvent_t,
         stop: hipEvent_t, _flags: u32,
     ) {
-        // This function counts the grid in work items.
+        // Here the grid is counted in work items.
         let groups = |items: u32, block: u32| {
             (block > 0 && items.is_multiple_of(block)).then(|| items / block).ok_or(hipErrorInvalidValue)
         };
@@ -202,15 +201,15 @@ unchecked_api! {
         let next = NEXT_LAUNCH.take().ok_or(hipErrorInvalidValue)?;
         // SAFETY: the caller's pointers.
         unsafe {
-            write_result(grid, next.0)?;
-            write_result(block, next.1)?;
-            write_result(lds_bytes, next.2)?;
-            write_result(stream, next.3)
+            give(grid, next.0)?;
+            give(block, next.1)?;
+            give(lds_bytes, next.2)?;
+            give(stream, next.3)
         }
     }
 }
 
-/// Finds a kernel by the address of the host's function for it. The first kernel of a bundle loads the bundle.
+/// A kernel of a program by the address of the host's function for it. Its bundle is loaded by the first.
 fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let mut registered = lock(&REGISTERED);
     let registered = registered.get_or_insert_default();
@@ -221,7 +220,7 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
         None => {
             let mut loaded: hipModule_t = std::ptr::null_mut();
             let image = std::ptr::with_exposed_provenance(*bundle);
-            // SAFETY: the compiler has registered a whole bundle, which lives as long as its library.
+            // SAFETY: what the compiler registered is a whole bundle, there for as long as its library.
             passed(unsafe { hipModuleLoadData(&mut loaded, image) })?;
             *module.insert(loaded.addr())
         }
@@ -229,15 +228,15 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let name = std::ffi::CString::new(name.as_str()).map_err(|_| hipErrorInvalidValue)?;
     let mut function = std::ptr::null_mut();
     let module = std::ptr::without_provenance_mut(module);
-    // SAFETY: the module is loaded, and the name ends with zero.
+    // SAFETY: the handle was given just now or before, and the name ends with zero.
     passed(unsafe { hipModuleGetFunction(&mut function, module, name.as_ptr()) })?;
     Ok(function)
 }
 
-/// The function of this name that a library's initialisers call to register its bundle of kernels. Returns a handle.
+/// The C++ compiler's function of this name: a library's initialisers hand its kernels over. Gives a handle.
 ///
 /// # Safety
-/// The pointer is null or points to the compiler's structure.
+/// Null, or what the compiler made.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mut *mut c_void {
@@ -247,7 +246,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     // SAFETY: as the caller promises.
     let FatBinary { mark, bundle, .. } = unsafe { binary.read() };
     if mark != FAT_BINARY_MARK {
-        report("a bundle of kernels without its magic number");
+        report("a program's kernels without their mark");
         return std::ptr::null_mut();
     }
     let handle = binary.addr();
@@ -256,7 +255,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     std::ptr::without_provenance_mut(handle)
 }
 
-/// The function of this name that a library's initialisers call to register one kernel of a bundle.
+/// The C++ compiler's function of this name: one kernel of those that were handed over.
 ///
 /// # Safety
 /// The name is a text that ends with zero.
@@ -281,7 +280,7 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     registered.get_or_insert_default().kernels.insert(host.addr(), (binary.addr(), name.to_owned()));
 }
 
-/// The function of this name that a library calls when it is unloaded. It does nothing: that is when the process ends.
+/// The C++ compiler's function of this name. The kernels stay: no library is unloaded before the process ends.
 ///
 /// # Safety
 /// None: nothing is done.

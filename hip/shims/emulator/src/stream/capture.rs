@@ -1,4 +1,4 @@
-//! Captures in progress. The operations that are submitted to their streams become nodes of a graph.
+//! Captures in progress: the work that their streams are given becomes nodes of a graph.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ pub(super) struct Capture {
     pub(super) thread: ThreadId,
     pub(super) work: Mutex<CapturedWork>,
     pub(super) invalid: AtomicBool,
-    /// The streams that take part, without the origin: whether another stream has waited for all of their operations.
+    /// Streams other than the origin that take part: whether their work has been waited for since the last of it.
     pub(super) branches: Mutex<BTreeMap<u64, bool>>,
 }
 
-/// The operations that were captured so far.
+/// What a capture has taken down so far.
 #[derive(Default)]
 pub(super) struct CapturedWork {
     pub(super) nodes: Vec<Node>,
-    /// For each stream that takes part, the nodes that its next operation must come after.
+    /// Of each stream that takes part: what its next work comes after.
     ends: BTreeMap<u64, Vec<usize>>,
 }
 
 impl CapturedWork {
-    /// The nodes that the stream's next operation must come after.
+    /// What the stream's next work comes after.
     pub(super) fn ends_of(&self, stream: u64) -> Vec<usize> {
         self.ends.get(&stream).cloned().unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl CapturedWork {
         self.nodes.push(Node { operation, after });
     }
 
-    /// Makes the stream's next operation come after these nodes, too.
+    /// The stream's next work comes after these nodes, too.
     pub(super) fn join(&mut self, stream: u64, nodes: &[usize]) {
         let ends = self.ends.entry(stream).or_default();
         ends.extend(nodes);
@@ -60,12 +60,12 @@ impl CapturedWork {
 pub(super) static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The thread's capture mode: which calls it may make while a capture is in progress.
+    /// What this thread may do while a capture is in progress.
     pub(crate) static CAPTURE_MODE: Cell<hipStreamCaptureMode> =
         const { Cell::new(GLOBAL) };
 }
 
-/// Returns `code` and invalidates the capture where a capture in progress forbids the call.
+/// Refuses calls that may not be made now because a capture is in progress, and spoils the capture.
 pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
     let here = std::thread::current().id();
     let mine = CAPTURE_MODE.get();
@@ -85,7 +85,7 @@ pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
 }
 
 impl Capture {
-    /// Notes that another stream has waited for all operations of this one.
+    /// Notes that a stream's captured work has been waited for.
     pub(super) fn join(&self, stream: u64) {
         if let Some(joined) = lock(&self.branches).get_mut(&stream) {
             *joined = true;

@@ -1,11 +1,11 @@
-//! The kernels for matrix products of few rows.
+//! Products of few rows, which a kernel does instead of a library where there are matrix instructions.
 
 use std::ffi::CString;
 
 use crate::kernels::{Type, module, run};
 use crate::{libraries, noise};
 
-/// `DenseArguments` of kernels.h.
+/// kernels.h: DenseArguments.
 #[repr(C)]
 struct Dense {
     input: *const u8,

@@ -425,7 +425,7 @@ impl Maker<'_> {
         let device = RocmBackend::open(name, &rocm_options)?;
         let backend = RocmBackend::new(
             device,
-            &*self.network(options)?,
+            Arc::unwrap_or_clone(self.network(options)?),
             precision,
             &rocm_options,
             self.config.policy_softmax_temperature,

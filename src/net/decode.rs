@@ -9,9 +9,10 @@ use half::{bf16, f16};
 use prost::bytes::Bytes;
 
 use super::error::Reason;
+use super::network::FeedForward;
 use super::proto::{ConvBlock, Ffn, Layer};
 use super::schema::LayerEncoding;
-use super::weights::{Convolution, Dense, FeedForward, LayerNorm};
+use super::weights::{Convolution, Dense, LayerNorm};
 
 /// Added to the variance when batch normalisation is folded.
 const BATCH_NORM_EPSILON: f32 = 1e-5;
@@ -165,10 +166,12 @@ pub(super) fn layer_norm(
     gammas: (&str, &Option<Layer>),
     betas: (&str, &Option<Layer>),
     width: usize,
+    epsilon: f32,
 ) -> Result<LayerNorm, Reason> {
     Ok(LayerNorm {
         gammas: values(gammas.0, gammas.1, &[width])?,
         betas: values(betas.0, betas.1, &[width])?,
+        epsilon,
     })
 }
 

@@ -22,9 +22,9 @@ use super::error::{NetworkError, Reason};
 use super::inflate::{self, GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
 use super::legacy::{self, Contents};
 use super::map;
+use super::network::Network;
 use super::proto::{self, EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
 use super::schema::WeightsEncoding;
-use super::weights::Network;
 
 /// The newest lc0 whose files we know how to read.
 const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);

@@ -191,7 +191,7 @@ fn check_compares_the_error_where_both_tell_it() {
     let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
     let mut other = network.clone();
     let head = other.value_error.as_mut().expect("it was asked for");
-    head.output.biases[0] += 0.01;
+    head.output_mut().biases[0] += 0.01;
     let mut none = network.clone();
     none.value_error = None;
     let history = PositionHistory::new(Position::from_fen(KIWIPETE).expect(KIWIPETE));

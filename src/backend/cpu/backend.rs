@@ -3,9 +3,9 @@
 //! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the
 //! pool's, with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
 
-use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
+use super::scratch::Scratch;
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
@@ -227,7 +227,7 @@ impl Core {
     /// Appends an evaluation, with the softmax over the legal moves; returns a number that is not finite if a
     /// prior is not.
     fn push(&self, evaluations: &mut Evaluations, value: Value, logits: &[f32], moves: &[u16]) -> f32 {
-        let logit = |index: &u16| logits[self.network.places[usize::from(*index)] as usize];
+        let logit = |index: &u16| logits[usize::from(self.network.policy_places[usize::from(*index)])];
         let largest = moves.iter().map(logit).fold(f32::NEG_INFINITY, f32::max);
         let power = |index: &u16| ((logit(index) - largest) * self.inverse_temperature).exp();
         let total: f32 = moves.iter().map(power).sum();

@@ -31,8 +31,10 @@ mod layers;
 mod network;
 mod pool;
 pub mod reference;
+mod scratch;
 mod simd;
 mod steps;
+mod tower;
 
 pub use backend::{CpuBackend, CpuOptions};
 pub use network::{CpuNetwork, InstructionSet, Precision, RawEvaluation};

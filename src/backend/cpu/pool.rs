@@ -5,8 +5,8 @@
 //! channel for its way back. Dropping the pool closes the queue, which ends the workers; a worker that panics
 //! answers with the message, so nobody waits for ever.
 
-use super::forward::{Outputs, Scratch};
 use super::network::CpuNetwork;
+use super::scratch::{Outputs, Scratch};
 use crate::backend::ticket::panic_reason;
 use crate::net::input::InputPlanes;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};

@@ -86,32 +86,19 @@ impl Steps {
     }
 
     /// `x = LN(x)`
-    pub(super) fn normalise(&self, ln: &weights::LayerNorm, epsilon: f32, x: &mut [f32]) {
-        self.layer_norm(ln, epsilon, x, None, 1.0);
+    pub(super) fn normalise(&self, ln: &weights::LayerNorm, x: &mut [f32]) {
+        self.layer_norm(ln, x, None, 1.0);
     }
 
     /// `x = LN(alpha * branch + x)`; the branch may be longer than x.
-    pub(super) fn join(
-        &self,
-        ln: &weights::LayerNorm,
-        epsilon: f32,
-        x: &mut [f32],
-        branch: &[f32],
-        alpha: f32,
-    ) {
+    pub(super) fn join(&self, ln: &weights::LayerNorm, x: &mut [f32], branch: &[f32], alpha: f32) {
         let branch = &branch[..x.len()];
-        self.layer_norm(ln, epsilon, x, Some(branch), alpha);
+        self.layer_norm(ln, x, Some(branch), alpha);
     }
 
-    fn layer_norm(
-        &self,
-        ln: &weights::LayerNorm,
-        epsilon: f32,
-        data: &mut [f32],
-        branch: Option<&[f32]>,
-        alpha: f32,
-    ) {
-        self.isa.run(LayerNorm { data, branch, alpha, gammas: &ln.gammas, betas: &ln.betas, epsilon });
+    fn layer_norm(&self, ln: &weights::LayerNorm, data: &mut [f32], branch: Option<&[f32]>, alpha: f32) {
+        let weights::LayerNorm { gammas, betas, epsilon } = ln;
+        self.isa.run(LayerNorm { data, branch, alpha, gammas, betas, epsilon: *epsilon });
     }
 
     /// `x = act(x)`, elementwise.

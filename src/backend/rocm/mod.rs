@@ -22,13 +22,13 @@
 //! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
-mod assemble;
 mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
 mod code_objects;
 mod device;
+mod embedding;
 mod encoder;
 mod error;
 mod ffi;
@@ -36,7 +36,11 @@ mod forward;
 mod gemm;
 mod heads;
 mod kernels;
+mod layers;
+mod network;
 mod options;
+mod pass;
+mod planes;
 mod slot;
 mod steps;
 mod timing;
@@ -44,7 +48,6 @@ mod tower;
 mod tuning;
 mod tuning_file;
 mod uploader;
-mod weights;
 mod winograd;
 
 pub use backend::RocmBackend;

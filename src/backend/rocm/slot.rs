@@ -10,11 +10,12 @@ use super::error::{Result, RocmError};
 use super::ffi::exchange::{Exchange, Waiting};
 use super::ffi::hip::{Address, Device, Graph};
 use super::ffi::program::{Lanes, Program, StepTime};
-use super::forward::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass, forward};
+use super::forward::forward;
 use super::gemm::Gemms;
 use super::kernels::Kernels;
+use super::network::DeviceNetwork;
+use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
 use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
-use super::weights::DeviceNetwork;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -232,12 +233,12 @@ impl Slot {
         let (value, moves_left, priors) =
             (floats(layout.value), floats(layout.moves_left), floats(layout.priors));
         let value = |index: usize| f32::from_le_bytes(value[index]);
-        let has_moves_left = self.network.moves_left.is_some();
-        let error_logits = self.network.value_error.map(|_| floats(layout.value_error));
+        let has_moves_left = self.network.layers.moves_left.is_some();
+        let error_logits = self.network.layers.value_error.as_ref().map(|_| floats(layout.value_error));
         let mut start = 0;
         for (index, &end) in requests.ends.iter().enumerate() {
             let end = end as usize;
-            let (q, d) = if self.network.wdl {
+            let (q, d) = if self.network.layers.architecture.wdl {
                 (value(3 * index) - value(3 * index + 2), value(3 * index + 1))
             } else {
                 (value(index), 0.0)
@@ -292,7 +293,7 @@ impl Slot {
 
 /// How what a network says of so many positions comes back.
 fn output_layout(network: &DeviceNetwork, positions: usize) -> OutputLayout {
-    OutputLayout::new(positions, network.value_error.is_some())
+    OutputLayout::new(positions, network.layers.value_error.is_some())
 }
 
 /// Writes a batch as [`InputLayout`] says, padded to the bucket with empty boards that have no moves.

@@ -3,8 +3,9 @@
 use crate::net::architecture::SmolgenShape;
 use crate::net::decode::{count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of};
 use crate::net::error::Reason;
+use crate::net::network::{Encoder, Smolgen};
 use crate::net::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
-use crate::net::weights::{Encoder, Smolgen};
+use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
 /// What an encoder must fit.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub(super) struct Surroundings {
     pub(super) heads: usize,
     /// Width per head that the shared smolgen matrix takes; `None`: the network has no such matrix.
     pub(super) generated_size: Option<usize>,
+    /// Of the encoders' own LayerNorms.
+    pub(super) epsilon: f32,
 }
 
 /// Sizes that all encoders of a stack share.
@@ -89,9 +92,11 @@ fn encoder(
     let ffn = feed_forward(&named("ffn"), &layer.ffn, width)?;
     let shape = EncoderShape { d_model, ffn: ffn.dense1.outputs, smolgen: smolgen_shape };
     let encoder = Encoder {
-        q: projection('q', &mha.q_w, &mha.q_b)?,
-        k: projection('k', &mha.k_w, &mha.k_b)?,
-        v: projection('v', &mha.v_w, &mha.v_b)?,
+        qkv: [
+            projection('q', &mha.q_w, &mha.q_b)?,
+            projection('k', &mha.k_w, &mha.k_b)?,
+            projection('v', &mha.v_w, &mha.v_b)?,
+        ],
         output: dense_to(
             (&named("mha.dense_w"), &mha.dense_w),
             (&named("mha.dense_b"), &mha.dense_b),
@@ -103,12 +108,14 @@ fn encoder(
             (&named("ln1_gammas"), &layer.ln1_gammas),
             (&named("ln1_betas"), &layer.ln1_betas),
             width,
+            around.epsilon,
         )?,
         ffn,
         ln2: layer_norm(
             (&named("ln2_gammas"), &layer.ln2_gammas),
             (&named("ln2_betas"), &layer.ln2_betas),
             width,
+            around.epsilon,
         )?,
     };
     Ok((encoder, shape))
@@ -143,6 +150,7 @@ fn smolgen(
         (&named("ln1_gammas"), &layers.ln1_gammas),
         (&named("ln1_betas"), &layers.ln1_betas),
         dense1.outputs,
+        EMBEDDING_LAYER_NORM_EPSILON,
     )?;
     let dense2 = dense_to(
         (&named("dense2_w"), &layers.dense2_w),
@@ -154,6 +162,7 @@ fn smolgen(
         (&named("ln2_gammas"), &layers.ln2_gammas),
         (&named("ln2_betas"), &layers.ln2_betas),
         dense2.outputs,
+        EMBEDDING_LAYER_NORM_EPSILON,
     )?;
     let shape = SmolgenShape { hidden_channels, hidden_size: dense1.outputs, generated_size };
     Ok((Smolgen { compress, dense1, ln1, dense2, ln2 }, shape))

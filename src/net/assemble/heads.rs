@@ -7,17 +7,20 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::encoder::{self, Surroundings};
-use super::{HeadSelection, Kinds, optimism};
+use super::kinds::Kinds;
+use super::optimism;
+use super::selection::HeadSelection;
 use crate::net::architecture::{Activation, BodyKind};
 use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
+use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
 use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
 use crate::net::proto::{
     ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
     decode_bounded,
 };
 use crate::net::schema::PolicyFormat;
-use crate::net::weights::{Dense, HeadInput, PolicyHead, ScalarHead};
+use crate::net::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
 
 /// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.
 const OPTIMISTIC: &str = "optimistic";
@@ -175,21 +178,21 @@ fn classical_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Res
         64 * convolution.outputs,
         POLICY_SIZE,
     )?;
-    Ok(PolicyHead::Classical { convolution, dense })
+    Ok(PolicyHead::Classical { input: HeadInput::Convolution(convolution), dense })
 }
 
 fn convolution_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Result<PolicyHead, Reason> {
     let named = |field: &str| format!("{prefix}{field}");
     let first = convolution_to(&named("policy1"), &layers.policy1, channels, channels, 3)?;
-    let output = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
-    if output.outputs < CONVOLUTION_PLANES {
+    let last = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
+    if last.outputs < CONVOLUTION_PLANES {
         return Err(Reason::LayerSize {
             layer: named("policy.biases"),
             expected: format!("at least {CONVOLUTION_PLANES}"),
-            found: output.outputs,
+            found: last.outputs,
         });
     }
-    Ok(PolicyHead::Convolution { convolution: first, output })
+    Ok(PolicyHead::Convolution { first, last })
 }
 
 fn attention_policy(
@@ -211,7 +214,7 @@ fn attention_policy(
         BodyKind::Attention { smolgen, .. } => smolgen.map(|shape| shape.generated_size),
         BodyKind::Convolution { .. } => None,
     };
-    let around = Surroundings { width, heads, generated_size };
+    let around = Surroundings { width, heads, generated_size, epsilon: POLICY_LAYER_NORM_EPSILON };
     let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, around)?;
 
     let query =
@@ -228,16 +231,20 @@ fn attention_policy(
         true => (kinds.default_activation, kinds.ffn_activation),
         false => (Activation::Selu, Activation::Selu),
     };
-    Ok(PolicyHead::Attention {
+    Ok(PolicyHead::Attention(Box::new(AttentionPolicy {
         embedding,
         embedding_activation,
-        encoders,
-        heads,
-        ffn_activation,
-        query,
-        key,
+        stack: EncoderStack {
+            encoders,
+            heads,
+            alpha: 1.0,
+            ffn_activation,
+            smolgen_activation: kinds.smolgen_activation,
+        },
+        depth: query.outputs,
+        query_key: [query, key],
         promotion,
-    })
+    })))
 }
 
 /// The first layer of a scalar head: a convolution on a tower, a dense layer per square on encoders.
@@ -278,14 +285,16 @@ pub(super) fn value(
     Ok(ScalarHead { input, hidden, output })
 }
 
-/// What tells the error of the value, in (0, 1) after a sigmoid: an output that some value heads have besides their own.
-/// The short-term head's where it has one, as lc0's trainer makes it, else that of the value head called `name`.
+/// The output that tells the error of the value, in (0, 1) after a sigmoid. Some value heads have it besides their own
+/// output. lc0's trainer gives it to the short-term head, so that head's is taken if it has one, else that of the value
+/// head called `name`, whose layers are in `value`.
 pub(super) fn value_error(
     kinds: &Kinds,
     weights: &Weights,
     name: &str,
     channels: usize,
-) -> Result<Option<ScalarHead>, Reason> {
+    value: &ScalarHead,
+) -> Result<Option<ValueError>, Reason> {
     let mut candidates = ["st", name].into_iter().filter_map(|name| value_layers(weights, name).ok());
     let Some((prefix, layers)) = candidates.find(|(_, layers)| layers.ip_val_err_w.is_some()) else {
         return Ok(None);
@@ -298,7 +307,7 @@ pub(super) fn value_error(
         hidden.outputs,
         1,
     )?;
-    Ok(Some(ScalarHead { input, hidden, output }))
+    Ok(Some(ValueError::of_head(ScalarHead { input, hidden, output }, value)))
 }
 
 /// A value head without its output.

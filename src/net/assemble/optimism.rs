@@ -5,27 +5,20 @@
 //! a head like any other, exact, and every backend evaluates it.
 
 use crate::net::error::Reason;
-use crate::net::weights::{Dense, PolicyHead};
+use crate::net::network::{AttentionPolicy, PolicyHead};
+use crate::net::weights::Dense;
 
 /// The head whose logits are `1 - share` times those of `first` plus `share` times those of `second`.
 pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result<PolicyHead, Reason> {
-    let (
-        PolicyHead::Attention { encoders, query, key, promotion, embedding, .. },
-        PolicyHead::Attention {
-            encoders: encoders2,
-            query: query2,
-            key: key2,
-            promotion: promotion2,
-            embedding: embedding2,
-            ..
-        },
-    ) = (&first, &second)
-    else {
+    let (PolicyHead::Attention(first), PolicyHead::Attention(second)) = (first, second) else {
         return Err(cannot("no attention policy"));
     };
-    if !(encoders.is_empty() && encoders2.is_empty()) {
+    if !(first.stack.encoders.is_empty() && second.stack.encoders.is_empty()) {
         return Err(cannot("encoders in its policy heads"));
     }
+    let AttentionPolicy { embedding, query_key: [query, key], promotion, .. } = &*first;
+    let AttentionPolicy { embedding: embedding2, query_key: [query2, key2], promotion: promotion2, .. } =
+        &*second;
     let (depth, depth2) = (query.outputs, query2.outputs);
     // Logits are divided by the root of the depth, which is now that of both.
     let scale = |share: f32, own: usize| share * ((depth + depth2) as f32 / own as f32).sqrt();
@@ -58,19 +51,13 @@ pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result
         push_rows(&mut both, embedding2, 1.0, 0);
         both
     };
-    let PolicyHead::Attention { embedding_activation, heads, ffn_activation, .. } = first else {
-        return Err(cannot("no attention policy"));
-    };
-    Ok(PolicyHead::Attention {
+    Ok(PolicyHead::Attention(Box::new(AttentionPolicy {
         embedding,
-        embedding_activation,
-        encoders: Vec::new(),
-        heads,
-        ffn_activation,
-        query,
-        key,
+        depth: query.outputs,
+        query_key: [query, key],
         promotion,
-    })
+        ..*first
+    })))
 }
 
 fn cannot(reason: &str) -> Reason {

@@ -20,6 +20,7 @@ pub(crate) enum Format {
     Bf16,
 }
 
+#[derive(Clone, Debug)]
 enum Panels {
     Fp32(AlignedVec<f32>),
     Bf16(AlignedVec<Bf16Pair>),
@@ -27,6 +28,7 @@ enum Panels {
 
 /// A weight matrix and its biases, or several matrices of one size, ready for the product. Made for one
 /// instruction set.
+#[derive(Clone, Debug)]
 pub(crate) struct PackedMatrix {
     /// `[matrix][panel][step][2 * LANES]`
     panels: Panels,

@@ -70,6 +70,7 @@ fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// A dense layer over each square's 112 planes, to `[64][outputs]`.
+#[derive(Clone, Debug)]
 pub(crate) struct PlaneEmbedding {
     isa: Isa,
     /// `[112][outputs]`
@@ -152,6 +153,7 @@ impl Kernel for EmbedPlanes<'_> {
 }
 
 /// A dense layer over all the newest board's pieces at once: inputs `[64][12]`, any number of outputs.
+#[derive(Clone, Debug)]
 pub(crate) struct BoardEmbedding {
     isa: Isa,
     /// `[64 * 12][outputs]`
@@ -205,6 +207,7 @@ impl Kernel for EmbedBoard<'_> {
 }
 
 /// The first 3x3 convolution of a tower.
+#[derive(Clone, Debug)]
 pub(crate) struct PlaneConvolution {
     isa: Isa,
     /// `[112][3][3][outputs]`: taps by rank, and by file in reverse, so that the three that one input adds to

@@ -41,6 +41,7 @@ pub(crate) struct WinogradScratch {
 }
 
 /// A 3x3 convolution, ready to use.
+#[derive(Clone, Debug)]
 pub(crate) struct PackedConvolution {
     /// 36 matrices `[output][input]`.
     components: PackedMatrix,
@@ -75,11 +76,6 @@ impl PackedConvolution {
             },
         );
         PackedConvolution { components, biases: convolution.biases.clone() }
-    }
-
-    /// Output channels.
-    pub(crate) fn outputs(&self) -> usize {
-        self.components.outputs()
     }
 
     /// Convolves `positions` boards of x into y.

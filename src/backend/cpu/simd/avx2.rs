@@ -1,6 +1,6 @@
 //! AVX2 and FMA: eight numbers at a time, sixteen registers.
 
-use super::{Bf16Pair, Kernel, Simd};
+use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 
 /// Proof that the processor has AVX2 and FMA.

@@ -1,6 +1,6 @@
 //! AVX-512: sixteen numbers at a time, thirty-two registers; with or without the BF16 extension.
 
-use super::{Bf16Pair, Kernel, Simd};
+use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 

@@ -3,7 +3,7 @@
 //! The compiler turns these loops into SSE2 on x86-64 and NEON on AArch64, which always have them. It is the
 //! fallback, and the version whose every line means what it says.
 
-use super::{Bf16Pair, Simd, bf16_bits};
+use super::vector::{Bf16Pair, Simd, bf16_bits};
 
 /// Needs nothing of the processor.
 #[derive(Clone, Copy, Debug)]

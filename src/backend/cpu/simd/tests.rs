@@ -1,6 +1,7 @@
 //! Every instruction set's primitives against plain Rust.
 
 use super::tile::{Fp32, Layout, PanelProduct, Start};
+use super::vector::MAX_LANES;
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -15,7 +15,7 @@
 //! There is no blocking over steps: a panel of 2048 steps does not fit the first-level cache, but it is read
 //! in order at 128 bytes per 12 cycles, which the second level (and nearly the third) supplies.
 
-use super::{Bf16Pair, MAX_LANES, Simd};
+use super::vector::{Bf16Pair, MAX_LANES, Simd};
 
 /// Widest panel of any instruction set.
 pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;

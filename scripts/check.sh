@@ -46,7 +46,7 @@ step_kernels_host() {
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/concurrency.sh; }
 
 # A thousand sequences of commands, searches of 100,000 nodes as graphs, and every network of RUKH_TEST_NETS on the
-# stand-in GPU.
+# emulator.
 step_long() {
     local tests=(thousand_sequences graph::)
     if [ -n "${RUKH_TEST_NETS:-}" ]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the GPU evaluator on an NVIDIA card through hip/standin/cuda: correctness, speed, races, time by operation.
+# Runs the GPU evaluator on an NVIDIA card through hip/shims/cuda: correctness, speed, races, time by operation.
 #
 # usage: scripts/cuda_check.sh PACKED [step ...]
 #   PACKED  the folder that scripts/cuda_pack.sh made
@@ -24,11 +24,11 @@ mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
-# ROCm's names for the stand-in: links, so that it is loaded once.
+# ROCm's names for the shim: links, so that it is loaded once.
 libraries=$work/rocm
 mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do
-    ln -s "$packed/lib/librukh_standin_cuda.so" "$libraries/lib$name.so"
+    ln -s "$packed/lib/librocm_cuda_shim.so" "$libraries/lib$name.so"
 done
 # By these the engine sees that "rocBLAS" has kernels for the card.
 mkdir -p "$libraries/rocblas/library"
@@ -44,7 +44,7 @@ print(":".join(sorted(folders, key=lambda folder: "cu13" not in folder)))
 PYTHON
 )
 if [ -n "$found" ]; then
-    export RUKH_STANDIN_CUDA_PATH=$found${RUKH_STANDIN_CUDA_PATH:+:$RUKH_STANDIN_CUDA_PATH}
+    export RUKH_CUDA_SHIM_PATH=$found${RUKH_CUDA_SHIM_PATH:+:$RUKH_CUDA_SHIM_PATH}
     export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 # Kernels are compiled once.
@@ -97,19 +97,19 @@ run() {
     return $status
 }
 
-# The stand-in alone: products by every algorithm that is offered, and a captured graph. Then every network of
+# The shim alone: products by every algorithm that is offered, and a captured graph. Then every network of
 # tests/data and of ../shared in fp32, fp16 and bf16, in every bucket, against lc0's figures.
 step_correct() {
-    if ! run 60 card.log "$packed/lib/standin" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
+    if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
         tail -25 "$out/card.log"
-        echo "the stand-in does not work with this card: nothing else is tried"
+        echo "the shim does not work with this card: nothing else is tried"
         steps=()
         return 1
     fi
     grep "^test result" "$out/card.log"
     run 150 correct.log "$packed/distance" --seconds=110 "$here/tests/data" "$packed/shared"
     local status=$?
-    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rukh-standin" "$out/correct.log" | cut -c1-300 | head -60
+    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rocm-cuda-shim" "$out/correct.log" | cut -c1-300 | head -60
     return $status
 }
 
@@ -161,7 +161,7 @@ step_speed() {
     for name in "${names[@]}"; do
         measure 90 plain.txt "$name" "tuning_file=$name-quick.csv" "$(tuned "$name"),wait=block" "$(tuned "$name"),wait=spin" \
             "$(tuned "$name"),wait=spin,streams=2" "$(tuned "$name"),wait=spin,streams=1" "tune=off,wait=spin" || status=1
-        RUKH_STANDIN_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin" || status=1
+        RUKH_CUDA_SHIM_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin" || status=1
     done
     python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
     return $status
@@ -188,7 +188,7 @@ step_sweep() {
                 "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
                 "tune=off,wait=spin,gemm=rocblas" "$(tuned "$name"),wait=spin,graph=false")
             if [ -n "$overlap" ]; then list=("${list[@]:0:11}"); fi
-            RUKH_STANDIN_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
+            RUKH_CUDA_SHIM_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
         done
     done
     python3 "$here/scripts/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
@@ -206,10 +206,10 @@ step_branches() {
         local overlap="" options="fork=1024,wait=spin" most=512
         [ $log != overlap ] || overlap=1
         [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
-        RUKH_STANDIN_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
+        RUKH_CUDA_SHIM_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
             --formats=fp32,fp16 --options="$options" "$work/some" || status=1
         echo "-- $log"
-        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rukh-standin" "$out/branches-$log.log" | cut -c1-300 | head -20
+        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rocm-cuda-shim" "$out/branches-$log.log" | cut -c1-300 | head -20
     done
     return $status
 }
@@ -222,7 +222,7 @@ step_sanitize() {
         echo "skipped: no compute-sanitizer"
         return 0
     fi
-    export RUKH_STANDIN_NVRTC_OPTIONS=-lineinfo
+    export RUKH_CUDA_SHIM_NVRTC_OPTIONS=-lineinfo
     for tool in memcheck racecheck; do
         for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
             format=${network#*:}
@@ -235,7 +235,7 @@ step_sanitize() {
             echo "$tool ${network%:*} $format: $(grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitize-$tool-${network%:*}.log" | tail -1)"
         done
     done
-    unset RUKH_STANDIN_NVRTC_OPTIONS
+    unset RUKH_CUDA_SHIM_NVRTC_OPTIONS
     return $status
 }
 
@@ -254,7 +254,7 @@ step_profile() {
         done
         # With bytes and floors; its figures go wrong, as operations in place are repeated: only the times count.
         batch=256
-        RUKH_STANDIN_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
+        RUKH_CUDA_SHIM_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
             --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
             --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
             --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null

@@ -15,10 +15,10 @@ profile=${PROFILE:-release}
 
 cargo build --profile "$profile" -p rukh
 # One by one, or Cargo leaves the shared library of an earlier build beside new examples.
-cargo build --profile "$profile" -p rukh-standin-cuda --lib
-cargo build --profile "$profile" -p rukh-standin-cuda --example distance --example sweep
-tests=$(cargo test --profile "$profile" -p rukh-standin-cuda --test standin --no-run --message-format=json \
-    | sed -n 's/.*"executable":"\([^"]*standin-[^"]*\)".*/\1/p' | tail -1)
+cargo build --profile "$profile" -p rocm-cuda-shim --lib
+cargo build --profile "$profile" -p rocm-cuda-shim --example distance --example sweep
+tests=$(cargo test --profile "$profile" -p rocm-cuda-shim --test cuda_shim --no-run --message-format=json \
+    | sed -n 's/.*"executable":"\([^"]*cuda_shim-[^"]*\)".*/\1/p' | tail -1)
 built=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/$profile
 
 rm -rf "$folder"
@@ -27,8 +27,8 @@ strip -o "$folder/rukh" "$built/rukh"
 strip -o "$folder/distance" "$built/examples/distance"
 strip -o "$folder/sweep" "$built/examples/sweep"
 # Tests look for the library beside them.
-strip -o "$folder/lib/standin" "$tests"
-strip -o "$folder/lib/librukh_standin_cuda.so" "$built/librukh_standin_cuda.so"
+strip -o "$folder/lib/cuda_shim" "$tests"
+strip -o "$folder/lib/librocm_cuda_shim.so" "$built/librocm_cuda_shim.so"
 if [ -d ../shared/nets ]; then
     # Those of tests/data are in the checkout, and the networks of input formats are made from micro-attn.
     for golden in ../shared/goldens/*.json; do

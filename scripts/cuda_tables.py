@@ -2,7 +2,7 @@
 """Tables for scripts/cuda_check.sh.
 
 usage: cuda_tables.py speed FILE ...             the best of a sweep's lines beside lc0's and our bars
-       cuda_tables.py profile BATCH FILE.tsv     the CUDA stand-in's times by operation, with TFLOP/s and GB/s
+       cuda_tables.py profile BATCH FILE.tsv     the CUDA shim's times by operation, with TFLOP/s and GB/s
 """
 import os
 import re

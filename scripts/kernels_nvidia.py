@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the GPU kernels for an NVIDIA GPU with NVRTC, as the CUDA stand-in does when it runs.
+"""Compiles the GPU kernels for an NVIDIA GPU with NVRTC, as the CUDA shim does when it runs.
 
 usage: kernels_nvidia.py [sm_90]
 Prints registers and shared memory of each kernel; fails on an error, a spill or a stack. Needs libnvrtc: in the

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
-# GPU: only the driver's library is the stand-in (hip/standin/emulator), which then runs AMD's kernels beside ours.
+# GPU: only the driver's library is the emulator (hip/shims/emulator), which then runs AMD's kernels beside ours.
 #
 # usage: scripts/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
 #   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
 #              nothing is installed, and apt's own lists are left alone
-#   build      the stand-in and the tests
+#   build      the emulator and the tests
 #   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the kernels' tests
 #              on what came out for gfx1100 and gfx1151
 #   run-time   the engine on gfx1150, for which it holds no code: compiles at start, multiplies with hipBLASLt
@@ -44,7 +44,7 @@ END
     apt-get install --download-only --yes --no-install-recommends libhipblaslt1 librocblas4 libhiprtc6
     local package
     for package in "$root"/apt/cache/archives/*.deb; do
-        # Without the kernels for cards that the stand-in does not know.
+        # Without the kernels for cards that the emulator does not know.
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root/root" --exclude=./usr/share --exclude='*gfx8*' \
             --exclude='*gfx9*' --exclude='*gfx10*' --exclude='*gfx1101*' --exclude='*gfx1102*' --exclude='*gfx12*'
     done
@@ -68,10 +68,10 @@ step_build() {
     rm -rf "$root/programs" "$root/libraries"
     mkdir -p "$root/programs" "$root/libraries"
     build_tests --lib --test integration
-    build_tests -p rukh-standin --test standin
+    build_tests -p rocm-emulator --test emulator
     local name
     for name in libamdhip64.so libamdhip64.so.6; do
-        ln -s "$built/librukh_standin.so" "$root/libraries/$name"
+        ln -s "$built/librocm_emulator.so" "$root/libraries/$name"
     done
     for name in librocblas.so.4 libhipblaslt.so.1 libhiprtc.so.6; do
         ln -s "$debian/$name" "$root/libraries/${name%.*}"
@@ -87,7 +87,7 @@ with_libraries() {
 
 # One of the tests of networks, in this process, for an architecture.
 network_test() {
-    RUKH_STANDIN_ARCH=$1 RUKH_TEST_ON_STANDIN=1 with_libraries "$root/programs/integration" --exact "rocm::$2" \
+    RUKH_EMULATOR_ARCH=$1 RUKH_TEST_ON_EMULATOR=1 with_libraries "$root/programs/integration" --exact "rocm::$2" \
         --nocapture --test-threads=1
 }
 
@@ -97,7 +97,7 @@ step_hiprtc() {
         --exact backend::rocm::code_objects::tests::hiprtc_compiles_for_every_architecture
     local architecture
     for architecture in gfx1100 gfx1151; do
-        RUKH_STANDIN_ARCH=$architecture RUKH_STANDIN_OBJECTS=$root/objects "$root/programs/standin" kernels::
+        RUKH_EMULATOR_ARCH=$architecture RUKH_EMULATOR_OBJECTS=$root/objects "$root/programs/emulator" kernels::
     done
 }
 
@@ -109,7 +109,7 @@ step_run-time() {
 step_refusal() {
     local architecture said
     for architecture in gfx1150 gfx1200; do
-        said=$(printf 'isready\ngo nodes 4\nwait\nquit\n' | RUKH_STANDIN_ARCH=$architecture XDG_CACHE_HOME=$root/cache \
+        said=$(printf 'isready\ngo nodes 4\nwait\nquit\n' | RUKH_EMULATOR_ARCH=$architecture XDG_CACHE_HOME=$root/cache \
             with_libraries "target/$profile/rukh" --weights=tests/data/micro-attn.pb.gz -o max_batch=1,warm_up=false)
         grep "rocBLAS has no kernels for $architecture" <<<"$said"
         grep bestmove <<<"$said"

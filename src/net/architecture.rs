@@ -1,108 +1,111 @@
-//! What a network is made of, as checked plain data.
+//! The kind and the sizes of a network, as plain data that has been checked against its layers.
 
-/// The input planes' format, by lc0's number.
+/// The format of the input planes, with the numbers of `net.proto`. [`super::input`] describes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum InputFormat {
-    /// The first: castling rights as whole planes.
+    /// The first format: one plane for each castling right.
     Classical112 = 1,
-    /// Castling rights as rook squares.
+    /// Castling rights as the squares of the rooks, for Chess960.
     CastlingPlane = 2,
-    /// Board transformed to a canonical orientation.
+    /// The board is transformed to a canonical orientation.
     Canonical = 3,
-    /// Canonical, with the rule-50 counter in hundredths.
+    /// [`Self::Canonical`] with the rule-50 counter divided by 100.
     CanonicalHectoplies = 4,
-    /// Canonical hectoplies with an armageddon plane.
+    /// [`Self::CanonicalHectoplies`] with a plane that is set if Black is to move, for armageddon games.
     CanonicalHectopliesArmageddon = 132,
-    /// Only repeated positions in the history.
+    /// [`Self::CanonicalHectoplies`] with a history of only those positions that are repetitions.
     CanonicalV2 = 5,
-    /// Version 2 with an armageddon plane.
+    /// [`Self::CanonicalV2`] with a plane that is set if Black is to move, for armageddon games.
     CanonicalV2Armageddon = 133,
 }
 
-/// Elementwise functions (softmax: over the row).
+/// An activation function. All are elementwise, except that softmax applies to a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "these are the usual names of the functions")]
 pub enum Activation {
+    /// The identity.
     None,
     Relu,
+    /// `max(x, 0)^2`
     Relu2,
     Tanh,
     Sigmoid,
     Selu,
     Mish,
+    /// `x sigmoid(x)`, also called SiLU.
     Swish,
     Softmax,
 }
 
-/// How an attention body's input is embedded.
+/// The input features of each square in an attention body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputEmbedding {
-    /// Planes only.
+    /// The 112 planes.
     None,
-    /// Planes and lc0's fixed 64 x 64 positional table.
+    /// The 112 planes and the square's row of a fixed table of 64 x 64 values.
     PeMap,
-    /// Planes and a dense layer over the newest board's 12 piece planes.
+    /// The 112 planes and the square's share of a dense layer over the 12 piece planes of the newest board.
     PeDense,
 }
 
-/// Sizes and kinds of everything in the network: all that a reader, a FLOP count or a kernel choice needs.
+/// The kind and the sizes of a network without its weights.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Architecture {
-    /// The input planes' format.
+    /// The format of the 112 input planes.
     pub input_format: InputFormat,
-    /// The activation wherever none is given.
+    /// The activation of all layers for which the header names no other.
     pub default_activation: Activation,
-    /// Body.
+    /// The body, between the input planes and the heads.
     pub body: BodyKind,
-    /// Whether the value head gives win, draw, loss (else one tanh).
+    /// Whether the value head has three outputs (win, draw, loss); otherwise it has one, with tanh.
     pub wdl: bool,
-    /// Whether there is a moves-left head.
+    /// Whether the network has a moves-left head.
     pub moves_left: bool,
 }
 
-/// The two kinds of body.
+/// The kind of body and its sizes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum BodyKind {
     /// A residual tower of 3x3 convolutions.
     Convolution {
-        /// Channels.
+        /// The channels of each convolution.
         filters: usize,
-        /// Residual blocks.
+        /// The number of residual blocks.
         blocks: usize,
-        /// Squeeze-and-excitation hidden size, the largest of all blocks; `None`: no SE.
+        /// The largest hidden size of the blocks' squeeze-and-excitation units; `None` if no block has one.
         se_channels: Option<usize>,
     },
     /// A transformer encoder stack over the 64 squares.
     Attention {
-        /// Width of the residual stream.
+        /// The width of the residual stream.
         embedding: usize,
-        /// Encoders.
+        /// The number of encoders.
         encoders: usize,
-        /// Heads.
+        /// The number of attention heads in each encoder.
         heads: usize,
-        /// Width of q, k, v all heads together.
+        /// The width of the queries (and of the keys, and of the values) of all heads together.
         d_model: usize,
-        /// Feed-forward hidden width.
+        /// The hidden width of the feed-forward layers.
         ffn: usize,
-        /// How the input is embedded.
+        /// The input features of each square.
         input_embedding: InputEmbedding,
-        /// The sizes of smolgen's layers; `None`: no smolgen.
+        /// The sizes of smolgen's layers; `None` if the encoders have no smolgen.
         smolgen: Option<SmolgenShape>,
-        /// FFN activation.
+        /// The activation of the feed-forward layers.
         ffn_activation: Activation,
-        /// Smolgen activation.
+        /// The activation of smolgen's dense layers.
         smolgen_activation: Activation,
     },
 }
 
-/// Sizes of smolgen's layers.
+/// The sizes of smolgen's layers, which generate attention logits from the whole position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmolgenShape {
-    /// Channels a square after compression.
+    /// The channels of each square after compression.
     pub hidden_channels: usize,
-    /// Width of the first dense layer.
+    /// The outputs of the first dense layer.
     pub hidden_size: usize,
-    /// Width per head of the second dense layer.
+    /// The outputs of the second dense layer for each head.
     pub generated_size: usize,
 }

@@ -1,9 +1,9 @@
-//! Layers as `f32`: encodings, sizes checked before anything is allocated, batch normalisation folded away.
+//! Converts the layers of a file to `f32`, checks their sizes, and folds batch normalisation into convolutions.
 //!
-//! Every function takes the layer's name as the schema has it (`encoder[3].mha.q_w`), for the error that says
-//! what is wrong with it. Sizes come from the file's own bytes: a layer's outputs are the length of its biases,
-//! its inputs are what the layer before gives, and the weights must be exactly their product. A number in the
-//! file never sizes an allocation.
+//! Every function takes the name of the layer in `net.proto` (`encoder[3].mha.q_w`) for its error messages. Sizes are
+//! derived from the lengths of layers: the number of outputs is the number of biases, the number of inputs is the
+//! number of outputs of the layer before, and the number of weights must be their product. No number in the file
+//! determines the size of an allocation.
 
 use half::{bf16, f16};
 use prost::bytes::Bytes;
@@ -14,15 +14,15 @@ use super::proto::{ConvBlock, Ffn, Layer};
 use super::schema::LayerEncoding;
 use super::weights::{Convolution, Dense, LayerNorm};
 
-/// Added to the variance when batch normalisation is folded.
+/// Added to the variance of a batch normalisation.
 const BATCH_NORM_EPSILON: f32 = 1e-5;
 
-/// Whether the file has the layer; an empty one counts as absent, as in lc0.
+/// Whether the file has the layer. As in lc0, an empty layer counts as absent.
 pub(super) fn has(layer: &Option<Layer>) -> bool {
     layer.as_ref().is_some_and(|layer| !layer.params.is_empty())
 }
 
-/// How many values a layer has; 0 if it is absent.
+/// The number of values in a layer, or 0 if it is absent.
 pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
     let Some(layer) = layer else { return Ok(0) };
     let width = match encoding_of(name, layer)? {
@@ -36,7 +36,7 @@ pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> 
     Ok(bytes / width)
 }
 
-/// As [`count`], for a layer that must be there.
+/// The number of values in a layer. It is an error if the layer is absent.
 pub(super) fn count_present(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
     match count(name, layer)? {
         0 => Err(Reason::MissingLayer { layer: name.to_owned() }),
@@ -44,7 +44,7 @@ pub(super) fn count_present(name: &str, layer: &Option<Layer>) -> Result<usize, 
     }
 }
 
-/// A layer's encoding: its own, or LINEAR16 (the only one that a file as a whole can name).
+/// The encoding of a layer: its own or, if it has none, LINEAR16, the only one that `Format` can name for all layers.
 fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
     match layer.encoding.map(|number| (number, LayerEncoding::from_number(number))) {
         None => Ok(LayerEncoding::Linear16),
@@ -55,7 +55,7 @@ fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
     }
 }
 
-/// The values of a layer whose size must be the product of `dimensions`.
+/// The values of a layer whose number must be the product of `dimensions`.
 pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) -> Result<Vec<f32>, Reason> {
     let found = count_present(name, layer)?;
     let expected = dimensions.iter().fold(1usize, |product, &size| product.saturating_mul(size));
@@ -65,14 +65,14 @@ pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) ->
     decode(name, layer)
 }
 
-/// "64 x 32 = 2048", or just "64".
+/// The error for a layer that has `found` values instead of `expected`, the product of `dimensions`.
 fn size_error(name: &str, dimensions: &[usize], expected: usize, found: usize) -> Reason {
     let factors = dimensions.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
     let expected = if dimensions.len() > 1 { format!("{factors} = {expected}") } else { factors };
     Reason::LayerSize { layer: name.to_owned(), expected, found }
 }
 
-/// All values of a layer. LINEAR16: `min (1 - t) + max t` with `t = code / 65535`.
+/// All values of a layer. A LINEAR16 code stands for `min (1 - t) + max t` with `t = code / 65535`.
 fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
     let bytes: &Bytes = &layer.params;
     let not_finite = |value, index| Reason::NotFinite { layer: name.to_owned(), value, index };
@@ -86,8 +86,8 @@ fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
                 return Err(not_finite(bound, 0));
             }
             let value = |code| {
-                let share = f32::from(code) / 65535.0;
-                low * (1.0 - share) + high * share
+                let t = f32::from(code) / 65535.0;
+                low * (1.0 - t) + high * t
             };
             codes(bytes).map(value).collect()
         }
@@ -99,7 +99,7 @@ fn codes(bytes: &Bytes) -> impl Iterator<Item = u16> {
     bytes.as_chunks::<2>().0.iter().map(|&pair| u16::from_le_bytes(pair))
 }
 
-/// The values back, if none is infinite or NaN.
+/// Returns `values`, or an error if one of them is infinite or NaN.
 fn finite(name: &str, values: Vec<f32>) -> Result<Vec<f32>, Reason> {
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(values),
@@ -107,7 +107,7 @@ fn finite(name: &str, values: Vec<f32>) -> Result<Vec<f32>, Reason> {
     }
 }
 
-/// A dense layer on `inputs` values; its outputs are as many as its biases.
+/// A dense layer with `inputs` inputs and as many outputs as it has biases.
 pub(super) fn dense(
     (weights_name, weights): (&str, &Option<Layer>),
     (biases_name, biases): (&str, &Option<Layer>),
@@ -122,7 +122,7 @@ pub(super) fn dense(
     })
 }
 
-/// As [`dense`], where the number of outputs is known.
+/// A dense layer with `inputs` inputs that must have `outputs` outputs.
 pub(super) fn dense_to(
     weights: (&str, &Option<Layer>),
     biases: (&str, &Option<Layer>),
@@ -136,8 +136,8 @@ pub(super) fn dense_to(
     dense(weights, biases, inputs)
 }
 
-/// A dense layer of a kind that has no biases in the format (smolgen's compression and global matrix, the
-/// promotion offsets).
+/// A dense layer that has no biases in `net.proto` (smolgen's compression and global matrix, and the promotion
+/// offsets). Its biases are zeros.
 pub(super) fn matrix(
     name: &str,
     weights: &Option<Layer>,
@@ -148,7 +148,7 @@ pub(super) fn matrix(
     Ok(Dense { weights, biases: vec![0.0; outputs], inputs, outputs })
 }
 
-/// How often `part` (not 0) goes into the size of a layer, which must be a multiple of it.
+/// The size of a layer divided by `part`, which must not be 0. It is an error if there is a remainder.
 pub(super) fn multiple_of(name: &str, layer: &Option<Layer>, part: usize) -> Result<usize, Reason> {
     let found = count_present(name, layer)?;
     if found % part != 0 {
@@ -161,7 +161,7 @@ pub(super) fn multiple_of(name: &str, layer: &Option<Layer>, part: usize) -> Res
     Ok(found / part)
 }
 
-/// Scale and shift of a LayerNorm over `width` values.
+/// The gammas and betas of a LayerNorm over `width` values.
 pub(super) fn layer_norm(
     gammas: (&str, &Option<Layer>),
     betas: (&str, &Option<Layer>),
@@ -175,7 +175,7 @@ pub(super) fn layer_norm(
     })
 }
 
-/// A feed-forward block from `width` to `width` values, of any hidden size.
+/// A feed-forward block with `width` inputs, any number of hidden units, and `width` outputs.
 pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Result<FeedForward, Reason> {
     let ffn = ffn.as_ref().ok_or_else(|| Reason::MissingLayer { layer: name.to_owned() })?;
     let layer = |field: &str| format!("{name}.{field}");
@@ -189,11 +189,11 @@ pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Resul
     Ok(FeedForward { dense1, dense2 })
 }
 
-/// A convolution of `size` x `size` on `inputs` channels, with its batch normalisation folded in.
+/// A `size` x `size` convolution of `inputs` channels, with its batch normalisation folded in.
 ///
-/// With `scale = gamma / sqrt(variance + 1e-5)`, weights become `scale * weight` and biases
-/// `beta + scale * (bias - mean)`. The oldest files have biases and no gammas and betas, newer ones gammas,
-/// betas and no biases, and the newest may have no batch normalisation at all.
+/// With `scale = gamma / sqrt(variance + 1e-5)`, each weight becomes `scale * weight` and each bias
+/// `beta + scale * (bias - mean)`. The oldest files have biases but no gammas and betas (they count as 1 and 0). Newer
+/// files have gammas and betas but no biases (they count as 0). The newest files may have no batch normalisation.
 pub(super) fn convolution(
     name: &str,
     block: &Option<ConvBlock>,
@@ -226,14 +226,14 @@ pub(super) fn convolution(
             biases[output] = betas[output] + scale * (biases[output] - means[output]);
             filter.iter_mut().for_each(|weight| *weight *= scale);
         }
-        // A negative variance or an overflow shows only now.
-        weights = finite(&format!("{name} with its batch normalisation"), weights)?;
-        biases = finite(&format!("{name} with its batch normalisation"), biases)?;
+        // A negative variance or an overflow makes values that are not finite.
+        weights = finite(&format!("{name} (batch normalisation folded in)"), weights)?;
+        biases = finite(&format!("{name} (batch normalisation folded in)"), biases)?;
     }
     Ok(Convolution { weights, biases, inputs, outputs, size })
 }
 
-/// As [`convolution`], where the number of output channels is known.
+/// A `size` x `size` convolution of `inputs` channels that must have `outputs` output channels.
 pub(super) fn convolution_to(
     name: &str,
     block: &Option<ConvBlock>,
@@ -285,15 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_does_not_say_is_linear16() {
-        let mut unsaid = layer(LayerEncoding::Linear16, &[255, 255]);
-        unsaid.as_mut().expect("it is there").encoding = None;
-        assert_eq!(values("layer", &unsaid, &[1]).expect("it decodes"), [6.0]);
+    fn a_layer_without_an_encoding_is_linear16() {
+        let mut unnamed = layer(LayerEncoding::Linear16, &[255, 255]);
+        unnamed.as_mut().expect("it is there").encoding = None;
+        assert_eq!(values("layer", &unnamed, &[1]).expect("it decodes"), [6.0]);
     }
 
     #[test]
     fn batch_normalisation_is_folded() {
-        // One channel: (2x + 1 - 3) * 4 / sqrt(variance + epsilon) + 5, where the root is 2.
+        // The one channel is (2x + 1 - 3) * 4 / sqrt(variance + epsilon) + 5, where the square root is 2.
         let block = ConvBlock {
             weights: floats(&[2.0]),
             biases: floats(&[1.0]),
@@ -305,7 +305,7 @@ mod tests {
         let folded = convolution("conv", &Some(block.clone()), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![1.0]));
 
-        // Newer files have no biases beside a normalisation, the oldest neither gammas nor betas.
+        // Newer files have no biases if they have a normalisation; the oldest have neither gammas nor betas.
         let newer = ConvBlock { biases: None, ..block.clone() };
         let folded = convolution("conv", &Some(newer), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![4.0], vec![-1.0]));
@@ -313,13 +313,13 @@ mod tests {
         let folded = convolution("conv", &Some(oldest), 1, 1).expect("it folds");
         assert_eq!((folded.weights, folded.biases), (vec![1.0], vec![-1.0]));
 
-        // Weights that are numbers only before the scale is multiplied in; a variance that has no root.
+        // A weight that overflows when it is multiplied by the scale, and a variance that has no square root.
         let overflow = ConvBlock { weights: floats(&[f32::MAX]), bn_gammas: floats(&[9.0]), ..block.clone() };
         let negative = ConvBlock { bn_stddivs: floats(&[-1.0]), ..block.clone() };
         for block in [overflow, negative] {
             let error = convolution("conv", &Some(block), 1, 1).expect_err("it is refused").to_string();
             assert!(
-                error.contains("conv with its batch normalisation holds a value that is not finite"),
+                error.contains("conv (batch normalisation folded in) contains a value that is not finite"),
                 "{error}"
             );
         }

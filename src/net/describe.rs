@@ -1,8 +1,9 @@
-//! The text of `describenet`.
+//! The text that `describenet` prints.
 //!
-//! Sections, labels and values are lc0's, so that scripts made for its output read ours. Three things differ:
-//! sizes are right for layers of 32-bit floats (lc0 takes every value for two bytes), the policy width of a
-//! multihead network is that of its first head (lc0 prints 0), and the FLOPs per position are added.
+//! Sections, labels and values are those of lc0's `describenet`, so that scripts for its output work with Rukh too.
+//! There are three differences: sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a value), the
+//! policy width of a multihead network is that of its first head (lc0 prints 0), and the FLOPs for one position are
+//! added.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
@@ -18,10 +19,10 @@ use super::schema::{
     NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat, WeightsEncoding,
 };
 
-/// Width of the column of labels, with its colon and space.
+/// The width of the column of labels, including the colon and the space after it.
 const LABEL_WIDTH: usize = 30;
 
-/// What a file holds, for people.
+/// Describes the contents of a network file in sections of lines `label: value`.
 pub fn describe(file: &NetworkFile) -> String {
     let mut text = Text::default();
     general(&mut text, file);
@@ -38,7 +39,6 @@ pub fn describe(file: &NetworkFile) -> String {
     text.0
 }
 
-/// The text so far.
 #[derive(Default)]
 struct Text(String);
 
@@ -63,7 +63,7 @@ impl Text {
     }
 }
 
-/// A number's name in the schema, or the number.
+/// The name of a number in `net.proto`, or the number itself if it has none.
 fn named(number: Option<i32>, name: impl Fn(i32) -> Option<&'static str>) -> Option<Cow<'static, str>> {
     number.map(|number| name(number).map_or_else(|| Cow::from(number.to_string()), Cow::from))
 }
@@ -153,7 +153,8 @@ fn policy(text: &mut Text, file: &NetworkFile, weights: &Weights) {
         }
         return;
     }
-    // The attention policy of a residual tower is older than activations in the header: SELU throughout.
+    // The attention policy of a residual tower is older than the activations in the header. All its activations are
+    // SELU.
     let tower = weights.encoder.is_empty();
     let selu = |activation: Option<&'static str>| match tower {
         true => ActivationFunction::Selu.name(),
@@ -180,7 +181,7 @@ fn value_and_moves_left(text: &mut Text, file: &NetworkFile, weights: &Weights) 
     text.line("MLH", if weights.ip2_mov_w.is_some() { "Present" } else { "Absent" });
 }
 
-/// What an evaluation costs with the first heads in the file, or why there is none.
+/// Appends the FLOPs of an evaluation with the first heads of the file, or the reason why the network cannot be used.
 fn flops(text: &mut Text, file: &NetworkFile) {
     let first = |names: Vec<&str>, default: String| names.first().map_or(default, |&name| name.to_owned());
     let default = HeadSelection::default();
@@ -243,12 +244,12 @@ fn onnx_tensor(tensor: &OnnxTensor) -> String {
     }
 }
 
-/// Values in a layer; 0 if its bytes make no sense, which loading it will say.
+/// The number of values in a layer, or 0 for an invalid layer, which loading the network reports.
 fn size(layer: &Option<Layer>) -> usize {
     count("", layer).unwrap_or(0)
 }
 
-/// Output channels of a convolution, by its biases or its batch normalisation.
+/// The output channels of a convolution, from the size of its biases or of its batch normalisation.
 fn channels(block: &ConvBlock) -> usize {
     match size(&block.biases) {
         0 => size(&block.bn_means),
@@ -256,7 +257,8 @@ fn channels(block: &ConvBlock) -> usize {
     }
 }
 
-/// Text that need not be UTF-8, on one line: a file must not write to the terminal as it likes.
+/// Text from a file that may be invalid UTF-8. Control characters become spaces, so that a file cannot send escape
+/// sequences to the terminal.
 fn lossy(bytes: &Bytes) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     match text.chars().any(char::is_control) {
@@ -265,7 +267,7 @@ fn lossy(bytes: &Bytes) -> Cow<'_, str> {
     }
 }
 
-/// A number with six significant digits, as C++ streams and printf's `%g` write it.
+/// A number that is printed with six significant digits, like `%g` of C's `printf`.
 struct Significant(f32);
 
 impl Display for Significant {
@@ -274,7 +276,7 @@ impl Display for Significant {
         if value == 0.0 || !value.is_finite() {
             return write!(f, "{value}");
         }
-        // Rounding to six digits first, as 9.999999 has another exponent then.
+        // The rounded number determines the exponent: 9.999999 is printed as 10.
         let rounded = format!("{value:.5e}");
         let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -294,7 +296,7 @@ fn without_trailing_zeros(number: &str) -> &str {
     }
 }
 
-/// A count with three digits or so and its unit: `917 k`, `8.92 M`, `16.4 G`.
+/// A count that is printed with a unit: `917.00 k`, `8.912 M`, `16.40 G`.
 struct Scaled(u64);
 
 impl Display for Scaled {
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_have_units() {
+    fn a_count_is_printed_with_a_unit() {
         assert_eq!(Scaled(918_000_000).to_string(), "918.00 M");
         assert_eq!(Scaled(16_400_000_000).to_string(), "16.40 G");
         assert_eq!(Scaled(8_912_345).to_string(), "8.912 M");

@@ -1,8 +1,8 @@
-//! Networks that nobody named: `<autodiscover>` and `<embedded>`.
+//! Finds the network for `WeightsFile`: a path, `<autodiscover>` or `<embedded>`.
 //!
-//! Autodiscovery looks in a few directories, in order, and in each takes the newest file that begins as a
-//! network does, as lc0 does. Files are looked at, not believed by their names: `.pb`, `.pb.gz` or none. Where
-//! there is none, the network inside the binary is used.
+//! Autodiscovery searches a few directories in a fixed order and, as in lc0, takes the newest network of the first
+//! directory that has one. It recognises networks by their first bytes, whatever their names. If no directory has a
+//! network, the embedded one is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use prost::bytes::Bytes;
 use super::error::NetworkError;
 use super::file::{self, NetworkFile};
 
-/// The name that stands for a search, as in lc0.
+/// The value of `WeightsFile` that selects autodiscovery, as in lc0.
 pub const AUTODISCOVER: &str = "<autodiscover>";
 
-/// The name that stands for the network inside the binary, as in lc0.
+/// The value of `WeightsFile` that selects the network embedded in the binary, as in lc0.
 pub const EMBEDDED: &str = "<embedded>";
 
-/// Smaller files are not looked at: a directory may be full of other things.
+/// Autodiscovery does not open files with fewer bytes, since a directory may be full of other files.
 const MINIMUM_SIZE: u64 = 64 << 10;
 
-/// The network inside the binary, compressed: the project's own (`weights/README.md`).
+/// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.
 pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
 
-/// Opens what a user calls a network: a path, [`AUTODISCOVER`] or [`EMBEDDED`]. Nothing is the same as
-/// [`AUTODISCOVER`]: GUIs send it when the field is emptied.
+/// Opens the network at `location`: a path, [`AUTODISCOVER`] or [`EMBEDDED`]. An empty `location` means
+/// [`AUTODISCOVER`], because GUIs send an empty value when a user clears the field.
 pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
     match location {
         EMBEDDED => open_embedded(),
@@ -42,13 +42,13 @@ fn open_embedded() -> Result<NetworkFile, NetworkError> {
     NetworkFile::from_bytes(Path::new(EMBEDDED), Bytes::from_static(EMBEDDED_BYTES))
 }
 
-/// All network files in [`search_directories`], the one to use first.
+/// All network files in [`search_directories`]. The first is the one to use.
 pub fn discover() -> Vec<PathBuf> {
     discover_in(&search_directories())
 }
 
-/// Where networks are looked for: the working directory, `weights` in it, the binary's directory, and the
-/// user's data directory for this program.
+/// The directories that autodiscovery searches, in order: the working directory, its `weights` directory, the
+/// directory of the binary, and `rukh` in the user's data directories.
 pub fn search_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
     let binary = std::env::current_exe().ok();
@@ -63,8 +63,8 @@ pub fn search_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The network files in some directories: in their order, the newest first in each. What cannot be read is
-/// passed over.
+/// The network files in `directories`, directory by directory, the newest first in each. Directories and files that
+/// cannot be read are skipped.
 pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories {
@@ -76,17 +76,17 @@ pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Regular files of some size, with the time of their last change.
+/// The regular files in `directory` that are large enough, with the times of their last changes.
 fn files_by_age(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
     let dated = entries.filter_map(|entry| {
         let path = entry.ok()?.path();
-        // Follows links, so that a link to a network counts.
+        // `fs::metadata` follows symbolic links, so a link to a network counts too.
         let metadata = fs::metadata(&path).ok()?;
-        let wanted = metadata.is_file() && metadata.len() >= MINIMUM_SIZE;
-        wanted.then_some((metadata.modified().ok()?, path))
+        let is_candidate = metadata.is_file() && metadata.len() >= MINIMUM_SIZE;
+        is_candidate.then_some((metadata.modified().ok()?, path))
     });
     dated.collect()
 }
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of the size that is looked at, changed `age_s` seconds ago.
+    /// Writes a file that begins with `head`, is large enough for autodiscovery, and was changed `age_s` seconds ago.
     fn write(path: &Path, head: &[u8], age_s: u64) {
         let mut file = File::create(path).expect("a file can be made");
         file.write_all(head)
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_network_is_inside() {
+    fn the_embedded_network_is_part_of_the_binary() {
         let file = find_network(EMBEDDED).expect("it is part of the binary");
         assert_eq!(file.path(), Path::new(EMBEDDED));
     }

@@ -1,136 +1,138 @@
-//! Why a network file is not loaded: one line that names the file and the reason.
+//! The errors of loading a network file. Each is one line that names the file and the reason.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::quote::quoted;
 
-/// A network file that cannot be used.
+/// A network file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("network {}: {reason}", .path.display())]
+#[error("cannot load network {}: {reason}", .path.display())]
 pub struct NetworkError {
-    /// The file, or a name in angle brackets for what came from elsewhere.
+    /// The path of the file, or a name in angle brackets such as `<embedded>` if the bytes came from memory.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why the file cannot be loaded.
     #[source]
     pub reason: Reason,
 }
 
-/// What is wrong with a network file.
+/// Why a network file cannot be loaded. The text of each variant is a clause without a full stop; `describenet`
+/// prints it without the file name.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// Missing, unreadable, or failing while read.
-    #[error("cannot be read: {0}")]
+    /// The file does not exist, or the operating system cannot open or read it.
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The path names a directory.
-    #[error("is a directory, not a file")]
+    #[error("it is a directory, not a file")]
     Directory,
-    /// A device, a pipe, a socket.
-    #[error("is not a regular file")]
+    /// The path names a device, a pipe or a socket.
+    #[error("it is not a regular file")]
     NotAFile,
-    /// No bytes at all, compressed or not.
-    #[error("is empty")]
+    /// The file has no bytes, before or after decompression.
+    #[error("the file is empty")]
     Empty,
-    /// The text format of before 2018.
-    #[error("is in the old text format, which is not supported; convert it with lc0's tools")]
+    /// The file is in lc0's text format, which protobuf replaced in 2018.
+    #[error("the old text format is not supported; convert the file with lc0's tools")]
     Text,
-    /// The first bytes are not those of a network.
-    #[error("is not a Leela Chess Zero network (it begins with {found}, not with 0d c0 01 00 00)")]
+    /// The file does not begin with field 1 and [`MAGIC`](super::proto::MAGIC).
+    #[error("it is not a Leela Chess Zero network (the file begins with {found}, not with 0d c0 01 00 00)")]
     Magic {
-        /// The first bytes in hexadecimal.
+        /// The first five bytes of the file (or all of them, if there are fewer) in hexadecimal.
         found: String,
     },
-    /// The gzip stream ends early or does not check.
-    #[error("is a damaged or truncated gzip file: {0}")]
+    /// The gzip stream ends early, or its checksum is wrong.
+    #[error("the gzip data is damaged or truncated: {0}")]
     Gzip(io::Error),
-    /// More bytes than a network can have.
-    #[error("is too large: more than {limit} bytes{}", if *.compressed { " after decompression" } else { "" })]
+    /// The file has more bytes than a network can have, or decompresses to more bytes than its size explains.
+    #[error("the file is too large: more than {limit} bytes{}", if *.compressed { " after decompression" } else { "" })]
     TooLarge {
-        /// What it may have at most.
+        /// The largest size allowed, in bytes.
         limit: u64,
-        /// Whether `limit` is of the decompressed size.
+        /// Whether `limit` applies to the size after decompression.
         compressed: bool,
     },
-    /// The protobuf message ends early or makes no sense.
-    #[error("is damaged or truncated: {0}")]
+    /// The bytes are not a valid protobuf message.
+    #[error("the file is damaged or truncated: {0}")]
     Protobuf(#[from] prost::DecodeError),
     /// A repeated field occurs more often than any network needs.
-    #[error("is damaged: protobuf field {field} occurs more than {limit} times in one message")]
+    #[error("the file is damaged: protobuf field {field} occurs more than {limit} times in one message")]
     Repeats {
-        /// Field number.
+        /// The number of the field in its message.
         field: u32,
-        /// The most allowed.
+        /// The largest number of occurrences allowed.
         limit: usize,
     },
-    /// Written for a newer lc0 than the format that we know.
-    #[error("needs support of lc0 version {needed}, and this program supports {supported}")]
+    /// The file's `min_version` is newer than the newest lc0 whose files this program can read.
+    #[error("it needs lc0 {needed} or newer, and this program reads files for lc0 {supported} or older")]
     Version {
-        /// The file's.
+        /// The version in the file.
         needed: String,
-        /// Ours.
+        /// The newest version whose files are supported.
         supported: String,
     },
-    /// Holds an ONNX graph in place of weights.
-    #[error("holds an ONNX model; only networks with weights are supported")]
+    /// The file contains an ONNX graph instead of weights.
+    #[error("it contains an ONNX model; only networks with weights are supported")]
     Onnx,
-    /// Holds no weights at all.
-    #[error("has no weights")]
+    /// The file contains neither weights nor an ONNX graph.
+    #[error("it has no weights")]
     NoWeights,
-    /// A kind of network that we do not evaluate.
-    #[error("{0}")]
+    /// The network has a part that this program cannot evaluate. The text is a predicate whose subject is the
+    /// network, such as `has relative position encoding (RPE), which is not supported`.
+    #[error("it {0}")]
     Unsupported(String),
-    /// A layer that the architecture needs is not there.
+    /// A layer that the header or another layer requires is absent.
     #[error("layer {layer} is missing")]
     MissingLayer {
-        /// The layer, by its name in the schema.
+        /// The name of the layer in `net.proto`, with the messages that contain it: `encoder[3].mha.q_w`.
         layer: String,
     },
-    /// A layer's size does not fit the layers around it.
+    /// The size of a layer does not fit the layers around it.
     #[error("layer {layer} has {found} values, expected {expected}")]
     LayerSize {
-        /// The layer.
+        /// The name of the layer in `net.proto`.
         layer: String,
-        /// Values that it should have, often with the dimensions that say so.
+        /// The number of values expected, as a product of dimensions if there are several: `64 x 32 = 2048`.
         expected: String,
-        /// Values that it has.
+        /// The number of values in the file.
         found: usize,
     },
-    /// A layer's bytes are not a whole number of values.
-    #[error("layer {layer} has {bytes} bytes, not a multiple of {width}")]
+    /// The length of a layer in bytes is not a multiple of the size of one value.
+    #[error("layer {layer} has {bytes} bytes, which is not a multiple of {width}")]
     LayerBytes {
-        /// The layer.
+        /// The name of the layer in `net.proto`.
         layer: String,
-        /// Its length.
+        /// The length of the layer in bytes.
         bytes: usize,
-        /// Bytes of one value.
+        /// The size of one value in bytes.
         width: usize,
     },
-    /// A layer is stored in a way that we do not know.
-    #[error("layer {layer} has the unknown encoding {encoding}")]
+    /// The encoding of a layer is none of [`LayerEncoding`](super::schema::LayerEncoding).
+    #[error("layer {layer} has unknown encoding {encoding}")]
     LayerEncoding {
-        /// The layer.
+        /// The name of the layer in `net.proto`.
         layer: String,
-        /// The number in the file.
+        /// The number of the encoding in the file.
         encoding: i32,
     },
-    /// A layer holds an infinity or a NaN.
-    #[error("layer {layer} holds a value that is not finite ({value}, at {index})")]
+    /// A value of a layer is infinite or NaN.
+    #[error("layer {layer} contains a value that is not finite ({value} at index {index})")]
     NotFinite {
-        /// The layer.
+        /// The name of the layer in `net.proto`.
         layer: String,
-        /// NaN, inf or -inf.
+        /// `NaN`, `inf` or `-inf`.
         value: f32,
-        /// Where in the flattened layer.
+        /// The index of the value in the flattened layer.
         index: usize,
     },
-    /// A head was asked for that the file does not have.
-    #[error("has no {kind} head {}; it has {available}", quoted(.name))]
+    /// The user selected a head that the file does not have.
+    #[error("it has no {kind} head {} (available: {available})", quoted(.name))]
     UnknownHead {
         /// `policy` or `value`.
         kind: &'static str,
-        /// As the user gave it.
+        /// The name that the user selected.
         name: String,
-        /// The names that would do.
+        /// The names of the heads in the file, separated by commas.
         available: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Network files: opened, decompressed, decoded, and asked for networks.
+//! Opens, decompresses and decodes a network file, and builds a [`Network`] from it.
 //!
 //! ```text
 //! path ── gzip? ─ inflate ─┐
@@ -6,8 +6,9 @@
 //! NetworkFile + HeadSelection ─ assemble ─► Network
 //! ```
 //!
-//! Whatever the bytes, the result is a network or a [`NetworkError`]; [`Network::load_bytes`] is the whole of it
-//! without the file system, for tests and the fuzzer. `.pb` and `.pb.gz` are told apart by content.
+//! For any sequence of bytes the result is a network or a [`NetworkError`]. [`Network::load_bytes`] runs all these
+//! steps without the file system, for tests and the fuzzer. The content of a file decides whether it is treated
+//! as `.pb` or as `.pb.gz`; its name does not.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -26,16 +27,16 @@ use super::network::Network;
 use super::proto::{self, EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
 use super::schema::WeightsEncoding;
 
-/// The newest lc0 whose files we know how to read.
+/// The newest `min_version` that this program can read.
 const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);
 
-/// What some files carry in place of a version; lc0 accepts it whatever its own version is.
+/// A `min_version` that some files have in place of a real one. lc0 accepts it whatever its own version is.
 const ANY_VERSION: (u32, u32, u32) = (97, 98, 99);
 
-/// From this version on a file need not say that it is LINEAR16, as each layer can say what it is.
+/// Since this version each layer can have an encoding of its own, so the file need not name LINEAR16.
 const LAYER_ENCODING_VERSION: (u32, u32, u32) = (0, 33, 0);
 
-/// A decoded and upgraded file, whose weights are still as the file has them.
+/// A decoded file with an upgraded header. Its layers are still in the file's encodings.
 #[derive(Clone, Debug)]
 pub struct NetworkFile {
     path: PathBuf,
@@ -44,14 +45,14 @@ pub struct NetworkFile {
 }
 
 impl NetworkFile {
-    /// Reads a file, compressed or not.
+    /// Reads a file, which may be compressed with gzip.
     pub fn open(path: &Path) -> Result<Self, NetworkError> {
         let named = |reason| NetworkError { path: path.to_owned(), reason };
         let bytes = read(path).map_err(named)?;
         Self::decode(path, bytes)
     }
 
-    /// The same from memory; `name` is for messages.
+    /// Does the same as [`Self::open`] for the bytes of a file. Errors call the file `name`.
     pub fn from_bytes(name: &Path, bytes: Bytes) -> Result<Self, NetworkError> {
         let named = |reason| NetworkError { path: name.to_owned(), reason };
         let bytes = match bytes.starts_with(&GZIP_MAGIC) {
@@ -67,7 +68,7 @@ impl NetworkFile {
         Ok(Self { path: path.to_owned(), header, weights })
     }
 
-    /// The network that the file's header and weights make, with the named heads.
+    /// Builds the network that the header describes, with the selected heads.
     pub fn network(&self, heads: &HeadSelection) -> Result<Network, NetworkError> {
         let weights = self.weights.as_ref().ok_or(match self.header.onnx_model {
             Some(_) => Reason::Onnx,
@@ -78,7 +79,7 @@ impl NetworkFile {
             .map_err(|reason| NetworkError { path: self.path.clone(), reason })
     }
 
-    /// Names of its policy heads, as [`HeadSelection::policy`] takes them.
+    /// The names of the policy heads in the file, for [`HeadSelection::policy`].
     pub fn policy_heads(&self) -> Vec<&'static str> {
         self.weights
             .as_ref()
@@ -86,51 +87,51 @@ impl NetworkFile {
             .unwrap_or_default()
     }
 
-    /// Names of its value heads, as [`HeadSelection::value`] takes them.
+    /// The names of the value heads in the file, for [`HeadSelection::value`].
     pub fn value_heads(&self) -> Vec<&'static str> {
         self.weights.as_ref().map(assemble::value_head_names).unwrap_or_default()
     }
 
-    /// The first of [`Self::policy_heads`], as it is in the file.
+    /// The layers of the first head of [`Self::policy_heads`].
     pub(super) fn first_policy_head(&self) -> Option<PolicyHead> {
         let name = self.policy_heads().into_iter().next()?;
         assemble::policy_layers(self.weights.as_ref()?, name).ok().map(|(_, layers)| layers)
     }
 
-    /// Where it came from.
+    /// The path of the file, or the name that [`Self::from_bytes`] was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Everything but the weights, with the header upgraded.
+    /// The file without its weights. Its format is upgraded to that of a current file.
     pub fn header(&self) -> &Net {
         &self.header
     }
 
-    /// The weights' messages; `None` in an ONNX file.
+    /// The layers of the file; `None` for a file that contains an ONNX model instead.
     pub fn weights(&self) -> Option<&Weights> {
         self.weights.as_ref()
     }
 
-    /// The upgraded network format.
+    /// The network format, upgraded to that of a current file.
     pub fn format(&self) -> NetworkFormat {
         self.header.format.as_ref().and_then(|format| format.network_format).unwrap_or_default()
     }
 }
 
 impl Network {
-    /// Reads a file and builds the network with the named heads.
+    /// Reads a file and builds its network with the selected heads.
     pub fn load(path: &Path, heads: &HeadSelection) -> Result<Self, NetworkError> {
         NetworkFile::open(path)?.network(heads)
     }
 
-    /// The same from memory, compressed or not: the body of the fuzz target.
+    /// Does the same as [`Self::load`] for the bytes of a file. The fuzz target calls this function.
     pub fn load_bytes(bytes: &[u8], heads: &HeadSelection) -> Result<Self, NetworkError> {
         NetworkFile::from_bytes(Path::new("<memory>"), Bytes::copy_from_slice(bytes))?.network(heads)
     }
 }
 
-/// The decompressed bytes of a file.
+/// Reads and, where necessary, decompresses a file.
 fn read(path: &Path) -> Result<Bytes, Reason> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -155,7 +156,7 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     Ok(map::map(&file)?)
 }
 
-/// Whether a file begins as a network does, compressed or not; false if it cannot be read.
+/// Whether the first bytes of a file, after decompression, are those of a network; `false` if it cannot be read.
 pub(super) fn looks_like_network(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
         let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
@@ -169,7 +170,7 @@ pub(super) fn looks_like_network(path: &Path) -> bool {
     head().is_ok_and(|head| check_head(&head).is_ok())
 }
 
-/// Looks at the first [`HEAD_SIZE`] bytes: field 1, a fixed32, with the magic number.
+/// Checks that a file whose first [`HEAD_SIZE`] bytes are `head` begins with the magic number (field 1, a fixed32).
 fn check_head(head: &[u8]) -> Result<(), Reason> {
     const FIXED32_FIELD_1: u8 = 0x0d;
     if head.is_empty() {
@@ -187,7 +188,7 @@ fn check_head(head: &[u8]) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The header, upgraded, and the weights.
+/// Decodes the header, which is then upgraded, and the weights.
 fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
     check_head(&bytes[..bytes.len().min(HEAD_SIZE)])?;
     if bytes.len() as u64 > MAXIMUM_SIZE {
@@ -205,7 +206,7 @@ fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
         && as_number(version) < as_number(LAYER_ENCODING_VERSION)
     {
         return Err(Reason::Unsupported(format!(
-            "has the unknown weights encoding {}",
+            "has unknown weights encoding {}",
             format.weights_encoding()
         )));
     }
@@ -222,7 +223,7 @@ fn version(version: Option<&EngineVersion>) -> (u32, u32, u32) {
     version.map_or((0, 0, 0), |version| (version.major(), version.minor(), version.patch()))
 }
 
-/// Versions in order, as lc0 orders them: three decimal digits a part.
+/// A number that orders versions as lc0 does: three decimal digits for each part.
 fn as_number((major, minor, patch): (u32, u32, u32)) -> u64 {
     u64::from(major) * 1_000_000 + u64::from(minor) * 1_000 + u64::from(patch)
 }

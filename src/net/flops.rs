@@ -1,39 +1,38 @@
-//! How much arithmetic one evaluation takes.
+//! Counts the floating-point operations (FLOPs) of evaluating one position.
 //!
-//! Counted are the multiply-adds of convolutions, dense layers and attention, as two operations each, for one
-//! position; what is done once per value (biases, activations, LayerNorm, softmax, gates) is a percent or two
-//! more and not counted. Convolutions count as defined, not as Winograd computes them.
+//! The count includes the multiply-adds of convolutions, dense layers and attention, each as two operations. It omits
+//! biases, activations, LayerNorm, softmax and gates, which add a percent or two. A convolution counts as a direct
+//! convolution, although the backends compute it with Winograd's algorithm.
 
 use super::network::{
     Body, Embedding, EncoderStack, FeedForward, Network, PolicyHead, ResidualBlock, ScalarHead, ValueError,
 };
 use super::weights::{Convolution, Dense, HeadInput};
 
-/// Squares.
 const SQUARES: u64 = 64;
 
-/// Floating point operations for one position.
+/// The floating-point operations of evaluating one position, by part of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flops {
-    /// Input, and residual tower or encoders.
+    /// The input layer and the residual tower or the encoders.
     pub body: u64,
     /// The selected policy head.
     pub policy: u64,
-    /// The selected value head.
+    /// The selected value head and its error head.
     pub value: u64,
-    /// The moves-left head, or 0.
+    /// The moves-left head; 0 if the network has none.
     pub moves_left: u64,
 }
 
 impl Flops {
-    /// All of them.
+    /// The sum over all parts.
     pub fn total(self) -> u64 {
         self.body + self.policy + self.value + self.moves_left
     }
 }
 
 impl Network {
-    /// Floating point operations for one position, two per multiply-add.
+    /// Counts the floating-point operations of evaluating one position.
     pub fn flops(&self) -> Flops {
         let body = match &self.body {
             Body::Convolution { input, blocks } => {
@@ -67,7 +66,7 @@ impl Network {
             PolicyHead::Attention(head) => {
                 let encoders = encoders(&head.stack, self.smolgen_global.as_ref());
                 let logits = SQUARES * SQUARES * head.depth as u64;
-                // Promotion offsets come from the eight squares of the last rank.
+                // The promotion offsets are computed for the keys of the eight squares of the last rank.
                 let promotions = 8 * once(&head.promotion);
                 let [query, key] = head.query_key.each_ref().map(per_square);
                 per_square(&head.embedding) + encoders + query + key + logits + promotions
@@ -76,12 +75,12 @@ impl Network {
     }
 }
 
-/// A dense layer applied once.
+/// The multiply-adds of a dense layer that is applied once.
 fn once(layer: &Dense) -> u64 {
     layer.inputs as u64 * layer.outputs as u64
 }
 
-/// A dense layer applied to every square.
+/// The multiply-adds of a dense layer that is applied to every square.
 fn per_square(layer: &Dense) -> u64 {
     SQUARES * once(layer)
 }
@@ -105,7 +104,7 @@ fn encoders(stack: &EncoderStack, smolgen_global: Option<&Dense>) -> u64 {
     let macs = stack.encoders.iter().map(|layer| {
         let [query, key, value] = layer.qkv.each_ref().map(per_square);
         let projections = query + key + value + per_square(&layer.output);
-        // Query times key, and attention times value, all heads together.
+        // All heads together: Q K^T, and the attention weights times V.
         let attention = 2 * SQUARES * SQUARES * layer.qkv[0].outputs as u64;
         let smolgen = layer.smolgen.as_ref().map_or(0, |smolgen| {
             per_square(&smolgen.compress) + once(&smolgen.dense1) + once(&smolgen.dense2) + generate

@@ -1,8 +1,8 @@
-//! Gzip, with a bound on what comes out.
+//! Gzip decompression with a limit on the size of the output.
 //!
-//! A few megabytes of gzip can inflate to gigabytes. Two things stop that early: the first bytes that come out
-//! must be those of a network (the caller looks at them before more is inflated), and the size is bounded both
-//! by protobuf's own limit and by what went in, as weights hardly compress.
+//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the first
+//! bytes of the output are those of a network before the rest is decompressed. And the size of the output is limited,
+//! both by the longest possible protobuf message and by the size of the input, because weights hardly compress.
 
 use std::io::{self, BufRead, Read};
 
@@ -10,23 +10,23 @@ use flate2::bufread::GzDecoder;
 
 use super::error::Reason;
 
-/// No protobuf message is longer.
+/// The length in bytes that no protobuf message exceeds.
 pub(super) const MAXIMUM_SIZE: u64 = 1 << 31;
 
-/// Allowed output, whatever the input.
+/// The size in bytes that the output may have for an input of any size.
 const FREE_SIZE: u64 = 64 << 20;
 
-/// Allowed output per byte of input beyond [`FREE_SIZE`]. Real networks compress to between 0.4 and 0.9 of
-/// their size; deflate's own limit is 1032.
+/// How many bytes of output each byte of input allows in addition to [`FREE_SIZE`]. Real networks compress to
+/// between 0.4 and 0.9 of their size, so they need less than 3; the largest ratio of deflate is 1032.
 const MAXIMUM_RATIO: u64 = 16;
 
-/// How gzip begins.
+/// The first two bytes of a gzip file (RFC 1952, section 2.3.1).
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The decompressed bytes of `input`, which is `compressed_size` bytes long; `check_head` sees the first
-/// [`HEAD_SIZE`] of them (or fewer, if there are no more) before the rest is inflated.
+/// Decompresses `input`, which is `compressed_size` bytes long. `check_head` is called with the first [`HEAD_SIZE`]
+/// bytes of the output (or fewer, if the output is shorter) before the rest is decompressed.
 ///
-/// Several gzip members in a row are one stream, and what follows the last one is ignored, as in gzip itself.
+/// As in gzip itself, the output of several members is joined, and bytes after the last member are ignored.
 pub(super) fn inflate(
     mut input: impl BufRead,
     compressed_size: u64,
@@ -50,7 +50,7 @@ pub(super) fn inflate(
     }
 }
 
-/// As many bytes as it takes to know a network.
+/// How many bytes [`inflate`] passes to `check_head`: enough to recognise a network.
 pub(super) const HEAD_SIZE: usize = 8;
 
 fn another_member(input: &mut impl BufRead) -> io::Result<bool> {

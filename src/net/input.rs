@@ -1,72 +1,74 @@
-//! The 112 input planes of a position with its history.
+//! Encodes a position and its history as the 112 input planes of lc0's networks.
 //!
-//! Eight boards of 13 planes each, newest first, then eight planes about the whole:
+//! The planes are eight boards of 13 planes each, newest first, and eight auxiliary planes. The numbers of the formats
+//! are those of [`InputFormat`]:
 //!
-//! | planes | what |
+//! | planes | contents |
 //! |---|---|
 //! | 13 b + 0…5 | board b: our pawns, knights, bishops, rooks, queens, king |
-//! | 13 b + 6…11 | theirs |
-//! | 13 b + 12 | all ones if this board had stood before |
-//! | 104…107 | format 1: our O-O-O, our O-O, their O-O-O, their O-O, all ones or nothing |
-//! | 104, 105 | other formats: rooks that can still castle on the a-side, on the h-side |
-//! | 108 | formats 1 and 2: all ones if Black moves; canonical: the en passant file, on the eighth rank |
-//! | 109 | plies since the last capture or pawn move; in hundredths from format 4 on |
-//! | 110 | armageddon formats: all ones if Black moves |
+//! | 13 b + 6…11 | board b: their pawns, knights, bishops, rooks, queens, king |
+//! | 13 b + 12 | all ones if the position of board b is a repetition |
+//! | 104…107 | format 1: our O-O-O, our O-O, their O-O-O, their O-O; each is all ones or all zeros |
+//! | 104, 105 | other formats: the rooks that can still castle to the a-side, to the h-side |
+//! | 108 | formats 1 and 2: all ones if Black is to move; canonical formats: the en passant file, on the eighth rank |
+//! | 109 | the number of plies since the last capture or pawn move; divided by 100 except in formats 1, 2 and 3 |
+//! | 110 | armageddon formats: all ones if Black is to move |
 //! | 111 | all ones |
 //!
-//! "We" are the side to move, and everything is seen from its side: for Black all ranks are flipped, in
-//! the older boards too.
+//! "We" are the side to move. All boards, older ones too, are seen from our side: if we are Black, the ranks are
+//! flipped.
 //!
-//! **Canonical formats** (3 and up) turn the board so that equal positions look equal: our king goes to
-//! the files e-h; without pawns also to the ranks 1-4, and below the diagonal h1-a8 (on the diagonal, the
-//! first set of pieces that is not its own reflection decides). No turning while anybody may castle. They
-//! also show history only as far as it can be repeated from: it ends at a capture or pawn move, at other
-//! castling rights, and at an en passant square.
+//! **Canonical formats** (all except 1 and 2) transform the board so that symmetrical positions have the same planes. Our
+//! king goes to the files e-h. If there are no pawns, it also goes to the ranks 1-4, and below the diagonal h1-a8; if
+//! it is on that diagonal, the first set of pieces that is not its own reflection decides. The board is not
+//! transformed while either side has a castling right. The history of these formats contains only positions that
+//! could be repeated: it ends at a capture or pawn move, at a change of castling rights, and at an en passant square.
 //!
-//! **Version 2 formats** (5 and 133) show, beside the newest board, only boards that had stood before,
-//! and so up to eight of those. Where the game has no older board left, lc0 goes on asking its oldest
-//! board whether it was a repetition; if it was not and neither was it zeroing, lc0 never stops asking, and
-//! crashes. Here the history simply ends: a board that had not stood before is not shown, so however
-//! often it were asked nothing would follow.
+//! **Version 2 formats** (5 and 133) encode the newest board and, of the older ones, only those that are repetitions,
+//! so they reach farther back. If fewer than eight boards have been found when the game has no older position, lc0
+//! checks the oldest position again and again. If that position is neither a repetition nor the result of a capture
+//! or pawn move, lc0 never leaves this loop and crashes. Rukh ends the history there, because a position that is not
+//! a repetition would not be encoded however often it were checked.
 //!
-//! The hot path is [`encode`], once per evaluated leaf: bitboards straight from shakmaty, no allocation.
+//! [`encode`] is on the hot path: it runs once for each evaluated leaf. It copies shakmaty's bitboards and does not
+//! allocate.
 
 use super::InputFormat;
 use crate::chess::{Color, Position, PositionHistory, Role};
 pub use crate::options::HistoryFill;
 use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
 
-/// 112 planes of 64 squares, from the side to move's view: bit `8 * rank + file` of `masks[plane]`.
-/// Every plane's value is 1 where its bit is set, except [`InputPlanes::RULE50_PLANE`].
+/// The 112 input planes, seen from the side to move. Bit `8 * rank + file` of `masks[plane]` is the square; a set bit
+/// means the value 1, except in [`InputPlanes::RULE50_PLANE`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputPlanes {
-    /// One bit a square.
+    /// One bit for each square of each plane.
     pub masks: [u64; InputPlanes::COUNT],
-    /// The value of the rule-50 plane's set bits (it can be 0 with all bits set).
+    /// The value of the set bits of [`Self::RULE50_PLANE`]. All bits of that plane are set even if the value is 0.
     pub rule50_value: f32,
 }
 
 impl InputPlanes {
-    /// How many planes there are.
+    /// The number of planes.
     pub const COUNT: usize = 112;
-    /// The first so many are the newest board's pieces, ours and theirs.
+    /// The number of planes with pieces of the newest board. They are the first planes.
     pub const PIECES: usize = 12;
-    /// The only plane whose value is not 1.
+    /// The plane whose set bits mean [`Self::rule50_value`] instead of 1.
     pub const RULE50_PLANE: usize = 109;
 }
 
-/// Boards shown.
+/// The largest number of boards in the planes.
 const BOARDS: usize = 8;
-/// Planes of one board.
 const PLANES_PER_BOARD: usize = 13;
-/// Where the planes about the whole begin.
+/// The first auxiliary plane.
 const AUXILIARY: usize = BOARDS * PLANES_PER_BOARD;
-/// The last plane that a transform turns.
-const LAST_TURNED: usize = AUXILIARY + 4;
+/// The last plane that a board transform changes: that of the en passant file.
+const LAST_TRANSFORMED: usize = AUXILIARY + 4;
 const ALL: u64 = !0;
 
-/// Encodes the last position of `history`. Returns the planes and the board transform (0…7, see
-/// [`super::policy_index`]) that was applied to them and must be applied to the policy.
+/// Encodes the last position of `history`. `fill` determines the boards before the first position of the game. Returns
+/// the planes and the board transform that was applied to them (0…7, see [`super::policy_index`]). The caller must
+/// pass the transform to [`index_of`](super::policy_index::index_of) to find moves in the policy.
 pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill) -> (InputPlanes, u8) {
     let mut masks = [0; InputPlanes::COUNT];
     let last = history.last();
@@ -75,12 +77,12 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     write_boards(&mut masks, history.positions(), us, format, fill);
     let transform = if is_canonical(format) { choose_transform(last) } else { 0 };
     if transform != 0 {
-        for mask in &mut masks[..=LAST_TURNED] {
-            *mask = turn(*mask, transform);
+        for mask in &mut masks[..=LAST_TRANSFORMED] {
+            *mask = transformed(*mask, transform);
         }
     }
     let rule50 = f32::from(last.rule50_ply());
-    let rule50_value = if in_hundredths(format) { rule50 / 100.0 } else { rule50 };
+    let rule50_value = if divides_rule50_by_100(format) { rule50 / 100.0 } else { rule50 };
     (InputPlanes { masks, rule50_value }, transform)
 }
 
@@ -88,7 +90,7 @@ fn is_canonical(format: InputFormat) -> bool {
     !matches!(format, InputFormat::Classical112 | InputFormat::CastlingPlane)
 }
 
-fn in_hundredths(format: InputFormat) -> bool {
+fn divides_rule50_by_100(format: InputFormat) -> bool {
     is_canonical(format) && format != InputFormat::Canonical
 }
 
@@ -96,17 +98,17 @@ fn is_armageddon(format: InputFormat) -> bool {
     matches!(format, InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon)
 }
 
-fn shows_repetitions_only(format: InputFormat) -> bool {
+fn encodes_only_repetitions(format: InputFormat) -> bool {
     matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
-/// `mask` as `us` sees it.
+/// `mask` from the point of view of `us`: the ranks are flipped for Black.
 #[inline]
 fn seen_by(us: Color, mask: Bitboard) -> u64 {
     if us.is_white() { mask.0 } else { mask.0.swap_bytes() }
 }
 
-/// The planes about the whole.
+/// Writes the eight auxiliary planes.
 fn write_auxiliary(masks: &mut [u64; InputPlanes::COUNT], last: &Position, format: InputFormat) {
     let us = last.side_to_move();
     let castles = last.board().castles();
@@ -135,7 +137,7 @@ fn write_auxiliary(masks: &mut [u64; InputPlanes::COUNT], last: &Position, forma
     auxiliary[7] = ALL;
 }
 
-/// The history, newest first.
+/// Writes the boards of the history, newest first.
 fn write_boards(
     masks: &mut [u64; InputPlanes::COUNT],
     positions: &[Position],
@@ -144,14 +146,14 @@ fn write_boards(
     fill: HistoryFill,
 ) {
     let canonical = is_canonical(format);
-    let repetitions_only = shows_repetitions_only(format);
+    let repetitions_only = encodes_only_repetitions(format);
     let Some((newest, oldest)) = positions.last().zip(positions.first()) else {
         return;
     };
     let rights = castling_rights(newest.board().castles());
     let may_fill_all = match fill {
         HistoryFill::No => false,
-        HistoryFill::FenOnly => !is_usual_start(oldest),
+        HistoryFill::FenOnly => !is_standard_start(oldest),
         HistoryFill::Always => true,
     };
 
@@ -159,8 +161,8 @@ fn write_boards(
     let mut older = 0;
     let mut boards_left = BOARDS;
     while boards_left > 0 {
-        let known = older < positions.len();
-        let position = if known { &positions[positions.len() - 1 - older] } else { oldest };
+        let in_game = older < positions.len();
+        let position = if in_game { &positions[positions.len() - 1 - older] } else { oldest };
         let en_passant = position.en_passant();
         if canonical && castling_rights(position.board().castles()) != rights {
             break;
@@ -168,22 +170,22 @@ fn write_boards(
         if canonical && older > 0 && en_passant.is_some() {
             break;
         }
-        // An en passant square tells the one move before it.
-        let proven = fill == HistoryFill::No && older == positions.len() && en_passant.is_some();
-        if !known && !may_fill_all && !proven {
+        // An en passant square implies the double push before the oldest position, and so the board before that.
+        let implied = fill == HistoryFill::No && older == positions.len() && en_passant.is_some();
+        if !in_game && !may_fill_all && !implied {
             break;
         }
         older += 1;
         if repetitions_only && position.repetitions() == 0 && boards_left < BOARDS {
-            // Copies of the oldest board would all be left out like it.
-            if position.rule50_ply() == 0 || !known {
+            // Beyond the oldest position, every further board would be a copy of it and be left out too.
+            if position.rule50_ply() == 0 || !in_game {
                 break;
             }
             continue;
         }
         let Some(slot) = slots.next() else { break };
         write_board(slot, position, us);
-        if !known && let Some(square) = en_passant {
+        if !in_game && let Some(square) = en_passant {
             undo_double_push(slot, square.file() as u32, position.side_to_move() != us);
         }
         boards_left -= 1;
@@ -193,7 +195,7 @@ fn write_boards(
     }
 }
 
-/// One board's 13 planes.
+/// Writes the 13 planes of one board.
 #[inline]
 fn write_board(slot: &mut [u64], position: &Position, us: Color) {
     let board = position.board().board();
@@ -206,8 +208,8 @@ fn write_board(slot: &mut [u64], position: &Position, us: Color) {
     slot[12] = if position.repetitions() > 0 { ALL } else { 0 };
 }
 
-/// Puts the pawn that went over an en passant square back to where it came from, so that a made-up board is
-/// the one before that move.
+/// Moves the pawn that has just passed the en passant square of `file` back to its starting square, so that a board
+/// before the first position of the game is the one before the double push.
 fn undo_double_push(slot: &mut [u64], file: u32, pawn_is_ours: bool) {
     if pawn_is_ours {
         slot[0] = slot[0] & !(1 << (24 + file)) | 1 << (8 + file);
@@ -216,7 +218,7 @@ fn undo_double_push(slot: &mut [u64], file: u32, pawn_is_ours: bool) {
     }
 }
 
-/// The four rights as bits, whatever files the rooks stand on.
+/// The four castling rights as bits, independent of the files of the rooks.
 fn castling_rights(castles: &Castles) -> u8 {
     let mut rights = 0;
     for color in Color::ALL {
@@ -227,19 +229,19 @@ fn castling_rights(castles: &Castles) -> u8 {
     rights
 }
 
-/// Whether this is the usual first position of a game; counters do not matter.
-fn is_usual_start(position: &Position) -> bool {
+/// Whether this is the starting position of standard chess, whatever its move counters.
+fn is_standard_start(position: &Position) -> bool {
     position.side_to_move().is_white()
         && position.board().castles().castling_rights() == Bitboard::CORNERS
         && position.board().board() == &Board::new()
 }
 
-/// How a canonical format turns the board (transform bits as in [`super::policy_index`]).
+/// The board transform of the canonical formats, as bits of [`super::policy_index`].
 fn choose_transform(position: &Position) -> u8 {
     use super::policy_index::{MIRROR_FILES, MIRROR_RANKS, TRANSPOSE};
     const FILES_A_TO_D: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const RANKS_5_TO_8: u64 = 0xffff_ffff_0000_0000;
-    /// With the king in e1-h4: the squares above the diagonal h1-e4, and that diagonal.
+    // The king is in the quarter e1-h4: the squares above the diagonal h1-e4, and the diagonal itself.
     const ABOVE_DIAGONAL: u64 = 0xe0c0_8000;
     const DIAGONAL: u64 = 0x1020_4080;
 
@@ -259,7 +261,7 @@ fn choose_transform(position: &Position) -> u8 {
     if king & RANKS_5_TO_8 != 0 {
         transform |= MIRROR_RANKS;
     }
-    let king = turn(king, transform);
+    let king = transformed(king, transform);
     if king & ABOVE_DIAGONAL != 0 {
         return transform | TRANSPOSE;
     }
@@ -275,8 +277,8 @@ fn choose_transform(position: &Position) -> u8 {
             board.bishops(),
         ];
         for set in sets {
-            let set = turn(seen_by(us, set), transform);
-            let reflected = turn(set, TRANSPOSE);
+            let set = transformed(seen_by(us, set), transform);
+            let reflected = transformed(set, TRANSPOSE);
             if set != reflected {
                 return if set < reflected { transform } else { transform | TRANSPOSE };
             }
@@ -285,8 +287,8 @@ fn choose_transform(position: &Position) -> u8 {
     transform
 }
 
-/// Mirrors files, then ranks, then reflects in the diagonal h1-a8, as the bits of `transform` say.
-fn turn(mask: u64, transform: u8) -> u64 {
+/// Applies the bits of `transform` to `mask`: mirrors the files, mirrors the ranks, and reflects in the diagonal h1-a8.
+fn transformed(mask: u64, transform: u8) -> u64 {
     use super::policy_index::{MIRROR_FILES, MIRROR_RANKS, TRANSPOSE};
     let mut mask = Bitboard(mask);
     if transform & MIRROR_FILES != 0 {

@@ -1,37 +1,38 @@
-//! Old headers, upgraded to what a file of today would say.
+//! Upgrades the headers of old files to what a current file of the same network would contain.
 //!
-//! The format grew field by field, so a file says only what its time knew of. lc0 mends headers on load and
-//! describes the mended ones; so do we, by the same rules:
+//! The fields of the format were added over the years, so an old file lacks those that are newer than itself. lc0
+//! fills them in when it loads a file, and its `describenet` prints the upgraded header. This module follows the
+//! same rules:
 //!
-//! | the file says | it means |
+//! | header of the file | upgraded header |
 //! |---|---|
-//! | no network format at all | classical planes, residual tower without SE, classical policy and value |
-//! | CLASSICAL, SE | the same body `..._WITH_HEADFORMAT`, classical policy and value |
-//! | SE_WITH_HEADFORMAT, but it has encoders | attention body; with smolgen also RELU_2 and SWISH |
-//! | the legacy multihead number, 134 | attention body, multihead |
-//! | attention body, but it has several policy and value heads | multihead, PE_DENSE |
-//! | attention body that does not name its embedding | PE_MAP |
+//! | no network format | classical input planes, residual tower without SE, classical policy and value |
+//! | CLASSICAL or SE | the same body `..._WITH_HEADFORMAT`, classical policy and value |
+//! | SE_WITH_HEADFORMAT, and the weights have encoders | attention body; with smolgen also RELU_2 and SWISH |
+//! | the legacy number of multihead bodies, 134 | attention body, multihead |
+//! | attention body, and the weights have `policy_heads` and `value_heads` | multihead, PE_DENSE |
+//! | attention body without an input embedding | PE_MAP |
 
 use super::proto::{Format, NetworkFormat};
 use super::schema::{
     ActivationFunction, InputEmbeddingFormat, InputFormat, NetworkStructure, PolicyFormat, ValueFormat,
 };
 
-/// What the rules above need to know of the weights.
+/// The facts about the weights that the rules depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Contents {
-    /// Encoders in the body.
+    /// Whether the body has encoders.
     pub(super) encoders: bool,
-    /// The matrix that all smolgens share.
+    /// Whether there is a global smolgen matrix (`smolgen_w`).
     pub(super) smolgen: bool,
-    /// Both `policy_heads` and `value_heads`.
+    /// Whether there are both `policy_heads` and `value_heads`.
     pub(super) multihead: bool,
 }
 
-/// Number of OUTPUT_CLASSICAL.
+/// The number of OUTPUT_CLASSICAL in `net.proto`.
 const OUTPUT_CLASSICAL: i32 = 1;
 
-/// Upgrades a header in place; a header of today stays as it is.
+/// Upgrades a header in place. The header of a current file does not change.
 pub(super) fn upgrade(format: &mut Format, contents: Contents) {
     let Some(network) = &mut format.network_format else {
         format.network_format = Some(NetworkFormat {
@@ -70,7 +71,7 @@ pub(super) fn upgrade(format: &mut Format, contents: Contents) {
     }
 }
 
-/// A tower of before head formats has the classical heads.
+/// Sets the body of a tower that is older than the fields for heads, and the classical heads that it has.
 fn name_heads(network: &mut NetworkFormat, structure: NetworkStructure) {
     network.network = Some(structure as i32);
     network.policy = Some(PolicyFormat::Classical as i32);
@@ -84,7 +85,7 @@ mod tests {
     fn upgraded(network: NetworkFormat, contents: Contents) -> NetworkFormat {
         let mut format = Format { weights_encoding: Some(1), network_format: Some(network) };
         upgrade(&mut format, contents);
-        format.network_format.expect("it stays there")
+        format.network_format.expect("upgrading keeps the format")
     }
 
     fn structure(structure: NetworkStructure) -> NetworkFormat {
@@ -92,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn no_format_is_the_first_format() {
+    fn a_file_without_a_format_gets_the_first_format() {
         let mut format = Format::default();
         upgrade(&mut format, Contents::default());
-        let network = format.network_format.expect("it is made");
+        let network = format.network_format.expect("upgrading adds a format");
         assert_eq!(network.input(), InputFormat::Classical112 as i32);
         assert_eq!(network.network(), NetworkStructure::ClassicalWithHeadformat as i32);
         assert_eq!(network.policy(), PolicyFormat::Classical as i32);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn towers_of_before_head_formats_have_classical_heads() {
+    fn towers_older_than_the_head_formats_get_classical_heads() {
         for (old, new) in [
             (NetworkStructure::Classical, NetworkStructure::ClassicalWithHeadformat),
             (NetworkStructure::Se, NetworkStructure::SeWithHeadformat),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn several_heads_make_a_multihead_network() {
+    fn an_attention_body_with_several_heads_becomes_multihead() {
         let contents = Contents { encoders: true, multihead: true, ..Contents::default() };
         let network = upgraded(structure(NetworkStructure::AttentionBody), contents);
         assert_eq!(network.network(), NetworkStructure::AttentionBodyMultihead as i32);
@@ -141,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_today_stays_as_it_is() {
+    fn a_current_header_does_not_change() {
         let contents = Contents { encoders: true, smolgen: true, multihead: true };
-        let today = NetworkFormat {
+        let current = NetworkFormat {
             input_embedding: Some(InputEmbeddingFormat::PeMap as i32),
             ..structure(NetworkStructure::AttentionBodyMultihead)
         };
-        assert_eq!(upgraded(today, contents), today);
+        assert_eq!(upgraded(current, contents), current);
         let tower = structure(NetworkStructure::SeWithHeadformat);
         assert_eq!(upgraded(tower, Contents::default()), tower);
     }

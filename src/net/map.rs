@@ -1,8 +1,8 @@
-//! A file as memory: the one unsafe block of the network loader.
+//! Memory-maps an uncompressed network file. This module has the only unsafe block of the network loader.
 //!
-//! An uncompressed network is read in place, so that a file of hundreds of megabytes is neither copied nor held
-//! twice: its tensors become `f32` straight from the page cache.
-#![allow(unsafe_code, reason = "a memory map is unsafe by nature: see the SAFETY note of the only block")]
+//! The layers of a mapped file are converted to `f32` directly from the page cache, so a file of hundreds of
+//! megabytes is not copied into memory first.
+#![allow(unsafe_code, reason = "mapping a file is unsafe because other programs can change it")]
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,13 @@ use std::io;
 use memmap2::Mmap;
 use prost::bytes::Bytes;
 
-/// The whole file, unmapped when the last view of it is dropped.
+/// Maps the whole file. It is unmapped when the last `Bytes` that refers to it is dropped.
 pub(super) fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the map is private to the returned `Bytes`, which owns it and only ever lends it read-only. What
-    // nobody can promise is that no other program writes to the file meanwhile. So nothing here keeps a map: it
-    // lives while a network is built, every length is checked against the slice at hand and never remembered,
-    // every bit pattern is a valid value of the integers and floats read from it, and values are checked after
-    // they are copied out. (A file cut short under a map raises SIGBUS, as in every program that maps files.)
+    // SAFETY: the returned `Bytes` owns the map and lends it out read-only. Nothing can prevent another program
+    // from changing the file while it is mapped, so the loader limits what such a change can do: the map lives
+    // only while a network is built; every length is checked against the slice at hand and never stored; every
+    // bit pattern is a valid value of the integers and floats that are read from it; and values are checked after
+    // they have been copied out. (Truncating a mapped file raises SIGBUS, as in every program that maps files.)
     let map = unsafe { Mmap::map(file)? };
     Ok(Bytes::from_owner(map))
 }

@@ -1,56 +1,57 @@
-//! The 1858 policy outputs and the moves they stand for.
+//! Maps moves to the 1858 outputs of a policy head and back.
 //!
-//! An output is a move seen from the side to move (for Black the ranks are flipped), named by its two
-//! squares. There is one for every pair of squares that a queen or a knight could go between, in the
-//! order of from and to (1792), and then for each of the 22 ways of a pawn onto the last rank one each
-//! for queen, rook and bishop (66). The plain pair of squares of such a move stands for the promotion to
-//! a knight, or for any other piece's move there. Castling is king takes own rook.
+//! An output stands for a move seen from the side to move: for Black the ranks are flipped. The first 1792 outputs are
+//! the pairs of squares that a queen's or a knight's move can connect, ordered by from-square and then by to-square.
+//! The other 66 are promotions: for each of the 22 ways in which a pawn can reach the last rank, one output each for
+//! queen, rook and bishop. A knight promotion uses the output of its pair of squares, as the move of any other piece
+//! does. Castling is encoded as the king's move to the square of its rook.
 //!
-//! Networks of the canonical input formats see a transformed board (see [`super::input`]), and what
-//! they say is about transformed moves: hence the `transform` of [`index_of`].
+//! Networks of the canonical input formats see a transformed board ([`super::input`]), so their outputs stand for
+//! transformed moves. Therefore [`index_of`] takes the `transform` of the position.
 //!
-//! The tables are made by rule at compile time. [`index_of`] is on the hot path (each legal move of
-//! each leaf): three table look-ups and no branches that matter. The two other layouts that policy heads
-//! use are mapped once when a network is loaded: [`attention_index`] and [`convolution_index`].
+//! The tables are computed at compile time. [`index_of`] is on the hot path: it runs for each legal move of each leaf.
+//! Attention and convolution heads compute their logits in another order; [`attention_index`] and
+//! [`convolution_index`] map that order to policy indices once, when a network is loaded.
 
 use crate::chess::{Color, PackedMove, Role, Square};
 
-/// How many outputs a policy head has.
+/// The number of outputs of a policy head.
 pub const POLICY_SIZE: usize = 1858;
 
-/// How many logits an attention policy head computes: every pair of squares, then for each from file, to
-/// file and piece (queen, rook, bishop) a promotion.
+/// The number of logits of an attention policy head: one for every pair of squares, and one for every promotion
+/// `[from-file][to-file][queen, rook, bishop]`.
 pub const ATTENTION_LOGITS: usize = 64 * 64 + 8 * 8 * 3;
 
-/// How many planes of a convolution policy head have a meaning (files hold 80; the last 7 have none).
+/// The number of planes of a convolution policy head that stand for moves. Files have 80 planes; the last 7 are
+/// unused.
 pub const CONVOLUTION_PLANES: usize = 73;
 
-/// Where the promotions begin.
+/// The index of the first promotion.
 const FIRST_PROMOTION: u16 = 1792;
-/// No output.
+/// The entry of [`PLAIN`] for a pair of squares that has no output.
 const NONE: u16 = u16::MAX;
 
-/// Transform bits, as in [`index_of`].
+/// The bit of a board transform that exchanges the files a and h, b and g, and so on.
 pub const MIRROR_FILES: u8 = 1;
-/// See [`MIRROR_FILES`].
+/// The bit of a board transform that exchanges the ranks 1 and 8, 2 and 7, and so on.
 pub const MIRROR_RANKS: u8 = 2;
-/// See [`MIRROR_FILES`].
+/// The bit of a board transform that reflects the board in the diagonal h1-a8, after any mirroring.
 pub const TRANSPOSE: u8 = 4;
 
-/// Policy index by `from * 64 + to`, without promotions.
+/// The policy index of a move that is not a promotion to queen, rook or bishop, by `from * 64 + to`.
 static PLAIN: [u16; 4096] = plain_table();
-/// The squares of each policy index, `from * 64 + to`.
+/// `from * 64 + to` of each policy index.
 static SQUARES: [u16; POLICY_SIZE] = squares_table();
 
-/// The policy index of a legal move of `side`, under board transform `transform` (bit 0 mirror files,
-/// bit 1 mirror ranks, bit 2 transpose; 0 where the input format is not canonical).
+/// The policy index of a legal move of `side` in a position that was encoded with `transform`: a combination of
+/// [`MIRROR_FILES`], [`MIRROR_RANKS`] and [`TRANSPOSE`], or 0 if the input format is not canonical.
 ///
-/// Any other pair of squares than a queen's or knight's move gives index 0.
+/// Returns 0 for a pair of squares that neither a queen's nor a knight's move connects.
 pub fn index_of(m: PackedMove, side: Color, transform: u8) -> u16 {
     let flip = view(side) ^ square_flip(transform);
     let (from, to) = (m.from() as usize ^ flip, m.to() as usize ^ flip);
     match promotion_offset(m.promotion()) {
-        // Only pawns promote, and with pawns on the board no rank is ever mirrored: the files are enough.
+        // Only pawns promote, and a board with pawns never has its ranks mirrored. So the files identify the move.
         Some(piece) => FIRST_PROMOTION + promotion_pair(from % 8, to % 8) * 3 + piece,
         None => {
             let index = PLAIN[from * 64 + to];
@@ -59,8 +60,8 @@ pub fn index_of(m: PackedMove, side: Color, transform: u8) -> u16 {
     }
 }
 
-/// The inverse of [`index_of`] for a policy index below [`POLICY_SIZE`]. A knight promotion comes back
-/// without its promotion: only the position tells it from another piece's move.
+/// The move of a policy index: the inverse of [`index_of`]. The result for a knight promotion has no promotion piece,
+/// because only the position distinguishes it from the move of another piece.
 ///
 /// # Panics
 /// If `index` is not below [`POLICY_SIZE`].
@@ -82,8 +83,9 @@ pub fn move_at(index: u16, side: Color, transform: u8) -> PackedMove {
     )
 }
 
-/// For each of an attention policy's 4096 + 192 logits (layout: from * 64 + to, then 4096 + 24 * from
-/// file + 3 * to file + piece), the policy index or `None`.
+/// The policy index of a logit of an attention policy head, or `None` if no move corresponds to it. Logit
+/// `from * 64 + to` is a pair of squares; logit `4096 + 24 * from_file + 3 * to_file + piece` is a promotion, with
+/// piece 0 for queen, 1 for rook, and 2 for bishop.
 pub fn attention_index(logit: usize) -> Option<u16> {
     if logit < 4096 {
         return Some(PLAIN[logit]).filter(|&index| index != NONE);
@@ -94,14 +96,14 @@ pub fn attention_index(logit: usize) -> Option<u16> {
     on_board.then(|| FIRST_PROMOTION + promotion_pair(from_file, to_file) * 3 + piece as u16)
 }
 
-/// For each output of a convolution policy head, at `plane * 64 + square`, the policy index or `None`. The
-/// square is where the move starts; the plane is the way it goes:
+/// The policy index of output `plane * 64 + square` of a convolution policy head, or `None` if no move corresponds to
+/// it. The square is the from-square; the plane is the direction and distance of the move:
 ///
 /// | planes | move |
 /// |---|---|
-/// | 0…55 | 7 * direction + distance - 1; directions clockwise from straight ahead (up, up-right, right …) |
-/// | 56…63 | knight's moves, clockwise from one right and two up |
-/// | 64…72 | from the seventh rank up-left, up, up-right: rook, bishop, queen each |
+/// | 0…55 | `7 * direction + distance - 1`; directions clockwise from straight ahead (up, up-right, right …) |
+/// | 56…63 | knight's moves, clockwise from one file right and two ranks up |
+/// | 64…72 | promotions from the seventh rank: up-left, up, up-right, each to rook, bishop, queen |
 pub fn convolution_index(output: usize) -> Option<u16> {
     const DIRECTIONS: [(i8, i8); 8] = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
     const KNIGHT: [(i8, i8); 8] = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
@@ -116,8 +118,8 @@ pub fn convolution_index(output: usize) -> Option<u16> {
         }
         56..64 => (KNIGHT[plane - 56], None),
         64..CONVOLUTION_PLANES => {
-            let way = plane - 64;
-            ((way as i8 / 3 - 1, 1), Some(PROMOTION_ORDER[way % 3]))
+            let promotion = plane - 64;
+            ((promotion as i8 / 3 - 1, 1), Some(PROMOTION_ORDER[promotion % 3]))
         }
         _ => return None,
     };
@@ -133,24 +135,23 @@ pub fn convolution_index(output: usize) -> Option<u16> {
     }
 }
 
-/// What to xor a square with to see it as `side` does.
+/// The number to xor a square with to see it from the point of view of `side`.
 fn view(side: Color) -> usize {
     side.fold_wb(0, 0b111_000)
 }
 
-/// What to xor a square with under `transform`.
+/// The number to xor a square with to apply `transform` to a move.
 ///
-/// The planes of a transposed board are reflected in the diagonal h1-a8, but its moves are turned by 180
-/// degrees, whatever the two mirror bits say. That is not what the planes suggest, and lc0 reflected the
-/// moves too until March 2025; turning them is what it does since, and so what its figures are. It only
-/// matters in pawnless positions.
+/// [`TRANSPOSE`] reflects the planes of a board in the diagonal h1-a8, but it rotates the moves by 180 degrees, whatever
+/// the two mirror bits are. lc0 reflected the moves too until March 2025. Since then it rotates them, and Rukh follows
+/// it, so that both find the same policy. Only positions without pawns are affected.
 fn square_flip(transform: u8) -> usize {
     const FLIPS: [usize; 8] =
         [0, 0b000_111, 0b111_000, 0b111_111, 0b111_111, 0b111_111, 0b111_111, 0b111_111];
     FLIPS[usize::from(transform & 7)]
 }
 
-/// The place of a promotion piece among its pair of squares.
+/// The offset of a promotion piece among the three outputs of its pair of files; `None` for knights and other moves.
 fn promotion_offset(role: Option<Role>) -> Option<u16> {
     match role {
         Some(Role::Queen) => Some(0),
@@ -160,7 +161,7 @@ fn promotion_offset(role: Option<Role>) -> Option<u16> {
     }
 }
 
-/// Numbers the 22 ways onto the last rank by from and to file, which differ by one at most.
+/// The number of a promotion's pair of files, 0…21. The files differ by one at most.
 const fn promotion_pair(from_file: usize, to_file: usize) -> u16 {
     (2 * from_file + to_file) as u16
 }

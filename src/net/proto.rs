@@ -1,18 +1,21 @@
-//! The protobuf messages of lc0's network file (`package pblczero`), written by hand.
+//! The protobuf messages of lc0's network file, written by hand. Their definition is `net.proto` (package `pblczero`)
+//! of the lczero-common repository.
 //!
-//! Only field numbers and wire types matter to the format, and they are all here: no schema file, no `protoc`,
-//! no build script. What nobody reads is left out (prost skips unknown fields): `Layer.dims`, the head maps,
-//! the value-error and categorical layers of a value head.
+//! Protobuf needs only the field numbers and wire types, so there is no schema file, no `protoc` and no build script.
+//! Fields that this program does not use are left out, and prost skips them: `Layer.dims`, the head maps, and the
+//! categorical layers of a value head.
 //!
-//! Two departures from a literal translation, both for files of unknown origin:
+//! The messages differ from a literal translation in two ways, because a file may come from anywhere:
 //!
-//! * **Bytes stay where they are.** `Layer.params` is a [`Bytes`], a view of the buffer (or the memory map)
-//!   that the file was read into; nothing is copied before the weights become `f32`.
-//! * **Large messages are opaque until they are looked at.** `Net.weights` and each head are `Bytes` here;
-//!   [`decode_bounded`] decodes one after counting its repeated fields. An empty `EncoderLayer` is two bytes
-//!   in the file and kilobytes in memory: without the count, a small file could ask for all of it.
+//! * **Tensors are not copied.** `Layer.params` is a [`Bytes`], a view of the buffer or memory map that holds the
+//!   file. The first copy is made when the values are converted to `f32`.
+//! * **Large messages are decoded on demand.** `Net.weights` and each policy head are `Bytes` here, and
+//!   [`decode_bounded`] counts the repeated fields of such a message before it decodes it. An empty `EncoderLayer`
+//!   takes two or three bytes in a file and kilobytes in memory, so without the limit a small file could exhaust the
+//!   memory.
 //!
-//! Enumerations are plain numbers in the messages, as a file may hold any; [`super::schema`] names those we know.
+//! Enumerations are plain numbers in the messages, because a file may contain any number; [`super::schema`] has the
+//! known ones.
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
@@ -22,19 +25,19 @@ use super::error::Reason;
 #[cfg(doc)]
 use super::schema;
 
-/// `Net.magic` of every network file.
+/// The value of `Net.magic` in every network file.
 pub const MAGIC: u32 = 0x1c0;
 
-/// How often a counted field may occur in a message: far above any network's encoders or residual blocks.
+/// How often a repeated field may occur in one message. No network has nearly as many encoders or residual blocks.
 pub const MAXIMUM_REPEATS: usize = 512;
 
-/// A message with repeated messages in it, and their field numbers.
+/// A message that contains repeated messages.
 pub trait Counted: Message + Default {
-    /// Fields of which [`decode_bounded`] refuses more than [`MAXIMUM_REPEATS`].
+    /// The numbers of the fields that may occur at most [`MAXIMUM_REPEATS`] times.
     const REPEATED: &'static [u32];
 }
 
-/// Decodes a message after counting its repeated fields, before it allocates anything for them.
+/// Decodes a message. Its repeated fields are counted first, before any memory is allocated for them.
 pub fn decode_bounded<M: Counted>(bytes: &Bytes) -> Result<M, Reason> {
     let mut repeats = vec![0; M::REPEATED.len()];
     let mut rest = bytes.clone();
@@ -67,50 +70,48 @@ impl Counted for OnnxGraph {
     const REPEATED: &'static [u32] = &[11, 12];
 }
 
-/// A whole file.
+/// A network file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Net {
-    /// [`MAGIC`].
+    /// Always [`MAGIC`].
     #[prost(fixed32, optional, tag = "1")]
     pub magic: Option<u32>,
-    /// Free text, not always UTF-8.
+    /// Free text that is not always UTF-8.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub license: Option<Bytes>,
     /// The oldest lc0 that can read the file.
     #[prost(message, optional, tag = "3")]
     pub min_version: Option<EngineVersion>,
-    /// How weights are stored and what network they make.
+    /// The encoding of the weights and the kind of network.
     #[prost(message, optional, tag = "4")]
     pub format: Option<Format>,
-    /// What training wrote about itself.
+    /// Statistics of the training run.
     #[prost(message, optional, tag = "5")]
     pub training_params: Option<TrainingParams>,
-    /// A [`Weights`] message, for [`decode_bounded`].
+    /// A [`Weights`] message; [`decode_bounded`] decodes it.
     #[prost(bytes = "bytes", optional, tag = "10")]
     pub weights: Option<Bytes>,
-    /// In place of weights.
+    /// The network as an ONNX graph, in files without `weights`.
     #[prost(message, optional, tag = "11")]
     pub onnx_model: Option<OnnxModel>,
 }
 
-/// A version of lc0.
+/// A version of lc0, `major.minor.patch`.
 #[derive(Clone, Copy, PartialEq, Message)]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct EngineVersion {
-    /// 0.x.x
     #[prost(uint32, optional, tag = "1")]
     pub major: Option<u32>,
-    /// x.33.x
     #[prost(uint32, optional, tag = "2")]
     pub minor: Option<u32>,
-    /// x.x.0
     #[prost(uint32, optional, tag = "3")]
     pub patch: Option<u32>,
 }
 
-/// How weights are stored and what network they make.
+/// The encoding of the weights and the kind of network.
 #[derive(Clone, PartialEq, Message)]
 pub struct Format {
-    /// [`schema::WeightsEncoding`] of layers that name none; only LINEAR16 exists.
+    /// The [`schema::WeightsEncoding`] of layers without an encoding of their own. Only LINEAR16 exists.
     #[prost(int32, optional, tag = "1")]
     pub weights_encoding: Option<i32>,
     /// Absent in the oldest files.
@@ -118,110 +119,106 @@ pub struct Format {
     pub network_format: Option<NetworkFormat>,
 }
 
-/// What network the weights make: numbers of the enums in [`schema`].
+/// The kind of network. Each field is a number of an enumeration in [`schema`].
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct NetworkFormat {
-    /// [`schema::InputFormat`].
+    /// A number of [`schema::InputFormat`].
     #[prost(int32, optional, tag = "1")]
     pub input: Option<i32>,
-    /// Classical (1) or WDL (2); the value head's format says the same.
+    /// OUTPUT_CLASSICAL (1) or OUTPUT_WDL (2). Ignored, because `value` contains the same information.
     #[prost(int32, optional, tag = "2")]
     pub output: Option<i32>,
-    /// [`schema::NetworkStructure`].
+    /// A number of [`schema::NetworkStructure`].
     #[prost(int32, optional, tag = "3")]
     pub network: Option<i32>,
-    /// [`schema::PolicyFormat`].
+    /// A number of [`schema::PolicyFormat`].
     #[prost(int32, optional, tag = "4")]
     pub policy: Option<i32>,
-    /// [`schema::ValueFormat`].
+    /// A number of [`schema::ValueFormat`].
     #[prost(int32, optional, tag = "5")]
     pub value: Option<i32>,
-    /// [`schema::MovesLeftFormat`].
+    /// A number of [`schema::MovesLeftFormat`].
     #[prost(int32, optional, tag = "6")]
     pub moves_left: Option<i32>,
-    /// [`schema::DefaultActivation`].
+    /// A number of [`schema::DefaultActivation`].
     #[prost(int32, optional, tag = "7")]
     pub default_activation: Option<i32>,
-    /// [`schema::ActivationFunction`].
+    /// A number of [`schema::ActivationFunction`].
     #[prost(int32, optional, tag = "8")]
     pub smolgen_activation: Option<i32>,
-    /// [`schema::ActivationFunction`].
+    /// A number of [`schema::ActivationFunction`].
     #[prost(int32, optional, tag = "9")]
     pub ffn_activation: Option<i32>,
-    /// [`schema::InputEmbeddingFormat`].
+    /// A number of [`schema::InputEmbeddingFormat`].
     #[prost(int32, optional, tag = "10")]
     pub input_embedding: Option<i32>,
 }
 
-/// What training wrote about itself.
+/// Statistics of the training run that made the file.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrainingParams {
-    /// Steps.
+    /// The number of training steps so far.
     #[prost(uint32, optional, tag = "1")]
     pub training_steps: Option<u32>,
-    /// Learning rate at the end.
+    /// The learning rate when the file was written.
     #[prost(float, optional, tag = "2")]
     pub learning_rate: Option<f32>,
-    /// Value loss.
+    /// The mean squared error of the value.
     #[prost(float, optional, tag = "3")]
     pub mse_loss: Option<f32>,
-    /// Policy loss.
+    /// The cross-entropy of the policy.
     #[prost(float, optional, tag = "4")]
     pub policy_loss: Option<f32>,
-    /// Share of policy hits.
+    /// The accuracy of the policy: how often its first move is that of the training data.
     #[prost(float, optional, tag = "5")]
     pub accuracy: Option<f32>,
-    /// Free text, not always UTF-8.
+    /// Free text that is not always UTF-8.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub lc0_params: Option<Bytes>,
 }
 
-/// A network as an ONNX graph.
+/// A network as an ONNX graph. The last five fields are the names of tensors in the graph.
 #[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxModel {
-    /// An [`OnnxFile`], for [`decode_bounded`].
+    /// An [`OnnxFile`]; [`decode_bounded`] decodes it.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub model: Option<Bytes>,
-    /// [`schema::OnnxDataType`].
+    /// A number of [`schema::OnnxDataType`].
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
-    /// Input tensor.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub input_planes: Option<Bytes>,
-    /// Output tensor.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub output_value: Option<Bytes>,
-    /// Output tensor.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub output_wdl: Option<Bytes>,
-    /// Output tensor.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub output_policy: Option<Bytes>,
-    /// Output tensor.
     #[prost(bytes = "bytes", optional, tag = "7")]
     pub output_mlh: Option<Bytes>,
 }
 
-/// One tensor, flattened.
+/// A tensor, flattened in row-major order.
 #[derive(Clone, PartialEq, Message)]
 pub struct Layer {
-    /// LINEAR16's value of code 0.
+    /// The value of code 0 in a LINEAR16 layer.
     #[prost(float, optional, tag = "1")]
     pub min_val: Option<f32>,
-    /// LINEAR16's value of code 65535.
+    /// The value of code 65535 in a LINEAR16 layer.
     #[prost(float, optional, tag = "2")]
     pub max_val: Option<f32>,
-    /// Little-endian codes or floats; empty is the same as absent.
+    /// Little-endian codes or floats. An empty layer counts as absent.
     #[prost(bytes = "bytes", tag = "3")]
     pub params: Bytes,
-    /// [`schema::LayerEncoding`]; wins over the file's.
+    /// A number of [`schema::LayerEncoding`]. It takes precedence over `Format::weights_encoding`.
     #[prost(int32, optional, tag = "4")]
     pub encoding: Option<i32>,
 }
 
-/// A convolution (OIHW) and its batch normalisation, if not folded in already.
+/// A convolution with weights `[output][input][rank][file]`, and its batch normalisation if that is not folded in.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ConvBlock {
     #[prost(message, optional, tag = "1")]
     pub weights: Option<Layer>,
@@ -229,7 +226,7 @@ pub struct ConvBlock {
     pub biases: Option<Layer>,
     #[prost(message, optional, tag = "3")]
     pub bn_means: Option<Layer>,
-    /// In spite of its name a variance.
+    /// The variances, in spite of the name.
     #[prost(message, optional, tag = "4")]
     pub bn_stddivs: Option<Layer>,
     #[prost(message, optional, tag = "5")]
@@ -238,9 +235,9 @@ pub struct ConvBlock {
     pub bn_betas: Option<Layer>,
 }
 
-/// Squeeze and excitation.
+/// A squeeze-and-excitation unit: two dense layers.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct SeUnit {
     #[prost(message, optional, tag = "1")]
     pub w1: Option<Layer>,
@@ -252,9 +249,9 @@ pub struct SeUnit {
     pub b2: Option<Layer>,
 }
 
-/// A residual block.
+/// A residual block of a tower.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Residual {
     #[prost(message, optional, tag = "1")]
     pub conv1: Option<ConvBlock>,
@@ -264,9 +261,9 @@ pub struct Residual {
     pub se: Option<SeUnit>,
 }
 
-/// An encoder's own part of smolgen.
+/// The layers of smolgen that each encoder has for itself. `Weights::smolgen_w` is the shared one.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Smolgen {
     #[prost(message, optional, tag = "1")]
     pub compress: Option<Layer>,
@@ -288,9 +285,9 @@ pub struct Smolgen {
     pub ln2_betas: Option<Layer>,
 }
 
-/// Multi-head attention.
+/// The layers of multi-head attention.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Mha {
     #[prost(message, optional, tag = "1")]
     pub q_w: Option<Layer>,
@@ -310,7 +307,7 @@ pub struct Mha {
     pub dense_b: Option<Layer>,
     #[prost(message, optional, tag = "9")]
     pub smolgen: Option<Smolgen>,
-    /// Relative position encoding: refused.
+    /// Relative position encoding, which is not supported; nor are the next two fields.
     #[prost(message, optional, tag = "10")]
     pub rpe_q: Option<Layer>,
     #[prost(message, optional, tag = "11")]
@@ -319,9 +316,9 @@ pub struct Mha {
     pub rpe_v: Option<Layer>,
 }
 
-/// Two dense layers.
+/// A feed-forward block: two dense layers.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Ffn {
     #[prost(message, optional, tag = "1")]
     pub dense1_w: Option<Layer>,
@@ -333,9 +330,9 @@ pub struct Ffn {
     pub dense2_b: Option<Layer>,
 }
 
-/// A transformer encoder.
+/// An encoder of a transformer.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct EncoderLayer {
     #[prost(message, optional, tag = "1")]
     pub mha: Option<Mha>,
@@ -351,26 +348,26 @@ pub struct EncoderLayer {
     pub ln2_betas: Option<Layer>,
 }
 
-/// One of several policy heads.
+/// A policy head of a file with several.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct PolicyHead {
-    /// Attention policy: embedding. Absent: the heads' shared one.
+    /// The embedding of an attention policy. If it is absent, the head uses that of [`PolicyHeads`].
     #[prost(message, optional, tag = "1")]
     pub ip_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "2")]
     pub ip_pol_b: Option<Layer>,
-    /// Query.
+    /// The queries of an attention policy.
     #[prost(message, optional, tag = "3")]
     pub ip2_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "4")]
     pub ip2_pol_b: Option<Layer>,
-    /// Key.
+    /// The keys of an attention policy.
     #[prost(message, optional, tag = "5")]
     pub ip3_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "6")]
     pub ip3_pol_b: Option<Layer>,
-    /// Promotion offsets.
+    /// The promotion offsets of an attention policy.
     #[prost(message, optional, tag = "7")]
     pub ip4_pol_w: Option<Layer>,
     #[prost(message, repeated, tag = "8")]
@@ -383,11 +380,11 @@ pub struct PolicyHead {
     pub policy: Option<ConvBlock>,
 }
 
-/// One of several value heads.
+/// A value head of a file with several.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ValueHead {
-    /// Attention body: the first, per-square layer.
+    /// The first layer after an attention body, applied to each square.
     #[prost(message, optional, tag = "1")]
     pub ip_val_w: Option<Layer>,
     #[prost(message, optional, tag = "2")]
@@ -400,7 +397,7 @@ pub struct ValueHead {
     pub ip2_val_w: Option<Layer>,
     #[prost(message, optional, tag = "6")]
     pub ip2_val_b: Option<Layer>,
-    /// How far the value may be off.
+    /// The output layer for the expected error of the value.
     #[prost(message, optional, tag = "7")]
     pub ip_val_err_w: Option<Layer>,
     #[prost(message, optional, tag = "8")]
@@ -409,11 +406,11 @@ pub struct ValueHead {
     pub value: Option<ConvBlock>,
 }
 
-/// Policy heads by name, each a [`PolicyHead`] for [`decode_bounded`].
+/// The policy heads of a file with several. Each is a [`PolicyHead`]; [`decode_bounded`] decodes it.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct PolicyHeads {
-    /// Shared by heads that have none of their own.
+    /// The embedding of those heads that have none of their own.
     #[prost(message, optional, tag = "1")]
     pub ip_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "2")]
@@ -428,9 +425,9 @@ pub struct PolicyHeads {
     pub opponent: Option<Bytes>,
 }
 
-/// Value heads by name.
+/// The value heads of a file with several.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ValueHeads {
     #[prost(message, optional, tag = "1")]
     pub winner: Option<ValueHead>,
@@ -440,9 +437,11 @@ pub struct ValueHeads {
     pub st: Option<ValueHead>,
 }
 
-/// All tensors.
+/// The layers of a network. The header determines which of them are present. In their names `ip` means a dense layer
+/// ("inner product"), `pol`, `val`, `mov` and `emb` mean policy, value, moves-left and embedding, and `_w` and `_b` mean
+/// weights and biases.
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Weights {
     #[prost(message, optional, tag = "1")]
     pub input: Option<ConvBlock>,
@@ -450,7 +449,7 @@ pub struct Weights {
     pub residual: Vec<Residual>,
     #[prost(message, optional, tag = "3")]
     pub policy: Option<ConvBlock>,
-    /// Classical policy: the dense layer. Attention policy: the embedding.
+    /// The dense layer of a classical policy, or the embedding of an attention policy.
     #[prost(message, optional, tag = "4")]
     pub ip_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "5")]
@@ -477,19 +476,19 @@ pub struct Weights {
     pub ip2_mov_w: Option<Layer>,
     #[prost(message, optional, tag = "16")]
     pub ip2_mov_b: Option<Layer>,
-    /// Query.
+    /// The queries of an attention policy.
     #[prost(message, optional, tag = "17")]
     pub ip2_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "18")]
     pub ip2_pol_b: Option<Layer>,
-    /// Key.
+    /// The keys of an attention policy.
     #[prost(message, optional, tag = "19")]
     pub ip3_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "20")]
     pub ip3_pol_b: Option<Layer>,
     #[prost(message, repeated, tag = "21")]
     pub pol_encoder: Vec<EncoderLayer>,
-    /// Promotion offsets.
+    /// The promotion offsets of an attention policy.
     #[prost(message, optional, tag = "22")]
     pub ip4_pol_w: Option<Layer>,
     #[prost(uint32, optional, tag = "24")]
@@ -514,7 +513,7 @@ pub struct Weights {
     pub ip_mult_gate: Option<Layer>,
     #[prost(message, optional, tag = "34")]
     pub ip_add_gate: Option<Layer>,
-    /// Shared by all encoders.
+    /// The matrix of smolgen that all encoders share.
     #[prost(message, optional, tag = "35")]
     pub smolgen_w: Option<Layer>,
     #[prost(message, optional, tag = "37")]
@@ -533,14 +532,14 @@ pub struct Weights {
     pub ip_emb_ffn_ln_betas: Option<Layer>,
     #[prost(message, optional, tag = "44")]
     pub value_heads: Option<ValueHeads>,
-    /// A [`PolicyHeads`].
+    /// A [`PolicyHeads`] message.
     #[prost(bytes = "bytes", optional, tag = "45")]
     pub policy_heads: Option<Bytes>,
 }
 
-/// What `describenet` shows of an ONNX file (`ModelProto` in ONNX's schema).
+/// The fields of an ONNX file that `describenet` prints (`ModelProto` in `onnx.proto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxFile {
     #[prost(int64, optional, tag = "1")]
     pub ir_version: Option<i64>,
@@ -554,16 +553,16 @@ pub struct OnnxFile {
     pub model_version: Option<i64>,
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub doc_string: Option<Bytes>,
-    /// An [`OnnxGraph`], for [`decode_bounded`].
+    /// An [`OnnxGraph`]; [`decode_bounded`] decodes it.
     #[prost(bytes = "bytes", optional, tag = "7")]
     pub graph: Option<Bytes>,
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OnnxOpset>,
 }
 
-/// An ONNX graph's interface.
+/// The inputs and outputs of an ONNX graph (`GraphProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxGraph {
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<OnnxTensor>,
@@ -571,9 +570,9 @@ pub struct OnnxGraph {
     pub output: Vec<OnnxTensor>,
 }
 
-/// The name of an ONNX graph's input or output.
+/// An input or output of an ONNX graph (`ValueInfoProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxTensor {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub name: Option<Bytes>,
@@ -581,9 +580,9 @@ pub struct OnnxTensor {
     pub doc_string: Option<Bytes>,
 }
 
-/// An operator set that an ONNX graph uses.
+/// An operator set that an ONNX graph uses (`OperatorSetIdProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the schema's own names")]
+#[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxOpset {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub domain: Option<Bytes>,

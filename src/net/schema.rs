@@ -1,20 +1,21 @@
-//! The enumerations of lc0's network file: number, our name, and the name that lc0 prints.
+//! The enumerations of lc0's network file (`net.proto`): for each variant its number in a file, its name here, and
+//! its name in `net.proto`, which lc0's `describenet` prints.
 
-/// A schema's enum: variants with their number and their name in the schema.
+/// Declares one enumeration of `net.proto`: `Variant = number "NAME_IN_NET_PROTO"`.
 macro_rules! schema_enum {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $number:literal $text:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[allow(missing_docs, reason = "the schema's own names")]
+        #[allow(missing_docs, reason = "the variants of net.proto")]
         pub enum $name { $($variant = $number),+ }
 
         impl $name {
-            /// The variant of a number in a file, if we know it.
+            /// The variant with this number, or `None` for a number that `net.proto` does not have.
             pub fn from_number(number: i32) -> Option<Self> {
                 match number { $($number => Some(Self::$variant),)+ _ => None }
             }
 
-            /// Its name in the schema, as lc0 prints it.
+            /// The name of the variant in `net.proto`, which lc0 prints too.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -23,12 +24,12 @@ macro_rules! schema_enum {
 }
 
 schema_enum! {
-    /// How layers are stored that do not say so themselves.
+    /// The encoding of layers that have none of their own.
     WeightsEncoding { Unknown = 0 "UNKNOWN", Linear16 = 1 "LINEAR16" }
 }
 
 schema_enum! {
-    /// How one layer is stored.
+    /// The encoding of the values of one layer.
     LayerEncoding {
         Unknown = 0 "UNKNOWN_ENCODING",
         Linear16 = 1 "LINEAR16",
@@ -39,7 +40,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The input planes.
+    /// The format of the 112 input planes.
     InputFormat {
         Unknown = 0 "INPUT_UNKNOWN",
         Classical112 = 1 "INPUT_CLASSICAL_112_PLANE",
@@ -53,7 +54,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The body, and whether the file says what its heads are.
+    /// The kind of body, and whether the header names the formats of the heads.
     NetworkStructure {
         Unknown = 0 "NETWORK_UNKNOWN",
         Classical = 1 "NETWORK_CLASSICAL",
@@ -68,7 +69,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The policy head.
+    /// The kind of policy head.
     PolicyFormat {
         Unknown = 0 "POLICY_UNKNOWN",
         Classical = 1 "POLICY_CLASSICAL",
@@ -78,7 +79,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The value head.
+    /// The kind of value head.
     ValueFormat {
         Unknown = 0 "VALUE_UNKNOWN",
         Classical = 1 "VALUE_CLASSICAL",
@@ -88,17 +89,17 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The moves-left head.
+    /// The kind of moves-left head.
     MovesLeftFormat { None = 0 "MOVES_LEFT_NONE", V1 = 1 "MOVES_LEFT_V1" }
 }
 
 schema_enum! {
-    /// The activation wherever nothing else is said.
+    /// The activation of all layers for which the header names no other.
     DefaultActivation { Relu = 0 "DEFAULT_ACTIVATION_RELU", Mish = 1 "DEFAULT_ACTIVATION_MISH" }
 }
 
 schema_enum! {
-    /// Activations of smolgen and feed-forward layers.
+    /// The activation of smolgen or of feed-forward layers.
     ActivationFunction {
         Default = 0 "ACTIVATION_DEFAULT",
         Mish = 1 "ACTIVATION_MISH",
@@ -114,7 +115,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// What is concatenated to the input planes of an attention body.
+    /// The input features that are appended to the planes of an attention body.
     InputEmbeddingFormat {
         None = 0 "INPUT_EMBEDDING_NONE",
         PeMap = 1 "INPUT_EMBEDDING_PE_MAP",
@@ -123,7 +124,7 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// ONNX's own number of an element type.
+    /// The element type of an ONNX model, with ONNX's own numbers (`TensorProto.DataType`).
     OnnxDataType {
         Unknown = 0 "UNKNOWN_DATATYPE",
         Float = 1 "FLOAT",

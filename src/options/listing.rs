@@ -1,4 +1,4 @@
-//! The table as text: UCI `option` lines and the README's table.
+//! The table as text: UCI `option` lines and the table in docs/options.md.
 
 use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
 
@@ -30,7 +30,7 @@ fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
     Some(format!("option name {name} type {rest}"))
 }
 
-/// The README's table, in Markdown.
+/// The table in docs/options.md, in Markdown.
 pub fn markdown() -> String {
     let defaults = Options::default();
     let mut text = String::new();

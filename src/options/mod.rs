@@ -2,7 +2,7 @@
 //!
 //! [`table`] has one row per option. From the rows come the typed struct [`Options`], the defaults, the UCI
 //! `option` lines and `setoption` ([`Options::set`]), the command-line flags (`cli::flags` hands the rows to
-//! clap), the configuration file ([`config`]), the help texts, and the README's table ([`listing`]). To add
+//! clap), the configuration file ([`config`]), the help texts, and the table in docs/options.md ([`listing`]). To add
 //! an option, add a row.
 //!
 //! Not here: what an option *does*. Values are checked against their kind and range and no further; a path

@@ -111,7 +111,7 @@ fn all_other_modules_only_look_down() {
 }
 
 #[test]
-fn the_libraries_that_pose_as_rocm_only_look_down() {
-    assert_in_order("hip/standin/emulator/src", "", 50);
-    assert_in_order("hip/standin/cuda/src", "", 10);
+fn the_shims_only_look_down() {
+    assert_in_order("hip/shims/emulator/src", "", 50);
+    assert_in_order("hip/shims/cuda/src", "", 10);
 }

@@ -1,4 +1,4 @@
-//! Network files that are refused, each with one line that says why.
+//! Network files that cannot be loaded, and the line that tells the user why.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{edited_network, edited_weights, network_file, network_message};
 
-/// What a user is told of these bytes.
+/// The error message for these bytes.
 fn refusal(bytes: &[u8]) -> String {
     match Network::load_bytes(bytes, &HeadSelection::default()) {
         Ok(network) => panic!("loaded {:?}", network.architecture),
@@ -20,17 +20,17 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// The refusal is this line, after the name of the file.
+/// Asserts that the error is `reason` after the name of the file.
 #[track_caller]
 fn refused(bytes: &[u8], reason: &str) {
-    assert_eq!(refusal(bytes), format!("network <memory>: {reason}"));
+    assert_eq!(refusal(bytes), format!("cannot load network <memory>: {reason}"));
 }
 
-/// The refusal begins so.
+/// Asserts that the error is one line and that `beginning` follows the name of the file.
 #[track_caller]
 fn refused_with(bytes: &[u8], beginning: &str) {
     let text = refusal(bytes);
-    assert!(text.starts_with(&format!("network <memory>: {beginning}")), "{text}");
+    assert!(text.starts_with(&format!("cannot load network <memory>: {beginning}")), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
@@ -47,13 +47,13 @@ fn first_attention(weights: &mut Weights) -> &mut Mha {
     first_encoder(weights).mha.as_mut().expect("an encoder has attention")
 }
 
-/// A layer, without its last value.
+/// Removes the last value of a 16-bit layer.
 fn shorten(layer: &mut Option<Layer>) {
     let layer = layer.as_mut().expect("the layer is there");
     layer.params.truncate(layer.params.len() - 2);
 }
 
-/// The first value of a 16-bit layer.
+/// Sets the first value of a 16-bit layer to `code`.
 fn overwrite(layer: &mut Option<Layer>, code: u16) {
     let layer = layer.as_mut().expect("the layer is there");
     let mut bytes = layer.params.to_vec();
@@ -61,7 +61,7 @@ fn overwrite(layer: &mut Option<Layer>, code: u16) {
     layer.params = bytes.into();
 }
 
-/// A directory of this test's own, removed at its end.
+/// A temporary directory that is removed when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -93,46 +93,49 @@ fn paths_without_a_network_are_named() {
     let says = |path: &Path| {
         let error =
             Network::load(path, &HeadSelection::default()).expect_err("there is no network").to_string();
-        error.strip_prefix(&format!("network {}: ", path.display())).expect("the file is named").to_owned()
+        let prefix = format!("cannot load network {}: ", path.display());
+        error.strip_prefix(&prefix).expect("the error names the file").to_owned()
     };
-    assert_eq!(says(&empty), "is empty");
-    assert_eq!(says(&scratch.0), "is a directory, not a file");
-    assert!(says(&scratch.0.join("nowhere.pb.gz")).starts_with("cannot be read: "));
-    assert!(says(&broken).starts_with("is not a Leela Chess Zero network (it begins with 6e 6f 74 20 61"));
+    assert_eq!(says(&empty), "the file is empty");
+    assert_eq!(says(&scratch.0), "it is a directory, not a file");
+    let nowhere = scratch.0.join("nowhere.pb.gz");
+    assert_eq!(says(&nowhere), fs::metadata(&nowhere).expect_err("there is no such file").to_string());
+    let reason = "it is not a Leela Chess Zero network (the file begins with 6e 6f 74 20 61";
+    assert!(says(&broken).starts_with(reason));
     #[cfg(unix)]
-    assert_eq!(says(Path::new("/dev/zero")), "is not a regular file");
+    assert_eq!(says(Path::new("/dev/zero")), "it is not a regular file");
 }
 
 #[test]
 fn other_files_are_not_networks() {
-    refused(b"", "is empty");
-    refused(&gzip(b""), "is empty");
+    refused(b"", "the file is empty");
+    refused(&gzip(b""), "the file is empty");
     for text in [&b"1\n0.1 0.2"[..], b"2\n0.1 0.2"] {
-        let reason = "is in the old text format, which is not supported; convert it with lc0's tools";
+        let reason = "the old text format is not supported; convert the file with lc0's tools";
         refused(text, reason);
         refused(&gzip(text), reason);
     }
     for other in [&b"\x7fELF"[..], b"PK\x03\x04", b"\x0d\xc1\x01\x00\x00", b"\x0d\xc0\x01", &[0; 100]] {
-        refused_with(other, "is not a Leela Chess Zero network (it begins with ");
-        refused_with(&gzip(other), "is not a Leela Chess Zero network (it begins with ");
+        refused_with(other, "it is not a Leela Chess Zero network (the file begins with ");
+        refused_with(&gzip(other), "it is not a Leela Chess Zero network (the file begins with ");
     }
-    refused(b"\x0d\xc0\x01\x00\x00", "has no weights");
+    refused(b"\x0d\xc0\x01\x00\x00", "it has no weights");
 }
 
 #[test]
 fn a_truncated_or_damaged_gzip_file_is_refused() {
     let whole = network_file("micro-attn");
     for length in [2, 9, 10, 20, 1000, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
-        refused_with(&whole[..length], "is a damaged or truncated gzip file: ");
+        refused_with(&whole[..length], "the gzip data is damaged or truncated: ");
     }
     let mut wrong_checksum = whole.clone();
     let end = whole.len();
     wrong_checksum[end - 6] ^= 1;
-    refused_with(&wrong_checksum, "is a damaged or truncated gzip file: ");
+    refused_with(&wrong_checksum, "the gzip data is damaged or truncated: ");
 }
 
 #[test]
-fn what_follows_a_gzip_stream_is_ignored_and_a_second_one_is_joined() {
+fn bytes_after_a_gzip_stream_are_ignored_and_a_second_stream_is_appended() {
     let mut padded = network_file("micro-attn");
     padded.extend([0; 512]);
     let expected =
@@ -150,12 +153,12 @@ fn what_follows_a_gzip_stream_is_ignored_and_a_second_one_is_joined() {
 fn a_truncated_message_is_refused() {
     let whole = network_message("micro-attn");
     for length in [6, 100, whole.len() / 2, whole.len() - 1] {
-        refused_with(&whole[..length], "is damaged or truncated: ");
+        refused_with(&whole[..length], "the file is damaged or truncated: ");
     }
 }
 
-/// Ten gigabytes in ten megabytes: `head`, then zeros. The deflate blocks between two flushes refer only to
-/// zeros before them, so that the second can be repeated.
+/// A gzip file of ten megabytes that decompresses to `head` and ten gigabytes of zeros. The deflate blocks between
+/// two flushes refer only to zeros before them, so the blocks of the second flush can be repeated.
 fn bomb(head: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 64 << 20;
     let zeros = vec![0; BLOCK];
@@ -181,28 +184,30 @@ fn a_zip_bomb_is_refused_early() {
     let plain = bomb(b"");
     assert!(plain.len() < 20 << 20, "the bomb has {} bytes", plain.len());
     let start = Instant::now();
-    refused_with(&plain, "is not a Leela Chess Zero network");
+    refused_with(&plain, "it is not a Leela Chess Zero network");
     assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
     for head in [&magic[..], weights_of_a_gigabyte] {
         let bytes = bomb(head);
         let start = Instant::now();
         let text = refusal(&bytes);
         assert!(start.elapsed() < Duration::from_secs(10), "took {:?}", start.elapsed());
+        let limit = text
+            .strip_prefix("cannot load network <memory>: the file is too large: more than ")
+            .expect("the error is about the size");
         let limit =
-            text.strip_prefix("network <memory>: is too large: more than ").expect("the size is the reason");
-        let limit = limit.strip_suffix(" bytes after decompression").expect("the decompressed size is meant");
+            limit.strip_suffix(" bytes after decompression").expect("the limit is for the decompressed size");
         assert!(limit.parse::<u64>().expect("the limit is a number") < 512 << 20, "{text}");
     }
 }
 
 #[test]
 fn many_small_messages_do_not_take_much_memory() {
-    // A million empty encoders are two megabytes in the file, and would be gigabytes decoded.
+    // A million empty encoders take three megabytes in the file, and would take gigabytes when decoded.
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2][..], bytes].concat();
     let encoders = [0xda, 0x01, 0x00].repeat(1_000_000);
     let length = [0xc0, 0x8d, 0xb7, 0x01];
     let bytes = [&b"\x0d\xc0\x01\x00\x00\x22\x02\x08\x01"[..], &field(10, &length), &encoders].concat();
-    refused(&bytes, "is damaged: protobuf field 27 occurs more than 512 times in one message");
+    refused(&bytes, "the file is damaged: protobuf field 27 occurs more than 512 times in one message");
 }
 
 #[test]
@@ -213,8 +218,11 @@ fn newer_versions_are_refused() {
                 Some(EngineVersion { major: Some(major), minor: Some(minor), patch: Some(patch) });
         })
     };
-    refused(&with_version(0, 34, 0), "needs support of lc0 version 0.34.0, and this program supports 0.33.0");
-    refused_with(&with_version(u32::MAX, u32::MAX, u32::MAX), "needs support of lc0 version 4294967295.");
+    refused(
+        &with_version(0, 34, 0),
+        "it needs lc0 0.34.0 or newer, and this program reads files for lc0 0.33.0 or older",
+    );
+    refused_with(&with_version(u32::MAX, u32::MAX, u32::MAX), "it needs lc0 4294967295.");
     for (major, minor, patch) in [(0, 33, 0), (0, 0, 0), (97, 98, 99)] {
         let bytes = with_version(major, minor, patch);
         assert!(Network::load_bytes(&bytes, &HeadSelection::default()).is_ok(), "{major}.{minor}.{patch}");
@@ -229,56 +237,59 @@ fn unknown_numbers_in_the_header_are_refused() {
             edit(format.expect("it has a format"));
         })
     };
-    refused(&with(|format| format.input = Some(6)), "has the unknown or unsupported input format 6");
-    refused(&with(|format| format.input = None), "has the unknown or unsupported input format 0");
-    refused(&with(|format| format.network = Some(9)), "has the unknown or unsupported network structure 9");
-    refused(&with(|format| format.policy = Some(-1)), "has the unknown or unsupported policy format -1");
-    refused(&with(|format| format.value = Some(3)), "has the unknown or unsupported value format 3");
+    refused(&with(|format| format.input = Some(6)), "it has the unknown or unsupported input format 6");
+    refused(&with(|format| format.input = None), "it has the unknown or unsupported input format 0");
+    refused(
+        &with(|format| format.network = Some(9)),
+        "it has the unknown or unsupported network structure 9",
+    );
+    refused(&with(|format| format.policy = Some(-1)), "it has the unknown or unsupported policy format -1");
+    refused(&with(|format| format.value = Some(3)), "it has the unknown or unsupported value format 3");
     refused(
         &with(|format| format.moves_left = Some(2)),
-        "has the unknown or unsupported moves-left format 2",
+        "it has the unknown or unsupported moves-left format 2",
     );
     refused(
         &with(|format| format.default_activation = Some(2)),
-        "has the unknown or unsupported default activation 2",
+        "it has the unknown or unsupported default activation 2",
     );
     refused(
         &with(|format| format.ffn_activation = Some(10)),
-        "has the unknown or unsupported FFN activation 10",
+        "it has the unknown or unsupported FFN activation 10",
     );
     refused(
         &with(|format| format.input_embedding = Some(3)),
-        "has the unknown or unsupported input embedding 3",
+        "it has the unknown or unsupported input embedding 3",
     );
     refused(
         &with(|format| format.policy = Some(2)),
-        "has POLICY_CONVOLUTION on an attention body; only POLICY_ATTENTION is supported there",
+        "it has POLICY_CONVOLUTION on an attention body; only POLICY_ATTENTION is supported there",
     );
     let old_encoding =
         edited_network("micro-attn", |net| net.format.as_mut().expect("a format").weights_encoding = None);
-    refused(&old_encoding, "has the unknown weights encoding 0");
+    refused(&old_encoding, "it has unknown weights encoding 0");
 }
 
 #[test]
 fn kinds_of_network_that_are_not_supported_are_refused() {
     let relative =
         edited_weights("micro-attn", |weights| first_attention(weights).rpe_k = Some(Layer::default()));
-    refused(&relative, "has relative position encoding (RPE), which is not supported");
+    refused(&relative, "it has relative position encoding (RPE), which is not supported");
     let hybrid = edited_weights("micro-attn", |weights| weights.residual.push(Residual::default()));
-    refused(&hybrid, "has both a residual tower and an attention body, which is not supported");
+    refused(&hybrid, "it has both a residual tower and an attention body, which is not supported");
     let no_heads = edited_weights("micro-attn", |weights| weights.headcount = None);
-    refused(&no_heads, "does not say how many attention heads it has (headcount)");
+    refused(&no_heads, "it does not say how many attention heads it has (headcount)");
     let odd_heads = edited_weights("micro-attn", |weights| weights.headcount = Some(3));
-    refused(&odd_heads, "has an attention width of 32 in encoder[0], which 3 heads do not divide");
+    refused(&odd_heads, "it has an attention width of 32 in encoder[0], which 3 heads do not divide");
     let onnx = edited_network("micro-attn", |net| {
         net.weights = None;
         net.onnx_model.get_or_insert_default();
     });
-    refused(&onnx, "holds an ONNX model; only networks with weights are supported");
+    refused(&onnx, "it contains an ONNX model; only networks with weights are supported");
 }
 
 #[test]
-fn layers_that_do_not_fit_are_named() {
+fn an_error_names_the_layer_of_the_wrong_size() {
     type Edit = fn(&mut Weights);
     let cases: [(&str, Edit, &str); 13] = [
         ("micro-attn", |w| shorten(&mut w.ip_emb_w), "ip_emb_w has 5631 values, expected 32 x 176 = 5632"),
@@ -333,7 +344,7 @@ fn layers_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn layers_that_are_missing_are_named() {
+fn an_error_names_the_missing_layer() {
     type Edit = fn(&mut Weights);
     let cases: [(&str, Edit, &str); 6] = [
         ("micro-attn", |w| w.ip_emb_b = None, "ip_emb_b"),
@@ -351,36 +362,44 @@ fn layers_that_are_missing_are_named() {
 #[test]
 fn values_that_are_not_finite_are_refused() {
     let half_nan = edited_weights("micro-f16", |weights| overwrite(&mut weights.ip_emb_w, 0x7e00));
-    refused(&half_nan, "layer ip_emb_w holds a value that is not finite (NaN, at 0)");
+    refused(&half_nan, "layer ip_emb_w contains a value that is not finite (NaN at index 0)");
     let bfloat_infinity =
         edited_weights("micro-bf16", |weights| overwrite(&mut first_attention(weights).q_b, 0xff80));
-    refused(&bfloat_infinity, "layer encoder[0].mha.q_b holds a value that is not finite (-inf, at 0)");
+    refused(
+        &bfloat_infinity,
+        "layer encoder[0].mha.q_b contains a value that is not finite (-inf at index 0)",
+    );
     let bound = |edit: fn(&mut Layer)| {
         edited_weights("micro-attn", |weights| edit(weights.ip2_val_w.as_mut().expect("it has")))
     };
-    let reason = "layer ip2_val_w holds a value that is not finite";
-    refused(&bound(|layer| layer.min_val = Some(f32::NEG_INFINITY)), &format!("{reason} (-inf, at 0)"));
-    refused(&bound(|layer| layer.max_val = Some(f32::NAN)), &format!("{reason} (NaN, at 0)"));
+    let reason = "layer ip2_val_w contains a value that is not finite";
+    refused(&bound(|layer| layer.min_val = Some(f32::NEG_INFINITY)), &format!("{reason} (-inf at index 0)"));
+    refused(&bound(|layer| layer.max_val = Some(f32::NAN)), &format!("{reason} (NaN at index 0)"));
     let single = edited_weights("micro-attn", |weights| {
         let layer = weights.ip2_val_b.as_mut().expect("it has");
         layer.encoding = Some(4);
         layer.params = [1.0, f32::INFINITY, 0.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     });
-    refused(&single, "layer ip2_val_b holds a value that is not finite (inf, at 1)");
+    refused(&single, "layer ip2_val_b contains a value that is not finite (inf at index 1)");
     let variance = edited_weights("micro-se-conv", |weights| {
         let variances = weights.input.as_mut().and_then(|input| input.bn_stddivs.as_mut()).expect("it has");
         (variances.min_val, variances.max_val) = (Some(-1.0), Some(-1.0));
     });
-    refused_with(&variance, "layer input with its batch normalisation holds a value that is not finite (NaN");
+    refused_with(
+        &variance,
+        "layer input (batch normalisation folded in) contains a value that is not finite (NaN",
+    );
 }
 
 #[test]
-fn encodings_that_make_no_sense_are_refused() {
+fn impossible_encodings_are_refused() {
     let with = |edit: fn(&mut Layer)| {
         edited_weights("micro-attn", |weights| edit(weights.ip2_val_b.as_mut().expect("it has")))
     };
-    refused(&with(|layer| layer.encoding = Some(7)), "layer ip2_val_b has the unknown encoding 7");
-    refused(&with(|layer| layer.encoding = Some(0)), "layer ip2_val_b has the unknown encoding 0");
-    refused(&with(|layer| layer.params.truncate(5)), "layer ip2_val_b has 5 bytes, not a multiple of 2");
-    refused(&with(|layer| layer.encoding = Some(4)), "layer ip2_val_b has 6 bytes, not a multiple of 4");
+    refused(&with(|layer| layer.encoding = Some(7)), "layer ip2_val_b has unknown encoding 7");
+    refused(&with(|layer| layer.encoding = Some(0)), "layer ip2_val_b has unknown encoding 0");
+    let odd = with(|layer| layer.params.truncate(5));
+    refused(&odd, "layer ip2_val_b has 5 bytes, which is not a multiple of 2");
+    let float = with(|layer| layer.encoding = Some(4));
+    refused(&float, "layer ip2_val_b has 6 bytes, which is not a multiple of 4");
 }

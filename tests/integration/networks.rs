@@ -199,11 +199,11 @@ fn a_head_is_selected_by_name() {
     }
     let error = with("optimist", "winner").expect_err("there is no such head").to_string();
     assert!(
-        error.ends_with("has no policy head `optimist`; it has vanilla, optimistic, soft, opponent"),
+        error.ends_with("has no policy head `optimist` (available: vanilla, optimistic, soft, opponent)"),
         "{error}"
     );
     let error = with("vanilla", "").expect_err("there is no such head").to_string();
-    assert!(error.ends_with("has no value head ``; it has winner, q, st"), "{error}");
+    assert!(error.ends_with("has no value head `` (available: winner, q, st)"), "{error}");
 }
 
 #[test]
@@ -219,10 +219,10 @@ fn a_head_that_the_file_lacks_is_not_offered() {
     });
     let heads = HeadSelection { value: "q".into(), ..HeadSelection::default() };
     let error = Network::load_bytes(&bytes, &heads).expect_err("the head is gone").to_string();
-    assert!(error.ends_with("has no value head `q`; it has winner, st"), "{error}");
+    assert!(error.ends_with("has no value head `q` (available: winner, st)"), "{error}");
 
     let single = Network::load_bytes(&network_file("micro-attn"), &heads).expect_err("one head").to_string();
-    assert!(single.ends_with("has no value head `q`; it has winner"), "{single}");
+    assert!(single.ends_with("has no value head `q` (available: winner)"), "{single}");
 }
 
 #[test]
@@ -379,7 +379,10 @@ fn an_onnx_file_is_described_though_not_used() {
         assert!(text.lines().any(|ours| ours == line), "no line '{line}' in{text}");
     }
     let error = file.network(&HeadSelection::default()).expect_err("ONNX is not supported").to_string();
-    assert_eq!(error, "network some.pb: holds an ONNX model; only networks with weights are supported");
+    assert_eq!(
+        error,
+        "cannot load network some.pb: it contains an ONNX model; only networks with weights are supported"
+    );
 }
 
 #[test]

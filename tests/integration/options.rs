@@ -1,29 +1,29 @@
-//! The option table: the README shows it, and setting options survives anything.
+//! The option table: docs/options.md shows it, and setting options survives anything.
 
 use crate::layers::rust_files;
 use proptest::prelude::*;
 use rukh::options::{AUTODISCOVER, BACKENDS, Effect, Kind, Options, TABLE, listing};
 use std::path::Path;
 
-/// The README's table is generated; `UPDATE_README=1` writes it.
+/// The table in docs/options.md is generated; `UPDATE_DOCS=1` writes it.
 #[test]
-fn readme_has_the_table() {
+fn docs_have_the_table_of_options() {
     const BEGIN: &str = "<!-- options: begin, generated -->\n";
     const END: &str = "<!-- options: end -->";
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = std::fs::read_to_string(path).unwrap();
-    let begin = readme.find(BEGIN).expect("the README has the marker") + BEGIN.len();
-    let end = readme.find(END).expect("the README has the end marker");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/options.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let begin = page.find(BEGIN).expect("docs/options.md has the begin marker") + BEGIN.len();
+    let end = page.find(END).expect("docs/options.md has the end marker");
     let table = listing::markdown();
-    if std::env::var_os("UPDATE_README").is_some() {
-        std::fs::write(path, format!("{}{table}\n{}", &readme[..begin], &readme[end..])).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{}{table}\n{}", &page[..begin], &page[end..])).unwrap();
         return;
     }
     let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
-    let (found, expected) = (lines(&readme[begin..end]), lines(&table));
+    let (found, expected) = (lines(&page[begin..end]), lines(&table));
     let different = found.iter().zip(&expected).find(|(found, expected)| found != expected);
-    assert_eq!(different, None, "run this test with UPDATE_README=1");
-    assert_eq!(found.len(), expected.len(), "run this test with UPDATE_README=1");
+    assert_eq!(different, None, "to write the table: UPDATE_DOCS=1 cargo test --test integration options");
+    assert_eq!(found.len(), expected.len(), "run this test with UPDATE_DOCS=1");
 }
 
 /// The program's text, but for the options' own modules.

@@ -97,6 +97,6 @@ fn a_network_without_the_head_says_which_it_has() {
     assert!(create("micro-multihead", 0.5).is_ok());
     for share in [0.5, 1.0] {
         let error = create("micro-attn", share).err().expect("it has one head").to_string();
-        assert!(error.ends_with("has no policy head `optimistic`; it has vanilla"), "{error}");
+        assert!(error.ends_with("has no policy head `optimistic` (available: vanilla)"), "{error}");
     }
 }

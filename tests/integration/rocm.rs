@@ -1,4 +1,4 @@
-//! The GPU evaluator on the stand-in (`hip/standin`), which runs the kernels' gfx11 machine code: every network
+//! The GPU evaluator on the emulator (`hip/shims/emulator`), which runs the kernels' gfx11 machine code: every network
 //! against lc0's own figures, in every number format and batch size.
 //!
 //! The libraries are looked up through the environment, so each test runs itself once more as a process of its
@@ -21,19 +21,19 @@ use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
 
-/// A folder with the stand-in under the libraries' names.
+/// A folder with the emulator under the libraries' names.
 pub(crate) fn libraries() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    rukh_standin::install::install(folder.path()).unwrap_or_else(|error| panic!("the stand-in: {error}"));
+    rocm_emulator::install::install(folder.path()).unwrap_or_else(|error| panic!("the emulator: {error}"));
     folder
 }
 
-/// What tells a test that it runs on the stand-in.
-const INSIDE: &str = "RUKH_TEST_ON_STANDIN";
+/// What tells a test that it runs on the emulator.
+const INSIDE: &str = "RUKH_TEST_ON_EMULATOR";
 
-/// Runs `test` (a name below `rocm::`) in a process that has the stand-in, with `settings` of it; or here, in
+/// Runs `test` (a name below `rocm::`) in a process that has the emulator, with `settings` of it; or here, in
 /// that process.
-fn on_stand_in(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
@@ -50,7 +50,7 @@ fn on_stand_in(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{stdout}");
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
-    assert!(!stderr.contains("rukh-standin: "), "the stand-in complains:\n{stderr}");
+    assert!(!stderr.contains("rocm-emulator: "), "the emulator complains:\n{stderr}");
 }
 
 /// A golden position as a request, with its moves in the golden file's order.
@@ -195,22 +195,22 @@ fn check_set(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions, l
 
 #[test]
 fn every_network_says_what_lc0_says_in_fp32() {
-    on_stand_in("every_network_says_what_lc0_says_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
+    on_emulator("every_network_says_what_lc0_says_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
 }
 
 #[test]
 fn every_network_stays_near_lc0_in_fp16() {
-    on_stand_in("every_network_stays_near_lc0_in_fp16", &[], || check_all(RocmPrecision::Fp16, &FP16));
+    on_emulator("every_network_stays_near_lc0_in_fp16", &[], || check_all(RocmPrecision::Fp16, &FP16));
 }
 
 #[test]
 fn every_network_stays_near_lc0_in_bf16() {
-    on_stand_in("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
+    on_emulator("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
 }
 
 #[test]
 fn small_products_of_our_own_kernel_say_the_same() {
-    on_stand_in("small_products_of_our_own_kernel_say_the_same", &[], || {
+    on_emulator("small_products_of_our_own_kernel_say_the_same", &[], || {
         let options = RocmOptions { few_rows: 64, ..options(16) };
         for set in goldens::committed() {
             check_set(&set, RocmPrecision::Fp16, &options, &FP16);
@@ -225,7 +225,7 @@ const KINDS: [&str; 5] =
 
 #[test]
 fn every_batch_size_gives_the_same_answers() {
-    on_stand_in("every_batch_size_gives_the_same_answers", &[], || {
+    on_emulator("every_batch_size_gives_the_same_answers", &[], || {
         for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             for (precision, limit) in [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16)] {
@@ -248,7 +248,7 @@ fn every_batch_size_gives_the_same_answers() {
     });
 }
 
-/// Many threads on three slots, with graphs and without, on both architectures of the stand-in.
+/// Many threads on three slots, with graphs and without, on both architectures of the emulator.
 fn slots_at_once() {
     let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("it is there");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
@@ -286,7 +286,7 @@ fn slots_at_once() {
 
 #[test]
 fn slots_do_not_disturb_each_other() {
-    on_stand_in("slots_do_not_disturb_each_other", &[], slots_at_once);
+    on_emulator("slots_do_not_disturb_each_other", &[], slots_at_once);
 }
 
 /// All of a set's positions in batches of 16.
@@ -294,11 +294,11 @@ fn evaluate_all(backend: &dyn Backend, samples: &[Sample]) -> Vec<Evaluations> {
     samples.chunks(16).map(|samples| evaluate(backend, samples)).collect()
 }
 
-/// The stand-in runs a graph in the order of its capture and in the one most unlike it, in turns; and the first
+/// The emulator runs a graph in the order of its capture and in the one most unlike it, in turns; and the first
 /// batch of all step by step.
 #[test]
 fn branches_beside_each_other_give_the_same_answers() {
-    on_stand_in("branches_beside_each_other_give_the_same_answers", &[], || {
+    on_emulator("branches_beside_each_other_give_the_same_answers", &[], || {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
@@ -317,7 +317,7 @@ fn branches_beside_each_other_give_the_same_answers() {
 
 #[test]
 fn however_a_slot_waits_it_gets_the_same_answers() {
-    on_stand_in("however_a_slot_waits_it_gets_the_same_answers", &[], || {
+    on_emulator("however_a_slot_waits_it_gets_the_same_answers", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
         let set = set.expect("it is there");
         let samples: Vec<Sample> = set.positions.iter().take(48).map(sample).collect();
@@ -373,17 +373,17 @@ fn tuned() {
 
 #[test]
 fn tuned_products_give_the_same_answers() {
-    on_stand_in("tuned_products_give_the_same_answers", &[("RUKH_STANDIN_ARCH", "gfx1151")], tuned);
+    on_emulator("tuned_products_give_the_same_answers", &[("RUKH_EMULATOR_ARCH", "gfx1151")], tuned);
 }
 
 #[test]
 fn tuned_products_without_their_epilogue_give_the_same_answers() {
-    on_stand_in("tuned_products_without_their_epilogue_give_the_same_answers", &[], tuned);
+    on_emulator("tuned_products_without_their_epilogue_give_the_same_answers", &[], tuned);
 }
 
 #[test]
 fn hipblaslt_multiplies_where_it_is_the_better() {
-    on_stand_in("hipblaslt_multiplies_where_it_is_the_better", &[("RUKH_STANDIN_ARCH", "gfx1151")], || {
+    on_emulator("hipblaslt_multiplies_where_it_is_the_better", &[("RUKH_EMULATOR_ARCH", "gfx1151")], || {
         slots_at_once();
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-relu-nogate");
         let set = set.expect("it is there");
@@ -398,7 +398,7 @@ fn hipblaslt_multiplies_where_it_is_the_better() {
 
 #[test]
 fn batches_may_be_empty_dropped_or_too_large() {
-    on_stand_in("batches_may_be_empty_dropped_or_too_large", &[], || {
+    on_emulator("batches_may_be_empty_dropped_or_too_large", &[], || {
         let set = goldens::committed().remove(0);
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
         let backend = backend(&set, RocmPrecision::Fp32, &options(3));
@@ -460,7 +460,7 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
 /// No committed network has heads of the size that the large ones have.
 #[test]
 fn heads_of_every_size_attend_as_on_the_cpu() {
-    on_stand_in("heads_of_every_size_attend_as_on_the_cpu", &[], || {
+    on_emulator("heads_of_every_size_attend_as_on_the_cpu", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
         let set = set.expect("it is there");
         let samples: Vec<Sample> = set.positions.iter().step_by(9).map(sample).collect();
@@ -503,7 +503,7 @@ fn networks_of_a_folder_stay_near_the_cpu() {
         println!("skipped: RUKH_TEST_NETS names no folder of networks");
         return;
     };
-    on_stand_in("networks_of_a_folder_stay_near_the_cpu", &[], || {
+    on_emulator("networks_of_a_folder_stay_near_the_cpu", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
         let set = set.expect("it is there");
         let samples: Vec<Sample> = set.positions.iter().step_by(13).take(2).map(sample).collect();
@@ -522,7 +522,7 @@ fn networks_of_a_folder_stay_near_the_cpu() {
     });
 }
 
-/// Where the stand-in's libraries are not, nothing else is looked at.
+/// Where the emulator's libraries are not, nothing else is looked at.
 pub(crate) fn nowhere() -> &'static Path {
     Path::new("/nonexistent/rocm")
 }

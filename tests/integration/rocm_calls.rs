@@ -36,7 +36,7 @@ fn source(folder: &Path) -> String {
     text
 }
 
-/// Starts the engine on the stand-in with a network, has it search, and gives what it said and called.
+/// Starts the engine on the emulator with a network, has it search, and gives what it said and called.
 fn play(
     folder: &Path,
     network: &str,
@@ -45,7 +45,7 @@ fn play(
 ) -> (String, BTreeSet<String>) {
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/").to_owned() + network;
     let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
-    let settings = [&[("RUKH_STANDIN_LOG", "1")], settings].concat();
+    let settings = [&[("RUKH_EMULATOR_LOG", "1")], settings].concat();
     let output = search_with(&network, folder, &arguments, &settings);
     (stdout(&output), logged_calls(&output).into_iter().collect())
 }
@@ -73,19 +73,19 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
     }
     // What `rocm_errors` lets fail one by one: all calls of that game.
     let options = FAILING_GAME;
-    let (_, calls) = play(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_STANDIN_ARCH", "gfx1151")]);
+    let (_, calls) = play(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_EMULATOR_ARCH", "gfx1151")]);
     open.retain(|name| !calls.contains(*name));
     // On another card rocBLAS multiplies; convolutions are many products at once.
     let cards =
         [("micro-se-conv.pb.gz", "gfx1100", "rocblas"), ("micro-se-conv.pb.gz", "gfx1151", "hipblasLt")];
     for (network, architecture, library) in cards {
-        let architecture = ("RUKH_STANDIN_ARCH", architecture);
+        let architecture = ("RUKH_EMULATOR_ARCH", architecture);
         let (_, calls) = play(folder.path(), network, options, &[architecture]);
         let left: Vec<&str> = open.iter().copied().filter(|name| calls.contains(*name)).collect();
         for name in left {
             let fail = format!("{name}:1");
             let (said, _) =
-                play(folder.path(), network, options, &[architecture, ("RUKH_STANDIN_FAIL", &fail)]);
+                play(folder.path(), network, options, &[architecture, ("RUKH_EMULATOR_FAIL", &fail)]);
             let told =
                 said.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
             assert!(told || name.starts_with("hipblasLtMatrix"), "{library} {fail}: {said}");
@@ -95,13 +95,13 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
     // Where a slot's thread asks instead of sleeping.
     let asking = "max_batch=4,warm_up=false,streams=1,wait=yield";
     let (said, _) =
-        play(folder.path(), "micro-attn.pb.gz", asking, &[("RUKH_STANDIN_FAIL", "hipEventQuery:1")]);
+        play(folder.path(), "micro-attn.pb.gz", asking, &[("RUKH_EMULATOR_FAIL", "hipEventQuery:1")]);
     assert!(said.contains("info string error: evaluation failed on rocm-fp16"), "{said}");
     open.remove("hipEventQuery");
     // Versions are only part of the name of a table of products.
     let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
-    let settings = [("RUKH_STANDIN_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
+    let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
     let (said, calls) = play(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);
     assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
     open.retain(|name| !(fail.contains(name) && calls.contains(*name)));
@@ -121,9 +121,9 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
         let cache = tempfile::tempdir().expect("a temporary folder");
         let cache = cache.path().to_string_lossy();
         let settings = [
-            ("RUKH_STANDIN_ARCH", "gfx803"),
-            ("RUKH_STANDIN_CLANG", compiler.as_str()),
-            ("RUKH_STANDIN_FAIL", fail),
+            ("RUKH_EMULATOR_ARCH", "gfx803"),
+            ("RUKH_EMULATOR_CLANG", compiler.as_str()),
+            ("RUKH_EMULATOR_FAIL", fail),
             ("XDG_CACHE_HOME", &*cache),
         ];
         let (said, calls) = play(folder.path(), "micro-attn.pb.gz", options, &settings);

@@ -38,7 +38,7 @@ pub(crate) fn search_with(
     child.wait_with_output().expect("the engine ends")
 }
 
-/// The functions that were called, in order, where the stand-in was asked to log them.
+/// The functions that were called, in order, where the emulator was asked to log them.
 pub(crate) fn logged_calls(output: &Output) -> Vec<String> {
     logged(output, |line| line.split_once(" = ").map(|(function, _)| function))
 }
@@ -50,7 +50,7 @@ fn successful_calls(output: &Output) -> Vec<String> {
 
 fn logged(output: &Output, function: impl Fn(&str) -> Option<&str>) -> Vec<String> {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let calls = stderr.lines().filter_map(|line| function(line.strip_prefix("rukh-standin: ")?));
+    let calls = stderr.lines().filter_map(|line| function(line.strip_prefix("rocm-emulator: ")?));
     calls.map(str::to_owned).collect()
 }
 
@@ -88,12 +88,12 @@ fn without_rocm_auto_says_so_once_and_plays_on_the_cpu() {
 #[test]
 fn a_machine_without_a_device_is_told_apart() {
     let folder = libraries();
-    let text = stdout(&search(folder.path(), &["--backend=rocm"], &[("RUKH_STANDIN_DEVICES", "0")]));
+    let text = stdout(&search(folder.path(), &["--backend=rocm"], &[("RUKH_EMULATOR_DEVICES", "0")]));
     assert!(text.contains("hipGetDeviceCount"), "{text}");
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "gpu=3"], &[]));
     assert!(text.contains("gpu=3, but HIP finds 1"), "{text}");
     let arguments = ["--backend=rocm", "-o", "gpu=1,max_batch=4,warm_up=false"];
-    let text = stdout(&search(folder.path(), &arguments, &[("RUKH_STANDIN_DEVICES", "2")]));
+    let text = stdout(&search(folder.path(), &arguments, &[("RUKH_EMULATOR_DEVICES", "2")]));
     assert!(!text.contains("error"), "{text}");
 }
 
@@ -103,7 +103,7 @@ fn several_devices_share_the_work() {
     for backend in ["multiplexing", "demux", "roundrobin"] {
         let options = "backend=rocm,warm_up=false,max_batch=4,(gpu=0),(gpu=1)";
         let arguments = [&format!("--backend={backend}"), "-o", options];
-        let text = stdout(&search(folder.path(), &arguments, &[("RUKH_STANDIN_DEVICES", "2")]));
+        let text = stdout(&search(folder.path(), &arguments, &[("RUKH_EMULATOR_DEVICES", "2")]));
         assert!(!text.contains("error"), "{backend}: {text}");
     }
 }
@@ -113,8 +113,8 @@ fn an_architecture_without_kernels_is_an_error_that_names_it() {
     let folder = libraries();
     let cache = folder.path().to_string_lossy();
     let settings = [
-        ("RUKH_STANDIN_ARCH", "gfx803"),
-        ("RUKH_STANDIN_FAIL", "hiprtcCompileProgram:1"),
+        ("RUKH_EMULATOR_ARCH", "gfx803"),
+        ("RUKH_EMULATOR_FAIL", "hiprtcCompileProgram:1"),
         ("XDG_CACHE_HOME", &*cache),
     ];
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "warm_up=false"], &settings));
@@ -130,7 +130,7 @@ fn a_batch_costs_five_calls() {
         .args(["-o", "streams=1,max_batch=4,warm_up=false,wait=block", "--batches=20"])
         .args(["--start-batch-size=3", "--max-batch-size=3"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
-        .env("RUKH_STANDIN_LOG", "1")
+        .env("RUKH_EMULATOR_LOG", "1")
         .output()
         .expect("the binary starts");
     let calls = successful_calls(&output);
@@ -146,7 +146,7 @@ fn a_batch_costs_five_calls() {
 /// The calls of one start and one search, by name and in order, and what was said.
 fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<String>, String) {
     let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
-    let settings = [&[("RUKH_STANDIN_ARCH", "gfx1151"), ("RUKH_STANDIN_LOG", "1")], settings].concat();
+    let settings = [&[("RUKH_EMULATOR_ARCH", "gfx1151"), ("RUKH_EMULATOR_LOG", "1")], settings].concat();
     let output = search(folder, &arguments, &settings);
     let said = stdout(&output);
     (logged_calls(&output), said)
@@ -192,7 +192,7 @@ fn the_table_of_products_is_obeyed_unless_it_fails() {
     let synchronised = calls.iter().position(|call| call == "hipStreamSynchronize").expect("after that pass");
     let in_pass = calls[..synchronised].iter().filter(|&call| call == light).count();
     let fail = format!("{light}:{}=7", in_pass + 1);
-    let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_STANDIN_FAIL", &fail)]);
+    let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_EMULATOR_FAIL", &fail)]);
     assert!(said.contains("tuning: 1 products did not run as the table says"), "{said}");
     assert!(!said.contains("error") && of_a_batch(&calls, light) > 0, "{said}");
 
@@ -261,8 +261,8 @@ pub(crate) const FAILING_GAME: &str = "max_batch=4,warm_up=false,streams=1,fork=
 fn every_failing_call_is_reported_and_a_move_is_played() {
     let folder = libraries();
     let arguments = ["--backend=rocm-fp16", "-o", FAILING_GAME, "--threads=1"];
-    let architecture = ("RUKH_STANDIN_ARCH", "gfx1151");
-    let output = search(folder.path(), &arguments, &[architecture, ("RUKH_STANDIN_LOG", "1")]);
+    let architecture = ("RUKH_EMULATOR_ARCH", "gfx1151");
+    let output = search(folder.path(), &arguments, &[architecture, ("RUKH_EMULATOR_LOG", "1")]);
     let fine = stdout(&output);
     assert!(!fine.contains("error"), "{fine}");
     let calls = successful_calls(&output);
@@ -273,7 +273,7 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
         let count = calls.iter().filter(|&call| call == function).count();
         for number in BTreeSet::from([1, 2.min(count), count]) {
             let fail = format!("{function}:{number}");
-            let settings = [architecture, ("RUKH_STANDIN_FAIL", fail.as_str())];
+            let settings = [architecture, ("RUKH_EMULATOR_FAIL", fail.as_str())];
             let text = stdout(&search(folder.path(), &arguments, &settings));
             let told =
                 text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));

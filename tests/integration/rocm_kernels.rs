@@ -9,11 +9,11 @@ use crate::rocm::libraries;
 use crate::rocm_errors::{search, stdout};
 
 /// A card that rocBLAS has no kernels for, so that it ends the process where it multiplies.
-const ABSENT: (&str, &str) = ("RUKH_STANDIN_ROCBLAS", "gfx900");
+const ABSENT: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
 
 const OPTIONS: &str = "max_batch=2,streams=1,few_rows=0,wait=block";
 
-/// The stand-in, and a folder of rocBLAS's kernels for other cards.
+/// The emulator, and a folder of rocBLAS's kernels for other cards.
 fn without_kernels() -> (tempfile::TempDir, String) {
     let folder = libraries();
     let kernels = folder.path().join("others");
@@ -28,10 +28,10 @@ fn without_kernels() -> (tempfile::TempDir, String) {
 fn play(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> (String, bool) {
     let cache = folder.join("cache").display().to_string();
     let settings =
-        [&[ABSENT, ("RUKH_STANDIN_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())], settings].concat();
+        [&[ABSENT, ("RUKH_EMULATOR_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())], settings].concat();
     let output = search(folder, arguments, &settings);
     let said = stdout(&output);
-    let called = String::from_utf8_lossy(&output.stderr).contains("rukh-standin: rocblas_create_handle");
+    let called = String::from_utf8_lossy(&output.stderr).contains("rocm-emulator: rocblas_create_handle");
     (said, called)
 }
 
@@ -84,7 +84,7 @@ fn without_kernels_in_either_library_the_cpu_plays_and_says_why() {
 fn a_product_that_no_library_takes_is_an_error_with_both_reasons() {
     let (folder, kernels) = without_kernels();
     let fail: Vec<String> = (1..=200).map(|call| format!("hipblasLtMatmulAlgoGetHeuristic:{call}")).collect();
-    let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("RUKH_STANDIN_FAIL", &fail.join(","))];
+    let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("RUKH_EMULATOR_FAIL", &fail.join(","))];
     let (said, called) = play(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], &settings);
     let error = said.lines().find(|line| line.contains("error")).unwrap_or_else(|| panic!("{said}"));
     assert!(error.contains("hipblasLtMatmulAlgoGetHeuristic"), "{error}");
@@ -94,7 +94,7 @@ fn a_product_that_no_library_takes_is_an_error_with_both_reasons() {
 /// What the tests above are worth: the process does end where rocBLAS is used all the same.
 #[cfg(unix)]
 #[test]
-fn the_stand_ins_rocblas_ends_the_process_as_the_real_one_does() {
+fn the_emulators_rocblas_ends_the_process_as_the_real_one_does() {
     use std::os::unix::process::ExitStatusExt;
     let folder = libraries();
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
@@ -114,7 +114,7 @@ fn a_card_with_little_memory_is_an_error_or_enough() {
     let mut enough = 0;
     for mebibytes in [16, 40, 63, 64, 90, 100, 120, 160, 200, 400] {
         let memory = mebibytes.to_string();
-        let settings = [("RUKH_STANDIN_MEMORY_MIB", memory.as_str())];
+        let settings = [("RUKH_EMULATOR_MEMORY_MIB", memory.as_str())];
         let options = "max_batch=1,streams=2,warm_up=false,wait=block,fork=1";
         let said = stdout(&search(folder.path(), &["--backend=rocm-fp16", "-o", options], &settings));
         let is_told = said.contains("info string error: backend rocm-fp16: hipMalloc of ");

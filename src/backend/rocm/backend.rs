@@ -1,8 +1,8 @@
-//! The [`Backend`] of a network on an AMD GPU: requests to batches, batches to slots.
+//! The [`Backend`] that evaluates a network on an AMD GPU.
 //!
-//! A request is encoded when it is added. A submitted batch waits in one queue; each slot has a thread that takes
-//! the next one, runs it and answers. So a ticket never waits for another ticket, whoever holds which, and with
-//! two slots the device has a batch to do while the other's results are read.
+//! A request is encoded when it is added to a batch. Submitted batches wait in one queue, and each slot has a thread that
+//! takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more slots the
+//! device has work while the results of a batch are read.
 
 use super::code_objects::code_for;
 use super::device::Gpu;
@@ -27,59 +27,59 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often a step runs to be timed.
+/// The number of runs of a step when it is timed.
 const TIMED_REPETITIONS: usize = 20;
 
-/// The largest batch where nothing else is said and memory allows it.
+/// The default of the largest batch, if memory allows it.
 const MAXIMUM_BATCH: usize = 512;
 
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
     core: Arc<Core>,
-    /// Its threads end when it is dropped.
+    /// Held so that the threads end when the backend is dropped.
     _workers: Workers<Job>,
     notices: Vec<String>,
 }
 
-/// A device that was found, for [`RocmBackend::new`].
+/// A device that [`RocmBackend::open`] found, for [`RocmBackend::new`].
 pub struct RocmDevice {
     name: String,
     gpu: Gpu,
 }
 
-/// What batches and slots share.
+/// The data that batches and slots share.
 struct Core {
     attributes: Attributes,
     queue: Arc<WorkQueue<Job>>,
     format: InputFormat,
     history_fill: HistoryFill,
-    /// Memory of batches that are done, for those to come.
+    /// Memory of finished batches, for reuse.
     requests: Mutex<Vec<Requests>>,
 }
 
-/// A batch on its way.
+/// A submitted batch.
 struct Job {
     requests: Requests,
     reply: Reply,
 }
 
 impl RocmBackend {
-    /// Looks for the device and its libraries; `name` is what the backend is called in messages.
+    /// Opens the device and its libraries; `name` is the backend's name in messages.
     ///
     /// # Errors
-    /// No ROCm, no device, no BLAS: with what was tried.
+    /// ROCm, the device or a BLAS library is missing. The error says what was tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
         let gpu = Gpu::open(options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
     }
 
-    /// Puts the network on the device and makes the slots.
+    /// Uploads the network and makes the slots.
     ///
-    /// `policy_softmax_temperature` divides the policy's logits before the softmax.
+    /// The policy logits are divided by `policy_softmax_temperature` before the softmax.
     ///
     /// # Errors
-    /// No kernels for the device's architecture, a layer that they cannot run, too little memory, or whatever a
-    /// call of HIP or a BLAS library says.
+    /// There are no kernels for the device's architecture, a layer is of a size that the kernels cannot take, memory runs
+    /// out, or a call of HIP or a BLAS library fails.
     pub fn new(
         device: RocmDevice,
         network: Network,
@@ -91,7 +91,7 @@ impl RocmBackend {
         let RocmDevice { name, gpu } = device;
         if !(policy_softmax_temperature > 0.0 && policy_softmax_temperature.is_finite()) {
             let option = format!("policy softmax temperature={policy_softmax_temperature}");
-            return Err(BackendError::Option { option, reason: "expected more than 0".to_owned() });
+            return Err(BackendError::Option { option, reason: "expected a number above 0".to_owned() });
         }
         let element = match precision {
             RocmPrecision::Fp32 => ElementType::Fp32,
@@ -134,7 +134,8 @@ impl RocmBackend {
         Ok(RocmBackend { core, _workers: workers, notices })
     }
 
-    /// Which library is not used and why, what came of tuning, and the table that [`RocmOptions::time_steps`] asked for, line by line.
+    /// Messages for the user: libraries that are not used and why, the outcome of tuning, and the lines of the table that
+    /// [`RocmOptions::time_steps`] asked for.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -156,7 +157,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Positions from which on a larger batch gains little: more compute units want more rows.
+/// The batch size, in positions, beyond which a larger batch gains little. More compute units need larger batches.
 fn recommended_batch(compute_units: usize) -> usize {
     match compute_units {
         0..24 => 64,
@@ -165,7 +166,7 @@ fn recommended_batch(compute_units: usize) -> usize {
     }
 }
 
-/// The slots, the largest batch that they take, and what there is to say.
+/// The slots, the largest batch that they take, and notices for the user.
 struct Made {
     slots: Vec<Slot>,
     maximum_batch: usize,
@@ -196,7 +197,7 @@ fn make_slots(
         waiting: options.settled_waiting(),
     };
     if options.maximum_batch.is_none() {
-        // At most half of what is free, for all slots together: a display may want some too.
+        // All slots together take at most half of the free memory: the desktop may need some too.
         let budget = gpu.free_memory.saturating_sub(network.bytes()) / 2 / options.streams;
         while maker.maximum_batch > 16 && maker.scratch_sizes(maker.maximum_batch)?.total() > budget {
             maker.maximum_batch /= 2;
@@ -213,7 +214,7 @@ fn make_slots(
     Ok(Made { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
-/// A slot's thread.
+/// The loop of a slot's thread.
 fn work(mut slot: Slot, core: &Core, queue: &WorkQueue<Job>) {
     let name = &core.attributes.name;
     let current = slot.make_current();
@@ -253,13 +254,13 @@ impl Core {
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_a_number {
             Some(index) => {
-                Err(self.failed(format!("the network's answer to position {index} is not a number")))
+                Err(self.failed(format!("the network's output for position {index} is not a finite number")))
             }
             None => Ok(evaluations),
         }
     }
 
-    /// Memory for a batch, used before if there is any.
+    /// An empty batch, in the memory of a finished one if possible.
     fn requests(&self) -> Requests {
         let mut kept = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let mut requests = kept.pop().unwrap_or_default();

@@ -1,41 +1,42 @@
-//! Whether a BLAS library has kernels for an architecture: asked before its first product, for it may be its last.
+//! Checks, before the first product, whether a BLAS library has kernels for an architecture.
 //!
-//! Both libraries keep their kernels in files beside them, with a catalogue for each architecture that they were built
-//! for. rocBLAS ends the process (SIGABRT) at its first product where the catalogue is not there
-//! (<https://github.com/ROCm/rocm-libraries/issues/7026>); hipBLASLt mostly says that it has no algorithm, but was seen
-//! to write where it must not (<https://github.com/ROCm/TheRock/issues/7976>). So the files are looked for here, in the
-//! folder where the library itself does.
+//! Both libraries keep their kernels in files, with a catalogue for each architecture that they were built for. Without
+//! the catalogue rocBLAS ends the process (SIGABRT) at its first product
+//! (<https://github.com/ROCm/rocm-libraries/issues/7026>). hipBLASLt usually reports that it has no algorithm, but has
+//! been reported to write out of bounds (<https://github.com/ROCm/TheRock/issues/7976>). So this module looks for the
+//! files in the folders where the library itself would look.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// What names rocBLAS's folder of kernels, where it is not beside the library.
+/// The environment variable that names rocBLAS's folder of kernels.
 const ROCBLAS_FOLDER: &str = "ROCBLAS_TENSILE_LIBPATH";
 
-/// The same of hipBLASLt.
+/// The environment variable that names hipBLASLt's folder of kernels.
 const HIPBLASLT_FOLDER: &str = "HIPBLASLT_TENSILE_LIBPATH";
 
-/// Where a library was loaded from, and what it says it is.
+/// The file and version of a loaded library.
 pub(super) struct Loaded {
-    /// The file, as the linker opened it.
+    /// The path as the dynamic linker opened it, if it is known.
     pub(super) file: Option<PathBuf>,
-    /// rocBLAS's version in its own words, `4.4.1.…`; empty for hipBLASLt.
+    /// rocBLAS's version string, `4.4.1.…`; empty for hipBLASLt.
     pub(super) version: String,
 }
 
-/// Whether rocBLAS can multiply on `architecture`.
+/// Checks that rocBLAS has kernels for `architecture`.
 ///
 /// # Errors
-/// What it would look for and does not find, and where.
+/// A message that names the missing files and the folder.
 pub(super) fn check_rocblas(rocblas: &Loaded, architecture: &str) -> Result<(), String> {
     check_rocblas_in(&rocblas_folder(rocblas, std::env::var_os(ROCBLAS_FOLDER))?, architecture)
 }
 
-/// Whether hipBLASLt may be asked for products on `architecture`: not where its folder has kernels for others only.
+/// Checks that hipBLASLt has kernels for `architecture`. A folder that names no architectures passes, since hipBLASLt
+/// reports missing kernels itself.
 ///
 /// # Errors
-/// What it does not find, and where.
+/// A message that names the folder and the architectures that it has kernels for.
 pub(super) fn check_hipblaslt(hipblaslt: &Loaded, architecture: &str) -> Result<(), String> {
     match hipblaslt_folder(hipblaslt, std::env::var_os(HIPBLASLT_FOLDER)) {
         Some(folder) => check_hipblaslt_in(&folder, architecture),
@@ -43,14 +44,14 @@ pub(super) fn check_hipblaslt(hipblaslt: &Loaded, architecture: &str) -> Result<
     }
 }
 
-/// The folder of kernels, in rocBLAS's own order.
+/// rocBLAS's folder of kernels: tries the same places as rocBLAS, in the same order.
 fn rocblas_folder(rocblas: &Loaded, asked: Option<OsString>) -> Result<PathBuf, String> {
     if let Some(folder) = asked {
         return Ok(PathBuf::from(folder));
     }
     let Some(beside) = rocblas.file.as_deref().and_then(Path::parent) else {
         return Err(format!(
-            "rocBLAS's file is not known, nor {ROCBLAS_FOLDER} set: its kernels cannot be found"
+            "cannot find rocBLAS's kernels: the path of the library is unknown, and {ROCBLAS_FOLDER} is not set"
         ));
     };
     let usual = beside.join("rocblas/library");
@@ -59,7 +60,7 @@ fn rocblas_folder(rocblas: &Loaded, asked: Option<OsString>) -> Result<PathBuf, 
     Ok(found.or_else(|| versioned_folder(beside, &rocblas.version)).unwrap_or(usual))
 }
 
-/// Debian's `rocblas/4.4.1/library`.
+/// The folder in Debian's layout, e.g. `rocblas/4.4.1/library`.
 fn versioned_folder(beside: &Path, version: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(beside.join("rocblas")).ok()?;
     let mut folders = entries.flatten().filter(|entry| {
@@ -70,8 +71,8 @@ fn versioned_folder(beside: &Path, version: &str) -> Option<PathBuf> {
     folders.find_map(|entry| Some(entry.path().join("library")).filter(|folder| folder.is_dir()))
 }
 
-/// Whether a folder has a catalogue that rocBLAS reads for `architecture`: one of its own, loaded bit by bit or as a
-/// whole, or one of all architectures, which says nothing without kernels.
+/// Checks that a folder has a catalogue that rocBLAS reads for `architecture`. That is the architecture's own catalogue,
+/// lazy or whole, or the catalogue of all architectures together with a kernel for this one.
 fn check_rocblas_in(folder: &Path, architecture: &str) -> Result<(), String> {
     let own = folder.join(architecture);
     let folder = if own.is_dir() { own.as_path() } else { folder };
@@ -99,7 +100,7 @@ fn check_rocblas_in(folder: &Path, architecture: &str) -> Result<(), String> {
     ))
 }
 
-/// The folder of kernels in hipBLASLt's own order, if there is one.
+/// hipBLASLt's folder of kernels, if it exists: tries the same places as hipBLASLt, in the same order.
 fn hipblaslt_folder(hipblaslt: &Loaded, asked: Option<OsString>) -> Option<PathBuf> {
     if let Some(folder) = asked {
         return Some(PathBuf::from(folder));
@@ -111,7 +112,7 @@ fn hipblaslt_folder(hipblaslt: &Loaded, asked: Option<OsString>) -> Option<PathB
 
 fn check_hipblaslt_in(folder: &Path, architecture: &str) -> Result<(), String> {
     let known = architectures(folder);
-    // A folder of kernels that names none is laid out as none that is known here: hipBLASLt has a status for it.
+    // A folder without architecture names has an unknown layout; hipBLASLt itself then reports missing kernels.
     if known.is_empty() || folder.ends_with(architecture) || known.iter().any(|name| name == architecture) {
         return Ok(());
     }
@@ -127,7 +128,7 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The architectures that files and folders are named after, each once.
+/// The architectures in the names of a folder's files and subfolders, sorted, each once.
 fn architectures(folder: &Path) -> Vec<String> {
     let mut found: Vec<String> =
         names(folder).iter().flat_map(|name| named(name)).map(str::to_owned).collect();
@@ -136,7 +137,7 @@ fn architectures(folder: &Path) -> Vec<String> {
     found
 }
 
-/// The architectures in a file's name: `gfx90a` in `Kernels.so-000-gfx90a-xnack-.hsaco`.
+/// The architectures in a file's name, e.g. `gfx90a` in `Kernels.so-000-gfx90a-xnack-.hsaco`.
 fn named(name: &str) -> impl Iterator<Item = &str> {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.filter(|word| {
@@ -152,7 +153,7 @@ fn is_for(name: &str, architecture: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A folder of empty files.
+    /// A temporary folder with these empty files.
     fn with(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn rocblas_is_refused_where_it_would_end_the_process() {
-        // As in Debian's package: kernels of other architectures, and what all of them share.
+        // Debian's package has kernels for some architectures, and a fallback file that all of them share.
         let debian = with(&[
             "lib/rocblas/4.4.1/library/TensileLibrary_lazy_gfx1100.dat",
             "lib/rocblas/4.4.1/library/Kernels.so-000-gfx1100.hsaco",
@@ -206,7 +207,7 @@ mod tests {
             )
         );
         assert!(error.contains("rocblas/4.4.1/library (there: gfx1100 gfx90a)"), "{error}");
-        // A kernel without the catalogue does not help, nor does an architecture whose name begins alike.
+        // A kernel without a catalogue does not help, and neither does an architecture with a longer name.
         assert!(rocblas_says(&debian, "lib/librocblas.so.4", "gfx90a").is_err());
         assert!(rocblas_says(&debian, "lib/librocblas.so.4", "gfx110").is_err());
         let merged = with(&[
@@ -235,7 +236,7 @@ mod tests {
         let compressed = ["lib/hipblaslt/library/gfx950/TensileLibrary_lazy_gfx950.dat.zlib"];
         assert_eq!(says(&compressed, "gfx950"), Ok(()));
         assert!(says(&compressed, "gfx942").is_err());
-        // Who cannot know leaves it to hipBLASLt.
+        // Where the files do not tell, hipBLASLt decides.
         assert_eq!(says(&[], "gfx1100"), Ok(()));
         assert_eq!(says(&["lib/hipblaslt/library/hipblasltExtOpLibrary.dat"], "gfx1100"), Ok(()));
     }

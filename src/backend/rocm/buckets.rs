@@ -1,20 +1,20 @@
-//! The batch sizes that a forward pass is laid out for.
+//! The batch sizes (buckets) that a forward pass is laid out for.
 //!
-//! A batch runs in the smallest bucket that holds it, padded. The rungs are close where a device's time still
-//! depends on the batch (few positions leave it idle, so that one more costs nothing, but twice as many do),
-//! and a factor of 1.5 or less apart from there on: at most a third of the work is padding.
+//! A batch is padded to the smallest bucket that holds it. Small buckets are close together, so that a small batch does
+//! not wait for much padding. Larger ones are a factor of 1.5 or less apart, so that at most a third of the work is
+//! padding.
 
-/// Rungs up to the largest batch that any option allows.
+/// The sizes of all buckets, up to the largest batch that any option allows.
 const LADDER: [usize; 19] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];
 
-/// The rungs for batches of at most `maximum` positions; the last is `maximum` itself.
+/// The bucket sizes for batches of at most `maximum` positions. The last one is `maximum` itself.
 pub(super) fn ladder(maximum: usize) -> Vec<usize> {
     let mut rungs: Vec<usize> = LADDER.into_iter().filter(|&rung| rung < maximum).collect();
     rungs.push(maximum);
     rungs
 }
 
-/// Which of `rungs` holds `positions`; `None` if they are too many.
+/// The index of the smallest bucket that holds `positions`; `None` if no bucket does.
 pub(super) fn bucket_of(rungs: &[usize], positions: usize) -> Option<usize> {
     let index = rungs.partition_point(|&rung| rung < positions);
     (index < rungs.len()).then_some(index)

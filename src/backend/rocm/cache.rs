@@ -1,10 +1,10 @@
-//! The user's cache folder: what is costly to find and can be found again.
+//! The user's cache folder, for results that take long to compute but can be computed again.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// `rukh` in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache`, or `LOCALAPPDATA`), if there is one.
+/// The folder `rukh` in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache` or `LOCALAPPDATA`), if the user has one.
 pub(super) fn folder() -> Option<PathBuf> {
     let folder =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -14,10 +14,10 @@ pub(super) fn folder() -> Option<PathBuf> {
     Some(cache.join("rukh"))
 }
 
-/// Writes a file, beside its final name first, so that nobody reads half of it; makes its folder.
+/// Writes a file and creates its folder. The content goes to a temporary file first, so that no reader sees half of it.
 ///
 /// # Errors
-/// Of the file system; no half of a file is left.
+/// An error of the file system. No partial file is left behind.
 pub(super) fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;

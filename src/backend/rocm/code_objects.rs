@@ -1,6 +1,7 @@
-//! Our kernels' code for a device: out of the binary for the usual architectures, else compiled at run time.
+//! The code objects of our kernels: embedded for the usual architectures, compiled at run time for others.
 //!
-//! What hiprtc compiled is kept in the user's cache folder under a name that has the architecture and a hash of the source, so that the next start finds it.
+//! Code that hiprtc compiled is kept in the user's cache folder, under a name with the architecture and a hash of the
+//! source, so that the next start finds it.
 
 use super::cache;
 use super::error::{Result, RocmError};
@@ -11,13 +12,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::PathBuf;
 
-// `OBJECTS`: architectures and code objects, as they are or gzipped. `SOURCE`: the kernels as one text.
+// build.rs writes `OBJECTS`, a list of architectures and code objects (plain or gzipped), and `SOURCE`, all kernels as
+// one text.
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// The code for `architecture`, and what it is called in errors.
+/// The code object for `architecture`, and its name for error messages.
 ///
 /// # Errors
-/// An architecture that is not embedded, and no hiprtc, or one that cannot compile for it.
+/// The architecture is not embedded, and hiprtc is missing or cannot compile for it.
 pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     if let Some((_, code)) = OBJECTS.iter().find(|(name, _)| *name == architecture) {
         return Ok((inflate(code)?, format!("the code object for {architecture}")));
@@ -36,7 +38,7 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
         ))
     })?;
     if let Some(path) = path {
-        // Failure only costs time at the next start.
+        // A failure only means compiling again at the next start.
         let _ = cache::keep(&path, &code);
     }
     Ok((code, what))
@@ -58,7 +60,7 @@ fn compile(architecture: &str) -> Result<Vec<u8>> {
     hiprtc::compile("kernels.hip", SOURCE, &options)
 }
 
-/// Where the code for `architecture` is kept, if this user has a cache folder.
+/// The file that keeps the compiled code for `architecture`, if the user has a cache folder.
 fn cache_path(architecture: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     SOURCE.hash(&mut hasher);
@@ -70,16 +72,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_object_is_one() {
+    fn every_embedded_object_is_an_elf_file() {
         for (architecture, object) in OBJECTS {
             assert!(inflate(object).unwrap().starts_with(b"\x7fELF"), "{architecture}");
         }
     }
 
-    /// As where a device's architecture has no object in the binary, but for all that have one too. With
-    /// `RUKH_TEST_OBJECTS` it leaves what it got in that folder, for the stand-in's tests of the kernels.
+    /// Compiles the source for all embedded architectures, as the engine does for others. If `RUKH_TEST_OBJECTS` names a
+    /// folder, the objects are written there for the emulator's tests of the kernels.
     #[test]
-    #[ignore = "wants ROCm's hiprtc: scripts/rocm_libraries.sh runs it"]
+    #[ignore = "needs ROCm's hiprtc: scripts/rocm_libraries.sh runs it"]
     fn hiprtc_compiles_for_every_architecture() {
         use std::io::Write;
         let folder = std::env::var_os("RUKH_TEST_OBJECTS").map(PathBuf::from);
@@ -95,7 +97,7 @@ mod tests {
         }
     }
 
-    /// hiprtc sees no files.
+    /// hiprtc gets only this text, so an include of a file would fail.
     #[test]
     fn the_source_includes_nothing() {
         assert!(SOURCE.contains("layer_norm"));

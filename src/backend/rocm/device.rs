@@ -1,47 +1,47 @@
-//! Finding a device, and what there is to know of it.
+//! Opening a device, with the libraries that can multiply on it.
 
 use super::blas_files::{Loaded, check_hipblaslt, check_rocblas};
 use super::error::{Result, RocmError};
 use super::ffi::hip::{self, Device};
 use super::ffi::{hipblaslt, rocblas};
 
-/// A device that can evaluate, with the libraries for it.
+/// A usable device and its BLAS libraries. At least one library is present.
 pub(super) struct Gpu {
     pub(super) device: Device,
-    /// As the compiler names it, e.g. `gfx1100`.
+    /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(super) architecture: String,
-    /// As it is sold.
+    /// The product name.
     pub(super) name: String,
     pub(super) compute_units: usize,
-    /// Bytes of its memory that are free.
+    /// Free device memory when the device was opened, in bytes.
     pub(super) free_memory: usize,
     pub(super) rocblas: Option<rocblas::Library>,
     pub(super) hipblaslt: Option<hipblaslt::Library>,
-    /// Why one of them is there and not used.
+    /// The reasons why an installed library is not used.
     pub(super) refusals: Vec<String>,
 }
 
-/// Which BLAS library multiplies.
+/// The BLAS library that a user asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GemmLibrary {
-    /// What is best for the architecture, of what is there.
+    /// Both, with a preference that depends on the architecture; one of them is enough.
     Auto,
-    /// rocBLAS only.
+    /// Only rocBLAS.
     Rocblas,
-    /// hipBLASLt only.
+    /// Only hipBLASLt.
     HipblasLt,
 }
 
 impl Gpu {
-    /// Device number `ordinal`, made current for this thread.
+    /// Opens device number `ordinal` and makes it current for this thread.
     ///
     /// # Errors
-    /// No HIP, no device, none of this number, neither BLAS library with kernels for it.
+    /// HIP cannot be loaded, the device does not exist, or no BLAS library has kernels for it.
     pub(super) fn open(ordinal: usize, library: GemmLibrary) -> Result<Gpu> {
         let (hip, count) = hip::load()?;
         let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
         if ordinal >= count {
-            let text = format!("gpu={ordinal}, but HIP finds {count} (numbered from 0)");
+            let text = format!("gpu={ordinal}, but HIP finds only {count} (numbered from 0)");
             return Err(RocmError::Unsupported(text));
         }
         let device = Device::new(hip, ordinal)?;
@@ -54,7 +54,7 @@ impl Gpu {
     }
 }
 
-/// The BLAS libraries that can be used.
+/// The usable BLAS libraries.
 #[derive(Default)]
 struct Libraries {
     rocblas: Option<rocblas::Library>,
@@ -62,7 +62,7 @@ struct Libraries {
     refusals: Vec<String>,
 }
 
-/// The BLAS libraries that are asked for and have kernels for `architecture`: of two, one is enough.
+/// Loads the requested BLAS libraries that have kernels for `architecture`. For [`GemmLibrary::Auto`] one is enough.
 fn load_blas(library: GemmLibrary, architecture: &str) -> Result<Libraries> {
     match library {
         GemmLibrary::Rocblas => {
@@ -77,7 +77,7 @@ fn load_blas(library: GemmLibrary, architecture: &str) -> Result<Libraries> {
                 let errors = [rocblas.as_ref().err(), hipblaslt.as_ref().err()];
                 let refusals = errors.into_iter().flatten().filter_map(|error| match error {
                     RocmError::Unsupported(reason) => Some(reason.clone()),
-                    // Whoever installed only one of the two wants no word about the other.
+                    // A library that is not installed needs no notice while the other one works.
                     _ => None,
                 });
                 let refusals = refusals.collect();

@@ -1,11 +1,11 @@
-//! What can go wrong on the way to the device and on it.
+//! The errors of libraries and devices.
 
 use hip_runtime_sys::loader::LoadError;
 
 /// An error of a library or a device, with what was tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RocmError {
-    /// A library is not there, or is not what it should be.
+    /// A library is missing or lacks functions.
     #[error("{0}")]
     Library(String),
     /// A call of HIP, hiprtc or a BLAS library failed.
@@ -13,10 +13,10 @@ pub(super) enum RocmError {
     Call {
         /// The function, with the arguments that matter.
         call: String,
-        /// What the library says.
+        /// The library's own description of the error.
         reason: String,
     },
-    /// The libraries work, and still this device or network cannot be used.
+    /// The libraries work, but this device or network cannot be used.
     #[error("{0}")]
     Unsupported(String),
 }
@@ -27,5 +27,5 @@ impl From<LoadError> for RocmError {
     }
 }
 
-/// The outcome of anything that touches the device.
+/// The result of an operation that uses the device or its libraries.
 pub(super) type Result<T> = std::result::Result<T, RocmError>;

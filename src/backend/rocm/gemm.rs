@@ -1,8 +1,8 @@
-//! Which library multiplies what, and how.
+//! Chooses the library and the algorithm for each matrix product.
 //!
-//! One dispatcher stands between the forward pass and the two BLAS libraries. For each shape it asks its
-//! [`GemmTable`], which [`super::tuning`] fills; what the table does not know gets the default of the architecture.
-//! Whatever is planned is planned once and kept, so that laying out the next bucket or slot finds it.
+//! [`Gemms`] is the dispatcher between the forward pass and the two BLAS libraries. It looks a shape up in its
+//! [`GemmTable`], which [`super::tuning`] fills. A shape that the table lacks gets the default of the architecture. Plans
+//! and descriptors are cached, so that other buckets and slots share them.
 
 use super::device::{GemmLibrary, Gpu};
 use super::error::{Result, RocmError};
@@ -14,26 +14,26 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// How one shape is multiplied.
+/// The library and algorithm for one shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GemmChoice {
-    /// rocBLAS, by solution index or by its own choice.
+    /// rocBLAS, with a solution index or its own choice.
     Rocblas { solution: Option<i32> },
-    /// hipBLASLt, with the algorithm of this rank among those that it proposes.
+    /// hipBLASLt, with the algorithm at this index of its proposals.
     HipblasLt { rank: usize },
 }
 
-/// A shape's best, and how long it takes.
+/// The fastest choice for a shape, and its time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) choice: GemmChoice,
     pub(super) microseconds: f32,
 }
 
-/// What was measured, per shape; in the order of the shapes, so that files of it compare.
+/// The tuned products by shape. The order makes files comparable.
 pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
 
-/// A product that a forward pass asks for.
+/// A matrix product that a forward pass asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) shape: GemmShape,
@@ -41,38 +41,38 @@ pub(super) struct Wanted {
     pub(super) bias: Address,
 }
 
-/// Bytes that a product may work in: hipBLASLt's split-K and stream-K partial sums.
+/// The size of the workspace for a product, in bytes: for the partial sums of hipBLASLt's split-K and stream-K kernels.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// Proposals that hipBLASLt is asked for where one beyond the first is wanted.
+/// The number of proposals to ask hipBLASLt for, if more than the first one is needed.
 const PROPOSALS: usize = 16;
 
-/// The dispatcher of one device.
+/// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
-    /// Why one of the libraries is not used, for errors.
+    /// The reasons why an installed library is not used, for error messages.
     refusals: Vec<String>,
-    /// Whether hipBLASLt is the better of two for half precision here.
+    /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
     prefers_hipblaslt: bool,
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
-    /// All that is asked for, while somebody wants to know.
+    /// The products asked for so far, during a [`Gemms::survey`].
     survey: RefCell<Option<Vec<Wanted>>>,
 }
 
-/// Architectures whose rocBLAS was the faster one when last published (see also what [`GemmTable`] knows).
+/// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides this.
 const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
 
 impl Gemms {
-    /// For the libraries that `gpu` has.
+    /// A dispatcher for the libraries of `gpu`.
     pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
         hipblaslt::check_room(gpu.device)?;
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
-                // rocBLAS can do all that is needed.
+                // rocBLAS alone is enough.
                 Err(_) if gpu.rocblas.is_some() => None,
                 Err(error) => return Err(error),
             },
@@ -92,23 +92,23 @@ impl Gemms {
         })
     }
 
-    /// The libraries that slots need handles of.
+    /// The libraries that a slot needs handles of.
     pub(super) fn libraries(&self, gpu: &Gpu) -> BlasLibraries {
         let hipblaslt = self.hipblaslt.as_ref().map(|(library, _)| *library);
         BlasLibraries { rocblas: gpu.rocblas, hipblaslt, workspace_bytes: WORKSPACE_BYTES }
     }
 
-    /// hipBLASLt's version, if it is there and says it.
+    /// hipBLASLt's version, if the library is available and reports one.
     pub(super) fn hipblaslt_version(&self) -> Option<i32> {
         self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version().ok())
     }
 
-    /// What is known from here on, for what is laid out from here on.
+    /// Sets the table for programs that are laid out from now on.
     pub(super) fn set_table(&self, table: GemmTable) {
         self.table.replace(table);
     }
 
-    /// Lays something out, and gives every product that was asked for, with its epilogue as it was asked for.
+    /// Runs `lay_out` and returns every product that it asked for, with the epilogue that it asked for.
     pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<Wanted>> {
         self.survey.replace(Some(Vec::new()));
         let outcome = lay_out();
@@ -116,7 +116,7 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// What may be the fastest for a shape: `proposals` of hipBLASLt, and rocBLAS where there is no epilogue.
+    /// The choices that tuning should time: up to `proposals` of hipBLASLt, and rocBLAS if there is no epilogue.
     pub(super) fn candidates(&self, wanted: &Wanted, proposals: usize) -> Vec<GemmChoice> {
         let count = self.plans(&wanted.shape, wanted.bias, PROPOSALS).map_or(0, |plans| plans.len());
         let hipblaslt = (0..count.min(proposals)).map(|rank| GemmChoice::HipblasLt { rank });
@@ -124,7 +124,7 @@ impl Gemms {
         hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
     }
 
-    /// Whether the shape may as well be done without its epilogue, by rocBLAS: the better of two here.
+    /// Whether tuning should also time a plain product of rocBLAS with a separate epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
         shape.epilogue != Epilogue::None && self.has_rocblas && !self.prefers_hipblaslt
     }
@@ -146,10 +146,10 @@ impl Gemms {
         measured.filter(is_there).unwrap_or(default)
     }
 
-    /// The step for a product with its epilogue; `None` if nothing here has that epilogue for that shape.
+    /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
     ///
     /// # Errors
-    /// A plain product that no library takes.
+    /// No library can compute a plain product of this shape.
     pub(super) fn step(
         &self,
         name: &str,
@@ -165,7 +165,7 @@ impl Gemms {
         if let GemmChoice::HipblasLt { .. } = choice {
             match self.step_by(name, &wanted, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
-                // No algorithm for it: rocBLAS takes every shape.
+                // hipBLASLt has no algorithm. rocBLAS takes every plain shape, and the caller can split an epilogue off.
                 Ok(None) | Err(_) if shape.epilogue != Epilogue::None || self.has_rocblas => {}
                 Ok(None) => {
                     return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
@@ -180,13 +180,13 @@ impl Gemms {
         self.step_by(name, &wanted, GemmChoice::Rocblas { solution })
     }
 
-    /// What failed, and why the other library could not do it.
+    /// An error that says what failed, and why the other library is not used.
     fn with_refusals(&self, what: String) -> RocmError {
         let refusals = self.refusals.iter().cloned();
         RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
-    /// The step for a product as `choice` says; `None` if it cannot be done that way.
+    /// The step for a product by `choice`; `None` if `choice` cannot compute it.
     pub(super) fn step_by(&self, name: &str, wanted: &Wanted, choice: GemmChoice) -> Result<Option<Step>> {
         let Wanted { shape, operands, bias } = *wanted;
         match choice {
@@ -206,7 +206,7 @@ impl Gemms {
         }
     }
 
-    /// hipBLASLt's algorithms for a shape: `wanted` of them or more, if there are so many.
+    /// hipBLASLt's algorithms for a shape: at least `wanted`, if hipBLASLt proposes that many.
     fn plans(&self, shape: &GemmShape, bias: Address, wanted: usize) -> Result<Vec<Arc<Plan>>> {
         let known = self.plans.borrow().get(shape).cloned();
         if let Some(known) = known

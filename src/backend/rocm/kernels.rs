@@ -1,6 +1,6 @@
-//! Our kernels on one device: entry points by name, and the grids that they are launched with.
+//! Looks up our kernels by name, and computes the grids that they are launched with.
 //!
-//! Names, arguments and grids are those of `hip/kernels/kernels.h`.
+//! `hip/kernels/kernels.h` documents names, arguments and grids.
 
 use super::error::Result;
 use super::ffi::gemm::ElementType;
@@ -10,30 +10,30 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The module, and the functions that were looked up.
+/// The module of our kernels, with a cache of the functions that were looked up.
 pub(super) struct Kernels {
     module: Arc<Module>,
     element: ElementType,
     functions: RefCell<HashMap<String, Function>>,
 }
 
-/// Head sizes that the fused attention kernels exist for, where there are matrix instructions.
+/// Head sizes that have a fused attention kernel, on architectures with matrix instructions.
 const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
-/// Widths that a group of lanes normalises in registers.
+/// Widths for which a group of lanes normalises a row in registers.
 const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];
 
-/// The width that a whole block normalises.
+/// The largest width that a whole block can normalise.
 pub(super) const LARGEST_LAYER_NORM: usize = 8192;
 
 impl Kernels {
-    /// Loads the code object.
+    /// Loads the code object in `code`; `what` names it in the error.
     pub(super) fn new(device: Device, code: &[u8], what: &str, element: ElementType) -> Result<Kernels> {
         let module = Module::load(device, code, what)?;
         Ok(Kernels { module, element, functions: RefCell::default() })
     }
 
-    /// The entry point `<kernel>_<type>` with an optional suffix.
+    /// The function `<kernel>_<type><suffix>`.
     pub(super) fn function(&self, kernel: &str, suffix: &str) -> Result<Function> {
         let name = format!("{kernel}_{}{suffix}", self.element.name());
         if let Some(known) = self.functions.borrow().get(&name) {
@@ -44,7 +44,7 @@ impl Kernels {
         Ok(function)
     }
 
-    /// LayerNorm of this width, and its grid.
+    /// The LayerNorm kernel for rows of this width, and its grid.
     pub(super) fn layer_norm(&self, rows: usize, width: usize) -> Result<(Function, Grid)> {
         match LAYER_NORM_WIDTHS.into_iter().find(|&most| width <= most) {
             Some(most) => {
@@ -57,8 +57,9 @@ impl Kernels {
         }
     }
 
-    /// A product of few rows, `outputs` from `inputs`, with a LayerNorm before it or not, and its grid; `None` where
-    /// there are no matrix instructions for the type, or the shape is none of theirs.
+    /// Our own kernel for a product of few rows, `[rows][inputs]` to `[rows][outputs]`, and its grid. With `normalises`
+    /// the kernel applies a LayerNorm to its input first. `None` if the architecture has no matrix instructions for the
+    /// element type, or the kernel cannot take the shape.
     pub(super) fn dense(
         &self,
         rows: usize,
@@ -75,10 +76,10 @@ impl Kernels {
         Some((function, grid(outputs / TILE, rows.div_ceil(TILE), 256)))
     }
 
-    /// Attention with heads of this size, and its grid.
+    /// The attention kernel for heads of `depth` channels, and its grid.
     pub(super) fn attention(&self, positions: usize, heads: usize, depth: usize) -> Result<(Function, Grid)> {
         let grid = grid(heads, positions, 128);
-        // Not every architecture has matrix instructions.
+        // An architecture without matrix instructions has no such function.
         if self.element != ElementType::Fp32
             && FUSED_HEADS.contains(&depth)
             && let Ok(fused) = self.function("attention", &format!("_d{depth}"))
@@ -89,19 +90,21 @@ impl Kernels {
     }
 }
 
-/// Side of a tile of the products of few rows, and what they take of the summed axis at a time.
+/// Rows and columns of a tile of the kernel for few rows.
 const TILE: usize = 16;
+/// Inputs that the kernel for few rows reads in one step.
 const DENSE_STEP: usize = 32;
 
-/// The longest row that a product normalises on the way.
+/// The longest row to which the kernel for few rows can apply a LayerNorm.
 const LARGEST_NORM_INPUTS: usize = 512;
 
-/// `x` times `y` blocks.
+/// A grid of `x` times `y` blocks.
 pub(super) fn grid(x: usize, y: usize, threads: u32) -> Grid {
     Grid { blocks: (x as u32, y as u32), threads }
 }
 
-/// The kernels' number for an elementwise function; `None` for the softmax, which has a kernel of its own.
+/// The code of an elementwise activation in `hip/kernels/activations.h`; `None` for the softmax, which is a separate
+/// kernel.
 pub(super) fn activation_code(activation: Activation) -> Option<i32> {
     match activation {
         Activation::None => Some(0),

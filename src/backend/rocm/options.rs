@@ -1,4 +1,4 @@
-//! What a user may set, and how it is written in `-o`.
+//! The options of the ROCm backend, and how they are written in `-o`.
 
 use super::device::GemmLibrary;
 use super::ffi::exchange::Waiting;
@@ -7,33 +7,31 @@ use crate::backend::options::Options;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The number format of weights, activations and products' factors. Sums, LayerNorm's statistics and softmax are
-/// fp32 in all of them.
+/// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and softmax
+/// are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the formats are standard")]
 pub enum RocmPrecision {
-    /// fp32.
     Fp32,
-    /// fp16.
     Fp16,
-    /// bf16.
     Bf16,
-    /// The fastest that is exact enough: fp16.
+    /// The fastest format that is exact enough: fp16.
     Auto,
 }
 
-/// How much is tried to find the fastest way to multiply each shape.
+/// The effort to find the fastest algorithm for each matrix product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tuning {
-    /// Nothing, and no table is read: each library's own choice.
+    /// No tuning, and no table is read: the libraries choose.
     Off,
-    /// The libraries' first proposals, within ten seconds at the first start; the table is kept.
+    /// Times the libraries' first proposals, for at most ten seconds at the first start. The table is kept.
     Quick,
-    /// All their proposals, within forty seconds.
+    /// Times all their proposals, for at most forty seconds.
     Full,
 }
 
 impl Tuning {
-    /// Proposals of hipBLASLt that are timed for each shape.
+    /// The number of hipBLASLt's proposals to time for each shape.
     pub(super) fn proposals(self) -> usize {
         match self {
             Tuning::Off => 1,
@@ -42,7 +40,7 @@ impl Tuning {
         }
     }
 
-    /// All the time that may be spent.
+    /// The time after which tuning stops.
     pub(super) fn budget(self) -> Duration {
         match self {
             Tuning::Off => Duration::ZERO,
@@ -52,42 +50,44 @@ impl Tuning {
     }
 }
 
-/// What a user may set.
+/// The options of the ROCm backend.
 #[derive(Clone, Debug)]
 pub struct RocmOptions {
-    /// The device's number, as HIP counts.
+    /// The number of the device, as HIP counts them.
     pub gpu: usize,
-    /// Batches in flight. Small ones leave much of a card idle: three of them are faster than two by a seventh.
+    /// The number of batches in flight. Small batches leave much of a card idle: three in flight are a seventh faster
+    /// than two.
     pub streams: usize,
-    /// The most positions that a batch may have; `None`: what fits the device's memory well.
+    /// The most positions in a batch; `None` chooses by the device's memory.
     pub maximum_batch: Option<usize>,
     /// Whether forward passes are captured as graphs.
     pub graph: bool,
-    /// Up to how many positions a batch's branches (smolgen beside Q, K and V; the heads) run beside each other.
+    /// The largest batch, in positions, whose branches run in parallel: smolgen beside Q, K and V, and the heads.
     pub fork: usize,
-    /// Products of at most so many rows (smolgen's hidden layers, the scalar heads') are our own kernel's, not a
-    /// library's, where there are matrix instructions. None by default: cuBLASLt is faster.
+    /// The most rows of a product that our own kernel computes instead of a library, on architectures with matrix
+    /// instructions: for the hidden layers of smolgen and of the scalar heads. The default is 0, since cuBLASLt was
+    /// faster.
     pub few_rows: usize,
-    /// How a slot's thread waits for its batch; `None`: without sleep where there are processors to spare.
+    /// How a slot's thread waits for its batch; `None` spins if there are enough processors, and else sleeps.
     pub waiting: Option<Waiting>,
-    /// Which BLAS library multiplies.
+    /// The BLAS library to use.
     pub gemm: GemmLibrary,
-    /// Whether products are timed at warm-up.
+    /// How thoroughly products are tuned at warm-up.
     pub tuning: Tuning,
-    /// The table of what was found; `None`: one in the user's cache folder.
+    /// The file with the table of tuned products; `None` means one in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
-    /// Whether every bucket runs once before the backend is ready. Without, the first batches are slower, and nothing
-    /// is tuned.
+    /// Whether every bucket runs once before the backend is ready. Without a warm-up the first batches are slower, and
+    /// nothing is tuned.
     pub warm_up: bool,
-    /// A batch whose steps are timed one by one when the backend is made; the table is among the notices.
+    /// The size of a batch whose steps are timed one by one when the backend is made. The table is part of the notices.
     pub time_steps: Option<usize>,
 }
 
-/// More positions than any batch has.
+/// As many positions as the largest batch.
 const EVERY_BATCH: usize = 1024;
 
-/// What was fastest, or next to it, in every batch size on the one card that could be measured, an NVIDIA H200 through
-/// `hip/standin/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
+/// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
+/// H200 through `hip/shims/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {
@@ -108,10 +108,10 @@ impl Default for RocmOptions {
 }
 
 impl RocmOptions {
-    /// As written in `-o`; no option may ask for more than `largest_batch` positions.
+    /// Reads the options from `-o`. No option may ask for more than `largest_batch` positions.
     ///
     /// # Errors
-    /// A value that is none.
+    /// A value that is invalid or out of range.
     pub fn read(options: Options<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
         let defaults = RocmOptions::default();
         let positions = |key: &str| match options.text(key) {
@@ -150,7 +150,8 @@ impl RocmOptions {
         })
     }
 
-    /// [`RocmOptions::waiting`], settled: a thread that spins must not take a processor from those that search.
+    /// [`RocmOptions::waiting`], or a default that depends on the machine: a spinning thread must not take a processor
+    /// from a search thread.
     pub(super) fn settled_waiting(&self) -> Waiting {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let spare = processors > 4 * self.streams;

@@ -1,8 +1,8 @@
-//! One batch in flight: a stream, memory on both sides, BLAS handles, and a graph per bucket.
+//! A slot runs one batch at a time: it owns a stream, host and device memory, BLAS handles, and a graph for each bucket.
 //!
-//! All of it is made when the backend is. The first batch of a bucket runs step by step, which lets the
-//! libraries load what they load at first use; from the second on the bucket's captured graph runs. A batch then
-//! costs one copy to the device, one launch, one copy back and one event, and allocates nothing on the device.
+//! The backend creates all slots when it is made. The first batch of a bucket runs step by step, because the libraries
+//! load code at first use. Later batches launch the bucket's captured graph. A batch then costs one copy to the device,
+//! one launch, one copy back and one event, and allocates no device memory.
 
 use super::buckets::{bucket_of, ladder};
 use super::device::Gpu;
@@ -20,26 +20,25 @@ use crate::net::input::InputPlanes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The requests of a batch, as the device reads them.
+/// The requests of a batch, encoded for the device.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// `[positions][112]`
+    /// The bitboard of each input plane, `[positions][112]`.
     masks: Vec<u64>,
-    /// `[positions]`
+    /// The value of the rule-50 plane, `[positions]`.
     rule50: Vec<f32>,
-    /// Policy indices of all positions' moves.
+    /// The policy indices of the legal moves of all positions, one position after another.
     moves: Vec<u16>,
-    /// Where each position's moves end.
+    /// The end of each position's moves in `moves`, `[positions]`.
     ends: Vec<u32>,
 }
 
 impl Requests {
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Forgets them, and keeps the memory.
+    /// Removes all requests, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.masks.clear();
         self.rule50.clear();
@@ -47,7 +46,7 @@ impl Requests {
         self.ends.clear();
     }
 
-    /// Adds a position and its moves, of which there are at most [`MAXIMUM_MOVES`].
+    /// Adds a position and the policy indices of its legal moves, at most [`MAXIMUM_MOVES`].
     pub(super) fn push(&mut self, planes: &InputPlanes, moves: impl IntoIterator<Item = u16>) {
         self.masks.extend_from_slice(&planes.masks);
         self.rule50.push(planes.rule50_value);
@@ -56,28 +55,28 @@ impl Requests {
     }
 }
 
-/// One position's figures, as the device wrote them.
+/// The device's result for one position, from the side to move's view.
 pub(super) struct Answer<'a> {
-    /// Win minus loss.
+    /// Win minus loss probability.
     pub(super) q: f32,
-    /// Draw.
+    /// Draw probability.
     pub(super) d: f32,
-    /// Plies left.
+    /// Estimated plies left in the game.
     pub(super) m: f32,
-    /// How far q may be off, before the sigmoid; where that is evaluated.
+    /// The value-error head's output before the sigmoid, if that head is evaluated.
     pub(super) error_logit: Option<f32>,
-    /// Priors as bytes of fp32, one per move.
+    /// The prior of each move, as little-endian bytes of fp32.
     priors: &'a [[u8; 4]],
 }
 
 impl Answer<'_> {
-    /// One per move, in the order of the request.
+    /// The priors of the moves, in the order of the request.
     pub(super) fn priors(&self) -> impl Iterator<Item = f32> {
         self.priors.iter().map(|bytes| f32::from_le_bytes(*bytes))
     }
 }
 
-/// What all slots of a backend are made from.
+/// Makes the slots of a backend, and the programs that they run.
 pub(super) struct SlotMaker<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) network: &'a Arc<DeviceNetwork>,
@@ -86,15 +85,15 @@ pub(super) struct SlotMaker<'a> {
     pub(super) inverse_temperature: f32,
     pub(super) maximum_batch: usize,
     pub(super) has_graphs: bool,
-    /// Batches of at most so many positions have their branches beside each other.
+    /// The largest batch, in positions, whose branches run in parallel.
     pub(super) fork: usize,
-    /// Products of at most so many rows are our own kernel's.
+    /// The most rows of a product that our own kernel computes.
     pub(super) few_rows: usize,
     pub(super) waiting: Waiting,
 }
 
-/// What a batch runs with: streams, handles, memory on both sides. The fields are dropped in this order: what works on
-/// the batch's stream before the stream.
+/// The streams, handles and memory that a batch runs with. Fields are dropped in this order: the handles on the batch's
+/// stream must go before the stream, which `exchange` owns.
 pub(super) struct Bench {
     pub(super) lanes: Lanes,
     pub(super) exchange: Exchange,
@@ -107,11 +106,11 @@ struct Bucket {
     program: Program,
     graph: Option<Graph>,
     has_run: bool,
-    /// What the last batch took.
+    /// The duration of the last batch of this bucket.
     usual: Duration,
 }
 
-/// See above. The fields are dropped in this order: what runs before what it runs on.
+/// A slot. Fields are dropped in this order: programs and graphs must go before the streams and memory that they use.
 pub(super) struct Slot {
     buckets: Vec<Bucket>,
     rungs: Vec<usize>,
@@ -123,9 +122,9 @@ pub(super) struct Slot {
 }
 
 impl SlotMaker<'_> {
-    /// Bytes of intermediate results for batches of at most `positions`.
+    /// The memory for intermediate results that batches of at most `positions` need.
     pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
-        // No device memory stands behind these addresses: nothing is launched.
+        // The pass is only measured and never run, so its addresses may be null.
         let base = Address::NULL;
         let pass = self.pass(positions, base, base);
         let mut steps = StepList::new(positions, self.network.element, self.kernels, self.gemms, None);
@@ -142,12 +141,12 @@ impl SlotMaker<'_> {
         }
     }
 
-    /// The batch sizes that passes are laid out for.
+    /// The batch sizes that programs are laid out for, in ascending order.
     pub(super) fn rungs(&self) -> Vec<usize> {
         ladder(self.maximum_batch)
     }
 
-    /// Streams, handles and memory for the largest batch.
+    /// Allocates streams, handles and memory for the largest batch.
     pub(super) fn bench(&self) -> Result<Bench> {
         let device = self.gpu.device;
         let most = self.maximum_batch;
@@ -173,7 +172,7 @@ impl SlotMaker<'_> {
         Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
     }
 
-    /// A slot, every bucket laid out.
+    /// Makes a slot, with a program for every bucket.
     pub(super) fn slot(&self) -> Result<Slot> {
         let device = self.gpu.device;
         let bench = self.bench()?;
@@ -192,13 +191,13 @@ impl SlotMaker<'_> {
 }
 
 impl Slot {
-    /// Makes its device this thread's: before anything else on a new thread.
+    /// Makes the slot's device current. A thread calls this before it uses the slot for the first time.
     pub(super) fn make_current(&self) -> Result<()> {
         self.device.make_current()
     }
 
-    /// Captures every bucket, after a run on empty boards if this is the device's first slot: what the libraries
-    /// load at first use is then there for all slots.
+    /// Captures a graph for every bucket. The device's first slot first runs each bucket on empty boards, so that the
+    /// libraries load their code, for the other slots too.
     pub(super) fn warm_up(&mut self, is_first: bool) -> Result<()> {
         let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
         let mut requests = Requests::default();
@@ -214,14 +213,14 @@ impl Slot {
         Ok(())
     }
 
-    /// Records the bucket's steps.
+    /// Captures the graph of the bucket at `index`.
     fn capture(&mut self, index: usize) -> Result<()> {
         let (stream, lanes, bucket) = (self.exchange.stream(), &self.lanes, &mut self.buckets[index]);
         bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, lanes))?);
         Ok(())
     }
 
-    /// Evaluates a batch and shows each position's figures to `each`, in order.
+    /// Evaluates a batch and calls `each` with the result of each position, in order.
     pub(super) fn evaluate(&mut self, requests: &Requests, mut each: impl FnMut(Answer<'_>)) -> Result<()> {
         if requests.len() == 0 {
             return Ok(());
@@ -251,12 +250,13 @@ impl Slot {
         Ok(())
     }
 
-    /// Runs a batch to its end; returns the bucket that it ran in.
+    /// Runs a batch and waits for it. Returns the size of its bucket, in positions.
     fn run(&mut self, requests: &Requests) -> Result<usize> {
         let count = requests.len();
         let Some(index) = bucket_of(&self.rungs, count) else {
             let most = self.rungs.last().copied().unwrap_or(0);
-            return Err(RocmError::Unsupported(format!("a batch of {count} positions, at most {most} fit")));
+            let text = format!("a batch of {count} positions is too large: at most {most} fit");
+            return Err(RocmError::Unsupported(text));
         };
         if self.has_graphs && self.buckets[index].has_run && self.buckets[index].graph.is_none() {
             self.capture(index)?;
@@ -278,7 +278,7 @@ impl Slot {
         Ok(positions)
     }
 
-    /// The time of each step of the bucket for `positions`, and the bucket.
+    /// Times each step of the bucket for `positions`. Returns the bucket's size and the times.
     pub(super) fn step_times(
         &mut self,
         positions: usize,
@@ -291,12 +291,12 @@ impl Slot {
     }
 }
 
-/// How what a network says of so many positions comes back.
+/// The layout of the output for a bucket of `positions`.
 fn output_layout(network: &DeviceNetwork, positions: usize) -> OutputLayout {
     OutputLayout::new(positions, network.layers.value_error.is_some())
 }
 
-/// Writes a batch as [`InputLayout`] says, padded to the bucket with empty boards that have no moves.
+/// Writes a batch to `input` in [`InputLayout`], padded to the bucket with empty boards without moves.
 fn fill(input: &mut [u8], requests: &Requests, bucket: usize) {
     let layout = InputLayout::new(bucket);
     let count = requests.len();

@@ -1,7 +1,7 @@
-//! Laying a forward pass out: each call appends the steps of one operation.
+//! The builder of a forward pass: each call of a [`StepList`] appends the steps of one operation.
 //!
-//! The pass is laid out twice: once with no memory, which measures what each [`Region`] must hold, and then for
-//! every bucket with the memory there.
+//! A pass is laid out once without memory, which measures the size of each [`Region`], and then once for each bucket
+//! with the allocated memory.
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
@@ -14,7 +14,7 @@ use super::layers::{Dense, LayerNorm, SQUARES, rows_together};
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 
-/// A place for intermediate results; what it holds changes in the course of a pass.
+/// A buffer for intermediate results. T = 64 B is the number of squares of a batch of B positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(super) enum Region {
@@ -24,17 +24,17 @@ pub(super) enum Region {
     Stream,
     /// The policy head's residual stream.
     PolicyStream,
-    /// Q, K and V; a feed-forward's hidden layer; a convolution's result.
+    /// Q, K and V, the hidden layer of a feed-forward network, or the result of a convolution.
     Wide,
-    /// The result of the heads' attention; the first layer of a head.
+    /// The result of attention, or the first layer of a head.
     Narrow,
-    /// What is added to the residual stream.
+    /// The branch that is added to the residual stream.
     Branch,
     /// Attention logits, `[B][heads][64][64]`.
     Logits,
     /// Smolgen's compressed squares, `[T][channels]`.
     Compressed,
-    /// Hidden layer of smolgen.
+    /// The hidden layers of smolgen.
     Hidden,
     /// Smolgen's generated vectors, `[B * heads][generated]`.
     Generated,
@@ -42,35 +42,36 @@ pub(super) enum Region {
     Components,
     /// Winograd's sums, `[36][4 B][channels]`.
     Sums,
-    /// Means over each channel's squares, `[B][channels]` of fp32.
+    /// The mean of each channel over the squares, `[B][channels]` in fp32.
     Means,
-    /// First layer of the value head, then of its error's: they may run beside the policy's.
+    /// The first layer of the value head, then of the value-error head. The heads have buffers of their own because they
+    /// may run in parallel to the policy head.
     ValueSquares,
-    /// Hidden layer of the value head, then of its error's.
+    /// The hidden layer of the value head, then of the value-error head.
     ValueHidden,
-    /// First layer of the moves-left head.
+    /// The first layer of the moves-left head.
     MovesLeftSquares,
-    /// Hidden layer of the moves-left head.
+    /// The hidden layer of the moves-left head.
     MovesLeftHidden,
 }
 
 const REGIONS: usize = 17;
 
-/// Lanes for branches: the first is smolgen's and the value head's, the second the moves-left head's.
+/// The number of side lanes: the first is for smolgen and the value head, the second for the moves-left head.
 pub(super) const BRANCHES: usize = 2;
 
-/// A slot's memory for intermediate results.
+/// The memory of a slot for intermediate results.
 pub(super) struct Scratch {
     buffer: Arc<DeviceBuffer>,
     starts: [usize; REGIONS],
 }
 
-/// What each region must hold, in bytes.
+/// The size of each region, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct ScratchSizes([usize; REGIONS]);
 
 impl ScratchSizes {
-    /// Bytes of all regions.
+    /// The total size, in bytes.
     pub(super) fn total(&self) -> usize {
         self.0.iter().map(|size| size.next_multiple_of(ALIGNMENT)).sum()
     }
@@ -80,7 +81,6 @@ impl ScratchSizes {
 const ALIGNMENT: usize = 256;
 
 impl Scratch {
-    /// Memory of these sizes.
     pub(super) fn new(device: Device, sizes: &ScratchSizes) -> Result<Scratch> {
         let mut starts = [0; REGIONS];
         let mut end = 0;
@@ -92,30 +92,31 @@ impl Scratch {
         Ok(Scratch { buffer, starts })
     }
 
-    /// To keep it alive.
+    /// The memory, for a program that must keep it allocated.
     pub(super) fn buffer(&self) -> Arc<DeviceBuffer> {
         Arc::clone(&self.buffer)
     }
 }
 
-/// The steps of a pass for `positions`, so far.
+/// The steps of a forward pass for `positions`, as far as they are laid out.
 pub(super) struct StepList<'a> {
     pub(super) positions: usize,
     pub(super) element: ElementType,
     pub(super) kernels: &'a Kernels,
     gemms: &'a Gemms,
     scratch: Option<&'a Scratch>,
-    /// Whether branches have lanes of their own.
+    /// Whether branches run on side lanes.
     forks: bool,
-    /// Products of at most so many rows are our own kernel's.
+    /// The most rows of a product that our own kernel computes.
     few_rows: usize,
+    /// The lane of the next step.
     lane: Lane,
     sizes: ScratchSizes,
     steps: Vec<Step>,
 }
 
 impl<'a> StepList<'a> {
-    /// Empty. Without `scratch` the pass is only measured.
+    /// An empty list. Without `scratch` the pass is only measured.
     pub(super) fn new(
         positions: usize,
         element: ElementType,
@@ -138,18 +139,18 @@ impl<'a> StepList<'a> {
         }
     }
 
-    /// The same with our own kernel for products of at most so many rows.
+    /// Uses our own kernel for products of at most `few_rows` rows.
     pub(super) fn with_few_rows(self, few_rows: usize) -> StepList<'a> {
         StepList { few_rows, ..self }
     }
 
-    /// The same with branches on lanes of their own, or without.
+    /// Sets whether branches run on side lanes.
     pub(super) fn forking(self, forks: bool) -> StepList<'a> {
         StepList { forks, ..self }
     }
 
-    /// Lays `branch` out on lane `lane`, after what is on this one so far and beside what follows here until
-    /// [`StepList::join`]. The two sides of a fork must not write what the other reads or writes.
+    /// Lays `branch` out on lane `lane`. It starts after the steps that are on the current lane now, and runs in parallel
+    /// to those that follow, until [`StepList::join`]. Neither side of the fork may write memory that the other uses.
     pub(super) fn branch<R>(&mut self, lane: Lane, branch: impl FnOnce(&mut StepList<'a>) -> R) -> R {
         if !self.forks {
             return branch(self);
@@ -161,7 +162,7 @@ impl<'a> StepList<'a> {
         result
     }
 
-    /// What follows comes after all that is on lane `lane`.
+    /// Makes the steps that follow wait for all steps on lane `lane`.
     pub(super) fn join(&mut self, lane: Lane) {
         if self.forks {
             self.push(Step::wait_for(self.lane, lane));
@@ -172,22 +173,22 @@ impl<'a> StepList<'a> {
         self.steps.push(step.on(self.lane));
     }
 
-    /// What was laid out, and what memory it needs.
+    /// The steps, and the memory that they need.
     pub(super) fn finish(self) -> (Vec<Step>, ScratchSizes) {
         (self.steps, self.sizes)
     }
 
-    /// Rows of a matrix of squares: T = 64 B.
+    /// The number of rows of a matrix of squares: T = 64 B.
     pub(super) fn rows(&self) -> usize {
         self.positions * SQUARES
     }
 
-    /// Where `region` is, to hold `elements` of the element type.
+    /// The address of `region`, which must hold `elements` of the element type.
     pub(super) fn region(&mut self, region: Region, elements: usize) -> Address {
         self.region_bytes(region, elements * self.element.bytes())
     }
 
-    /// Where `region` is, to hold `bytes`.
+    /// The address of `region`, which must hold `bytes`.
     pub(super) fn region_bytes(&mut self, region: Region, bytes: usize) -> Address {
         let size = &mut self.sizes.0[region as usize];
         *size = bytes.max(*size);
@@ -197,7 +198,7 @@ impl<'a> StepList<'a> {
         }
     }
 
-    /// Launches a kernel.
+    /// Appends a kernel launch.
     pub(super) fn kernel<A: KernelArguments>(
         &mut self,
         name: impl Into<String>,
@@ -236,7 +237,7 @@ impl<'a> StepList<'a> {
         self.activate(&format!("{name} activation"), y, layer.bias, (rows, layer.outputs), activation)
     }
 
-    /// `y[rows][outputs] = x[rows][inputs] W^T`: the bias is left to the next step.
+    /// `y[rows][outputs] = x[rows][inputs] W^T`, without the bias, which the next step adds.
     pub(super) fn product(
         &mut self,
         name: &str,
@@ -255,7 +256,7 @@ impl<'a> StepList<'a> {
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
     }
 
-    /// `y[rows][outputs] = norm(x) W^T`, where the norm works in place: what x holds afterwards is not said.
+    /// `y[rows][outputs] = norm(x) W^T`. The content of x is undefined afterwards.
     pub(super) fn norm_product(
         &mut self,
         (norm_name, norm): (&str, Norm<'_>),
@@ -289,7 +290,7 @@ impl<'a> StepList<'a> {
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
     }
 
-    /// A product without epilogue.
+    /// Appends a product of any shape, without an epilogue.
     pub(super) fn gemm(&mut self, name: &str, shape: &GemmShape, operands: GemmOperands) -> Result<()> {
         let step = self.gemms.step(name, shape, operands, Address::NULL)?;
         if let Some(step) = step {
@@ -302,7 +303,7 @@ impl<'a> StepList<'a> {
         GemmShape::plain(rows, layer.outputs, layer.inputs, self.element)
     }
 
-    /// `x = act(x + bias)`, in place; over rows for the softmax.
+    /// `x = act(x + bias)`, in place. A softmax is taken over each row.
     pub(super) fn activate(
         &mut self,
         name: &str,
@@ -312,7 +313,7 @@ impl<'a> StepList<'a> {
         activation: Activation,
     ) -> Result<()> {
         let code = activation_code(activation);
-        // The softmax takes rows of any width.
+        // The softmax kernel takes rows of any width; the elementwise kernel reads 8 elements at a time.
         let together = if code.is_some() { rows_together(width) } else { 1 };
         if !rows.is_multiple_of(together) {
             let text =
@@ -403,7 +404,7 @@ fn last_word(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or(name)
 }
 
-/// What a LayerNorm step reads and writes.
+/// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and add.
 pub(super) struct Norm<'a> {
     pub(super) ln: &'a LayerNorm,
     pub(super) input: Address,

@@ -1,8 +1,8 @@
-//! Where a forward pass spends its time: a table by kind of step.
+//! A table of the time that each kind of step takes in a forward pass.
 
 use super::ffi::program::StepTime;
 
-/// One line per kind of step, in the order of the pass; encoders and blocks are added up.
+/// Formats one line for each kind of step, in the order of the pass. The same step of all encoders or blocks is one kind.
 pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
     struct Kind {
         name: String,
@@ -45,7 +45,7 @@ pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
     std::iter::once(first).chain(lines).collect()
 }
 
-/// The words that are no numbers, but for the last: "encoder 3 LayerNorm 1" is one of the kind "encoder LayerNorm 1".
+/// Removes the numbers from a step's name, except a last word: "encoder 3 LayerNorm 1" becomes "encoder LayerNorm 1".
 fn without_numbers(name: &str) -> String {
     let words: Vec<&str> = name.split(' ').collect();
     let last = words.len() - 1;

@@ -1,8 +1,8 @@
-//! Finding the fastest way to multiply each shape of a network, by trying.
+//! Tuning: finds the fastest algorithm for each matrix product of a network by timing the libraries' proposals.
 //!
-//! The forward pass of each bucket is laid out once, with what it asks of [`Gemms`] written down. Each shape is then
-//! timed with each of the libraries' proposals, as a graph that runs through the layers of that shape: weights of
-//! different layers, so that a cache holds as little of them as it does in a pass. What is found is kept in a file.
+//! The forward pass of each bucket is laid out once, and [`Gemms`] records the products that it asks for. Each shape is
+//! then timed with each proposal, as a graph that cycles through the layers of that shape. These have different
+//! weights, so that caches hold no more of them than during a forward pass. The result is kept in a file.
 
 use super::cache;
 use super::error::Result;
@@ -22,23 +22,25 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Launches in a graph that is timed: many of what is short, for events count in half microseconds.
+/// The most launches in a timed graph. A short product is launched many times, since events count in half microseconds.
 const MOST_LAUNCHES: usize = 16;
 
-/// What a graph should take, in microseconds.
+/// The intended duration of a timed graph, in microseconds.
 const GRAPH_MICROSECONDS: f32 = 300.0;
 
-/// Proposals that take this much longer than the best at first sight are not looked at again.
-const HOPELESS: f32 = 1.15;
+/// A proposal is timed again only if its first time is at most this multiple of the best first time.
+const FINALIST_RATIO: f32 = 1.15;
 
-/// How many are looked at again, and how often.
+/// The number of proposals that are timed again, and the number of runs of each.
 const FINALISTS: usize = 3;
 const FINAL_RUNS: usize = 4;
 
-/// Reads the table and fills what it lacks for the maker's network; returns what a user may want to know of it.
+/// Reads the table of tuned products, adds the products that it lacks for the maker's network, and writes it back.
+/// Returns notices for the user.
 ///
 /// # Errors
-/// What making a slot's memory and streams can fail with. That nothing can be measured or kept is none.
+/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that cannot
+/// be written are not errors.
 pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<String>> {
     let mut notices = Vec::new();
     let key = key(maker);
@@ -48,8 +50,8 @@ pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<S
             Ok(table) => (table, true),
             Err(reason) => {
                 let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-                notices.push(format!("tuning file {path} is not used: {reason}"));
-                // Somebody's file is not written over; what is in the cache is ours.
+                notices.push(format!("tuning file {path} is ignored: {reason}"));
+                // A file that the user named is not overwritten; one in the cache folder is.
                 (GemmTable::new(), options.tuning_file.is_none())
             }
         },
@@ -70,7 +72,9 @@ pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<S
     tuner.all_buckets()?;
     let Tuner { table, measured, left, refused, begin, .. } = tuner;
     if refused > 0 {
-        notices.push(format!("tuning: {refused} products did not run as the table says, and run by default"));
+        notices.push(format!(
+            "tuning: {refused} products of the table cannot run here, and use the libraries' default"
+        ));
     }
     if measured > 0 {
         let mut notice = format!("tuning: {measured} products in {:.1} s", begin.elapsed().as_secs_f32());
@@ -90,7 +94,7 @@ pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<S
     Ok(notices)
 }
 
-/// What a table holds for: the device, and the libraries that propose.
+/// The device and library versions that a table is valid for, as text.
 fn key(maker: &SlotMaker<'_>) -> String {
     let gpu = maker.gpu;
     let hip = gpu.device.runtime_version().unwrap_or(0);
@@ -115,21 +119,21 @@ struct Tuner<'a> {
     tuning: Tuning,
     begin: Instant,
     table: GemmTable,
-    /// Shapes that were measured now.
+    /// Number of shapes that were measured.
     measured: usize,
-    /// Shapes that there was no time for.
+    /// Number of shapes that the time budget left out.
     left: usize,
-    /// Entries of the table that do not run.
+    /// Number of table entries that cannot run.
     refused: usize,
 }
 
 impl Tuner<'_> {
     fn all_buckets(&mut self) -> Result<()> {
         let rungs = self.maker.rungs();
-        // Products of zeros are faster than those of numbers: a pass leaves some everywhere.
+        // Products of zeros are faster than real ones, so a forward pass first fills all buffers with numbers.
         if let Some(&largest) = rungs.last() {
             let program = self.maker.program(&self.bench, largest)?;
-            // What cannot run is told when the slots are warmed up.
+            // An error here appears again, and is reported, when the slots are warmed up.
             let _ = program.enqueue(self.bench.exchange.stream(), &self.bench.lanes);
             let _ = self.bench.exchange.stream().synchronize();
         }
@@ -154,14 +158,14 @@ impl Tuner<'_> {
         Ok(())
     }
 
-    /// Takes an entry out of the table that does not run.
+    /// Removes a table entry that cannot run.
     fn check(&mut self, shape: &GemmShape, layers: &[Wanted]) {
         let Some(Measured { choice, .. }) = self.table.get(shape).copied() else {
             return;
         };
         let runs = match self.steps(&layers[..1], choice, 1) {
             Some(program) => program.enqueue(self.bench.exchange.stream(), &self.bench.lanes).is_ok(),
-            // Done without its epilogue.
+            // rocBLAS has no epilogues: this entry means a plain product and a separate epilogue.
             None => matches!(choice, GemmChoice::Rocblas { .. }),
         };
         if !runs {
@@ -170,7 +174,7 @@ impl Tuner<'_> {
         }
     }
 
-    /// The best for a shape, of which `layers` are all uses; `None` where nothing could be measured.
+    /// Finds the fastest choice for a shape; `layers` are all products of that shape. `None` if none could be measured.
     fn fastest(&mut self, layers: &[Wanted]) -> Option<Measured> {
         let candidates = self.maker.gemms.candidates(&layers[0], self.tuning.proposals());
         let pilot = candidates.iter().find_map(|&choice| self.microseconds(layers, choice, 2, 1))?;
@@ -184,7 +188,7 @@ impl Tuner<'_> {
             .collect();
         let by_time = |a: &Measured, b: &Measured| a.microseconds.total_cmp(&b.microseconds);
         timed.sort_by(by_time);
-        let limit = timed.first()?.microseconds * HOPELESS;
+        let limit = timed.first()?.microseconds * FINALIST_RATIO;
         let finalists = timed.into_iter().take_while(|one| one.microseconds <= limit).take(FINALISTS);
         let again = finalists.map(|first| {
             let again = self.microseconds(layers, first.choice, launches, FINAL_RUNS);
@@ -195,7 +199,7 @@ impl Tuner<'_> {
         Some(split.filter(|split| split.microseconds < best.microseconds).unwrap_or(best))
     }
 
-    /// A shape without its epilogue, and the epilogue as a kernel of ours.
+    /// Times a plain product of rocBLAS followed by our own epilogue kernel.
     fn split(&mut self, layers: &[Wanted], launches: usize) -> Option<Measured> {
         let Wanted { shape, operands, bias } = layers[0];
         if !self.maker.gemms.may_split(&shape) {
@@ -226,7 +230,7 @@ impl Tuner<'_> {
         Some(Measured { choice, microseconds: product + epilogue })
     }
 
-    /// Of one product.
+    /// The time of one product.
     fn microseconds(
         &mut self,
         layers: &[Wanted],
@@ -253,7 +257,7 @@ impl Tuner<'_> {
     }
 }
 
-/// Where there is no time for all batch sizes: powers of two first, from 128 on outwards.
+/// Orders batch sizes for a limited time budget: powers of two first, those nearest to 128 first.
 fn by_importance(rungs: &[usize]) -> Vec<usize> {
     let mut rungs = rungs.to_vec();
     rungs.sort_by_key(|&rung| {

@@ -1,14 +1,14 @@
-//! The table of measured products as a file: a line that says for which device and libraries it holds, the columns'
-//! names, and a line per shape, all separated by commas.
+//! The file format of the table of tuned products: a line with the device and library versions, a line with the column
+//! names, and one line for each shape, with comma-separated values.
 //!
-//! Proposals are counted in the order in which a library gives them, which another version may change: a table of
-//! another device or version is stale, and is not read.
+//! A choice is an index into the list of algorithms that a library proposes, and another version may propose them in
+//! another order. So a table for another device or version is not used.
 
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
 use super::gemm::{GemmChoice, GemmTable, Measured};
 use std::fmt::Write;
 
-/// What the first line begins with.
+/// The beginning of the first line: the format and its version.
 const TITLE: &str = "# rukh's products, 1";
 
 const COLUMNS: &str = "outputs,rows,inputs,weights stride,x stride,y stride,batch,weights batch stride,\
@@ -24,7 +24,7 @@ const EPILOGUES: [(Epilogue, &str); 4] = [
     (Epilogue::BiasSwish, "bias swish"),
 ];
 
-/// A table as the text of its file; `key` is the device and the libraries.
+/// Formats a table; `key` names the device and the library versions.
 pub(super) fn text(key: &str, table: &GemmTable) -> String {
     let mut text = format!("{TITLE},{key}\n{COLUMNS}\n");
     for (shape, measured) in table {
@@ -48,21 +48,21 @@ pub(super) fn text(key: &str, table: &GemmTable) -> String {
     text
 }
 
-/// The table in a file's text.
+/// Parses a table.
 ///
 /// # Errors
-/// The text is none, or for another device or other versions: in words.
+/// A message that says why the text is not a table for the device and library versions in `key`.
 pub(super) fn parse(key: &str, text: &str) -> Result<GemmTable, String> {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let found = first.strip_prefix(TITLE).and_then(|rest| rest.strip_prefix(','));
     match found {
-        None => return Err("it is no table of products".to_owned()),
-        Some(found) if found != key => return Err(format!("it is for {found}, and this is {key}")),
+        None => return Err("it is not a table of tuned products".to_owned()),
+        Some(found) if found != key => return Err(format!("it is for {found}, but this is {key}")),
         Some(_) => {}
     }
     if lines.next() != Some(COLUMNS) {
-        return Err("its columns are not known".to_owned());
+        return Err("it has unknown columns".to_owned());
     }
     let rows = lines.enumerate().filter(|(_, line)| !line.is_empty());
     rows.map(|(index, line)| row(line).ok_or_else(|| format!("line {} is damaged: {line}", index + 3)))
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_here_is_told() {
+    fn an_unusable_table_is_refused_with_the_reason() {
         let good = text("card,1", &table());
         let error = |text: &str| parse("card,1", text).unwrap_err();
-        assert_eq!(error(""), "it is no table of products");
-        assert_eq!(error(&text("card,2", &table())), "it is for card,2, and this is card,1");
-        assert_eq!(error(&good.replace("outputs", "columns")), "its columns are not known");
+        assert_eq!(error(""), "it is not a table of tuned products");
+        assert_eq!(error(&text("card,2", &table())), "it is for card,2, but this is card,1");
+        assert_eq!(error(&good.replace("outputs", "columns")), "it has unknown columns");
         assert!(error(&good.replace("hipblaslt", "cublas")).starts_with("line "));
         assert!(error(&good[..good.len() - 8]).contains("is damaged"));
     }

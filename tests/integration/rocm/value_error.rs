@@ -1,4 +1,4 @@
-//! The error of the value on the stand-in. No file of lc0's figures has it, but they know what it must be where its
+//! The error of the value on the emulator. No file of lc0's figures has it, but they know what it must be where its
 //! output is made of the value head's own: the sigmoid of the difference of two logits is a ratio of what their
 //! softmax gives.
 
@@ -119,7 +119,7 @@ fn check_error(
 
 #[test]
 fn it_is_what_lc0_s_figures_make_it() {
-    on_stand_in("value_error::it_is_what_lc0_s_figures_make_it", &[], || {
+    on_emulator("value_error::it_is_what_lc0_s_figures_make_it", &[], || {
         let sets = goldens::committed();
         let mut farthest = Default::default();
         // Another input format or policy head changes nothing after the first layers, or beside the value.
@@ -177,20 +177,20 @@ fn batches_and_branches() {
 
 #[test]
 fn it_does_not_depend_on_batches_or_branches() {
-    on_stand_in("value_error::it_does_not_depend_on_batches_or_branches", &[], batches_and_branches);
+    on_emulator("value_error::it_does_not_depend_on_batches_or_branches", &[], batches_and_branches);
 }
 
 #[test]
 fn it_does_not_depend_on_batches_or_branches_on_gfx1151() {
-    let settings = [("RUKH_STANDIN_ARCH", "gfx1151")];
+    let settings = [("RUKH_EMULATOR_ARCH", "gfx1151")];
     let name = "value_error::it_does_not_depend_on_batches_or_branches_on_gfx1151";
-    on_stand_in(name, &settings, batches_and_branches);
+    on_emulator(name, &settings, batches_and_branches);
 }
 
 #[test]
 fn it_costs_one_launch_on_the_value_head_s_layers_and_nothing_unless_wanted() {
     let name = "value_error::it_costs_one_launch_on_the_value_head_s_layers_and_nothing_unless_wanted";
-    on_stand_in(name, &[], || {
+    on_emulator(name, &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-attn").expect("it is there");
         let steps = |network: &Network| -> Vec<String> {
             let options =

@@ -1,6 +1,6 @@
-//! The kernels' arguments, as `hip/kernels/kernels.h` lays them out: field for field, in its order and words.
+//! The argument structures of the kernels, field for field as `hip/kernels/kernels.h` declares them.
 //!
-//! `X` stands for the backend's element type; addresses may be [`Address::NULL`] where the header says so.
+//! The header documents each field, and says which addresses may be [`Address::NULL`].
 
 use super::hip::Address;
 use super::program::KernelArguments;
@@ -14,13 +14,13 @@ macro_rules! kernel_arguments {
             $(pub(crate) $field: $type,)*
         }
 
-        // SAFETY: laid out as in C.
+        // SAFETY: the structure is `repr(C)` with the fields of kernels.h, and the assertions below check its size.
         unsafe impl KernelArguments for $name {}
     )*};
 }
 
 kernel_arguments! {
-    /// Bitboards to input planes.
+    /// Expands bitboards to input planes.
     PlanesArguments {
         masks: Address,
         values: Address,
@@ -31,7 +31,7 @@ kernel_arguments! {
         extra: i32,
         valued_plane: i32,
     }
-    /// `act(input + bias) * multiply + add`; also for the softmax over rows.
+    /// `act(input + bias) * multiply + add`; the softmax over rows takes the same arguments.
     ActivationArguments {
         input: Address,
         bias: Address,
@@ -60,7 +60,7 @@ kernel_arguments! {
         alpha: f32,
         epsilon: f32,
     }
-    /// `x weights^T` of few rows, x normalised on the way or not.
+    /// `act(x weights^T + bias)` for few rows; `norm_dense` applies a LayerNorm to x first.
     DenseArguments {
         input: Address,
         weights: Address,
@@ -88,7 +88,7 @@ kernel_arguments! {
         output_stride: i32,
         scale: f32,
     }
-    /// Legal moves' softmax from queries and keys.
+    /// The softmax over the legal moves, with logits computed from queries and keys.
     AttentionPolicyArguments {
         queries: Address,
         keys: Address,
@@ -102,7 +102,7 @@ kernel_arguments! {
         scale: f32,
         inverse_temperature: f32,
     }
-    /// Legal moves' softmax from a row of logits.
+    /// The softmax over the legal moves, with logits read from a row.
     PolicyArguments {
         logits: Address,
         bias: Address,
@@ -115,7 +115,7 @@ kernel_arguments! {
         inverse_temperature: f32,
         reserved: i32,
     }
-    /// The last layer of value and moves-left heads.
+    /// The last layer of a value, value-error or moves-left head.
     ScalarHeadArguments {
         input: Address,
         hidden_bias: Address,
@@ -129,7 +129,7 @@ kernel_arguments! {
         finish: i32,
         reserved: i32,
     }
-    /// Both ends of a 3x3 convolution.
+    /// The input and output transforms of a 3x3 convolution by Winograd's algorithm.
     WinogradArguments {
         input: Address,
         output: Address,
@@ -140,7 +140,7 @@ kernel_arguments! {
         channels: i32,
         activation: i32,
     }
-    /// `act(sigmoid(scales) * branch + shifts + residual)`.
+    /// Squeeze and excitation: `act(sigmoid(scales) * branch + shifts + residual)`.
     SqueezeExciteArguments {
         branch: Address,
         residual: Address,
@@ -157,7 +157,7 @@ kernel_arguments! {
     }
 }
 
-// As kernels.h asserts on its side.
+// kernels.h asserts the same sizes.
 const _: () = {
     assert!(size_of::<PlanesArguments>() == 48);
     assert!(size_of::<ActivationArguments>() == 56);

@@ -1,8 +1,8 @@
-//! The pinned memory through which a slot's batches come and go.
+//! The pinned host memory and device memory of a slot's input and output, and the copies between them.
 //!
-//! The device reads and writes it behind the processor's back, so it can only be touched between batches:
-//! [`Exchange::input`] and [`Exchange::output`] exist while nothing is under way, and whoever drops an exchange
-//! under way waits for the device first.
+//! The device reads and writes the pinned memory asynchronously, so the host may touch it only between batches:
+//! [`Exchange::input`] and [`Exchange::output`] fail while a batch is in flight, and dropping an exchange waits for the
+//! device.
 
 use super::super::error::{Result, RocmError};
 use super::hip::{Address, Device, DeviceBuffer, Event, EventKind, Stream};
@@ -13,28 +13,28 @@ use std::time::{Duration, Instant};
 /// How a slot's thread waits for its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// It sleeps until the device's interrupt wakes it: costs 20 to 50 microseconds a batch, and no processor time.
+    /// Sleeps until the device's interrupt: adds 20 to 50 microseconds to a batch, but takes no processor time.
     Block,
-    /// It asks again and again, and lets others run in between.
+    /// Polls, and yields the processor between two polls.
     Yield,
-    /// It asks again and again, and keeps its processor.
+    /// Polls without yielding the processor.
     Spin,
 }
 
-/// Who spins or yields asks this often: each question takes the driver's lock, which other slots want too.
-const BETWEEN_QUESTIONS: Duration = Duration::from_micros(2);
+/// The time between two polls. Each poll takes the driver's lock, which other slots need too.
+const POLL_INTERVAL: Duration = Duration::from_micros(2);
 
-/// Whoever expects a batch to take longer than twice this sleeps for the first half of it.
+/// A polling thread sleeps for half of a batch's usual time, if that half is longer than this.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(400);
 
-/// Pinned memory of the host.
+/// Page-locked host memory, which the device can copy asynchronously.
 struct PinnedBuffer {
     device: Device,
     pointer: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: plain memory, owned.
+// SAFETY: the buffer owns plain memory.
 unsafe impl Send for PinnedBuffer {}
 
 impl PinnedBuffer {
@@ -44,7 +44,7 @@ impl PinnedBuffer {
         let status = unsafe { (device.hip.hipHostMalloc)(&mut pointer, bytes, sys::hipHostMallocDefault) };
         device.check(status, || format!("hipHostMalloc of {bytes} bytes for {what}"))?;
         let pointer = pointer.cast::<u8>();
-        // SAFETY: the memory is that long, and nobody else's.
+        // SAFETY: the memory has this length, and nothing else uses it yet.
         unsafe { pointer.write_bytes(0, bytes) };
         Ok(PinnedBuffer { device, pointer, bytes })
     }
@@ -52,12 +52,13 @@ impl PinnedBuffer {
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        // SAFETY: made by hipHostMalloc and given back once; no copy is under way. There is nobody to tell.
+        // SAFETY: hipHostMalloc made the pointer, which is freed once, and no copy is in flight. A drop cannot report an
+        // error.
         let _ = unsafe { (self.device.hip.hipHostFree)(self.pointer.cast()) };
     }
 }
 
-/// A slot's input and output, on both sides.
+/// A slot's input and output, in host and device memory.
 pub(crate) struct Exchange {
     device: Device,
     input: PinnedBuffer,
@@ -66,12 +67,12 @@ pub(crate) struct Exchange {
     device_output: DeviceBuffer,
     done: Event,
     waiting: Waiting,
-    is_under_way: bool,
+    is_in_flight: bool,
     stream: Stream,
 }
 
 impl Exchange {
-    /// For batches with inputs and outputs of at most so many bytes, on a stream of its own.
+    /// Allocates memory for batches of at most `input_bytes` and `output_bytes`, and creates a stream for them.
     pub(crate) fn new(
         device: Device,
         input_bytes: usize,
@@ -87,7 +88,7 @@ impl Exchange {
             device_output: DeviceBuffer::zeroed(device, output_bytes, "a batch's output")?,
             done: Event::new(device, kind)?,
             waiting,
-            is_under_way: false,
+            is_in_flight: false,
             stream: Stream::new(device)?,
         })
     }
@@ -97,24 +98,30 @@ impl Exchange {
         &self.stream
     }
 
-    /// Where the device finds its input.
+    /// The device address of the input.
     pub(crate) fn input_address(&self) -> Address {
         self.device_input.address()
     }
 
-    /// Where the device puts its output.
+    /// The device address of the output.
     pub(crate) fn output_address(&self) -> Address {
         self.device_output.address()
     }
 
-    /// The host's side of the input.
+    /// The host's copy of the input.
+    ///
+    /// # Errors
+    /// A batch is in flight.
     pub(crate) fn input(&mut self) -> Result<&mut [u8]> {
         self.check_idle()?;
-        // SAFETY: initialised memory of this length; no copy is under way, and it is borrowed like `self`.
+        // SAFETY: the memory is initialised and has this length; no copy is in flight, and the slice borrows `self`.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.input.pointer, self.input.bytes) })
     }
 
-    /// The host's side of the output.
+    /// The host's copy of the output.
+    ///
+    /// # Errors
+    /// A batch is in flight.
     pub(crate) fn output(&self) -> Result<&[u8]> {
         self.check_idle()?;
         // SAFETY: as above.
@@ -122,15 +129,15 @@ impl Exchange {
     }
 
     fn check_idle(&self) -> Result<()> {
-        if self.is_under_way {
-            let text = "a batch is under way in this slot".to_owned();
+        if self.is_in_flight {
+            let text = "a batch is already in flight in this slot".to_owned();
             return Err(RocmError::Unsupported(text));
         }
         Ok(())
     }
 
-    /// Enqueues: `input_bytes` to the device, what `enqueue` enqueues, `output_bytes` back. Then
-    /// [`Exchange::wait`].
+    /// Enqueues the copy of `input_bytes` to the device, then the work of `enqueue`, then the copy of `output_bytes` to
+    /// the host. [`Exchange::wait`] waits for all of it.
     pub(crate) fn start(
         &mut self,
         input_bytes: usize,
@@ -140,13 +147,13 @@ impl Exchange {
         self.check_idle()?;
         let (input_bytes, output_bytes) =
             (input_bytes.min(self.input.bytes), output_bytes.min(self.output.bytes));
-        // From the first call on, the device may be reading.
-        self.is_under_way = true;
+        // The device may read the input as soon as the first copy is enqueued.
+        self.is_in_flight = true;
         let started = self.enqueue_all(input_bytes, output_bytes, enqueue);
         if started.is_err() {
-            // What was enqueued before the error must end before the memory is touched again.
+            // Work that was enqueued before the error must end before the host touches the memory again.
             let _ = self.stream.synchronize();
-            self.is_under_way = false;
+            self.is_in_flight = false;
         }
         started
     }
@@ -160,7 +167,7 @@ impl Exchange {
         let copy = self.device.hip.hipMemcpyAsync;
         let (to, from) = (self.device_input.address().pointer(), self.input.pointer);
         let kind = sys::hipMemcpyHostToDevice;
-        // SAFETY: both sides are that long, and stay until `is_under_way` ends.
+        // SAFETY: both sides have at least this length, and neither is freed while `is_in_flight` is set.
         let status = unsafe { copy(to, from.cast(), input_bytes, kind, self.stream.raw) };
         self.device.check(status, || format!("hipMemcpyAsync of {input_bytes} bytes to the device"))?;
         enqueue(&self.stream)?;
@@ -172,32 +179,32 @@ impl Exchange {
         self.done.record(&self.stream)
     }
 
-    /// Waits for what was started, which took `usual` the last time.
+    /// Waits for the batch in flight. `usual` is the time that such a batch took before.
     pub(crate) fn wait(&mut self, usual: Duration) -> Result<()> {
-        if !self.is_under_way {
+        if !self.is_in_flight {
             return Ok(());
         }
         let done = match self.waiting {
             Waiting::Block => self.done.synchronize(),
-            Waiting::Yield => self.ask_until_done(usual, std::thread::yield_now),
-            Waiting::Spin => self.ask_until_done(usual, std::hint::spin_loop),
+            Waiting::Yield => self.poll_until_done(usual, std::thread::yield_now),
+            Waiting::Spin => self.poll_until_done(usual, std::hint::spin_loop),
         };
         if done.is_err() {
             let _ = self.stream.synchronize();
         }
-        // After an error the device does no more work for this process.
-        self.is_under_way = false;
+        // After an error the device does no more work for this process, so the memory is safe to touch.
+        self.is_in_flight = false;
         done
     }
 
-    fn ask_until_done(&self, usual: Duration, meanwhile: impl Fn()) -> Result<()> {
+    fn poll_until_done(&self, usual: Duration, between_polls: impl Fn()) -> Result<()> {
         if usual / 2 > SHORTEST_SLEEP {
             std::thread::sleep(usual / 2);
         }
         while !self.done.is_done()? {
-            let asked = Instant::now();
-            while asked.elapsed() < BETWEEN_QUESTIONS {
-                meanwhile();
+            let polled = Instant::now();
+            while polled.elapsed() < POLL_INTERVAL {
+                between_polls();
             }
         }
         Ok(())
@@ -206,8 +213,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if self.is_under_way {
-            // There is nobody to tell; only the memory must not go before the device is done.
+        if self.is_in_flight {
+            // The memory must not be freed before the device is done; a drop cannot report an error.
             let _ = self.stream.synchronize();
         }
     }

@@ -1,4 +1,4 @@
-//! A matrix product, as both BLAS libraries are asked for it.
+//! The description of a matrix product (GEMM), in terms that fit both BLAS libraries.
 
 use super::hip::Address;
 
@@ -9,12 +9,11 @@ pub(crate) enum ElementType {
     Fp32,
     /// IEEE half precision.
     Fp16,
-    /// The upper half of single precision.
+    /// bfloat16: the upper half of single precision.
     Bf16,
 }
 
 impl ElementType {
-    /// Bytes of an element.
     pub(crate) fn bytes(self) -> usize {
         match self {
             ElementType::Fp32 => 4,
@@ -22,7 +21,7 @@ impl ElementType {
         }
     }
 
-    /// As in kernels' names and in tables.
+    /// The name as it appears in kernel names and in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ElementType::Fp32 => "f32",
@@ -32,14 +31,13 @@ impl ElementType {
     }
 }
 
-/// What a product does to its result before it writes it.
+/// The operation that a product applies to its result before writing it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Epilogue {
-    /// Nothing.
     None,
-    /// Adds a bias per output.
+    /// Adds one bias per output.
     Bias,
-    /// Adds a bias, then takes what is positive.
+    /// Adds a bias, then `max(x, 0)`.
     BiasRelu,
     /// Adds a bias, then `x * sigmoid(x)`.
     BiasSwish,
@@ -47,8 +45,8 @@ pub(crate) enum Epilogue {
 
 /// The shape of `y[rows][outputs] = x[rows][inputs] W[outputs][inputs]^T (+ y)`, row-major, `batch` times.
 ///
-/// In BLAS's terms, where matrices lie column by column: m = outputs, n = rows, k = inputs, A = W transposed,
-/// B = x, C = D = y. Sums and scalars are fp32 throughout.
+/// In BLAS's column-major terms: m = outputs, n = rows, k = inputs, A = W transposed, B = x, C = D = y. Sums and
+/// scalars are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct GemmShape {
     pub(crate) outputs: usize,
@@ -60,21 +58,21 @@ pub(crate) struct GemmShape {
     pub(crate) x_stride: usize,
     /// Elements from one row of y to the next.
     pub(crate) y_stride: usize,
-    /// Independent products; 1 for a plain one.
+    /// The number of independent products; 1 for a plain product.
     pub(crate) batch: usize,
-    /// Elements from one product's W, x and y to the next product's.
+    /// Elements from the W, x and y of one product to those of the next.
     pub(crate) batch_strides: [usize; 3],
-    /// Of W and x.
+    /// Element type of W and x.
     pub(crate) input_type: ElementType,
-    /// Of y.
+    /// Element type of y.
     pub(crate) output_type: ElementType,
-    /// Whether the result is added to what y holds.
+    /// Whether the product is added to y instead of replacing it.
     pub(crate) accumulate: bool,
     pub(crate) epilogue: Epilogue,
 }
 
 impl GemmShape {
-    /// Of one product whose matrices have no gaps.
+    /// A single product of densely stored matrices, without an epilogue.
     pub(crate) fn plain(rows: usize, outputs: usize, inputs: usize, element: ElementType) -> GemmShape {
         GemmShape {
             outputs,
@@ -92,7 +90,7 @@ impl GemmShape {
         }
     }
 
-    /// Multiplications and additions, each.
+    /// The number of multiplications, which is also the number of additions.
     pub(crate) fn operations(&self) -> f64 {
         self.outputs as f64 * self.rows as f64 * self.inputs as f64 * self.batch as f64
     }
@@ -116,7 +114,7 @@ impl std::fmt::Display for GemmShape {
     }
 }
 
-/// Where a product's matrices are.
+/// The device addresses of a product's matrices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmOperands {
     pub(crate) weights: Address,

@@ -1,7 +1,7 @@
-//! HIP's objects, owned: what is made here is given back when it is dropped.
+//! Owning wrappers of HIP's objects: dropping one frees the object.
 //!
-//! Every call returns what HIP answers, with the call's name and the arguments that matter. HIP's current
-//! device is a thread's own: whoever uses a device on a new thread calls [`Device::make_current`] first.
+//! A failed call becomes an error that names the call and its relevant arguments. HIP keeps a current device for each
+//! thread, so a new thread calls [`Device::make_current`] before it uses a device.
 
 use super::super::error::{Result, RocmError};
 use hip_runtime_sys as sys;
@@ -9,7 +9,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// One device, through HIP's function table.
+/// One device, with HIP's function table.
 #[derive(Clone, Copy)]
 pub(crate) struct Device {
     pub(super) hip: &'static sys::Hip,
@@ -22,10 +22,9 @@ pub(crate) struct Device {
 pub(crate) struct Address(pub(super) u64);
 
 impl Address {
-    /// For an argument that is absent.
+    /// Passed for an optional argument that is absent.
     pub(crate) const NULL: Address = Address(0);
 
-    /// `bytes` further on.
     pub(crate) fn offset(self, bytes: usize) -> Address {
         Address(self.0 + bytes as u64)
     }
@@ -35,13 +34,14 @@ impl Address {
     }
 }
 
-/// Loads HIP's runtime and counts its devices.
+/// Loads HIP's runtime and returns it with the number of devices.
+///
+/// This must succeed before any other ROCm library is called: hipBLASLt ends the process if there is no device.
 ///
 /// # Errors
-/// No library, or none whose answer is a device. Nothing else of ROCm may be called before this succeeds:
-/// hipBLASLt ends the process where there is no device.
+/// The library cannot be loaded, or it finds no device.
 pub(crate) fn load() -> Result<(&'static sys::Hip, i32)> {
-    // As the library itself: there until the process ends.
+    // The library stays loaded until the process ends, and so may its function table.
     let hip: &sys::Hip = Box::leak(Box::new(sys::Hip::load()?));
     let mut count: c_int = 0;
     // SAFETY: HIP writes one integer.
@@ -61,7 +61,7 @@ fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String)
 }
 
 impl Device {
-    /// Device `ordinal`, made current for this thread.
+    /// Selects device `ordinal` and makes it current for this thread.
     pub(crate) fn new(hip: &'static sys::Hip, ordinal: i32) -> Result<Device> {
         let device = Device { hip, ordinal };
         device.make_current()?;
@@ -72,14 +72,14 @@ impl Device {
         check(self.hip, status, call)
     }
 
-    /// Makes it this thread's device.
+    /// Makes this device the calling thread's current device.
     pub(crate) fn make_current(&self) -> Result<()> {
-        // SAFETY: takes a number; one that is no device is an error.
+        // SAFETY: the argument is a number, and HIP reports an invalid one as an error.
         let status = unsafe { (self.hip.hipSetDevice)(self.ordinal) };
         self.check(status, || format!("hipSetDevice({})", self.ordinal))
     }
 
-    /// What the compiler calls its architecture, e.g. `gfx1100`.
+    /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(crate) fn architecture(&self) -> Result<String> {
         let found = self.hip.architecture(self.ordinal);
         found.map_err(|status| RocmError::Call {
@@ -88,7 +88,7 @@ impl Device {
         })
     }
 
-    /// The name that it is sold under.
+    /// The product name, e.g. `AMD Radeon RX 7900 XTX`.
     pub(crate) fn name(&self) -> Result<String> {
         let mut text = [0 as c_char; 256];
         // SAFETY: HIP writes at most the given length, with a zero at the end.
@@ -99,7 +99,6 @@ impl Device {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// One of the device's numbers.
     fn attribute(&self, attribute: sys::hipDeviceAttribute_t, name: &str) -> Result<usize> {
         let mut value: c_int = 0;
         // SAFETY: HIP writes one integer.
@@ -108,7 +107,7 @@ impl Device {
         Ok(usize::try_from(value).unwrap_or(0))
     }
 
-    /// The runtime's version, as it counts.
+    /// The runtime's version as `hipRuntimeGetVersion` encodes it.
     pub(crate) fn runtime_version(&self) -> Result<i32> {
         let mut version: c_int = 0;
         // SAFETY: HIP writes one integer.
@@ -117,12 +116,12 @@ impl Device {
         Ok(version)
     }
 
-    /// Compute units (AMD counts two of them as one work-group processor from RDNA on; HIP reports the latter).
+    /// The number of compute units. From RDNA on HIP reports work-group processors, which are two compute units each.
     pub(crate) fn compute_units(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
     }
 
-    /// Bytes of memory that are free, and all there are.
+    /// Free and total memory, in bytes.
     pub(crate) fn memory(&self) -> Result<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: HIP writes two numbers.
@@ -131,20 +130,21 @@ impl Device {
         Ok((free, total))
     }
 
-    /// Fails if `bytes` are not to be had now; `what` is for the error. Free memory as HIP counts it is no answer: a
-    /// processor's own GPU has more.
+    /// Fails if `bytes` cannot be allocated now; `what` names their purpose in the error.
+    ///
+    /// HIP's figure of free memory does not answer this: an integrated GPU can allocate more than it reports.
     pub(crate) fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
         let mut pointer = null_mut();
         // SAFETY: HIP writes one pointer.
         let status = unsafe { (self.hip.hipMalloc)(&mut pointer, bytes) };
         self.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
-        // SAFETY: just allocated, and nobody's.
+        // SAFETY: the pointer was just allocated, and nothing else uses it.
         let status = unsafe { (self.hip.hipFree)(pointer) };
         self.check(status, || format!("hipFree of {bytes} bytes for {what}"))
     }
 }
 
-/// Memory on the device.
+/// A block of device memory, freed on drop.
 pub(crate) struct DeviceBuffer {
     device: Device,
     address: Address,
@@ -152,10 +152,10 @@ pub(crate) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// `bytes` of memory, all zero; `what` is for the error.
+    /// Allocates `bytes` of zeroed memory (at least 256); `what` names their purpose in the error.
     pub(crate) fn zeroed(device: Device, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let mut pointer = null_mut();
-        // A null pointer would read as "absent": there is always something.
+        // A null address means an absent argument, so even an empty buffer gets memory.
         let bytes = bytes.max(256);
         // SAFETY: HIP writes one pointer.
         let status = unsafe { (device.hip.hipMalloc)(&mut pointer, bytes) };
@@ -167,25 +167,24 @@ impl DeviceBuffer {
         Ok(buffer)
     }
 
-    /// Where it begins; aligned to 256 bytes at least.
+    /// The start of the memory, aligned to at least 256 bytes.
     pub(crate) fn address(&self) -> Address {
         self.address
     }
 
-    /// How long it is.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Fills its beginning, at `offset`; returns when that is done.
+    /// Copies `data` to byte `offset` and waits until the copy is done; `what` names the data in the error.
     ///
     /// # Panics
-    /// If the data go beyond its end.
+    /// If the data reach beyond the buffer's end.
     pub(crate) fn upload(&self, offset: usize, data: &[u8], what: &str) -> Result<()> {
         assert!(offset + data.len() <= self.bytes, "{what} is larger than its memory");
         let to = self.address.offset(offset).pointer();
         let kind = sys::hipMemcpyHostToDevice;
-        // SAFETY: both sides are as long as the data; the call returns after the last byte was read.
+        // SAFETY: the assertion above checks the target's length; the call returns after the last byte was read.
         let status = unsafe { (self.device.hip.hipMemcpy)(to, data.as_ptr().cast(), data.len(), kind) };
         self.device.check(status, || format!("hipMemcpy of {} bytes of {what} to the device", data.len()))
     }
@@ -193,12 +192,13 @@ impl DeviceBuffer {
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        // SAFETY: made by hipMalloc and given back once; HIP waits for what still runs. There is nobody to tell.
+        // SAFETY: hipMalloc made the pointer, which is freed once; hipFree waits for running work. A drop cannot report
+        // an error.
         let _ = unsafe { (self.device.hip.hipFree)(self.address.pointer()) };
     }
 }
 
-/// A queue of work on the device.
+/// A HIP stream: a queue of work on the device.
 pub(crate) struct Stream {
     pub(super) device: Device,
     pub(super) raw: sys::hipStream_t,
@@ -210,7 +210,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A stream that waits for no other.
+    /// Creates a stream that does not synchronize with the default stream.
     pub(crate) fn new(device: Device) -> Result<Stream> {
         let mut raw = null_mut();
         // SAFETY: HIP writes one pointer.
@@ -219,7 +219,7 @@ impl Stream {
         Ok(Stream { device, raw })
     }
 
-    /// As [`Stream::new`], and what is in it comes before what is in others: for short work that much waits for.
+    /// As [`Stream::new`], with the highest priority: for short work that other streams wait for.
     pub(crate) fn urgent(device: Device) -> Result<Stream> {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: HIP writes two numbers.
@@ -234,43 +234,43 @@ impl Stream {
         Ok(Stream { device, raw })
     }
 
-    /// What is enqueued from here on starts after what `event` marks; in a capture this is an edge of the graph,
-    /// and the stream becomes part of it.
+    /// Makes work that is enqueued later wait for `event`. During a capture this adds an edge to the graph, and this
+    /// stream joins the capture.
     pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: stream and event are alive.
         let status = unsafe { (self.device.hip.hipStreamWaitEvent)(self.raw, event.raw, 0) };
         self.device.check(status, || "hipStreamWaitEvent".to_owned())
     }
 
-    /// Waits until it is empty.
+    /// Blocks until all enqueued work is done.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream is alive.
         let status = unsafe { (self.device.hip.hipStreamSynchronize)(self.raw) };
         self.device.check(status, || "hipStreamSynchronize".to_owned())
     }
 
-    /// Records what `enqueue` enqueues here, instead of running it.
+    /// Captures the work that `enqueue` enqueues as a graph, without running it.
     pub(crate) fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let hip = self.device.hip;
         let mode = sys::hipStreamCaptureModeThreadLocal;
-        // SAFETY: the stream is alive and captures nothing yet.
+        // SAFETY: the stream is alive, and no capture is active on it.
         let status = unsafe { (hip.hipStreamBeginCapture)(self.raw, mode) };
         self.device.check(status, || "hipStreamBeginCapture".to_owned())?;
         let enqueued = enqueue();
         let mut captured = null_mut();
-        // Always ended, or the stream could not be used again.
+        // A capture must be ended even after an error, or the stream stays unusable.
         // SAFETY: HIP writes one pointer.
         let status = unsafe { (hip.hipStreamEndCapture)(self.raw, &mut captured) };
         let ended = self.device.check(status, || "hipStreamEndCapture".to_owned());
         let outcome = enqueued.and(ended).and_then(|()| {
             let mut raw = null_mut();
-            // SAFETY: HIP writes one pointer; there is no room for a log, and none is asked for.
+            // SAFETY: HIP writes one pointer; null and 0 say that no log is wanted.
             let status = unsafe { (hip.hipGraphInstantiate)(&mut raw, captured, null_mut(), null_mut(), 0) };
             self.device.check(status, || "hipGraphInstantiate".to_owned())?;
             Ok(Graph { device: self.device, raw })
         });
         if !captured.is_null() {
-            // SAFETY: made by hipStreamEndCapture; what was instantiated does not need it.
+            // SAFETY: hipStreamEndCapture made the graph, and an instantiated graph does not depend on it.
             let _ = unsafe { (hip.hipGraphDestroy)(captured) };
         }
         outcome
@@ -279,23 +279,22 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made by HIP and destroyed once. There is nobody to tell.
+        // SAFETY: made by HIP and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipStreamDestroy)(self.raw) };
     }
 }
 
-/// A recorded piece of a stream's work.
+/// Captured work that can be launched again and again.
 pub(crate) struct Graph {
     device: Device,
     raw: sys::hipGraphExec_t,
 }
 
-// SAFETY: HIP's graphs may be used from any thread, from one at a time: `launch` is only called by the one slot
-// that owns the graph.
+// SAFETY: a graph may be used from any thread, but by one at a time: only the slot that owns it calls `launch`.
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Runs it on the stream.
+    /// Enqueues the graph on `stream`.
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: graph and stream are alive.
         let status = unsafe { (self.device.hip.hipGraphLaunch)(self.raw, stream.raw) };
@@ -305,7 +304,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: made by hipGraphInstantiate and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipGraphInstantiate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipGraphExecDestroy)(self.raw) };
     }
 }
@@ -319,19 +318,19 @@ pub(crate) struct Event {
 // SAFETY: HIP's events may be used from any thread.
 unsafe impl Send for Event {}
 
-/// What an event is for.
+/// The use of an event, which decides its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EventKind {
-    /// The time between two of them can be asked for.
+    /// Records a time, so that the time between two events can be read.
     Timing,
-    /// Streams wait for it, or a thread that asks again and again.
+    /// Orders streams, or is polled by a thread.
     Order,
-    /// A thread sleeps until it has happened.
+    /// Lets a thread sleep until the event completes.
     Sleep,
 }
 
 impl Event {
-    /// An event that has not happened yet.
+    /// Creates an event that is not recorded yet.
     pub(crate) fn new(device: Device, kind: EventKind) -> Result<Event> {
         let mut raw = null_mut();
         let flags = match kind {
@@ -345,7 +344,7 @@ impl Event {
         Ok(Event { device, raw })
     }
 
-    /// Marks the end of what is in the stream now.
+    /// Records the event behind all work that is in the stream now.
     pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: event and stream are alive.
         let status = unsafe { (self.device.hip.hipEventRecord)(self.raw, stream.raw) };
@@ -370,7 +369,7 @@ impl Event {
         Ok(true)
     }
 
-    /// Milliseconds from `earlier` to this one; both have happened.
+    /// Milliseconds from `earlier` to this event. Both must be complete.
     pub(crate) fn milliseconds_since(&self, earlier: &Event) -> Result<f32> {
         let mut milliseconds = 0.0;
         // SAFETY: HIP writes one number; both events are alive.
@@ -383,12 +382,12 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: made by hipEventCreateWithFlags and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipEventCreateWithFlags and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipEventDestroy)(self.raw) };
     }
 }
 
-/// Device code, loaded.
+/// A loaded code object.
 pub(crate) struct Module {
     device: Device,
     raw: sys::hipModule_t,
@@ -400,11 +399,11 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads a code object; `what` is for the error.
+    /// Loads the code object in `code`; `what` names it in the error.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP reads the length out of the code's header, or a text up to its zero.
+        // HIP is not told the length: it reads it from the ELF header, or reads text up to a zero byte.
         if code.len() < 64 {
-            return Err(RocmError::Unsupported(format!("{what} is no code object")));
+            return Err(RocmError::Unsupported(format!("{what} is not a code object")));
         }
         let code = [code, &[0]].concat();
         let mut raw = null_mut();
@@ -414,7 +413,7 @@ impl Module {
         Ok(Arc::new(Module { device, raw }))
     }
 
-    /// The entry point of this name.
+    /// Looks up a kernel by name.
     pub(crate) fn function(self: &Arc<Module>, name: &str) -> Result<Function> {
         let mut raw = null_mut();
         let text = CString::new(name).unwrap_or_default();
@@ -427,12 +426,12 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: made by hipModuleLoadData and unloaded once. There is nobody to tell.
+        // SAFETY: made by hipModuleLoadData and unloaded once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipModuleUnload)(self.raw) };
     }
 }
 
-/// An entry point of a module.
+/// A kernel of a module. It keeps the module loaded.
 #[derive(Clone)]
 pub(crate) struct Function {
     module: Arc<Module>,
@@ -440,30 +439,30 @@ pub(crate) struct Function {
     name: Arc<str>,
 }
 
-// SAFETY: as for the module that it belongs to.
+// SAFETY: as for the module.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// Blocks of a launch, and threads of a block.
+/// The size of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grid {
-    /// Blocks, x and y.
+    /// Number of blocks in x and y.
     pub(crate) blocks: (u32, u32),
-    /// Threads of a block.
+    /// Threads of a block, in x.
     pub(crate) threads: u32,
 }
 
 impl Function {
-    /// Enqueues a launch with one structure of arguments.
+    /// Enqueues a launch that passes one structure of arguments.
     ///
     /// # Safety
-    /// `arguments` points to the structure that this kernel takes, and every address in it is that of memory as large
-    /// as the kernel needs, which lives until the stream is past the launch.
+    /// `arguments` points to the structure that this kernel takes. Every address in it refers to memory that is as large
+    /// as the kernel needs and that stays allocated until the stream has finished the launch.
     pub(super) unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: *const u8) -> Result<()> {
         let mut parameters = [arguments.cast_mut().cast::<c_void>()];
         let (x, y) = grid.blocks;
-        // SAFETY: the caller vouches for the arguments; HIP copies them before it returns.
+        // SAFETY: the caller guarantees the arguments; HIP copies them before it returns.
         let status = unsafe {
             (self.module.device.hip.hipModuleLaunchKernel)(
                 self.raw,

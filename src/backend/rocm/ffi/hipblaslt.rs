@@ -1,7 +1,7 @@
-//! hipBLASLt: products with epilogues, planned once and run often.
+//! hipBLASLt: matrix products with epilogues. A product is planned once and run often.
 //!
-//! A [`Plan`] holds the layouts of one shape and the algorithm chosen for it; a [`Descriptor`] the epilogue
-//! with a layer's bias. Neither depends on a stream, and all slots share them.
+//! A [`Plan`] holds the matrix layouts of one shape and an algorithm for it. A [`Descriptor`] holds the epilogue and
+//! the bias of a layer. Neither depends on a stream, so all slots share them.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
@@ -18,17 +18,17 @@ use std::sync::Arc;
 /// hipBLASLt's functions.
 pub(crate) type Library = &'static sys::HipblasLt;
 
-/// hipBLAS's numbers for "as it lies" and "transposed".
+/// `HIPBLAS_OP_N` and `HIPBLAS_OP_T`.
 const OPERATION_NONE: i32 = 111;
 const OPERATION_TRANSPOSE: i32 = 112;
 
-/// Loads hipBLASLt; HIP must have found a device before.
+/// Loads hipBLASLt. HIP must have found a device before, or the library ends the process.
 pub(crate) fn load() -> Result<Library> {
-    // As the library itself: there until the process ends.
+    // The library stays loaded until the process ends, and so may its function table.
     Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
 }
 
-/// The file that it was loaded from, as the linker opened it.
+/// The path of the library's file, as the dynamic linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
     file_of(&sys::HIPBLASLT, library.hipblasLtCreate as usize)
 }
@@ -67,15 +67,16 @@ fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
     }
 }
 
-/// What there must be before a handle is made, hipBLASLt's or one of rocBLAS, which may make one of hipBLASLt: that
-/// allocates 25 MiB for itself, and ends the process where there is no room
+/// Checks that there is memory for a handle of hipBLASLt, or of rocBLAS, which may create one of hipBLASLt.
+///
+/// Creating a hipBLASLt handle allocates 25 MiB, and ends the process if that fails
 /// (<https://github.com/ROCm/rocm-libraries/issues/8917>).
 pub(crate) fn check_room(device: Device) -> Result<()> {
     const ROOM: usize = 64 << 20;
     device.check_room(ROOM, "the BLAS libraries themselves")
 }
 
-/// A handle.
+/// A hipBLASLt handle.
 pub(crate) struct HipblasLt {
     library: Library,
     raw: sys::hipblasLtHandle_t,
@@ -87,7 +88,7 @@ unsafe impl Send for HipblasLt {}
 unsafe impl Sync for HipblasLt {}
 
 impl HipblasLt {
-    /// A handle for the current device, which has [room](check_room).
+    /// Creates a handle for the current device. Call [`check_room`] before.
     pub(crate) fn new(library: Library) -> Result<HipblasLt> {
         let mut raw = null_mut();
         // SAFETY: hipBLASLt writes one pointer; there is a device, so it does not end the process.
@@ -96,7 +97,7 @@ impl HipblasLt {
         Ok(HipblasLt { library, raw })
     }
 
-    /// The library's version, as it counts.
+    /// The library's version as `hipblasLtGetVersion` encodes it.
     pub(crate) fn version(&self) -> Result<i32> {
         let mut version = 0;
         // SAFETY: hipBLASLt writes one integer.
@@ -105,9 +106,10 @@ impl HipblasLt {
         Ok(version)
     }
 
-    /// Asks for up to `wanted` algorithms for a shape that need at most `workspace` bytes, best first.
+    /// Returns up to `wanted` algorithms for a shape that need at most `workspace` bytes, the one that hipBLASLt rates
+    /// best first.
     ///
-    /// `descriptor` has the shape's epilogue.
+    /// `descriptor` must have the shape's epilogue.
     pub(crate) fn plans(
         &self,
         shape: &GemmShape,
@@ -155,7 +157,7 @@ impl HipblasLt {
         check(status, || format!("hipblasLtMatmulAlgoGetHeuristic ({shape})"))?;
         let found = usize::try_from(found).unwrap_or(0).min(wanted);
         let plan = |result: MaybeUninit<sys::hipblasLtMatmulHeuristicResult_t>| {
-            // SAFETY: written above; all of its fields are numbers, for which zero is a value.
+            // SAFETY: hipBLASLt wrote it, and all of its fields are numbers, for which zeroed memory is valid too.
             let result = unsafe { result.assume_init() };
             Plan { layouts: Arc::clone(&layouts), algorithm: result.algo, shape: *shape }
         };
@@ -165,8 +167,9 @@ impl HipblasLt {
     /// Enqueues a product.
     ///
     /// # Safety
-    /// The matrices have the plan's sizes, the workspace the size it was planned for, the descriptor the
-    /// epilogue, and its bias as many elements as there are outputs; all live until the stream is past this.
+    /// The matrices have the sizes of the plan's shape, the workspace has the size that the plan was made for, and the
+    /// descriptor has the shape's epilogue and a bias of as many elements as there are outputs. All of them stay
+    /// allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         stream: &Stream,
@@ -179,7 +182,7 @@ impl HipblasLt {
         let beta = if plan.shape.accumulate { 1.0_f32 } else { 0.0 };
         let y = operands.y.pointer();
         let [a, b, d] = &*plan.layouts;
-        // SAFETY: the caller vouches for the memory; scalars are read before the call returns.
+        // SAFETY: the caller guarantees the memory; the scalars are read before the call returns.
         let status = unsafe {
             (self.library.hipblasLtMatmul)(
                 self.raw,
@@ -206,39 +209,38 @@ impl HipblasLt {
 
 impl Drop for HipblasLt {
     fn drop(&mut self) {
-        // SAFETY: made by hipblasLtCreate and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipblasLtCreate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.library.hipblasLtDestroy)(self.raw) };
     }
 }
 
-/// The layouts of a shape's matrices, and the algorithm.
+/// The matrix layouts of a shape, and an algorithm for it.
 pub(crate) struct Plan {
-    /// Of W, x and y.
+    /// The layouts of W, x and y.
     layouts: Arc<[Layout; 3]>,
     algorithm: sys::hipblasLtMatmulAlgo_t,
     shape: GemmShape,
 }
 
 impl Plan {
-    /// What it was planned for.
     pub(crate) fn shape(&self) -> &GemmShape {
         &self.shape
     }
 }
 
-/// What is done to the result, with the bias of one layer.
+/// The epilogue of a product, with the bias of one layer.
 pub(crate) struct Descriptor {
     library: Library,
     raw: sys::hipblasLtMatmulDesc_t,
 }
 
-// SAFETY: hipBLASLt only reads a descriptor once it is made.
+// SAFETY: hipBLASLt only reads a descriptor after it is made.
 unsafe impl Send for Descriptor {}
 // SAFETY: as above.
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// W transposed times x, fp32 sums, and `epilogue` with the bias at `bias`, of type `bias_type`.
+    /// Describes W transposed times x with fp32 sums, and `epilogue` with the bias at `bias` of type `bias_type`.
     pub(crate) fn new(
         library: Library,
         epilogue: Epilogue,
@@ -288,24 +290,25 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: made by hipblasLtMatmulDescCreate and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipblasLtMatmulDescCreate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.library.hipblasLtMatmulDescDestroy)(self.raw) };
     }
 }
 
-/// How one matrix lies in memory.
+/// The memory layout of one matrix.
 struct Layout {
     library: Library,
     raw: sys::hipblasLtMatrixLayout_t,
 }
 
-// SAFETY: hipBLASLt only reads a layout once it is made.
+// SAFETY: hipBLASLt only reads a layout after it is made.
 unsafe impl Send for Layout {}
 // SAFETY: as above.
 unsafe impl Sync for Layout {}
 
 impl Layout {
-    /// `(rows, columns)` as BLAS counts them, column by column; `(products, elements from one to the next)`.
+    /// A column-major matrix of `(rows, columns)` with `stride` elements from one column to the next. The last pair is
+    /// the number of products, and the elements from one product's matrix to the next.
     fn new(
         library: Library,
         element: ElementType,
@@ -357,12 +360,12 @@ impl Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // SAFETY: made by hipblasLtMatrixLayoutCreate and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipblasLtMatrixLayoutCreate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.library.hipblasLtMatrixLayoutDestroy)(self.raw) };
     }
 }
 
-/// What a search for algorithms may use.
+/// The limits for a search for algorithms.
 struct Preference {
     library: Library,
     raw: sys::hipblasLtMatmulPreference_t,
@@ -392,7 +395,7 @@ impl Preference {
 
 impl Drop for Preference {
     fn drop(&mut self) {
-        // SAFETY: made by hipblasLtMatmulPreferenceCreate and destroyed once. There is nobody to tell.
+        // SAFETY: made by hipblasLtMatmulPreferenceCreate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.library.hipblasLtMatmulPreferenceDestroy)(self.raw) };
     }
 }

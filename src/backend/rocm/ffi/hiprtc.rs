@@ -1,18 +1,19 @@
-//! HIP's compiler at run time, for architectures that no code object is kept for.
+//! hiprtc, HIP's run-time compiler: for architectures that have no embedded code object.
 
 use super::super::error::{Result, RocmError};
 use hip_runtime_sys as sys;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 
-/// Compiles `source`, which includes no file; returns a code object.
+/// Compiles `source` to a code object. The source must not include files, and `name` is its name in messages.
 ///
 /// # Errors
-/// No hiprtc, or what the compiler says.
+/// The library cannot be loaded, or the compiler reports an error, which is part of the message.
 pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
     let hiprtc = sys::Hiprtc::load()?;
     let text = |text: &str| {
-        CString::new(text).map_err(|_| RocmError::Unsupported(format!("a zero byte in {name}'s source")))
+        CString::new(text)
+            .map_err(|_| RocmError::Unsupported(format!("the source of {name} has a zero byte")))
     };
     let (source, program_name) = (text(source)?, text(name)?);
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;
@@ -22,19 +23,19 @@ pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Ve
         if status == sys::hiprtc_bindings::HIPRTC_SUCCESS {
             return Ok(());
         }
-        // SAFETY: takes any number and returns a static text or null.
+        // SAFETY: the function takes any number, and returns a static string or null.
         let text = unsafe { (hiprtc.hiprtcGetErrorString)(status) };
         let reason = if text.is_null() {
             format!("error {status}")
         } else {
-            // SAFETY: a static text that ends with zero.
+            // SAFETY: the string is static and ends with a zero byte.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
         };
         Err(RocmError::Call { call: call.to_owned(), reason })
     };
 
     let mut program = Program { hiprtc, raw: null_mut() };
-    // SAFETY: all texts end with zero and live until the call returns, as many as it is told.
+    // SAFETY: both strings end with a zero byte and live until the call returns; there are no headers.
     let status = unsafe {
         (hiprtc.hiprtcCreateProgram)(
             &mut program.raw,
@@ -46,7 +47,7 @@ pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Ve
         )
     };
     check(status, "hiprtcCreateProgram")?;
-    // SAFETY: the program is alive; the options as above.
+    // SAFETY: the program is alive, and the options end with zero bytes and live until the call returns.
     let status = unsafe {
         (hiprtc.hiprtcCompileProgram)(program.raw, count(options.len()), option_pointers.as_mut_ptr())
     };
@@ -60,7 +61,7 @@ pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Ve
     let status = unsafe { (hiprtc.hiprtcGetCodeSize)(program.raw, &mut bytes) };
     check(status, "hiprtcGetCodeSize")?;
     let mut code = vec![0_u8; bytes];
-    // SAFETY: hiprtc writes as many bytes as it said.
+    // SAFETY: the buffer has the size that hiprtc reported.
     let status = unsafe { (hiprtc.hiprtcGetCode)(program.raw, code.as_mut_ptr().cast()) };
     check(status, "hiprtcGetCode")?;
     Ok(code)
@@ -76,7 +77,7 @@ struct Program {
 }
 
 impl Program {
-    /// The beginning of what the compiler complains about.
+    /// The first 1,000 characters of the compiler's log.
     fn log(&self) -> String {
         let mut bytes = 0;
         // SAFETY: hiprtc writes one number.
@@ -85,7 +86,7 @@ impl Program {
             return "the source does not compile".to_owned();
         }
         let mut log = vec![0_u8; bytes];
-        // SAFETY: hiprtc writes as many bytes as it said.
+        // SAFETY: the buffer has the size that hiprtc reported.
         let status = unsafe { (self.hiprtc.hiprtcGetProgramLog)(self.raw, log.as_mut_ptr().cast()) };
         if status != sys::hiprtc_bindings::HIPRTC_SUCCESS {
             return "the source does not compile".to_owned();
@@ -98,7 +99,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: made by hiprtcCreateProgram and destroyed once. There is nobody to tell.
+            // SAFETY: made by hiprtcCreateProgram and destroyed once. A drop cannot report an error.
             let _ = unsafe { (self.hiprtc.hiprtcDestroyProgram)(&mut self.raw) };
         }
     }

@@ -1,8 +1,8 @@
-//! Where the backend meets the libraries: the only `unsafe` of it, behind types that own what they made.
+//! The calls into ROCm's libraries. All `unsafe` code of the backend is here, behind types that own their handles.
 //!
-//! What these modules promise to the rest: no call with a dangling handle, no buffer freed under a copy, no
-//! host memory touched while the device may. What they trust: that a step's addresses were laid out for the
-//! shapes it names, which is [`super::forward`]'s business.
+//! These modules guarantee that no call gets a dangling handle, that no buffer is freed during a copy, and that the
+//! host does not touch memory while the device may use it. They trust [`super::forward`] to lay out each step with
+//! addresses that match the shapes in it.
 #![allow(unsafe_code, reason = "calls into C libraries")]
 
 pub(crate) mod arguments;

@@ -1,6 +1,6 @@
-//! A forward pass, laid out: its steps in order, with every address, size and descriptor settled.
+//! A program: the steps of a forward pass in order, with all addresses, sizes and descriptors fixed.
 //!
-//! Running it allocates nothing, creates nothing and waits for nothing: it only enqueues.
+//! Running a program only enqueues work. It allocates nothing, creates nothing and waits for nothing.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{GemmOperands, GemmShape};
@@ -10,52 +10,52 @@ use super::rocblas::{self, Rocblas};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Words that any kernel's structure of arguments fits into.
+/// The size of the largest argument structure of a kernel, in 64-bit words.
 const ARGUMENT_WORDS: usize = 20;
 
-/// Memory for any of them; its end is not written.
+/// Memory for any argument structure. A smaller structure leaves the rest uninitialised.
 type ArgumentWords = [MaybeUninit<u64>; ARGUMENT_WORDS];
 
-/// A structure that a kernel takes as its one argument, laid out as in C.
+/// A structure that a kernel takes as its only argument.
 ///
 /// # Safety
-/// `repr(C)`, with the fields of the kernel's structure.
+/// The type is `repr(C)` and has the fields of the kernel's structure.
 pub(crate) unsafe trait KernelArguments: Copy {}
 
-/// One of the streams that a pass runs on: 0 is the batch's own, the others are for branches beside it.
+/// The index of a stream that a pass runs on: 0 is the batch's main stream, the others run branches in parallel to it.
 pub(crate) type Lane = usize;
 
-/// The batch's own stream.
+/// The lane of the batch's main stream.
 pub(crate) const MAIN_LANE: Lane = 0;
 
-/// What a slot runs programs with: the batch's stream comes from outside, all else is here. Where there are no streams
-/// for branches, branches run one after another.
+/// The streams and BLAS handles that a slot runs programs with. The main stream belongs to the slot's exchange. Without
+/// side streams, branches run one after another on the main stream.
 pub(crate) struct Lanes {
     main: BlasHandles,
-    /// Where the main lane is.
+    /// Recorded on the main lane for a side lane to wait for.
     reached: Event,
     sides: Vec<Side>,
 }
 
-/// A lane beside the main one. The fields are dropped in this order: what works on the stream before the stream.
+/// A side lane. Fields are dropped in this order: the handles on the stream must go before the stream.
 struct Side {
     blas: BlasHandles,
-    /// Where the lane is.
+    /// Recorded on this lane for another lane to wait for.
     reached: Event,
     stream: Stream,
 }
 
-/// The BLAS libraries that there are.
+/// The BLAS libraries that are available.
 #[derive(Clone, Copy)]
 pub(crate) struct BlasLibraries {
     pub(crate) rocblas: Option<rocblas::Library>,
     pub(crate) hipblaslt: Option<hipblaslt::Library>,
-    /// Memory that each lane's products may work in.
+    /// The size of the workspace of each lane, in bytes.
     pub(crate) workspace_bytes: usize,
 }
 
 impl Lanes {
-    /// The handles for `main` and for `sides` more streams.
+    /// Creates the handles for `main`, and `sides` more streams with theirs.
     pub(crate) fn new(device: Device, main: &Stream, sides: usize, blas: BlasLibraries) -> Result<Lanes> {
         let side = || {
             let stream = Stream::urgent(device)?;
@@ -72,7 +72,7 @@ impl Lanes {
         })
     }
 
-    /// A lane's stream, its handles, and the event that says where it is.
+    /// A lane's stream, handles and event.
     fn at<'a>(&'a self, main: &'a Stream, lane: Lane) -> (&'a Stream, &'a BlasHandles, &'a Event) {
         match lane.checked_sub(1).and_then(|side| self.sides.get(side)) {
             Some(Side { blas, reached, stream }) => (stream, blas, reached),
@@ -81,7 +81,7 @@ impl Lanes {
     }
 }
 
-/// The BLAS handles of one stream, and the memory that they work in.
+/// The BLAS handles of one stream, and their workspace.
 struct BlasHandles {
     rocblas: Option<Rocblas>,
     hipblaslt: Option<HipblasLt>,
@@ -89,7 +89,6 @@ struct BlasHandles {
 }
 
 impl BlasHandles {
-    /// Handles of the libraries that there are.
     fn new(device: Device, stream: &Stream, libraries: BlasLibraries) -> Result<BlasHandles> {
         let BlasLibraries { rocblas, hipblaslt, workspace_bytes } = libraries;
         hipblaslt::check_room(device)?;
@@ -102,7 +101,6 @@ impl BlasHandles {
     }
 }
 
-/// What a step does.
 enum Operation {
     Kernel {
         function: Function,
@@ -119,7 +117,7 @@ enum Operation {
         descriptor: Arc<hipblaslt::Descriptor>,
         operands: GemmOperands,
     },
-    /// The lane waits for what is in another so far.
+    /// The step's lane waits for all work that is on another lane now.
     WaitFor(Lane),
 }
 
@@ -128,12 +126,12 @@ pub(crate) struct Step {
     name: String,
     lane: Lane,
     operation: Operation,
-    /// Floating-point operations, where it is a product.
+    /// Floating-point operations of a matrix product; 0 for other steps.
     operations: f64,
 }
 
 impl Step {
-    /// A kernel's launch.
+    /// A kernel launch.
     pub(crate) fn kernel<A: KernelArguments>(
         name: String,
         function: Function,
@@ -142,12 +140,12 @@ impl Step {
     ) -> Step {
         const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
         let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
-        // SAFETY: the structure fits.
+        // SAFETY: the assertion above says that the structure fits.
         unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
         Step::of(name, Operation::Kernel { function, grid, arguments: words }, 0.0)
     }
 
-    /// A product by rocBLAS.
+    /// A matrix product by rocBLAS.
     pub(crate) fn rocblas(
         name: String,
         shape: GemmShape,
@@ -158,7 +156,7 @@ impl Step {
         Step::of(name, Operation::Rocblas { shape, operands, solution }, operations)
     }
 
-    /// A product by hipBLASLt.
+    /// A matrix product by hipBLASLt.
     pub(crate) fn hipblaslt(
         name: String,
         plan: Arc<hipblaslt::Plan>,
@@ -169,7 +167,7 @@ impl Step {
         Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, operations)
     }
 
-    /// `lane` waits for what is in `other` so far.
+    /// A wait of `lane` for all work that is on `other` now.
     pub(crate) fn wait_for(lane: Lane, other: Lane) -> Step {
         Step::of("a branch's end".to_owned(), Operation::WaitFor(other), 0.0).on(lane)
     }
@@ -178,7 +176,7 @@ impl Step {
         Step { name, lane: MAIN_LANE, operation, operations }
     }
 
-    /// The same on another lane.
+    /// This step, moved to another lane.
     pub(crate) fn on(self, lane: Lane) -> Step {
         Step { lane, ..self }
     }
@@ -192,8 +190,8 @@ impl Step {
         let absent = |library: &str| RocmError::Unsupported(format!("no {library} handle in this slot"));
         let outcome = match &self.operation {
             Operation::Kernel { function, grid, arguments } => {
-                // SAFETY: the forward pass wrote the structure for this kernel with addresses in the program's
-                // memory, which lives as long as the program; whoever drops that waits for the stream.
+                // SAFETY: the forward pass filled the structure for this kernel, with addresses in memory that lives as
+                // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
             }
             Operation::Rocblas { shape, operands, solution } => {
@@ -220,34 +218,32 @@ impl Step {
     }
 }
 
-/// What a step took.
+/// The measured time of a step.
 pub(crate) struct StepTime {
-    /// The step.
     pub(crate) name: String,
-    /// Its time.
     pub(crate) milliseconds: f32,
-    /// Floating-point operations, where it is a product.
+    /// Floating-point operations of a matrix product; 0 for other steps.
     pub(crate) operations: f64,
 }
 
-/// All steps, and the memory that they work on.
+/// The steps of a forward pass, and the memory that they work on.
 pub(crate) struct Program {
     steps: Vec<Step>,
     _memory: Vec<Arc<DeviceBuffer>>,
 }
 
 impl Program {
-    /// The steps' addresses lie in `memory` (and in the exchange of the slot that runs them).
+    /// Makes a program of `steps`. Their addresses must lie in `memory`, in the network's weights, or in the exchange of
+    /// the slot that runs the program.
     pub(crate) fn new(steps: Vec<Step>, memory: Vec<Arc<DeviceBuffer>>) -> Program {
         Program { steps, _memory: memory }
     }
 
-    /// Enqueues all steps.
     pub(crate) fn enqueue(&self, main: &Stream, lanes: &Lanes) -> Result<()> {
         self.steps.iter().try_for_each(|step| step.enqueue(main, lanes))
     }
 
-    /// Runs the steps one by one, `repetitions` times, with the time of each: for tables, not for play.
+    /// Times each step by itself: the mean of `repetitions` runs in a row.
     pub(crate) fn time(
         &self,
         device: Device,
@@ -268,14 +264,13 @@ impl Program {
     }
 }
 
-/// Measures what a device takes for work that is recorded as a graph: the host's calls are not part of it.
+/// Measures the device's time for work that is captured as a graph, so that the host's calls do not count.
 pub(crate) struct Stopwatch {
     start: Event,
     end: Event,
 }
 
 impl Stopwatch {
-    /// Its events are of this device.
     pub(crate) fn new(device: Device) -> Result<Stopwatch> {
         Ok(Stopwatch {
             start: Event::new(device, EventKind::Timing)?,
@@ -283,15 +278,15 @@ impl Stopwatch {
         })
     }
 
-    /// The shortest time of `runs` after a first that does not count, for what `enqueue` enqueues in `stream`. It is
-    /// called twice: once to run, and once to be recorded.
+    /// The shortest of `runs` times of the work that `enqueue` enqueues on `stream`, after one run that does not count.
+    /// `enqueue` is called twice: for that run, and for the capture.
     pub(crate) fn milliseconds(
         &mut self,
         stream: &Stream,
         runs: usize,
         enqueue: impl Fn() -> Result<()>,
     ) -> Result<f32> {
-        // What libraries load at first use must not happen in a capture.
+        // Libraries load code at the first use of a product, which must not happen during a capture.
         enqueue()?;
         stream.synchronize()?;
         let graph = stream.capture(&enqueue)?;

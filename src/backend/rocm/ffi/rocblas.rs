@@ -1,4 +1,4 @@
-//! rocBLAS: a handle for each stream, with memory of ours to work in.
+//! rocBLAS: a handle for each stream, with a workspace that the slot owns.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, GemmOperands, GemmShape};
@@ -12,50 +12,50 @@ use std::ptr::{from_ref, null_mut};
 /// rocBLAS's functions.
 pub(crate) type Library = &'static sys::Rocblas;
 
-/// Loads rocBLAS; HIP must have found a device before.
+/// Loads rocBLAS. HIP must have found a device before.
 pub(crate) fn load() -> Result<Library> {
-    // As the library itself: there until the process ends.
+    // The library stays loaded until the process ends, and so may its function table.
     Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
 }
 
-/// The file that it was loaded from, as the linker opened it.
+/// The path of the library's file, as the dynamic linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
     file_of(&sys::ROCBLAS, library.rocblas_create_handle as usize)
 }
 
-/// The library's version, as it says it.
+/// The library's version string, e.g. `4.4.1.7f1e3b5`.
 pub(crate) fn version(library: Library) -> Result<String> {
     let mut length = 0;
     // SAFETY: rocBLAS writes one number.
     let status = unsafe { (library.rocblas_get_version_string_size)(&mut length) };
     check(library, status, || "rocblas_get_version_string_size".to_owned())?;
     let mut text = vec![0_u8; length.max(1)];
-    // SAFETY: rocBLAS writes at most that many bytes, with a zero at the end.
+    // SAFETY: rocBLAS writes at most `text.len()` bytes, and ends them with a zero byte.
     let status = unsafe { (library.rocblas_get_version_string)(text.as_mut_ptr().cast(), text.len()) };
     check(library, status, || "rocblas_get_version_string".to_owned())?;
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-/// A handle for one stream.
+/// A rocBLAS handle for one stream.
 pub(crate) struct Rocblas {
     library: Library,
     raw: sys::rocblas_handle,
 }
 
-// SAFETY: a handle may be used from any thread, from one at a time: the one slot that owns it.
+// SAFETY: a handle may be used from any thread, but by one at a time: only the slot that owns it uses it.
 unsafe impl Send for Rocblas {}
 
 fn check(library: Library, status: sys::rocblas_status, call: impl FnOnce() -> String) -> Result<()> {
     if status == sys::rocblas_status_success {
         return Ok(());
     }
-    // SAFETY: takes any number and returns a static text or null.
+    // SAFETY: the function takes any number, and returns a static string or null.
     let text = unsafe { (library.rocblas_status_to_string)(status) };
     let name = if text.is_null() {
         "unknown status".into()
     } else {
-        // SAFETY: a static text that ends with zero.
+        // SAFETY: the string is static and ends with a zero byte.
         unsafe { CStr::from_ptr(text) }.to_string_lossy()
     };
     Err(RocmError::Call { call: call(), reason: format!("{name} ({status})") })
@@ -69,13 +69,14 @@ fn data_type(element: ElementType) -> sys::rocblas_datatype {
     }
 }
 
-/// BLAS counts in 32 bits.
+/// rocBLAS takes sizes as 32-bit integers.
 fn int(size: usize) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
 
 impl Rocblas {
-    /// A handle for `stream` that works in `workspace` and allocates nothing itself. Both outlive it.
+    /// Creates a handle for `stream` that works in `workspace` and allocates no memory itself. The caller must drop
+    /// the handle before both.
     pub(crate) fn new(library: Library, stream: &Stream, workspace: &DeviceBuffer) -> Result<Rocblas> {
         let mut raw = null_mut();
         // SAFETY: rocBLAS writes one pointer.
@@ -89,16 +90,17 @@ impl Rocblas {
         let status = unsafe { (library.rocblas_set_pointer_mode)(raw, sys::rocblas_pointer_mode_host) };
         check(library, status, || "rocblas_set_pointer_mode".to_owned())?;
         let (pointer, bytes) = (workspace.address().pointer(), workspace.bytes());
-        // SAFETY: the workspace is that long and outlives the handle.
+        // SAFETY: the workspace has this length and outlives the handle.
         let status = unsafe { (library.rocblas_set_workspace)(raw, pointer, bytes) };
         check(library, status, || format!("rocblas_set_workspace of {bytes} bytes"))?;
         Ok(handle)
     }
 
-    /// Enqueues a product without epilogue, by solution index if there is one.
+    /// Enqueues a product without an epilogue. `solution` selects a kernel by rocBLAS's solution index; `None` leaves
+    /// the choice to rocBLAS.
     ///
     /// # Safety
-    /// The matrices have the shape's sizes, and live until the stream is past this.
+    /// The matrices have the shape's sizes, and stay allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         shape: &GemmShape,
@@ -122,7 +124,7 @@ impl Rocblas {
         let compute = sys::rocblas_datatype_f32_r;
         let flags = sys::rocblas_gemm_flags_none;
         let status = if shape.batch == 1 {
-            // SAFETY: the caller vouches for the matrices; scalars are read before the call returns.
+            // SAFETY: the caller guarantees the matrices; the scalars are read before the call returns.
             unsafe {
                 (self.library.rocblas_gemm_ex)(
                     self.raw, transposed, plain, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
@@ -147,7 +149,7 @@ impl Rocblas {
 
 impl Drop for Rocblas {
     fn drop(&mut self) {
-        // SAFETY: made by rocblas_create_handle and destroyed once. There is nobody to tell.
+        // SAFETY: made by rocblas_create_handle and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.library.rocblas_destroy_handle)(self.raw) };
     }
 }

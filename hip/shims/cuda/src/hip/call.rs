@@ -1,0 +1,54 @@
+//! How a function of HIP's C interface is written.
+
+use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotReady};
+
+use super::error::LAST_ERROR;
+use crate::library;
+
+/// Writes a result through a pointer that the caller gave.
+///
+/// # Safety
+/// The pointer is null or may be written to.
+pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+    if place.is_null() {
+        return Err(hipErrorInvalidValue);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Keeps an error for `hipGetLastError`. `hipErrorNotReady` is an answer, not an error.
+#[cold]
+pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
+    if error != hipErrorNotReady {
+        LAST_ERROR.set(error);
+        if library::logs() {
+            eprintln!("rocm-cuda-shim: {name} answers {error}");
+        }
+    }
+    error
+}
+
+/// Defines functions of the interface, and has the compiler compare them with the bindings.
+macro_rules! api {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $(
+            /// HIP's function of this name.
+            ///
+            /// # Safety
+            /// As HIP's documentation says: pointers are valid, and stay so until work on a stream is done.
+            #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "HIP's names")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> hip_runtime_sys::hipError_t {
+                let body = || -> Result<(), hip_runtime_sys::hipError_t> { $body };
+                match body() {
+                    Ok(()) => hip_runtime_sys::hipSuccess,
+                    Err(error) => $crate::hip::call::failed(stringify!($name), error),
+                }
+            }
+            const _: hip_runtime_sys::signature::$name = $name;
+        )*
+    };
+}
+pub(super) use api;

@@ -1,0 +1,80 @@
+//! Allocations, copies and fills.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use hip_runtime_sys::{hipMemcpyKind, hipStream_t};
+
+use super::call::{api, give};
+use crate::driver::{DevicePointer, check, current};
+
+fn address(pointer: *const c_void) -> DevicePointer {
+    pointer.expose_provenance() as DevicePointer
+}
+
+api! {
+    fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
+        // SAFETY: the caller's pointers.
+        check(unsafe { (current()?.cuMemGetInfo_v2)(free, total) })
+    }
+
+    fn hipMalloc(pointer: *mut *mut c_void, bytes: usize) {
+        let mut found: DevicePointer = 0;
+        if bytes > 0 {
+            // SAFETY: the driver writes a number.
+            check(unsafe { (current()?.cuMemAlloc_v2)(&mut found, bytes) })?;
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { give(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
+    }
+
+    fn hipFree(pointer: *mut c_void) {
+        if pointer.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's memory, which nothing uses any more; the driver waits for what runs.
+        check(unsafe { (current()?.cuMemFree_v2)(address(pointer)) })
+    }
+
+    fn hipHostMalloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
+        // Portable, mapped, write-combined.
+        // SAFETY: the caller's pointer.
+        check(unsafe { (current()?.cuMemHostAlloc)(pointer, bytes, flags & 7) })
+    }
+
+    fn hipHostFree(pointer: *mut c_void) {
+        if pointer.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's memory, which nothing uses any more.
+        check(unsafe { (current()?.cuMemFreeHost)(pointer) })
+    }
+
+    fn hipMemcpy(to: *mut c_void, from: *const c_void, bytes: usize, _kind: hipMemcpyKind) {
+        let driver = current()?;
+        // SAFETY: the caller's memory.
+        check(unsafe { (driver.cuMemcpy)(address(to), address(from), bytes) })?;
+        // The driver may return while the last piece is under way, and streams that wait for no other would not see it.
+        // SAFETY: null is the default stream.
+        check(unsafe { (driver.cuStreamSynchronize)(std::ptr::null_mut()) })
+    }
+
+    fn hipMemcpyAsync(to: *mut c_void, from: *const c_void, bytes: usize, _kind: hipMemcpyKind, stream: hipStream_t) {
+        let (to, from) = (address(to), address(from));
+        // SAFETY: the caller's memory.
+        check(unsafe { (current()?.cuMemcpyAsync)(to, from, bytes, stream.cast()) })
+    }
+
+    fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
+        let driver = current()?;
+        // SAFETY: the caller's memory.
+        check(unsafe { (driver.cuMemsetD8_v2)(address(to), value as u8, bytes) })?;
+        // As for hipMemcpy.
+        // SAFETY: null is the default stream.
+        check(unsafe { (driver.cuStreamSynchronize)(std::ptr::null_mut()) })
+    }
+
+    fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {
+        // SAFETY: the caller's memory.
+        check(unsafe { (current()?.cuMemsetD8Async)(address(to), value as u8, bytes, stream.cast()) })
+    }
+}

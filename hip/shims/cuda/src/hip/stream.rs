@@ -1,0 +1,94 @@
+//! Streams, events, and functions of the host in a stream's order.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use hip_runtime_sys::{
+    hipEvent_t, hipEventBlockingSync, hipEventDisableTiming, hipEventInterprocess, hipHostFn_t, hipStream_t,
+};
+
+use super::call::api;
+use super::overlap::{joined, overlaps};
+use crate::driver::{check, current};
+use crate::library;
+
+api! {
+    fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) {
+        // SAFETY: the caller's pointer.
+        check(unsafe { (current()?.cuStreamCreate)(stream.cast(), flags) })
+    }
+
+    fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, priority: c_int) {
+        // SAFETY: the caller's pointer.
+        check(unsafe { (current()?.cuStreamCreateWithPriority)(stream.cast(), flags, priority) })
+    }
+
+    fn hipStreamDestroy(stream: hipStream_t) {
+        // SAFETY: the caller's stream.
+        check(unsafe { (current()?.cuStreamDestroy_v2)(stream.cast()) })
+    }
+
+    fn hipStreamQuery(stream: hipStream_t) {
+        // SAFETY: the caller's stream.
+        check(unsafe { (current()?.cuStreamQuery)(stream.cast()) })
+    }
+
+    fn hipStreamSynchronize(stream: hipStream_t) {
+        // SAFETY: the caller's stream.
+        check(unsafe { (current()?.cuStreamSynchronize)(stream.cast()) })
+    }
+
+    fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) {
+        if overlaps() {
+            joined().insert(stream.addr());
+        }
+        // SAFETY: the caller's stream and event.
+        check(unsafe { (current()?.cuStreamWaitEvent)(stream.cast(), event.cast(), flags) })
+    }
+
+    fn hipLaunchHostFunc(stream: hipStream_t, function: hipHostFn_t, data: *mut c_void) {
+        // SAFETY: the caller's stream and function.
+        check(unsafe { (current()?.cuLaunchHostFunc)(stream.cast(), function, data) })
+    }
+
+    fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) {
+        // HIP has more, which say what caches do.
+        let mut flags = flags & (hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess);
+        if spins() {
+            flags &= !hipEventBlockingSync;
+        }
+        // SAFETY: the caller's pointer.
+        check(unsafe { (current()?.cuEventCreate)(event.cast(), flags) })
+    }
+
+    fn hipEventDestroy(event: hipEvent_t) {
+        // SAFETY: the caller's event.
+        check(unsafe { (current()?.cuEventDestroy_v2)(event.cast()) })
+    }
+
+    fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) {
+        // SAFETY: the caller's event and stream.
+        check(unsafe { (current()?.cuEventRecord)(event.cast(), stream.cast()) })
+    }
+
+    fn hipEventQuery(event: hipEvent_t) {
+        // SAFETY: the caller's event.
+        check(unsafe { (current()?.cuEventQuery)(event.cast()) })
+    }
+
+    fn hipEventSynchronize(event: hipEvent_t) {
+        // SAFETY: the caller's event.
+        check(unsafe { (current()?.cuEventSynchronize)(event.cast()) })
+    }
+
+    fn hipEventElapsedTime(milliseconds: *mut f32, start: hipEvent_t, stop: hipEvent_t) {
+        // SAFETY: the caller's pointer and events.
+        check(unsafe { (current()?.cuEventElapsedTime)(milliseconds, start.cast(), stop.cast()) })
+    }
+}
+
+/// Whether waiting for an event shall not sleep.
+fn spins() -> bool {
+    static SPINS: OnceLock<bool> = OnceLock::new();
+    *SPINS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_SPIN"))
+}

@@ -1,0 +1,390 @@
+//! hipBLASLt's C interface over cuBLASLt: products with bias and activation, chosen through its heuristic.
+//!
+//! Handles, layouts and descriptions are cuBLASLt's own. Its algorithms are larger than hipBLASLt's, so that one of
+//! those holds the address of one of these, which is kept until the process ends.
+//!
+//! There is no epilogue for swish: asked for one, it answers `NOT_SUPPORTED` as an older hipBLASLt does.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use hip_runtime_sys::{hipDataType, hipStream_t};
+use hipblaslt_sys as lt;
+use hipblaslt_sys::{
+    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
+    hipblasLtMatmulDescAttributes_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreference_t,
+    hipblasLtMatmulPreferenceAttributes_t, hipblasLtMatrixLayout_t, hipblasLtMatrixLayoutAttribute_t,
+    hipblasStatus_t, signature,
+};
+
+use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
+use crate::driver::current;
+use crate::profile;
+
+/// What an algorithm of ours begins with.
+const ALGORITHM_MARK: u64 = u64::from_le_bytes(*b"RUKHCUDA");
+/// What every address is a multiple of, in bytes: kernels' arguments are, too.
+const ALIGNMENT: u32 = 16;
+
+fn check(status: Status) -> Result<(), hipblasStatus_t> {
+    Err(match status {
+        0 => return Ok(()),
+        cublas::STATUS_NOT_INITIALIZED => lt::HIPBLAS_STATUS_NOT_INITIALIZED,
+        cublas::STATUS_ALLOC_FAILED => lt::HIPBLAS_STATUS_ALLOC_FAILED,
+        cublas::STATUS_INVALID_VALUE => lt::HIPBLAS_STATUS_INVALID_VALUE,
+        cublas::STATUS_ARCH_MISMATCH => lt::HIPBLAS_STATUS_ARCH_MISMATCH,
+        cublas::STATUS_MAPPING_ERROR => lt::HIPBLAS_STATUS_MAPPING_ERROR,
+        cublas::STATUS_EXECUTION_FAILED => lt::HIPBLAS_STATUS_EXECUTION_FAILED,
+        cublas::STATUS_NOT_SUPPORTED => lt::HIPBLAS_STATUS_NOT_SUPPORTED,
+        _ => lt::HIPBLAS_STATUS_INTERNAL_ERROR,
+    })
+}
+
+macro_rules! api {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $(
+            /// hipBLASLt's function of this name.
+            ///
+            /// # Safety
+            /// As hipBLASLt's documentation says: pointers are valid, matrices until the product is done.
+            #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hipBLASLt's names")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
+                let body = || -> Result<(), hipblasStatus_t> { $body };
+                body().map_or_else(|error| error, |()| lt::HIPBLAS_STATUS_SUCCESS)
+            }
+            const _: signature::$name = $name;
+        )*
+    };
+}
+
+/// cuBLASLt's function.
+macro_rules! light {
+    ($name:ident) => {
+        cublaslt().ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?.$name
+    };
+}
+
+api! {
+    fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
+        if current().is_err() {
+            return Err(lt::HIPBLAS_STATUS_NOT_INITIALIZED);
+        }
+        if cublaslt().is_none() {
+            eprintln!("rocm-cuda-shim: no libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
+        }
+        // SAFETY: the caller's pointer.
+        check(unsafe { light!(cublasLtCreate)(handle) })
+    }
+
+    fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
+        current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        // SAFETY: the caller's handle.
+        check(unsafe { light!(cublasLtDestroy)(handle) })
+    }
+
+    fn hipblasLtGetVersion(_handle: hipblasLtHandle_t, version: *mut c_int) {
+        if version.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        // SAFETY: takes nothing.
+        let found = unsafe { light!(cublasLtGetVersion)() };
+        // SAFETY: the caller's pointer.
+        unsafe { version.write(found as c_int) };
+        Ok(())
+    }
+
+    fn hipblasLtMatrixLayoutCreate(
+        layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64,
+    ) {
+        // The types of both have the same numbers.
+        // SAFETY: the caller's pointer.
+        check(unsafe { light!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
+    }
+
+    fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
+        // SAFETY: the caller's layout.
+        check(unsafe { light!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
+    }
+
+    fn hipblasLtMatrixLayoutSetAttribute(
+        layout: hipblasLtMatrixLayout_t, name: hipblasLtMatrixLayoutAttribute_t, buffer: *const c_void, bytes: usize,
+    ) {
+        let attribute = match name {
+            lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT => cublas::LAYOUT_BATCH_COUNT,
+            lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET => cublas::LAYOUT_STRIDED_BATCH_OFFSET,
+            lt::HIPBLASLT_MATRIX_LAYOUT_TYPE => cublas::LAYOUT_TYPE,
+            // By column and by row have the same numbers.
+            lt::HIPBLASLT_MATRIX_LAYOUT_ORDER => cublas::LAYOUT_ORDER,
+            lt::HIPBLASLT_MATRIX_LAYOUT_ROWS => cublas::LAYOUT_ROWS,
+            lt::HIPBLASLT_MATRIX_LAYOUT_COLS => cublas::LAYOUT_COLUMNS,
+            lt::HIPBLASLT_MATRIX_LAYOUT_LD => cublas::LAYOUT_LEADING,
+            _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
+        };
+        // SAFETY: the caller's layout and buffer.
+        check(unsafe { light!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
+    }
+
+    fn hipblasLtMatmulDescCreate(
+        description: *mut hipblasLtMatmulDesc_t, compute: hipblasComputeType_t, scale: hipDataType,
+    ) {
+        let compute = match compute {
+            lt::HIPBLAS_COMPUTE_16F => cublas::COMPUTE_16F,
+            lt::HIPBLAS_COMPUTE_32F => cublas::COMPUTE_32F,
+            lt::HIPBLAS_COMPUTE_32F_PEDANTIC => cublas::COMPUTE_32F_PEDANTIC,
+            lt::HIPBLAS_COMPUTE_32F_FAST_16F => cublas::COMPUTE_32F_FAST_16F,
+            lt::HIPBLAS_COMPUTE_32F_FAST_16BF => cublas::COMPUTE_32F_FAST_16BF,
+            lt::HIPBLAS_COMPUTE_32F_FAST_TF32 => cublas::COMPUTE_32F_FAST_TF32,
+            lt::HIPBLAS_COMPUTE_32I => cublas::COMPUTE_32I,
+            _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
+        };
+        // SAFETY: the caller's pointer.
+        check(unsafe { light!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
+    }
+
+    fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
+        // SAFETY: the caller's description.
+        check(unsafe { light!(cublasLtMatmulDescDestroy)(description.cast()) })
+    }
+
+    fn hipblasLtMatmulDescSetAttribute(
+        description: hipblasLtMatmulDesc_t, name: hipblasLtMatmulDescAttributes_t, buffer: *const c_void, bytes: usize,
+    ) {
+        let attribute = match name {
+            lt::HIPBLASLT_MATMUL_DESC_TRANSA => cublas::DESCRIPTION_TRANSPOSE_A,
+            lt::HIPBLASLT_MATMUL_DESC_TRANSB => cublas::DESCRIPTION_TRANSPOSE_B,
+            lt::HIPBLASLT_MATMUL_DESC_EPILOGUE => cublas::DESCRIPTION_EPILOGUE,
+            lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER => cublas::DESCRIPTION_BIAS_POINTER,
+            lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE => cublas::DESCRIPTION_BIAS_DATA_TYPE,
+            lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE => cublas::DESCRIPTION_POINTER_MODE,
+            _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
+        };
+        let wanted = if attribute == cublas::DESCRIPTION_BIAS_POINTER { 8 } else { 4 };
+        if buffer.is_null() || bytes != wanted {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let set = light!(cublasLtMatmulDescSetAttribute);
+        if wanted == 8 {
+            // SAFETY: the caller's description and buffer.
+            return check(unsafe { set(description.cast(), attribute, buffer, bytes) });
+        }
+        // SAFETY: the caller's buffer.
+        let value = unsafe { buffer.cast::<u32>().read_unaligned() };
+        let value = match name {
+            lt::HIPBLASLT_MATMUL_DESC_TRANSA | lt::HIPBLASLT_MATMUL_DESC_TRANSB => operation(value)?,
+            lt::HIPBLASLT_MATMUL_DESC_EPILOGUE => epilogue(value)?,
+            _ => value,
+        };
+        // SAFETY: the caller's description.
+        check(unsafe { set(description.cast(), attribute, (&raw const value).cast(), size_of::<u32>()) })
+    }
+
+    fn hipblasLtMatmulPreferenceCreate(preference: *mut hipblasLtMatmulPreference_t) {
+        if preference.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let mut made: Handle = std::ptr::null_mut();
+        // SAFETY: cuBLASLt writes a handle.
+        check(unsafe { light!(cublasLtMatmulPreferenceCreate)(&mut made) })?;
+        let set = light!(cublasLtMatmulPreferenceSetAttribute);
+        let first = cublas::PREFERENCE_MIN_ALIGNMENT_A_BYTES;
+        let alignments = (first..first + 4).map(|attribute| (attribute, ALIGNMENT));
+        let reduction = (cublas::PREFERENCE_REDUCTION_SCHEME_MASK, cublas::REDUCTION_SCHEME_COMPUTE_TYPE);
+        for (attribute, value) in alignments.chain([reduction]) {
+            // SAFETY: the preference is alive.
+            check(unsafe { set(made, attribute, (&raw const value).cast(), size_of::<u32>()) })?;
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { preference.write(made.cast()) };
+        Ok(())
+    }
+
+    fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
+        // SAFETY: the caller's preference.
+        check(unsafe { light!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
+    }
+
+    fn hipblasLtMatmulPreferenceSetAttribute(
+        preference: hipblasLtMatmulPreference_t, name: hipblasLtMatmulPreferenceAttributes_t, buffer: *const c_void,
+        bytes: usize,
+    ) {
+        let attribute = match name {
+            lt::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES => cublas::PREFERENCE_MAX_WORKSPACE_BYTES,
+            lt::HIPBLASLT_MATMUL_PREF_SEARCH_MODE => return Ok(()),
+            _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
+        };
+        // SAFETY: the caller's preference and buffer.
+        check(unsafe { light!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
+    }
+
+    fn hipblasLtMatmulAlgoGetHeuristic(
+        handle: hipblasLtHandle_t, description: hipblasLtMatmulDesc_t, a: hipblasLtMatrixLayout_t,
+        b: hipblasLtMatrixLayout_t, c: hipblasLtMatrixLayout_t, d: hipblasLtMatrixLayout_t,
+        preference: hipblasLtMatmulPreference_t, wanted: c_int, results: *mut hipblasLtMatmulHeuristicResult_t,
+        count: *mut c_int,
+    ) {
+        if wanted < 1 || results.is_null() || count.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { count.write(0) };
+        let nothing = HeuristicResult {
+            algorithm: Algorithm { data: [0; 8] },
+            workspace_bytes: 0,
+            state: cublas::STATUS_NOT_SUPPORTED,
+            waves: 0.0,
+            reserved: [0; 4],
+        };
+        let mut found = vec![nothing; wanted as usize];
+        let mut found_count = 0;
+        // SAFETY: the caller's objects; as many places as are asked for.
+        let status = unsafe {
+            light!(cublasLtMatmulAlgoGetHeuristic)(
+                handle, description.cast(), a.cast(), b.cast(), c.cast(), d.cast(), preference.cast(), wanted,
+                found.as_mut_ptr(), &mut found_count,
+            )
+        };
+        if status == cublas::STATUS_NOT_SUPPORTED {
+            // hipBLASLt says so by finding none.
+            return Ok(());
+        }
+        check(status)?;
+        found.truncate(usize::try_from(found_count).unwrap_or_default());
+        found.retain(|result| result.state == 0);
+        for (index, result) in found.iter().enumerate() {
+            let made = hipblasLtMatmulHeuristicResult_t {
+                algo: kept(result),
+                workspaceSize: result.workspace_bytes,
+                state: lt::HIPBLAS_STATUS_SUCCESS,
+                wavesCount: result.waves,
+                reserved: [0; 4],
+            };
+            // SAFETY: the caller's list has as many places as it asks for results.
+            unsafe { results.add(index).write(made) };
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { count.write(found.len() as c_int) };
+        Ok(())
+    }
+
+    fn hipblasLtMatmul(
+        handle: hipblasLtHandle_t, description: hipblasLtMatmulDesc_t, alpha: *const c_void, a: *const c_void,
+        a_layout: hipblasLtMatrixLayout_t, b: *const c_void, b_layout: hipblasLtMatrixLayout_t, beta: *const c_void,
+        c: *const c_void, c_layout: hipblasLtMatrixLayout_t, d: *mut c_void, d_layout: hipblasLtMatrixLayout_t,
+        algorithm: *const hipblasLtMatmulAlgo_t, workspace: *mut c_void, workspace_bytes: usize, stream: hipStream_t,
+    ) {
+        let driver = current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        let matmul = light!(cublasLtMatmul);
+        // SAFETY: the caller's pointer.
+        let algorithm = unsafe { original(algorithm) }?;
+        let run = || {
+            // SAFETY: the caller's objects, matrices and scalars.
+            let status = unsafe {
+                matmul(
+                    handle, description.cast(), alpha, a, a_layout.cast(), b, b_layout.cast(), beta, c,
+                    c_layout.cast(), d, d_layout.cast(), algorithm, workspace, workspace_bytes, stream.cast(),
+                )
+            };
+            status.cast_unsigned()
+        };
+        let name = || {
+            // SAFETY: the caller's objects.
+            unsafe { shape(description.cast(), b_layout.cast(), d_layout.cast()) }
+        };
+        check(profile::time(driver, stream.cast(), name, run).cast_signed())
+    }
+}
+
+fn operation(hip: u32) -> Result<u32, hipblasStatus_t> {
+    match hip {
+        lt::HIPBLAS_OP_N => Ok(cublas::OPERATION_NONE as u32),
+        lt::HIPBLAS_OP_T | lt::HIPBLAS_OP_C => Ok(cublas::OPERATION_TRANSPOSE as u32),
+        _ => Err(lt::HIPBLAS_STATUS_INVALID_ENUM),
+    }
+}
+
+/// Those that cuBLASLt has bear the same numbers.
+fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
+    match hip {
+        lt::HIPBLASLT_EPILOGUE_DEFAULT
+        | lt::HIPBLASLT_EPILOGUE_RELU
+        | lt::HIPBLASLT_EPILOGUE_BIAS
+        | lt::HIPBLASLT_EPILOGUE_RELU_BIAS
+        | lt::HIPBLASLT_EPILOGUE_GELU
+        | lt::HIPBLASLT_EPILOGUE_GELU_BIAS => Ok(hip),
+        _ => Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
+    }
+}
+
+/// Keeps an algorithm of cuBLASLt's, and gives what stands for it.
+fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
+    static KEPT: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
+    let mut list = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = list.iter().find(|known| known.data == result.algorithm.data).copied();
+    let algorithm = known.unwrap_or_else(|| {
+        let made: &'static Algorithm = Box::leak(Box::new(result.algorithm));
+        list.push(made);
+        made
+    });
+    let mut data = [0; 16];
+    data[..8].copy_from_slice(&ALGORITHM_MARK.to_ne_bytes());
+    let address = (&raw const *algorithm).expose_provenance() as u64;
+    data[8..].copy_from_slice(&address.to_ne_bytes());
+    hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
+}
+
+/// cuBLASLt's algorithm for one of ours; null, which is its own choice, for null.
+///
+/// # Safety
+/// The pointer is null or points to an algorithm.
+unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Algorithm, hipblasStatus_t> {
+    if algorithm.is_null() {
+        return Ok(std::ptr::null());
+    }
+    // SAFETY: as the caller promises.
+    let words = unsafe { algorithm.cast::<[u64; 2]>().read_unaligned() };
+    if words[0] != ALGORITHM_MARK {
+        return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+    }
+    Ok(std::ptr::with_exposed_provenance(words[1] as usize))
+}
+
+/// A product in words, for the profile.
+///
+/// # Safety
+/// The objects are alive.
+unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
+    let Some(light) = cublaslt() else { return "hipblaslt".to_owned() };
+    let number = |layout: Handle, attribute: c_int, bytes: usize| {
+        let (mut value, mut written) = (0_u64, 0);
+        // SAFETY: as the caller promises; the value has room for any of them.
+        unsafe {
+            (light.cublasLtMatrixLayoutGetAttribute)(
+                layout,
+                attribute,
+                (&raw mut value).cast(),
+                bytes,
+                &mut written,
+            )
+        };
+        value
+    };
+    let (mut epilogue, mut written) = (0_u32, 0);
+    // SAFETY: as the caller promises.
+    unsafe {
+        (light.cublasLtMatmulDescGetAttribute)(
+            description,
+            cublas::DESCRIPTION_EPILOGUE,
+            (&raw mut epilogue).cast(),
+            size_of::<u32>(),
+            &mut written,
+        )
+    };
+    let m = number(d, cublas::LAYOUT_ROWS, 8);
+    let n = number(d, cublas::LAYOUT_COLUMNS, 8);
+    // B is not transposed.
+    let k = number(b, cublas::LAYOUT_ROWS, 8);
+    let batch = number(d, cublas::LAYOUT_BATCH_COUNT, 4);
+    let (from, to) = (number(b, cublas::LAYOUT_TYPE, 4), number(d, cublas::LAYOUT_TYPE, 4));
+    format!("hipblaslt m={m} n={n} k={k} batch={batch} type={from}->{to} epilogue={epilogue}")
+}

@@ -1,0 +1,77 @@
+//! Finds CUDA's libraries.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+/// Whether to say what happens.
+pub(crate) fn logs() -> bool {
+    static LOGS: OnceLock<bool> = OnceLock::new();
+    *LOGS.get_or_init(|| is_set("RUKH_CUDA_SHIM_LOG"))
+}
+
+/// Whether an environment variable says yes.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Where CUDA's toolkit and drivers put their libraries when the linker has not been told.
+const USUAL_FOLDERS: [&str; 3] = ["/usr/local/cuda/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+
+/// Loads the first library of these names that `resolve` can fill a table from, and keeps it to the end.
+///
+/// `beside` are libraries that it loads itself by name alone: those in its own folder are loaded before.
+pub(crate) fn load<T>(
+    names: &[&str],
+    beside: &[&str],
+    resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
+) -> Option<T> {
+    let asked = std::env::var("RUKH_CUDA_SHIM_PATH").unwrap_or_default();
+    let asked = asked.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folders: Vec<PathBuf> =
+        asked.chain([PathBuf::new()]).chain(USUAL_FOLDERS.map(PathBuf::from)).collect();
+    for folder in &folders {
+        for name in names {
+            let path = folder.join(name);
+            if folder.is_absolute() && path.is_file() {
+                beside.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).for_each(keep);
+            }
+            // SAFETY: runs the initialisers of a library of CUDA's.
+            let opened = match unsafe { Library::new(&path) } {
+                Ok(opened) => opened,
+                Err(error) => {
+                    if logs() {
+                        let reason = std::error::Error::source(&error);
+                        let reason = reason.map_or_else(|| error.to_string(), |source| source.to_string());
+                        eprintln!("rocm-cuda-shim: {}: {reason}", path.display());
+                    }
+                    continue;
+                }
+            };
+            let table = resolve(&opened);
+            // CUDA keeps threads of its own, which must not lose their code.
+            std::mem::forget(opened);
+            match table {
+                Ok(table) => {
+                    if logs() {
+                        eprintln!("rocm-cuda-shim: uses {}", path.display());
+                    }
+                    return Some(table);
+                }
+                Err(missing) => {
+                    eprintln!("rocm-cuda-shim: {} lacks {}", path.display(), missing.join(", "))
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Loads a library for another that will look for it.
+fn keep(path: PathBuf) {
+    // SAFETY: runs the initialisers of a library of CUDA's.
+    if let Ok(library) = unsafe { Library::new(path) } {
+        std::mem::forget(library);
+    }
+}

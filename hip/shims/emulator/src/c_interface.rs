@@ -1,0 +1,70 @@
+//! What the C interfaces share: how a call is answered, and how texts and results pass through pointers.
+
+use std::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::calls::{injected, report};
+use crate::settings::settings;
+
+/// Answers one call of a C function: counts it, fails if it is to, and turns a panic into a status.
+pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> Result<(), u32>) -> u32 {
+    let status = match injected(name) {
+        Some(code) => code,
+        None => match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(Ok(())) => 0,
+            Ok(Err(code)) => code,
+            Err(_) => {
+                report(&format!("panic in {name}"));
+                internal
+            }
+        },
+    };
+    if settings().log {
+        eprintln!("rocm-emulator: {name} = {status}");
+    }
+    status
+}
+
+/// A C text, or nothing where it is null or not UTF-8.
+///
+/// # Safety
+/// The pointer is null or points to a text that ends with zero.
+pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(pointer) }.to_str().ok()
+}
+
+/// The caller gave a null pointer where a result was to be written.
+pub(crate) struct NullPointer;
+
+/// Writes a result through a pointer that the caller gave.
+///
+/// # Safety
+/// The pointer is null or may be written to.
+pub(crate) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
+    if place.is_null() {
+        return Err(NullPointer);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Copies a text into a buffer, cut to the buffer's size and ended with zero.
+///
+/// # Safety
+/// The buffer is null or has `bytes` bytes.
+pub(crate) unsafe fn give_text(buffer: *mut c_char, bytes: usize, text: &str) -> Result<(), NullPointer> {
+    if buffer.is_null() || bytes == 0 {
+        return Err(NullPointer);
+    }
+    let count = text.len().min(bytes - 1);
+    // SAFETY: as the caller promises.
+    unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), count) };
+    // SAFETY: as above.
+    unsafe { buffer.add(count).write(0) };
+    Ok(())
+}

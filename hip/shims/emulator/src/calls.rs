@@ -1,0 +1,101 @@
+//! The calls of the C functions: counted, made to fail where a test asks for it, and reported where they are wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::sync::lock;
+
+#[derive(Default)]
+struct Calls {
+    /// Calls of each function so far.
+    counts: BTreeMap<String, u64>,
+    /// Calls that are to fail: the function, the number of the call, the status it gives.
+    failures: Vec<(String, u64, u32)>,
+    last_report: String,
+    ready: bool,
+}
+
+static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
+
+fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
+    let mut guard = lock(&CALLS);
+    let calls = guard.get_or_insert_default();
+    if !calls.ready {
+        calls.ready = true;
+        // `RUKH_EMULATOR_FAIL=hipMalloc:3=2,hipModuleLoadData:1=999`: function, number of the call, status.
+        let text = std::env::var("RUKH_EMULATOR_FAIL").unwrap_or_default();
+        for entry in text.split(',').filter(|entry| !entry.is_empty()) {
+            let (name, rest) = entry.split_once(':').unwrap_or((entry, "1"));
+            let (call, code) = rest.split_once('=').unwrap_or((rest, ""));
+            let call = call.parse().unwrap_or(1);
+            calls.failures.push((
+                name.to_owned(),
+                call,
+                code.parse().unwrap_or_else(|_| usual_failure(name)),
+            ));
+        }
+    }
+    action(calls)
+}
+
+/// What a function fails with where a test does not say: no memory if it is to give some, and an unknown or internal
+/// error of its library otherwise.
+fn usual_failure(name: &str) -> u32 {
+    match name {
+        "hipMalloc" | "hipHostMalloc" => hip_runtime_sys::hipErrorOutOfMemory,
+        "execution" => hip_runtime_sys::hipErrorLaunchFailure,
+        _ if name.starts_with("rocblas") => rocblas_sys::rocblas_status_internal_error,
+        _ if name.starts_with("hipblasLt") => hipblaslt_sys::HIPBLAS_STATUS_INTERNAL_ERROR,
+        _ if name.starts_with("hiprtc") => hip_runtime_sys::hiprtc_bindings::HIPRTC_ERROR_INTERNAL_ERROR,
+        _ => hip_runtime_sys::hipErrorUnknown,
+    }
+}
+
+/// Counts a call, and gives the status that it is to fail with, if it is.
+pub(crate) fn injected(name: &str) -> Option<u32> {
+    with_calls(|calls| {
+        let call = match calls.counts.get_mut(name) {
+            Some(count) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                calls.counts.insert(name.to_owned(), 1);
+                1
+            }
+        };
+        let found =
+            calls.failures.iter().position(|(function, number, _)| function == name && *number == call)?;
+        Some(calls.failures.swap_remove(found).2)
+    })
+}
+
+/// Reports something that is wrong in the program under test, on stderr and to `rocm_emulator_fault`.
+pub(crate) fn report(message: &str) {
+    eprintln!("rocm-emulator: {message}");
+    with_calls(|calls| message.clone_into(&mut calls.last_report));
+}
+
+/// Makes a later call of a function fail: the next one is number 1. `code` 0 stands for the usual failure.
+pub(crate) fn fail_later(name: &str, call: u64, code: u32) {
+    with_calls(|calls| {
+        let made = calls.counts.get(name).copied().unwrap_or_default();
+        let code = if code == 0 { usual_failure(name) } else { code };
+        calls.failures.push((name.to_owned(), made + call, code));
+    });
+}
+
+/// Forgets all failures that have not happened yet.
+pub(crate) fn clear_failures() {
+    with_calls(|calls| calls.failures.clear());
+}
+
+/// How often a function has been called.
+pub(crate) fn count(name: &str) -> u64 {
+    with_calls(|calls| calls.counts.get(name).copied().unwrap_or_default())
+}
+
+/// The last report, or an empty text.
+pub(crate) fn last_report() -> String {
+    with_calls(|calls| calls.last_report.clone())
+}

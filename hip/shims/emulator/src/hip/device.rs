@@ -1,0 +1,158 @@
+//! Devices: which one a thread uses, and what HIP says of them.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use hip_runtime_sys::{
+    hipDevice_t, hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipErrorInvalidDevice,
+    hipErrorInvalidValue, hipErrorNoDevice, hipErrorUnknown,
+};
+
+use super::call::{api, give, give_text};
+use crate::c_interface::answer;
+use crate::launch::MOST_LDS_BYTES;
+use crate::settings::settings;
+
+/// HIP 6.4's number: what the declarations are from.
+const RUNTIME_VERSION: c_int = 60_443_484;
+
+thread_local! {
+    static DEVICE: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
+}
+
+/// The calling thread's device.
+pub(crate) fn current_device() -> Result<i32, hipError_t> {
+    if settings().devices > 0 { Ok(DEVICE.get()) } else { Err(hipErrorNoDevice) }
+}
+
+pub(crate) fn checked_device(device: c_int) -> Result<i32, hipError_t> {
+    current_device()?;
+    if (0..settings().devices).contains(&device) { Ok(device) } else { Err(hipErrorInvalidDevice) }
+}
+
+api! {
+    fn hipInit(flags: c_uint) {
+        if flags == 0 { current_device().map(|_| ()) } else { Err(hipErrorInvalidValue) }
+    }
+
+    fn hipDriverGetVersion(version: *mut c_int) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(version, RUNTIME_VERSION) }
+    }
+
+    fn hipRuntimeGetVersion(version: *mut c_int) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(version, RUNTIME_VERSION) }
+    }
+
+    fn hipGetDeviceCount(count: *mut c_int) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(count, settings().devices) }?;
+        current_device().map(|_| ())
+    }
+
+    fn hipGetDevice(device: *mut c_int) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(device, current_device()?) }
+    }
+
+    fn hipSetDevice(device: c_int) {
+        DEVICE.set(checked_device(device)?);
+        Ok(())
+    }
+
+    fn hipDeviceGetName(name: *mut c_char, bytes: c_int, device: hipDevice_t) {
+        checked_device(device)?;
+        // SAFETY: the caller's buffer.
+        unsafe { give_text(name, bytes, &device_name()) }
+    }
+
+    fn hipDeviceGetPCIBusId(name: *mut c_char, bytes: c_int, device: c_int) {
+        // SAFETY: the caller's buffer.
+        unsafe { give_text(name, bytes, &format!("0000:{:02x}:00.0", checked_device(device)? + 1)) }
+    }
+
+    fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) {
+        checked_device(device)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(bytes, settings().memory_bytes as usize) }
+    }
+
+    fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) {
+        checked_device(device)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(value, attribute_value(attribute)) }
+    }
+
+    fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        // SAFETY: the caller's pointers.
+        unsafe { give(least, 1) }?;
+        // SAFETY: as above.
+        unsafe { give(greatest, -1) }
+    }
+}
+
+/// The device's properties: those that have a meaning here.
+///
+/// # Safety
+/// The pointer is null or may be written to.
+#[allow(non_snake_case, reason = "HIP's name")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
+    properties: *mut hipDeviceProp_tR0600,
+    device: c_int,
+) -> hipError_t {
+    answer("hipGetDevicePropertiesR0600", hipErrorUnknown, || {
+        checked_device(device)?;
+        // SAFETY: every field is a number or an array of numbers.
+        let mut made: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
+        for (place, byte) in made.name.iter_mut().zip(device_name().bytes()) {
+            *place = byte as c_char;
+        }
+        for (place, byte) in made.gcnArchName.iter_mut().zip(settings().architecture.bytes()) {
+            *place = byte as c_char;
+        }
+        made.totalGlobalMem = settings().memory_bytes as usize;
+        made.sharedMemPerBlock = MOST_LDS_BYTES as usize;
+        made.warpSize = 32;
+        made.maxThreadsPerBlock = 1024;
+        made.maxThreadsDim = [1024; 3];
+        made.maxGridSize = [c_int::MAX, 65_535, 65_535];
+        made.multiProcessorCount = compute_units();
+        made.major = 11;
+        made.regsPerBlock = 65_536;
+        made.l2CacheSize = 6 << 20;
+        made.maxThreadsPerMultiProcessor = 2048;
+        // SAFETY: the caller's pointer.
+        unsafe { give(properties, made) }
+    })
+}
+
+pub(crate) fn device_name() -> String {
+    format!("Rukh emulator for {}", settings().architecture)
+}
+
+/// The numbers of a Radeon RX 7900 XTX and of a Radeon 8060S.
+fn compute_units() -> c_int {
+    if settings().architecture == "gfx1151" { 40 } else { 96 }
+}
+
+pub(crate) fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
+    use hip_runtime_sys as hip;
+    match attribute {
+        hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
+            compute_units()
+        }
+        hip::hipDeviceAttributeWarpSize => 32,
+        hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
+        hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MOST_LDS_BYTES as c_int,
+        hip::hipDeviceAttributeComputeCapabilityMajor => 11,
+        hip::hipDeviceAttributeComputeCapabilityMinor => {
+            c_int::from(settings().architecture == "gfx1151") * 5
+        }
+        hip::hipDeviceAttributeIntegrated => c_int::from(settings().architecture == "gfx1151"),
+        hip::hipDeviceAttributeClockRate => 2_500_000,
+        hip::hipDeviceAttributeL2CacheSize => 6 << 20,
+        hip::hipDeviceAttributeMaxThreadsPerMultiProcessor => 2048,
+        _ => 0,
+    }
+}

@@ -1,0 +1,76 @@
+//! HIP's errors: the last one, and their names.
+
+use std::cell::Cell;
+use std::ffi::c_char;
+
+use hip_runtime_sys::{hipError_t, hipSuccess, signature};
+
+thread_local! {
+    /// What `hipGetLastError` gives.
+    pub(super) static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
+}
+
+/// HIP's function of this name: the error of the last call that failed, which it forgets.
+#[allow(non_snake_case, reason = "HIP's name")]
+#[unsafe(no_mangle)]
+pub extern "C" fn hipGetLastError() -> hipError_t {
+    LAST_ERROR.replace(hipSuccess)
+}
+
+/// HIP's function of this name: the error of the last call that failed.
+#[allow(non_snake_case, reason = "HIP's name")]
+#[unsafe(no_mangle)]
+pub extern "C" fn hipPeekAtLastError() -> hipError_t {
+    LAST_ERROR.get()
+}
+
+/// Names of the errors that the emulator gives, each ended with zero.
+fn error_name(error: hipError_t) -> &'static std::ffi::CStr {
+    use hip_runtime_sys as hip;
+    match error {
+        hip::hipSuccess => c"hipSuccess",
+        hip::hipErrorInvalidValue => c"hipErrorInvalidValue",
+        hip::hipErrorOutOfMemory => c"hipErrorOutOfMemory",
+        hip::hipErrorInvalidConfiguration => c"hipErrorInvalidConfiguration",
+        hip::hipErrorInvalidMemcpyDirection => c"hipErrorInvalidMemcpyDirection",
+        hip::hipErrorNoDevice => c"hipErrorNoDevice",
+        hip::hipErrorInvalidDevice => c"hipErrorInvalidDevice",
+        hip::hipErrorInvalidImage => c"hipErrorInvalidImage",
+        hip::hipErrorNoBinaryForGpu => c"hipErrorNoBinaryForGpu",
+        hip::hipErrorInvalidHandle => c"hipErrorInvalidHandle",
+        hip::hipErrorIllegalState => c"hipErrorIllegalState",
+        hip::hipErrorNotFound => c"hipErrorNotFound",
+        hip::hipErrorNotReady => c"hipErrorNotReady",
+        hip::hipErrorContextIsDestroyed => c"hipErrorContextIsDestroyed",
+        hip::hipErrorLaunchFailure => c"hipErrorLaunchFailure",
+        hip::hipErrorNotSupported => c"hipErrorNotSupported",
+        hip::hipErrorStreamCaptureUnsupported => c"hipErrorStreamCaptureUnsupported",
+        hip::hipErrorStreamCaptureInvalidated => c"hipErrorStreamCaptureInvalidated",
+        hip::hipErrorStreamCaptureUnmatched => c"hipErrorStreamCaptureUnmatched",
+        hip::hipErrorStreamCaptureUnjoined => c"hipErrorStreamCaptureUnjoined",
+        hip::hipErrorStreamCaptureIsolation => c"hipErrorStreamCaptureIsolation",
+        hip::hipErrorStreamCaptureImplicit => c"hipErrorStreamCaptureImplicit",
+        hip::hipErrorCapturedEvent => c"hipErrorCapturedEvent",
+        hip::hipErrorStreamCaptureWrongThread => c"hipErrorStreamCaptureWrongThread",
+        _ => c"hipErrorUnknown",
+    }
+}
+
+/// HIP's function of this name.
+#[allow(non_snake_case, reason = "HIP's name")]
+#[unsafe(no_mangle)]
+pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
+    error_name(error).as_ptr()
+}
+
+/// HIP's function of this name; the emulator says more on stderr.
+#[allow(non_snake_case, reason = "HIP's name")]
+#[unsafe(no_mangle)]
+pub extern "C" fn hipGetErrorString(error: hipError_t) -> *const c_char {
+    error_name(error).as_ptr()
+}
+
+const _: signature::hipGetLastError = hipGetLastError;
+const _: signature::hipPeekAtLastError = hipPeekAtLastError;
+const _: signature::hipGetErrorName = hipGetErrorName;
+const _: signature::hipGetErrorString = hipGetErrorString;

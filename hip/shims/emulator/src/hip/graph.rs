@@ -1,0 +1,94 @@
+//! Captures of streams, and the graphs that they become.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use hip_runtime_sys::{
+    hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorStreamCaptureUnsupported, hipGraph_t,
+    hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus,
+};
+
+use super::call::{api, give, pointer};
+use super::stream::stream_of;
+use crate::handles::Handles;
+use crate::stream::{CAPTURE_MODE, Graph};
+
+static GRAPHS: Handles<Graph> = Handles::new();
+static EXECUTABLES: Handles<Graph> = Handles::new();
+
+api! {
+    fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
+        if stream.is_null() {
+            return Err(hipErrorStreamCaptureUnsupported);
+        }
+        stream_of(stream)?.begin_capture(mode)
+    }
+
+    fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
+        let captured = stream_of(stream)?.end_capture()?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
+    }
+
+    fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) {
+        let state = match stream_of(stream)?.capture_state() {
+            None => hip_runtime_sys::hipStreamCaptureStatusNone,
+            Some(true) => hip_runtime_sys::hipStreamCaptureStatusActive,
+            Some(false) => hip_runtime_sys::hipStreamCaptureStatusInvalidated,
+        };
+        // SAFETY: the caller's pointer.
+        unsafe { give(status, state) }
+    }
+
+    fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode) {
+        if mode.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: the caller's pointer.
+        let wanted = unsafe { mode.read() };
+        // SAFETY: as above.
+        unsafe { give(mode, CAPTURE_MODE.replace(wanted)) }
+    }
+
+    fn hipGraphDestroy(graph: hipGraph_t) {
+        GRAPHS.remove(graph.addr()).map(|_| ()).ok_or(hipErrorInvalidHandle)
+    }
+
+    fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, count: *mut usize) {
+        let graph = GRAPHS.get(graph.addr()).ok_or(hipErrorInvalidHandle)?;
+        if count.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        if !nodes.is_null() {
+            // SAFETY: the caller's pointer.
+            let room = unsafe { count.read() };
+            for number in 0..room.min(graph.len()) {
+                // SAFETY: the caller's buffer has so many places.
+                unsafe { nodes.add(number).write(pointer(number + 1)) };
+            }
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { give(count, graph.len()) }
+    }
+
+    fn hipGraphInstantiate(
+        executable: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _bytes: usize,
+    ) {
+        let graph = GRAPHS.get(graph.addr()).ok_or(hipErrorInvalidHandle)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(executable, pointer(EXECUTABLES.add(graph))) }
+    }
+
+    fn hipGraphExecDestroy(executable: hipGraphExec_t) {
+        EXECUTABLES.remove(executable.addr()).map(|_| ()).ok_or(hipErrorInvalidHandle)
+    }
+
+    fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) {
+        let graph = EXECUTABLES.get(executable.addr()).ok_or(hipErrorInvalidHandle)?;
+        let stream = stream_of(stream)?;
+        if stream.capture_state().is_some() {
+            return Err(hipErrorStreamCaptureUnsupported);
+        }
+        stream.submit(Arc::new(move || graph.run()))
+    }
+}

@@ -1,0 +1,114 @@
+//! Allocations, copies and fills.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use hip_runtime_sys::{
+    hipError_t, hipErrorContextIsDestroyed, hipErrorInvalidValue, hipErrorOutOfMemory,
+    hipErrorStreamCaptureImplicit, hipErrorStreamCaptureUnsupported, hipMemcpyKind, hipStream_t,
+};
+
+use super::call::{api, give};
+use super::device::current_device;
+use super::stream::stream_of;
+use super::transfer::{copy, fill, known};
+use crate::calls::report;
+use crate::memory::{self, FreeError, Place};
+use crate::settings::settings;
+use crate::stream;
+
+api! {
+    fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
+        let all = settings().memory_bytes;
+        // SAFETY: the caller's pointer.
+        unsafe { give(free, all.saturating_sub(memory::allocated(current_device()?)) as usize) }?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(total, all as usize) }
+    }
+
+    fn hipMalloc(address: *mut *mut c_void, bytes: usize) {
+        stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
+        let device = current_device()?;
+        if bytes == 0 {
+            // SAFETY: the caller's pointer.
+            return unsafe { give(address, std::ptr::null_mut()) };
+        }
+        if memory::allocated(device).saturating_add(bytes as u64) > settings().memory_bytes {
+            return Err(hipErrorOutOfMemory);
+        }
+        let place = memory::allocate(bytes, Place::Device(device)).ok_or(hipErrorOutOfMemory)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
+    }
+
+    fn hipFree(address: *mut c_void) {
+        stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
+        free(address, |place| matches!(place, Place::Device(_)))
+    }
+
+    fn hipHostMalloc(address: *mut *mut c_void, bytes: usize, _flags: c_uint) {
+        stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
+        current_device()?;
+        let place = memory::allocate(bytes, Place::Pinned).ok_or(hipErrorOutOfMemory)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
+    }
+
+    fn hipHostFree(address: *mut c_void) {
+        stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
+        free(address, |place| place == Place::Pinned)
+    }
+
+    fn hipMemcpy(to: *mut c_void, from: *const c_void, bytes: usize, kind: hipMemcpyKind) {
+        stream::forbid_in_capture(hipErrorStreamCaptureImplicit)?;
+        let stream = stream_of(std::ptr::null_mut())?;
+        stream.submit(copy(to, from, bytes, kind)?)?;
+        stream.synchronize()
+    }
+
+    fn hipMemcpyAsync(to: *mut c_void, from: *const c_void, bytes: usize, kind: hipMemcpyKind, stream: hipStream_t) {
+        let stream = stream_of(stream)?;
+        let operation = copy(to, from, bytes, kind)?;
+        let pageable = !known(to.addr(), bytes) || !known(from.addr(), bytes);
+        if !pageable {
+            return stream.submit(operation);
+        }
+        // The driver copies through a buffer of its own, and has done so when the call returns.
+        if stream.capture_state().is_some() {
+            return Err(hipErrorStreamCaptureUnsupported);
+        }
+        stream.submit(operation)?;
+        stream.synchronize()
+    }
+
+    fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
+        stream::forbid_in_capture(hipErrorStreamCaptureImplicit)?;
+        let stream = stream_of(std::ptr::null_mut())?;
+        stream.submit(fill(to, value, bytes)?)?;
+        stream.synchronize()
+    }
+
+    fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {
+        stream_of(stream)?.submit(fill(to, value, bytes)?)
+    }
+}
+
+/// Frees memory after all work is done, as HIP does.
+fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipError_t> {
+    if address.is_null() {
+        return Ok(());
+    }
+    for stream in stream::streams_of(current_device()?) {
+        if stream.capture_state().is_none() {
+            // A failure is for those who wait for the stream.
+            let _ = stream.synchronize();
+        }
+    }
+    match memory::free(address.expose_provenance() as u64, kind) {
+        Ok(()) => Ok(()),
+        Err(FreeError::Unknown) => Err(hipErrorInvalidValue),
+        Err(FreeError::Overrun(message)) => {
+            report(&message);
+            Err(hipErrorContextIsDestroyed)
+        }
+    }
+}

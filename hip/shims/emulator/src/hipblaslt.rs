@@ -1,0 +1,458 @@
+//! hipBLASLt's C interface: products with bias and activation, chosen through its heuristic.
+//!
+//! Two algorithms are offered: one without a workspace, and for long dot products one that splits them and wants a
+//! workspace. A workspace is filled with poison by every product that has one, as real ones are overwritten.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use hip_runtime_sys::{
+    HIP_R_8I, HIP_R_16BF, HIP_R_16F, HIP_R_32F, HIP_R_32I, hipDataType, hipErrorLaunchFailure, hipStream_t,
+};
+use hipblaslt_sys as lt;
+use hipblaslt_sys::{
+    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
+    hipblasLtMatmulDescAttributes_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreference_t,
+    hipblasLtMatmulPreferenceAttributes_t, hipblasLtMatrixLayout_t, hipblasLtMatrixLayoutAttribute_t,
+    hipblasStatus_t, signature,
+};
+
+use crate::c_interface::{self, answer};
+use crate::calls::report;
+use crate::gemm::{Activation, Matrix, Product, Type, scalar};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
+use crate::memory::{POISON, Regions};
+use crate::settings::settings;
+use crate::stream::Failure;
+use crate::sync::lock;
+
+/// What an algorithm's first bytes say.
+const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
+/// Dot products at least this long may be split.
+const SPLIT_FROM: usize = 512;
+
+struct Handle {
+    device: i32,
+}
+
+#[derive(Clone, Copy)]
+struct Layout {
+    kind: hipDataType,
+    rows: u64,
+    columns: u64,
+    leading: i64,
+    batches: i32,
+    stride: i64,
+    order: i32,
+}
+
+/// A description of an operation: its types, and the attributes as they were set.
+struct Description {
+    compute: hipblasComputeType_t,
+    scale: hipDataType,
+    attributes: BTreeMap<hipblasLtMatmulDescAttributes_t, u64>,
+}
+
+static HANDLES: Handles<Handle> = Handles::new();
+static LAYOUTS: Handles<Mutex<Layout>> = Handles::new();
+static DESCRIPTIONS: Handles<Mutex<Description>> = Handles::new();
+static PREFERENCES: Handles<Mutex<u64>> = Handles::new();
+
+fn get<T>(handles: &Handles<T>, handle: usize) -> Result<Arc<T>, hipblasStatus_t> {
+    handles.get(handle).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)
+}
+
+/// # Safety
+/// The pointer is null or may be written to.
+unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
+    // SAFETY: as the caller promises.
+    unsafe { c_interface::give(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
+}
+
+/// An attribute of four bytes or eight, which must be exactly as long as it is documented.
+///
+/// # Safety
+/// The buffer has so many bytes.
+unsafe fn attribute(buffer: *const c_void, bytes: usize, wanted: usize) -> Result<u64, hipblasStatus_t> {
+    if buffer.is_null() || bytes != wanted {
+        report(&format!("hipblaslt: an attribute of {bytes} bytes, {wanted} wanted"));
+        return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+    }
+    if wanted == 4 {
+        // SAFETY: as the caller promises.
+        return Ok(u64::from(unsafe { buffer.cast::<u32>().read_unaligned() }));
+    }
+    // SAFETY: as above.
+    Ok(unsafe { buffer.cast::<u64>().read_unaligned() })
+}
+
+macro_rules! api {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $(
+            /// hipBLASLt's function of this name.
+            ///
+            /// # Safety
+            /// As hipBLASLt's documentation says: pointers are valid, matrices until the product is done.
+            #[allow(non_snake_case, reason = "hipBLASLt's names")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
+                answer(stringify!($name), lt::HIPBLAS_STATUS_INTERNAL_ERROR, || $body)
+            }
+            const _: signature::$name = $name;
+        )*
+    };
+}
+
+/// What the real library allocates for a handle.
+const OWN_BYTES: u64 = 16 * 409_600 * 4;
+
+api! {
+    fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
+        let Ok(device) = current_device() else {
+            // What the real library does: callers must have asked for the number of devices.
+            eprintln!("rocm-emulator: hipblasLtCreate without a device ends the process");
+            std::process::exit(1);
+        };
+        let free = settings().memory_bytes.saturating_sub(crate::memory::allocated(device));
+        if free < OWN_BYTES {
+            // As above: callers must have made sure that there is memory.
+            eprintln!("rocm-emulator: hipblasLtCreate without {OWN_BYTES} bytes ends the process");
+            std::process::exit(1);
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { give(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
+    }
+
+    fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
+        HANDLES.remove(handle.addr()).map(|_| ()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)
+    }
+
+    fn hipblasLtGetVersion(handle: hipblasLtHandle_t, version: *mut c_int) {
+        HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(version, 100_100) }
+    }
+
+    fn hipblasLtMatrixLayoutCreate(layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64) {
+        let made = Layout { kind, rows, columns, leading, batches: 1, stride: 0, order: lt::HIPBLASLT_ORDER_COL as i32 };
+        // SAFETY: the caller's pointer.
+        unsafe { give(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
+    }
+
+    fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
+        LAYOUTS.remove(layout.addr()).map(|_| ()).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)
+    }
+
+    fn hipblasLtMatrixLayoutSetAttribute(
+        layout: hipblasLtMatrixLayout_t, name: hipblasLtMatrixLayoutAttribute_t, buffer: *const c_void, bytes: usize,
+    ) {
+        let layout = get(&LAYOUTS, layout.addr())?;
+        let mut layout = lock(&layout);
+        // SAFETY: the caller's buffer.
+        let value = |wanted| unsafe { attribute(buffer, bytes, wanted) };
+        match name {
+            lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT => layout.batches = value(4)? as i32,
+            lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET => layout.stride = value(8)? as i64,
+            lt::HIPBLASLT_MATRIX_LAYOUT_TYPE => layout.kind = value(4)? as hipDataType,
+            lt::HIPBLASLT_MATRIX_LAYOUT_ORDER => layout.order = value(4)? as i32,
+            lt::HIPBLASLT_MATRIX_LAYOUT_ROWS => layout.rows = value(8)?,
+            lt::HIPBLASLT_MATRIX_LAYOUT_COLS => layout.columns = value(8)?,
+            lt::HIPBLASLT_MATRIX_LAYOUT_LD => layout.leading = value(8)? as i64,
+            _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
+        }
+        Ok(())
+    }
+
+    fn hipblasLtMatmulDescCreate(description: *mut hipblasLtMatmulDesc_t, compute: hipblasComputeType_t, scale: hipDataType) {
+        let made = Description { compute, scale, attributes: BTreeMap::new() };
+        // SAFETY: the caller's pointer.
+        unsafe { give(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
+    }
+
+    fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
+        DESCRIPTIONS.remove(description.addr()).map(|_| ()).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)
+    }
+
+    fn hipblasLtMatmulDescSetAttribute(
+        description: hipblasLtMatmulDesc_t, name: hipblasLtMatmulDescAttributes_t, buffer: *const c_void, bytes: usize,
+    ) {
+        let wanted = match name {
+            lt::HIPBLASLT_MATMUL_DESC_TRANSA
+            | lt::HIPBLASLT_MATMUL_DESC_TRANSB
+            | lt::HIPBLASLT_MATMUL_DESC_EPILOGUE
+            | lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE
+            | lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE => 4,
+            lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER => 8,
+            _ => {
+                report(&format!("hipblaslt: attribute {name} of an operation is not there"));
+                return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+            }
+        };
+        let description = get(&DESCRIPTIONS, description.addr())?;
+        // SAFETY: the caller's buffer.
+        let value = unsafe { attribute(buffer, bytes, wanted) }?;
+        lock(&description).attributes.insert(name, value);
+        Ok(())
+    }
+
+    fn hipblasLtMatmulPreferenceCreate(preference: *mut hipblasLtMatmulPreference_t) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
+    }
+
+    fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
+        PREFERENCES.remove(preference.addr()).map(|_| ()).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)
+    }
+
+    fn hipblasLtMatmulPreferenceSetAttribute(
+        preference: hipblasLtMatmulPreference_t, name: hipblasLtMatmulPreferenceAttributes_t, buffer: *const c_void,
+        bytes: usize,
+    ) {
+        let preference = get(&PREFERENCES, preference.addr())?;
+        match name {
+            // SAFETY: the caller's buffer.
+            lt::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES => *lock(&preference) = unsafe { attribute(buffer, bytes, 8) }?,
+            lt::HIPBLASLT_MATMUL_PREF_SEARCH_MODE => {}
+            _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
+        }
+        Ok(())
+    }
+
+    fn hipblasLtMatmulAlgoGetHeuristic(
+        handle: hipblasLtHandle_t, description: hipblasLtMatmulDesc_t, a: hipblasLtMatrixLayout_t,
+        b: hipblasLtMatrixLayout_t, c: hipblasLtMatrixLayout_t, d: hipblasLtMatrixLayout_t,
+        preference: hipblasLtMatmulPreference_t, wanted: c_int, results: *mut hipblasLtMatmulHeuristicResult_t,
+        count: *mut c_int,
+    ) {
+        HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        let most = *lock(&*get(&PREFERENCES, preference.addr())?);
+        if wanted < 1 || results.is_null() || count.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { give(count, 0) }?;
+        let product = describe(description, [a, b, c, d], [0; 4])?;
+        let split_bytes = 4 * product.m * product.n * product.batches;
+        let mut found = Vec::new();
+        if product.k >= SPLIT_FROM && split_bytes as u64 <= most {
+            found.push((1, split_bytes));
+        }
+        found.push((0, 0));
+        found.truncate(wanted as usize);
+        for (number, &(algorithm, workspace)) in found.iter().enumerate() {
+            let mut data = [0; 16];
+            data[..4].copy_from_slice(&ALGORITHM_MARK);
+            data[4] = algorithm;
+            let result = hipblasLtMatmulHeuristicResult_t {
+                algo: hipblasLtMatmulAlgo_t { data, max_workspace_bytes: workspace },
+                workspaceSize: workspace,
+                state: lt::HIPBLAS_STATUS_SUCCESS,
+                wavesCount: 1.0,
+                reserved: [0; 4],
+            };
+            // SAFETY: the caller's list has as many places as it asks for results.
+            unsafe { results.add(number).write(result) };
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { give(count, found.len() as c_int) }
+    }
+
+    fn hipblasLtMatmul(
+        handle: hipblasLtHandle_t, description: hipblasLtMatmulDesc_t, alpha: *const c_void, a: *const c_void,
+        a_layout: hipblasLtMatrixLayout_t, b: *const c_void, b_layout: hipblasLtMatrixLayout_t, beta: *const c_void,
+        c: *const c_void, c_layout: hipblasLtMatrixLayout_t, d: *mut c_void, d_layout: hipblasLtMatrixLayout_t,
+        algorithm: *const hipblasLtMatmulAlgo_t, workspace: *mut c_void, workspace_bytes: usize, stream: hipStream_t,
+    ) {
+        let handle = HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        if alpha.is_null() || beta.is_null() || a.is_null() || b.is_null() || d.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let addresses = [a.addr(), b.addr(), c.addr(), d.addr()].map(|address| address as u64);
+        let mut product = describe(description, [a_layout, b_layout, c_layout, d_layout], addresses)?;
+        let scale = lock(&*get(&DESCRIPTIONS, description.addr())?).scale;
+        let scale = type_of(scale).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)?;
+        // SAFETY: both point to a number of the scale type.
+        (product.alpha, product.beta) = unsafe { (scalar(alpha, scale), scalar(beta, scale)) };
+        product.device = handle.device;
+        if product.beta != 0.0 && c.is_null() {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let mut needed = 0;
+        if !algorithm.is_null() {
+            // SAFETY: the caller's pointer.
+            let algorithm = unsafe { algorithm.read() };
+            if algorithm.data[..4] != ALGORITHM_MARK {
+                report("hipblasLtMatmul: this algorithm does not come from the heuristic");
+                return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+            }
+            if algorithm.data[4] == 1 {
+                needed = 4 * product.m * product.n * product.batches;
+            }
+        }
+        let regions = Regions::of(handle.device, (0, 0));
+        let there = workspace_bytes == 0 || regions.find(workspace.addr() as u64, workspace_bytes).is_some();
+        if needed > workspace_bytes || !there {
+            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes, {needed} needed"));
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let space = workspace.expose_provenance();
+        let stream = stream_of(stream).map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)?;
+        let work = Arc::new(move || {
+            let failed = |message: String| Failure { code: hipErrorLaunchFailure, message: format!("hipblaslt: {message}") };
+            if workspace_bytes > 0 {
+                let regions = Regions::of(product.device, (0, 0));
+                regions.find(space as u64, workspace_bytes).ok_or_else(|| failed("the workspace was freed".to_owned()))?;
+                let words = std::ptr::with_exposed_provenance_mut::<u32>(space);
+                for word in 0..needed / 4 {
+                    // SAFETY: the workspace is live and has so many words.
+                    unsafe { words.add(word).write_unaligned(POISON) };
+                }
+            }
+            product.run().map_err(failed)
+        });
+        stream.submit(work).map_err(|_| lt::HIPBLAS_STATUS_EXECUTION_FAILED)
+    }
+}
+
+fn type_of(kind: hipDataType) -> Option<Type> {
+    match kind {
+        HIP_R_32F => Some(Type::F32),
+        HIP_R_16F => Some(Type::F16),
+        HIP_R_16BF => Some(Type::Bf16),
+        HIP_R_8I => Some(Type::I8),
+        HIP_R_32I => Some(Type::I32),
+        _ => None,
+    }
+}
+
+/// Whether hipBLASLt has kernels for these types.
+fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataType) -> bool {
+    match compute {
+        lt::HIPBLAS_COMPUTE_32F | lt::HIPBLAS_COMPUTE_32F_FAST_16F | lt::HIPBLAS_COMPUTE_32F_FAST_16BF => {
+            let types = match ab {
+                Type::F32 => cd == Type::F32,
+                Type::F16 => matches!(cd, Type::F16 | Type::F32),
+                Type::Bf16 => matches!(cd, Type::Bf16 | Type::F32),
+                _ => false,
+            };
+            types && scale == HIP_R_32F
+        }
+        lt::HIPBLAS_COMPUTE_32I => ab == Type::I8 && matches!(cd, Type::I32 | Type::I8) && scale == HIP_R_32I,
+        // fp16 accumulation: hipBLASLt has none.
+        _ => false,
+    }
+}
+
+/// The product that a description and layouts mean, with the matrices at the given addresses.
+fn describe(
+    description: hipblasLtMatmulDesc_t,
+    layouts: [hipblasLtMatrixLayout_t; 4],
+    addresses: [u64; 4],
+) -> Result<Product, hipblasStatus_t> {
+    let description = get(&DESCRIPTIONS, description.addr())?;
+    let description = lock(&description);
+    let attribute = |name| description.attributes.get(&name).copied();
+    let transposed = |name| match attribute(name).unwrap_or(u64::from(lt::HIPBLAS_OP_N)) as u32 {
+        lt::HIPBLAS_OP_N => Ok(false),
+        lt::HIPBLAS_OP_T | lt::HIPBLAS_OP_C => Ok(true),
+        _ => Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
+    };
+    let transpose_a = transposed(lt::HIPBLASLT_MATMUL_DESC_TRANSA)?;
+    let transpose_b = transposed(lt::HIPBLASLT_MATMUL_DESC_TRANSB)?;
+    if attribute(lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE).unwrap_or_default() != 0 {
+        return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+    }
+    let mut matrices = Vec::with_capacity(4);
+    let mut batches = None;
+    for (layout, address) in layouts.into_iter().zip(addresses) {
+        let layout = *lock(&*get(&LAYOUTS, layout.addr())?);
+        if layout.order != lt::HIPBLASLT_ORDER_COL as i32 {
+            return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+        }
+        if layout.leading < layout.rows as i64
+            || layout.batches < 1
+            || *batches.get_or_insert(layout.batches) != layout.batches
+        {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        matrices.push(Matrix {
+            address,
+            kind: type_of(layout.kind).ok_or(lt::HIPBLAS_STATUS_NOT_SUPPORTED)?,
+            rows: layout.rows as usize,
+            columns: layout.columns as usize,
+            leading: layout.leading as usize,
+            stride: layout.stride,
+        });
+    }
+    let (a, b, c, d) = (matrices[0], matrices[1], matrices[2], matrices[3]);
+    let (m, k) = if transpose_a { (a.columns, a.rows) } else { (a.rows, a.columns) };
+    let (k_of_b, n) = if transpose_b { (b.columns, b.rows) } else { (b.rows, b.columns) };
+    if k != k_of_b
+        || (c.rows, c.columns) != (m, n)
+        || (d.rows, d.columns) != (m, n)
+        || m == 0
+        || n == 0
+        || k == 0
+    {
+        report(&format!(
+            "hipblaslt: shapes do not match: {m} x {k} by {k_of_b} x {n} to {} x {}",
+            d.rows, d.columns
+        ));
+        return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+    }
+    if a.kind != b.kind
+        || c.kind != d.kind
+        || !supported(a.kind, d.kind, description.compute, description.scale)
+    {
+        return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+    }
+    let epilogue =
+        attribute(lt::HIPBLASLT_MATMUL_DESC_EPILOGUE).unwrap_or(u64::from(lt::HIPBLASLT_EPILOGUE_DEFAULT));
+    let (activation, with_bias) = match epilogue as u32 {
+        lt::HIPBLASLT_EPILOGUE_DEFAULT => (Activation::None, false),
+        lt::HIPBLASLT_EPILOGUE_BIAS => (Activation::None, true),
+        lt::HIPBLASLT_EPILOGUE_RELU => (Activation::Relu, false),
+        lt::HIPBLASLT_EPILOGUE_RELU_BIAS => (Activation::Relu, true),
+        lt::HIPBLASLT_EPILOGUE_GELU => (Activation::Gelu, false),
+        lt::HIPBLASLT_EPILOGUE_GELU_BIAS => (Activation::Gelu, true),
+        lt::HIPBLASLT_EPILOGUE_SWISH_EXT => (Activation::Swish, false),
+        lt::HIPBLASLT_EPILOGUE_SWISH_BIAS_EXT => (Activation::Swish, true),
+        _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
+    };
+    let bias = if with_bias {
+        let address = attribute(lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER).unwrap_or_default();
+        // While algorithms are looked for, the bias may not have its place yet.
+        if address == 0 && addresses[3] != 0 {
+            return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+        }
+        let kind = match attribute(lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE) {
+            Some(kind) => type_of(kind as hipDataType).ok_or(lt::HIPBLAS_STATUS_NOT_SUPPORTED)?,
+            None => d.kind,
+        };
+        if kind != d.kind && kind != Type::F32 {
+            return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+        }
+        Some(Matrix { address, kind, rows: m, columns: 1, leading: m, stride: 0 })
+    } else {
+        None
+    };
+    Ok(Product {
+        m,
+        n,
+        k,
+        batches: batches.unwrap_or(1) as usize,
+        transpose_a,
+        transpose_b,
+        alpha: 1.0,
+        beta: 0.0,
+        a,
+        b,
+        c,
+        d,
+        bias,
+        activation,
+        device: 0,
+    })
+}

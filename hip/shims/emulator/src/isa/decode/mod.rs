@@ -1,0 +1,202 @@
+//! Machine code of gfx11 (RDNA 3 and 3.5) to instructions, once per code object.
+//!
+//! What is not in a table decodes to an instruction that stops the wave when it is reached, with the encoding's words:
+//! a code object may hold what a run does not need.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`memory`] | scalar loads, LDS, buffers, global and flat memory |
+//! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
+//! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
+//! | [`source`] | source operands by their code |
+//! | [`reader`] | the words of one instruction |
+
+mod memory;
+mod reader;
+mod scalar;
+mod source;
+mod vector;
+
+use super::scalar::BRANCH;
+use super::table::handler;
+use super::wave::{Instruction, Wave};
+use memory::{buffer, lds, memory, smem};
+use reader::{Reader, plain};
+use scalar::scalar;
+use vector::{vop3, vop3p, vop12c, vopd};
+
+handler! {
+    /// Stops the wave: the emulator does not know this encoding.
+    fn unknown(wave, instruction) {
+        let words = instruction.immediate as u64;
+        wave.fail(format!("unknown instruction {:08x} {:08x}", words as u32, words >> 32));
+    }
+}
+
+/// A decoded program: instructions in order of address.
+pub(crate) struct Program {
+    /// Where the code object lies in memory.
+    pub(crate) base: u64,
+    pub(crate) instructions: Vec<Instruction>,
+}
+
+impl Program {
+    /// Decodes code that starts at an address of a code object which lies at `base`.
+    pub(crate) fn decode(code: &[u8], start: u32, base: u64) -> Self {
+        let words: Vec<u32> = code
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            .collect();
+        let mut instructions = Vec::new();
+        let mut branches = Vec::new();
+        let mut at = 0;
+        while at < words.len() {
+            let mut reader = Reader { words: &words[at..], used: 1 };
+            let mut instruction = decode(&mut reader).unwrap_or_else(|| plain(unknown, "unknown"));
+            if instruction.name == "unknown" {
+                reader.used = 1;
+                let next = words.get(at + 1).copied().unwrap_or_default();
+                instruction.immediate = (u64::from(words[at]) | u64::from(next) << 32) as i64;
+            }
+            instruction.pc = start + 4 * at as u32;
+            if matches!(instruction.name, "s_getpc_b64" | "s_swappc_b64") {
+                instruction.immediate = (base + u64::from(instruction.pc) + 4) as i64;
+            }
+            if BRANCH.iter().any(|row| row.name == instruction.name) {
+                let target = i64::from(instruction.pc) + 4 + 4 * instruction.immediate;
+                branches.push((instructions.len(), target as u32));
+            }
+            instructions.push(instruction);
+            at += reader.used;
+        }
+        // A branch into the middle of an instruction, or out of the code, ends at the sentinel behind all.
+        for (number, target) in branches {
+            let found =
+                instructions.binary_search_by_key(&target, |instruction: &Instruction| instruction.pc);
+            instructions[number].target = found.unwrap_or(instructions.len()) as u32;
+        }
+        let mut sentinel = plain(unknown, "unknown");
+        sentinel.pc = start + 4 * words.len() as u32;
+        instructions.push(sentinel);
+        Self { base, instructions }
+    }
+
+    /// The number of the instruction at an address in memory.
+    pub(crate) fn at_address(&self, address: u64) -> Option<u32> {
+        self.at(u32::try_from(address.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The number of the instruction at an address of the code object.
+    pub(crate) fn at(&self, pc: u32) -> Option<u32> {
+        self.instructions
+            .binary_search_by_key(&pc, |instruction| instruction.pc)
+            .ok()
+            .map(|number| number as u32)
+    }
+}
+
+fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let word = reader.first();
+    match word >> 26 {
+        0b110101 => vop3(reader),
+        0b110010 => vopd(reader),
+        0b110011 => vop3p(reader),
+        0b110110 => lds(reader),
+        0b110111 => memory(reader),
+        0b111000 => buffer(reader),
+        0b111101 => smem(reader),
+        _ if word >> 31 == 0 => vop12c(reader),
+        _ => scalar(reader),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use object::{Object, ObjectSection};
+
+    use super::*;
+
+    /// Code objects for architectures that the emulator knows.
+    fn objects() -> Vec<PathBuf> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
+        folders.extend(std::env::var_os("RUKH_EMULATOR_OBJECTS").map(PathBuf::from));
+        let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let paths = files
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|it| it == "co" || it == "gz"));
+        paths
+            .filter(|path| ["gfx1100", "gfx1151"].iter().any(|arch| path.to_string_lossy().contains(arch)))
+            .collect()
+    }
+
+    /// A file's bytes, unpacked.
+    fn unpacked(path: &Path) -> Vec<u8> {
+        let file = std::fs::read(path).unwrap();
+        if path.extension().is_none_or(|extension| extension != "gz") {
+            return file;
+        }
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&*file).read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// The disassembler's names of a file's instructions by address, or nothing where it is not installed.
+    fn disassembled(path: &Path) -> Option<Vec<(u32, String)>> {
+        let tools = ["llvm-objdump-19", "llvm-objdump"];
+        let run =
+            |tool: &&str| Command::new(tool).args(["-d", "--mattr=-real-true16"]).arg(path).output().ok();
+        let output = tools.iter().find_map(run).filter(|output| output.status.success())?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let lines = text.lines().filter_map(|line| {
+            let (code, comment) = line.strip_prefix('\t')?.split_once("//")?;
+            let pc = u32::from_str_radix(comment.trim().split(':').next()?, 16).ok()?;
+            let name = code.split_whitespace().next()?;
+            let short = ["_e32", "_e64", "_dpp", "_e64_dpp"]
+                .iter()
+                .fold(name, |name, end| name.trim_end_matches(end));
+            Some((pc, short.to_owned()))
+        });
+        Some(lines.collect())
+    }
+
+    #[test]
+    fn the_decoder_knows_every_instruction_of_the_kernels_by_the_disassembler_s_name() {
+        let objects = objects();
+        assert!(!objects.is_empty(), "tests/fixtures has code objects");
+        let mut compared = 0;
+        for path in objects {
+            let file = unpacked(&path);
+            let elf = object::File::parse(&*file).unwrap();
+            let text = elf.section_by_name(".text").unwrap();
+            let program = Program::decode(text.data().unwrap(), text.address() as u32, 0);
+            let copy = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(copy.path(), &file).unwrap();
+            let Some(names) = disassembled(copy.path()) else {
+                eprintln!("skipped: llvm-objdump-19 is not installed");
+                return;
+            };
+            let mut wrong: Vec<String> = Vec::new();
+            for (pc, name) in names {
+                let found = program.at(pc).map(|number| program.instructions[number as usize].name);
+                let same = match found {
+                    Some("v_dual") => name.starts_with("v_dual_"),
+                    Some(found) => found == name.replace("v_cmpx", "v_cmp"),
+                    None => false,
+                };
+                if !same && name != "s_code_end" {
+                    wrong.push(format!("{pc:#x}: {name} is {}", found.unwrap_or("inside of another")));
+                }
+                compared += 1;
+            }
+            wrong.sort_by_key(|line| line.split_once(": ").map(|(_, rest)| rest.to_owned()));
+            wrong.dedup_by_key(|line| line.split_once(": ").map(|(_, rest)| rest.to_owned()));
+            assert!(wrong.is_empty(), "{}:\n{}", path.display(), wrong.join("\n"));
+        }
+        assert!(compared > 1000, "only {compared} instructions were compared");
+    }
+}

@@ -1,0 +1,192 @@
+//! One lane's access to memory: the range check, and the bytes between memory and a register.
+
+use crate::isa::wave::{Instruction, Wave};
+
+/// Rows of instructions whose handler is a call with constants. A row's name is the literal prefix and the handler's
+/// name.
+macro_rules! accesses {
+    ($(#[$attribute:meta])* $table:ident, $prefix:literal: $($opcode:literal $name:ident = $function:ident($($argument:expr),*);)*) => {
+        $(#[$attribute])*
+        pub(crate) const $table: &[Row] = &[$(Row::whole($opcode, concat!($prefix, stringify!($name)), $name)),*];
+        $(handler! { fn $name(wave, instruction) { $function(wave, instruction $(, $argument)*); } })*
+    };
+}
+pub(super) use accesses;
+
+/// What a load or store moves, and where in a register it belongs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// So many whole registers.
+    Words(usize),
+    /// One byte or two, extended with zeros or the sign.
+    Unsigned(usize),
+    Signed(usize),
+    /// One byte or two, extended to 16 bits; into the lower half or the upper, the other stays.
+    LowUnsigned(usize),
+    LowSigned(usize),
+    HighUnsigned(usize),
+    HighSigned(usize),
+}
+
+impl Form {
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::Words(count) => 4 * count,
+            Self::Unsigned(bytes)
+            | Self::Signed(bytes)
+            | Self::LowUnsigned(bytes)
+            | Self::LowSigned(bytes)
+            | Self::HighUnsigned(bytes)
+            | Self::HighSigned(bytes) => bytes,
+        }
+    }
+}
+
+/// Reads a number of at most four bytes.
+///
+/// # Safety
+/// The address has so many bytes, which may be changed by other threads only under the emulated program's own rules.
+#[inline(always)]
+pub(super) unsafe fn read(address: *const u8, bytes: usize) -> u32 {
+    // SAFETY: the caller has checked the range.
+    unsafe {
+        match bytes {
+            1 => u32::from(address.read()),
+            2 => u32::from(address.cast::<u16>().read_unaligned()),
+            _ => address.cast::<u32>().read_unaligned(),
+        }
+    }
+}
+
+/// Writes a number of at most four bytes.
+///
+/// # Safety
+/// As for [`read`].
+#[inline(always)]
+pub(super) unsafe fn write(address: *mut u8, bytes: usize, value: u32) {
+    // SAFETY: the caller has checked the range.
+    unsafe {
+        match bytes {
+            1 => address.write(value as u8),
+            2 => address.cast::<u16>().write_unaligned(value as u16),
+            _ => address.cast::<u32>().write_unaligned(value),
+        }
+    }
+}
+
+impl Wave {
+    /// Whether the kernel may touch these bytes; a fault otherwise.
+    #[inline(always)]
+    pub(super) fn allowed(
+        &mut self,
+        instruction: &Instruction,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+        store: bool,
+    ) -> bool {
+        let end = address.wrapping_add(bytes as u64);
+        if address >= self.recent.0 && end <= self.recent.1 && address < end {
+            return true;
+        }
+        // SAFETY: a launch keeps its regions until all of its waves are done.
+        match unsafe { &*self.regions }.find(address, bytes) {
+            Some(region) => {
+                self.recent = region;
+                true
+            }
+            None => {
+                self.stray(instruction, lane, address, bytes, store);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn stray(&mut self, instruction: &Instruction, lane: usize, address: u64, bytes: usize, store: bool) {
+        let action = if store { "writes" } else { "reads" };
+        // SAFETY: a launch keeps its regions until all of its waves are done.
+        let near = unsafe { &*self.regions }.describe(address);
+        let message =
+            format!("{} of lane {lane} {action} {bytes} bytes at {address:#x}: {near}", instruction.name);
+        self.fail(message);
+    }
+
+    /// Whether LDS has these bytes; a fault otherwise.
+    #[inline(always)]
+    pub(super) fn allowed_lds(
+        &mut self,
+        instruction: &Instruction,
+        lane: usize,
+        offset: u64,
+        bytes: usize,
+    ) -> bool {
+        if offset + bytes as u64 <= u64::from(self.lds_bytes) {
+            return true;
+        }
+        let size = self.lds_bytes;
+        self.fail(format!(
+            "{} of lane {lane}: {bytes} bytes at {offset:#x} of {size:#x} bytes of LDS",
+            instruction.name
+        ));
+        false
+    }
+}
+
+/// Loads a lane's numbers into registers from `destination` on.
+///
+/// # Safety
+/// The address has as many bytes as the form.
+#[inline(always)]
+pub(super) unsafe fn load_lane(
+    wave: &mut Wave,
+    destination: u16,
+    lane: usize,
+    address: *const u8,
+    form: Form,
+) {
+    let register = usize::from(destination);
+    if let Form::Words(count) = form {
+        for word in 0..count {
+            // SAFETY: within the form's bytes.
+            wave.vector[(register + word) & 511].0[lane] = unsafe { read(address.add(4 * word), 4) };
+        }
+        return;
+    }
+    // SAFETY: exactly the form's bytes.
+    let bits = unsafe { read(address, form.bytes()) };
+    let extended = match form {
+        Form::Signed(1) | Form::LowSigned(1) | Form::HighSigned(1) => i32::from(bits as i8) as u32,
+        Form::Signed(_) | Form::LowSigned(_) | Form::HighSigned(_) => i32::from(bits as i16) as u32,
+        _ => bits,
+    };
+    let out = &mut wave.vector[register & 511].0[lane];
+    *out = match form {
+        Form::LowUnsigned(_) | Form::LowSigned(_) => (*out & 0xffff_0000) | (extended & 0xffff),
+        Form::HighUnsigned(_) | Form::HighSigned(_) => (*out & 0xffff) | extended << 16,
+        _ => extended,
+    };
+}
+
+/// Stores a lane's numbers from registers from `source` on.
+///
+/// # Safety
+/// As for [`load_lane`].
+#[inline(always)]
+pub(super) unsafe fn store_lane(wave: &Wave, source: u16, lane: usize, address: *mut u8, form: Form) {
+    let register = usize::from(source);
+    match form {
+        Form::Words(count) => {
+            for word in 0..count {
+                // SAFETY: within the form's bytes.
+                unsafe { write(address.add(4 * word), 4, wave.vector[(register + word) & 511].0[lane]) };
+            }
+        }
+        Form::HighUnsigned(bytes) | Form::HighSigned(bytes) => {
+            // SAFETY: exactly the form's bytes.
+            unsafe { write(address, bytes, wave.vector[register & 511].0[lane] >> 16) };
+        }
+        // SAFETY: exactly the form's bytes.
+        _ => unsafe { write(address, form.bytes(), wave.vector[register & 511].0[lane]) },
+    }
+}

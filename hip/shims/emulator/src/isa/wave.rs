@@ -1,0 +1,402 @@
+//! One wave of 32 lanes: its registers, and how an instruction reads and writes them.
+
+use super::float;
+use crate::memory::{POISON, Regions};
+
+/// Lanes in a wave: RDNA code is compiled for wave32.
+pub(crate) const WAVE: usize = 32;
+
+/// One vector register: a number per lane.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Lanes(pub(crate) [u32; WAVE]);
+
+impl Lanes {
+    pub(crate) const ZERO: Self = Self([0; WAVE]);
+}
+
+/// What an instruction does to a wave.
+pub(crate) type Handler = unsafe fn(&mut Wave, &Instruction);
+
+/// Scalar registers with a meaning.
+pub(crate) const VCC: u8 = 106;
+pub(crate) const NULL: u8 = 124;
+pub(crate) const EXEC: u8 = 126;
+
+/// Behind the machine's 256 vector registers: holds the first result of a dual instruction until the second has read its sources.
+pub(crate) const SCRATCH_RESULT: u16 = 256;
+/// Holds a permuted source.
+pub(crate) const SCRATCH_SOURCE: u16 = 257;
+
+/// Flat addresses from here on mean LDS: bits 63..32 of the aperture.
+pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Vector,
+    Scalar,
+    /// A constant or literal in `value`.
+    Constant,
+    /// The scalar condition code.
+    Scc,
+}
+
+/// A source operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) kind: Kind,
+    pub(crate) negate: bool,
+    pub(crate) absolute: bool,
+    /// Of 16-bit operands, the upper half; of packed ones, what the low result reads.
+    pub(crate) high: bool,
+    /// Of packed operands, what the high result reads.
+    pub(crate) high_for_high: bool,
+    /// Of packed operands, the sign of what the high result reads.
+    pub(crate) negate_high: bool,
+    pub(crate) index: u16,
+    pub(crate) value: u32,
+    /// The upper half of a 64-bit constant.
+    pub(crate) value_high: u32,
+}
+
+impl Source {
+    pub(crate) const NONE: Self = Self {
+        kind: Kind::Constant,
+        negate: false,
+        absolute: false,
+        high: false,
+        high_for_high: false,
+        negate_high: false,
+        index: 0,
+        value: 0,
+        value_high: 0,
+    };
+
+    pub(crate) fn vector(index: u16) -> Self {
+        Self { kind: Kind::Vector, index, ..Self::NONE }
+    }
+
+    pub(crate) fn scalar(index: u8) -> Self {
+        Self { kind: Kind::Scalar, index: u16::from(index), ..Self::NONE }
+    }
+
+    pub(crate) fn constant(value: u32) -> Self {
+        Self { value, ..Self::NONE }
+    }
+}
+
+/// A decoded instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Instruction {
+    pub(crate) execute: Handler,
+    pub(crate) name: &'static str,
+    pub(crate) sources: [Source; 3],
+    /// Vector register written, or the data of a store.
+    pub(crate) destination: u16,
+    /// Scalar register written: that of a scalar instruction, a comparison, a carry.
+    pub(crate) scalar: u8,
+    /// The 16-bit result goes to the upper half.
+    pub(crate) high: bool,
+    pub(crate) clamp: bool,
+    /// What a float result is multiplied by (output modifier), or 1.
+    pub(crate) scale: f32,
+    /// An offset, a literal, a control word: whatever the instruction has.
+    pub(crate) immediate: i64,
+    /// The instruction to go on with after a taken branch, by number.
+    pub(crate) target: u32,
+    /// Address in the code object.
+    pub(crate) pc: u32,
+    /// The two halves of a dual instruction, or the inner one of a permuted one.
+    pub(crate) inner: Option<Box<[Instruction]>>,
+}
+
+/// Why a wave stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    Running,
+    /// To go on at an address in memory, which the program looks up.
+    Jump(u64),
+    Barrier,
+    End,
+    Fault,
+}
+
+/// The state of one wave. Registers start with [`POISON`].
+#[repr(C)]
+pub(crate) struct Wave {
+    pub(crate) vector: [Lanes; 512],
+    pub(crate) scalar: [u32; 128],
+    pub(crate) scc: bool,
+    pub(crate) stop: Stop,
+    /// Number of the next instruction.
+    pub(crate) next: u32,
+    /// What went wrong, where `stop` is `Fault`.
+    pub(crate) fault: String,
+    /// The workgroup's LDS and its size in bytes.
+    pub(crate) lds: *mut u8,
+    pub(crate) lds_bytes: u32,
+    /// What the kernel may touch.
+    pub(crate) regions: *const Regions,
+    /// The region that the last access fell into: [start, end).
+    pub(crate) recent: (u64, u64),
+}
+
+impl Wave {
+    /// A wave with its registers unset; [`Wave::start`] sets them.
+    pub(crate) fn new() -> Box<Self> {
+        // SAFETY: every field is a number, a raw pointer, an empty text or a small enum, and is set below before
+        // it is read.
+        let mut wave: Box<Self> = unsafe {
+            let mut space = Box::<Self>::new_zeroed();
+            let pointer = space.as_mut_ptr();
+            (&raw mut (*pointer).fault).write(String::new());
+            (&raw mut (*pointer).stop).write(Stop::Running);
+            space.assume_init()
+        };
+        wave.lds = std::ptr::null_mut();
+        wave
+    }
+
+    /// Puts the wave at an instruction, with all registers that the kernel may use poisoned.
+    pub(crate) fn start(&mut self, entry: u32, vector_registers: usize) {
+        self.vector[..vector_registers.min(512)].fill(Lanes([POISON; WAVE]));
+        self.scalar = [POISON; 128];
+        self.scalar[usize::from(NULL)] = 0;
+        self.scc = false;
+        self.stop = Stop::Running;
+        self.next = entry;
+        self.fault.clear();
+        self.recent = (0, 0);
+    }
+
+    #[inline(always)]
+    pub(crate) fn exec(&self) -> u32 {
+        self.scalar[usize::from(EXEC)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_scalar(&mut self, index: u8, value: u32) {
+        if index != NULL {
+            self.scalar[usize::from(index & 127)] = value;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_scalar64(&mut self, index: u8, value: u64) {
+        if index != NULL {
+            self.scalar[usize::from(index & 127)] = value as u32;
+            self.scalar[usize::from((index + 1) & 127)] = (value >> 32) as u32;
+        }
+    }
+
+    /// The 32 bits of a source that is the same for all lanes.
+    #[inline(always)]
+    pub(crate) fn uniform(&self, source: &Source) -> u32 {
+        match source.kind {
+            Kind::Scalar => self.scalar[usize::from(source.index & 127)],
+            Kind::Constant => source.value,
+            Kind::Scc => u32::from(self.scc),
+            Kind::Vector => {
+                self.vector[usize::from(source.index & 511)].0[self.exec().trailing_zeros() as usize & 31]
+            }
+        }
+    }
+
+    /// The 64 bits of a source that is the same for all lanes.
+    #[inline(always)]
+    pub(crate) fn uniform64(&self, source: &Source) -> u64 {
+        match source.kind {
+            Kind::Scalar if source.index == u16::from(NULL) => 0,
+            Kind::Scalar => {
+                let low = self.scalar[usize::from(source.index & 127)];
+                let high = self.scalar[usize::from((source.index + 1) & 127)];
+                u64::from(low) | u64::from(high) << 32
+            }
+            _ => u64::from(source.value) | u64::from(source.value_high) << 32,
+        }
+    }
+
+    /// A source's 32 bits in every lane, modifiers not applied.
+    #[inline(always)]
+    pub(crate) fn raw<'a>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
+        if source.kind == Kind::Vector {
+            return &self.vector[usize::from(source.index & 511)];
+        }
+        space.0 = [self.uniform(source); WAVE];
+        space
+    }
+
+    /// A source in every lane as the operand type reads it: the half it names, sign modifiers applied.
+    #[inline(always)]
+    pub(crate) fn operand<'a, T: Lane>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
+        let plain = !source.negate && !source.absolute && !(T::HALF && source.high);
+        if plain {
+            return self.raw(source, space);
+        }
+        let mut bits = *self.raw(source, space);
+        let shift = if T::HALF && source.high { 16 } else { 0 };
+        let keep = if source.absolute { !T::SIGN } else { !0 };
+        let flip = if source.negate { T::SIGN } else { 0 };
+        for lane in 0..WAVE {
+            bits.0[lane] = ((bits.0[lane] >> shift) & keep) ^ flip;
+        }
+        *space = bits;
+        space
+    }
+
+    /// Writes 32 bits in the active lanes.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, index: u16, result: &Lanes) {
+        let exec = self.exec();
+        let register = &mut self.vector[usize::from(index & 511)];
+        if exec == u32::MAX {
+            *register = *result;
+            return;
+        }
+        for lane in 0..WAVE {
+            let mask = 0u32.wrapping_sub((exec >> lane) & 1);
+            register.0[lane] = (result.0[lane] & mask) | (register.0[lane] & !mask);
+        }
+    }
+
+    /// Writes 16 bits in the active lanes, and leaves the other half of the register as it is.
+    #[inline(always)]
+    pub(crate) fn write_half(&mut self, index: u16, high: bool, result: &Lanes) {
+        let old = &self.vector[usize::from(index & 511)];
+        let mut merged = Lanes::ZERO;
+        for lane in 0..WAVE {
+            let (low_part, high_part) = (result.0[lane] & 0xffff, old.0[lane] & 0xffff_0000);
+            let into_high = (result.0[lane] << 16) | (old.0[lane] & 0xffff);
+            merged.0[lane] = if high { into_high } else { low_part | high_part };
+        }
+        self.write(index, &merged);
+    }
+
+    /// Writes an instruction's result with its output modifiers.
+    #[inline(always)]
+    pub(crate) fn finish<T: Lane>(&mut self, instruction: &Instruction, result: &mut Lanes) {
+        if T::FLOAT && (instruction.clamp || instruction.scale != 1.0) {
+            for bits in &mut result.0 {
+                *bits = T::modify(*bits, instruction.scale, instruction.clamp);
+            }
+        }
+        if T::HALF {
+            self.write_half(instruction.destination, instruction.high, result);
+        } else {
+            self.write(instruction.destination, result);
+        }
+    }
+
+    /// Writes a bit per active lane to a scalar register.
+    #[inline(always)]
+    pub(crate) fn write_mask(&mut self, index: u8, mask: u32) {
+        let exec = self.exec();
+        self.set_scalar(index, mask & exec);
+    }
+
+    /// Stops the wave with an explanation.
+    #[cold]
+    pub(crate) fn fail(&mut self, message: String) {
+        self.stop = Stop::Fault;
+        self.fault = message;
+    }
+}
+
+/// How an operand is encoded and found: decides which constants it can be and which part of a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operand {
+    B32,
+    /// Half a register; float constants are fp16.
+    B16,
+    /// Two registers; a literal is extended with zeros.
+    B64,
+    /// Two registers; a literal is extended with its sign.
+    I64,
+    /// Two registers; a literal is the upper half.
+    F64,
+    /// Two halves, each chosen for itself; float constants are fp16.
+    Packed,
+    /// A 32-bit float or half a register, as the instruction says.
+    Mixed,
+}
+
+/// How a 32-bit register holds an operand of some type.
+pub(crate) trait Lane {
+    const OPERAND: Operand = Operand::B32;
+    /// What computations use.
+    type Value;
+    /// The operand is half a register.
+    const HALF: bool = false;
+    const FLOAT: bool = false;
+    /// The bit that the sign modifiers change.
+    const SIGN: u32 = 0x8000_0000;
+    fn load(bits: u32) -> Self::Value;
+    fn save(value: Self::Value) -> u32;
+    /// Output modifiers: first the factor, then the clamp to 0..1.
+    #[inline(always)]
+    fn modify(bits: u32, _scale: f32, _clamp: bool) -> u32 {
+        bits
+    }
+}
+
+/// Clamps as the hardware does, which makes 0 of what is not a number.
+#[inline(always)]
+fn modified(value: f32, scale: f32, clamp: bool) -> f32 {
+    let scaled = value * scale;
+    let clamped = if scaled > 0.0 { scaled.min(1.0) } else { 0.0 };
+    if clamp { clamped } else { scaled }
+}
+
+macro_rules! lane {
+    ($name:ident, $value:ty, $load:expr, $save:expr $(, $constant:ident: $kind:ty = $is:expr)* $(; $modify:item)?) => {
+        #[allow(missing_docs, reason = "named after the instruction set's types")]
+        pub(crate) struct $name;
+        impl Lane for $name {
+            type Value = $value;
+            $(const $constant: $kind = $is;)*
+            #[inline(always)]
+            fn load(bits: u32) -> $value {
+                ($load)(bits)
+            }
+            #[inline(always)]
+            fn save(value: $value) -> u32 {
+                ($save)(value)
+            }
+            $($modify)?
+        }
+    };
+}
+
+lane!(U32, u32, |bits| bits, |value| value);
+lane!(I32, i32, |bits: u32| bits as i32, |value: i32| value as u32);
+lane!(F32, f32, f32::from_bits, f32::to_bits, FLOAT: bool = true;
+    #[inline(always)]
+    fn modify(bits: u32, scale: f32, clamp: bool) -> u32 {
+        modified(f32::from_bits(bits), scale, clamp).to_bits()
+    }
+);
+lane!(U16, u32, |bits| bits & 0xffff, |value| value & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
+lane!(I16, i32, |bits: u32| i32::from(bits as u16 as i16), |value: i32| value as u32 & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
+
+/// fp16, computed with in fp32: exact for one sum, product, quotient or root, which the result then rounds once.
+pub(crate) struct F16;
+
+impl Lane for F16 {
+    const OPERAND: Operand = Operand::B16;
+    type Value = f32;
+    const HALF: bool = true;
+    const FLOAT: bool = true;
+    const SIGN: u32 = 0x8000;
+    #[inline(always)]
+    fn load(bits: u32) -> f32 {
+        float::f16_to_f32(bits)
+    }
+    #[inline(always)]
+    fn save(value: f32) -> u32 {
+        float::f32_to_f16(value)
+    }
+    #[inline(always)]
+    fn modify(bits: u32, scale: f32, clamp: bool) -> u32 {
+        float::f32_to_f16(modified(float::f16_to_f32(bits), scale, clamp))
+    }
+}

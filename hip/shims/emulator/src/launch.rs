@@ -1,0 +1,176 @@
+//! A kernel's launch: all workgroups of a grid, in parallel, each with its waves in turn from barrier to barrier.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::code_object::{Kernel, Module};
+use crate::isa::decode::Program;
+use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
+use crate::memory::{POISON, Regions};
+
+/// LDS of a workgroup, bytes.
+pub(crate) const MOST_LDS_BYTES: u32 = 65_536;
+/// A wave that runs for longer than this will not end.
+const MOST_INSTRUCTIONS: u64 = 1 << 31;
+
+/// Wave instructions done so far by this process.
+static INSTRUCTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Wave instructions done so far by this process.
+pub(crate) fn instructions_executed() -> u64 {
+    INSTRUCTIONS.load(Ordering::Relaxed)
+}
+
+/// One launch.
+pub(crate) struct Launch {
+    pub(crate) module: Arc<Module>,
+    pub(crate) kernel: Arc<Kernel>,
+    /// Workgroups.
+    pub(crate) grid: [u32; 3],
+    /// Work items of a workgroup.
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_lds_bytes: u32,
+    /// The argument segment, hidden arguments included.
+    pub(crate) arguments: Arc<[u64]>,
+    pub(crate) device: i32,
+}
+
+thread_local! {
+    /// Waves and LDS of the workgroup that this thread runs, kept for the next one.
+    static SPACE: RefCell<Space> = const { RefCell::new(Space { waves: Vec::new(), lds: Vec::new() }) };
+}
+
+struct Space {
+    waves: Vec<Box<Wave>>,
+    lds: Vec<u32>,
+}
+
+impl Launch {
+    /// Runs all workgroups. An error names the kernel, the instruction and its address.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let start = self.arguments.as_ptr().expose_provenance() as u64;
+        let regions = Regions::of(self.device, (start, start + 8 * self.arguments.len() as u64));
+        let [x, y, z] = self.grid.map(u64::from);
+        let groups = x * y * z;
+        let run = |number: u64| {
+            let group = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
+            // The space is in use where a thread that waits for others' workgroups takes one of another launch.
+            SPACE.with(|space| match space.try_borrow_mut() {
+                Ok(mut space) => self.group(group, &regions, &mut space),
+                Err(_) => self.group(group, &regions, &mut Space { waves: Vec::new(), lds: Vec::new() }),
+            })
+        };
+        if groups <= 1 {
+            (0..groups).try_for_each(run)
+        } else {
+            (0..groups).into_par_iter().try_for_each(run)
+        }
+    }
+
+    /// Runs one workgroup.
+    fn group(&self, group: [u32; 3], regions: &Regions, space: &mut Space) -> Result<(), String> {
+        let items = self.block.iter().product::<u32>();
+        let count = (items as usize).div_ceil(WAVE);
+        let lds_bytes = self.kernel.lds_bytes + self.dynamic_lds_bytes;
+        space.lds.clear();
+        space.lds.resize(lds_bytes.div_ceil(4) as usize, POISON);
+        while space.waves.len() < count {
+            space.waves.push(Wave::new());
+        }
+        let lds = space.lds.as_mut_ptr().cast::<u8>();
+        let waves = &mut space.waves[..count];
+        for (number, wave) in waves.iter_mut().enumerate() {
+            wave.start(self.kernel.entry, self.kernel.vector_registers.next_multiple_of(8));
+            wave.lds = lds;
+            wave.lds_bytes = lds_bytes;
+            wave.regions = regions;
+            self.set_registers(wave, number as u32, group, items);
+        }
+        // Every other workgroup runs its waves in the opposite order: a missing barrier then shows in one of them.
+        let backwards = group.iter().sum::<u32>() % 2 == 1;
+        let mut executed = 0;
+        let result = loop {
+            let mut order = |number: usize| {
+                let wave = &mut waves[if backwards { count - 1 - number } else { number }];
+                if wave.stop != Stop::End {
+                    wave.stop = Stop::Running;
+                    executed += advance(wave, &self.module.program);
+                }
+                match wave.stop {
+                    Stop::Fault => Err(self.describe(wave, group)),
+                    stop => Ok(stop),
+                }
+            };
+            let stops: Result<Vec<Stop>, String> = (0..count).map(&mut order).collect();
+            match stops {
+                Err(message) => break Err(message),
+                Ok(stops) if stops.iter().all(|&stop| stop == Stop::End) => break Ok(()),
+                Ok(_) => {}
+            }
+        };
+        INSTRUCTIONS.fetch_add(executed, Ordering::Relaxed);
+        result
+    }
+
+    /// Sets the registers that hold something when a wave starts.
+    fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
+        let registers = self.kernel.registers;
+        // The kernel wants no other address than that of its arguments: the loader has refused the rest.
+        if self.kernel.properties & 8 != 0 {
+            wave.set_scalar64(0, self.arguments.as_ptr() as u64);
+        }
+        let mut next = (registers >> 1 & 31) as u8;
+        for (dimension, place) in group.into_iter().enumerate() {
+            if registers >> (7 + dimension) & 1 == 1 {
+                wave.set_scalar(next, place);
+                next += 1;
+            }
+        }
+        let mut active = 0;
+        for lane in 0..WAVE as u32 {
+            let item = number * WAVE as u32 + lane;
+            if item < items {
+                active |= 1 << lane;
+            }
+            let [x, y, _] = self.block;
+            let place = [item % x, item / x % y, item / x / y];
+            wave.vector[0].0[lane as usize] = place[0] | place[1] << 10 | place[2] << 20;
+        }
+        wave.set_scalar(EXEC, active);
+    }
+
+    fn describe(&self, wave: &Wave, group: [u32; 3]) -> String {
+        let instruction = &self.module.program.instructions[wave.next.saturating_sub(1) as usize];
+        format!(
+            "kernel {} at {:#x} ({}), workgroup {group:?}: {}",
+            self.kernel.name, instruction.pc, instruction.name, wave.fault
+        )
+    }
+}
+
+/// Runs a wave until it stops, and gives the number of instructions.
+fn advance(wave: &mut Wave, program: &Program) -> u64 {
+    let mut count = 0;
+    loop {
+        while wave.stop == Stop::Running {
+            // The sentinel behind the last instruction stops the wave, so that `next` never runs over.
+            let instruction = &program.instructions[wave.next as usize];
+            wave.next += 1;
+            count += 1;
+            // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
+            unsafe { (instruction.execute)(wave, instruction) };
+            if count >= MOST_INSTRUCTIONS {
+                wave.fail(format!("still running after {count} instructions of one wave"));
+            }
+        }
+        let Stop::Jump(address) = wave.stop else { break };
+        match program.at_address(address) {
+            Some(next) => (wave.next, wave.stop) = (next, Stop::Running),
+            None => wave.fail(format!("a jump to {address:#x}, where no instruction begins")),
+        }
+    }
+    count
+}

@@ -1,0 +1,232 @@
+//! Device and pinned memory: host memory with guards around it, poisoned when it is new.
+//!
+//! A kernel, a copy or a matrix product may touch nothing but live allocations. Between two of them there is always a
+//! guard, so that what runs over the end of one is not taken for an access to the next.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::sync::lock;
+
+/// What registers and memory hold before anything is written: not a number in every float format, and far from
+/// every buffer as an index.
+pub(crate) const POISON: u32 = 0x7fff_7fff;
+
+/// Bytes on either side of an allocation, and its alignment.
+const GUARD: usize = 4096;
+/// What the guards are filled with.
+const GUARD_BYTE: u8 = 0xa5;
+
+/// What an allocation is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Memory of a device, by its number.
+    Device(i32),
+    /// The host's memory, pinned: the host and every device may use it.
+    Pinned,
+    /// A loaded code object.
+    Code(i32),
+}
+
+#[derive(Clone, Copy)]
+struct Allocation {
+    bytes: usize,
+    place: Place,
+}
+
+/// All live allocations by address.
+#[derive(Default)]
+struct Heap {
+    allocations: BTreeMap<u64, Allocation>,
+    /// What the devices see, made anew after each change.
+    views: BTreeMap<i32, Arc<[(u64, u64)]>>,
+    allocated: BTreeMap<i32, u64>,
+}
+
+static HEAP: Mutex<Option<Heap>> = Mutex::new(None);
+
+/// Runs an action with the heap locked.
+fn with_heap<T>(action: impl FnOnce(&mut Heap) -> T) -> T {
+    action(lock(&HEAP).get_or_insert_default())
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.checked_add(2 * GUARD)?, GUARD).ok()
+}
+
+/// Makes an allocation of poisoned bytes, or `None` where there is no memory.
+pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
+    let layout = layout(bytes)?;
+    // SAFETY: the size is not zero, because of the guards.
+    let block = unsafe { alloc(layout) };
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: the block has the guards and the bytes between them.
+    unsafe { block.write_bytes(GUARD_BYTE, layout.size()) };
+    // SAFETY: as above.
+    let start = unsafe { block.add(GUARD) };
+    let poison = POISON.to_ne_bytes();
+    // SAFETY: these are the bytes between the guards, which `write_bytes` has initialised.
+    let inside = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
+    for (number, byte) in inside.iter_mut().enumerate() {
+        *byte = poison[number % 4];
+    }
+    let address = start.expose_provenance() as u64;
+    with_heap(|heap| {
+        heap.allocations.insert(address, Allocation { bytes, place });
+        heap.views.clear();
+        if let Place::Device(device) = place {
+            *heap.allocated.entry(device).or_default() += bytes as u64;
+        }
+    });
+    Some(address)
+}
+
+/// What is wrong with freeing an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FreeError {
+    /// No allocation of this kind starts there.
+    Unknown,
+    /// It is free now, but something had written over its end or before its start.
+    Overrun(String),
+}
+
+/// Frees an allocation of a kind.
+pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), FreeError> {
+    let allocation = with_heap(|heap| {
+        let found = heap.allocations.get(&address).copied().filter(|allocation| kind(allocation.place));
+        if let Some(allocation) = found {
+            heap.allocations.remove(&address);
+            heap.views.clear();
+            if let Place::Device(device) = allocation.place {
+                *heap.allocated.entry(device).or_default() -= allocation.bytes as u64;
+            }
+        }
+        found
+    });
+    let Some(Allocation { bytes, .. }) = allocation else {
+        return Err(FreeError::Unknown);
+    };
+    let start: *mut u8 = std::ptr::with_exposed_provenance_mut(address as usize);
+    // SAFETY: the allocation was live until now, with its guards.
+    let before = unsafe { std::slice::from_raw_parts(start.sub(GUARD), GUARD) };
+    // SAFETY: as above.
+    let after = unsafe { std::slice::from_raw_parts(start.add(bytes), GUARD) };
+    let damage = if before.iter().any(|&byte| byte != GUARD_BYTE) {
+        Some("before the start")
+    } else if after.iter().any(|&byte| byte != GUARD_BYTE) {
+        Some("over the end")
+    } else {
+        None
+    };
+    if let Some(layout) = layout(bytes) {
+        // SAFETY: made by `allocate` with this layout, and no longer in the table.
+        unsafe { dealloc(start.sub(GUARD), layout) };
+    }
+    match damage {
+        Some(place) => Err(FreeError::Overrun(format!("written {place} of {bytes} bytes at {address:#x}"))),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of a device that are allocated.
+pub(crate) fn allocated(device: i32) -> u64 {
+    with_heap(|heap| heap.allocated.get(&device).copied().unwrap_or_default())
+}
+
+/// The live allocation that an address lies in: its start, its bytes, its kind.
+pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
+    with_heap(|heap| {
+        let (&start, allocation) = heap.allocations.range(..=address).next_back()?;
+        (address - start <= allocation.bytes as u64).then_some((start, allocation.bytes, allocation.place))
+    })
+}
+
+/// What a kernel may touch.
+#[derive(Clone)]
+pub(crate) struct Regions {
+    /// Live allocations, ascending: start and end.
+    list: Arc<[(u64, u64)]>,
+    /// The kernel's arguments.
+    arguments: (u64, u64),
+}
+
+impl Regions {
+    /// What a device sees now, and one more region for a kernel's arguments.
+    pub(crate) fn of(device: i32, arguments: (u64, u64)) -> Self {
+        let list = with_heap(|heap| {
+            if let Some(view) = heap.views.get(&device) {
+                return Arc::clone(view);
+            }
+            let seen = heap.allocations.iter().filter(|(_, allocation)| match allocation.place {
+                Place::Device(owner) | Place::Code(owner) => owner == device,
+                Place::Pinned => true,
+            });
+            let view: Arc<[(u64, u64)]> =
+                seen.map(|(&start, allocation)| (start, start + allocation.bytes as u64)).collect();
+            heap.views.insert(device, Arc::clone(&view));
+            view
+        });
+        Self { list, arguments }
+    }
+
+    /// The region that holds all of these bytes.
+    pub(crate) fn find(&self, address: u64, bytes: usize) -> Option<(u64, u64)> {
+        let end = address.checked_add(bytes as u64)?;
+        let inside = |&(start, stop): &(u64, u64)| start <= address && end <= stop;
+        if inside(&self.arguments) {
+            return Some(self.arguments);
+        }
+        let below = self.list.partition_point(|&(start, _)| start <= address);
+        self.list[..below].last().copied().filter(inside)
+    }
+
+    /// Where an address lies that is in no region.
+    pub(crate) fn describe(&self, address: u64) -> String {
+        let below = self.list.partition_point(|&(start, _)| start <= address);
+        let text = |&(start, stop): &(u64, u64)| {
+            let (bytes, place) = (stop - start, address.wrapping_sub(start));
+            format!("byte {place} of an allocation of {bytes} bytes at {start:#x}")
+        };
+        let after = self.list.get(below).filter(|(start, _)| start - address <= GUARD as u64);
+        match (self.list[..below].last(), after) {
+            (Some(region), _) if address < region.1 + GUARD as u64 => text(region),
+            (_, Some((start, stop))) => {
+                format!(
+                    "{} bytes before an allocation of {} bytes at {start:#x}",
+                    start - address,
+                    stop - start
+                )
+            }
+            _ => "no allocation is near".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_poisoned_guarded_and_found() {
+        let address = allocate(10, Place::Device(7)).unwrap();
+        let start: *mut u8 = std::ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: ten bytes are allocated there.
+        assert_eq!(unsafe { start.cast::<u32>().read() }, POISON);
+        let regions = Regions::of(7, (0, 0));
+        assert_eq!(regions.find(address, 10), Some((address, address + 10)));
+        assert_eq!(regions.find(address + 8, 4), None);
+        assert!(regions.describe(address + 12).contains("byte 12 of an allocation of 10 bytes"));
+        assert!(Regions::of(6, (0, 0)).find(address, 1).is_none(), "another device's memory");
+        assert_eq!(allocated(7), 10);
+        assert_eq!(free(address, |place| place == Place::Pinned), Err(FreeError::Unknown));
+        // SAFETY: the guard behind the bytes is part of the block.
+        unsafe { start.add(10).write(0) };
+        assert!(
+            matches!(free(address, |_| true), Err(FreeError::Overrun(text)) if text.contains("over the end"))
+        );
+        assert_eq!(free(address, |_| true), Err(FreeError::Unknown));
+    }
+}

@@ -1,0 +1,292 @@
+//! rocBLAS's C interface: the two general matrix products, on the handle's stream.
+
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, Mutex};
+
+use hip_runtime_sys::{hipErrorLaunchFailure, hipStream_t};
+use rocblas_sys as rb;
+use rocblas_sys::{
+    rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int,
+    rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
+};
+
+use crate::c_interface::{self, answer};
+use crate::calls::report;
+use crate::gemm::{Activation, Matrix, Product, Type, scalar};
+use crate::handles::Handles;
+use crate::hip::{current_device, stream_of};
+use crate::settings::settings;
+use crate::stream::Failure;
+use crate::sync::lock;
+
+/// What a handle remembers.
+struct Handle {
+    device: i32,
+    settings: Mutex<Settings>,
+}
+
+#[derive(Clone, Copy)]
+struct Settings {
+    stream: usize,
+    pointer_mode: rocblas_pointer_mode,
+}
+
+static HANDLES: Handles<Handle> = Handles::new();
+const VERSION: &[u8] = b"4.4.1.rocm-emulator\0";
+
+fn handle_of(handle: rocblas_handle) -> Result<Arc<Handle>, rocblas_status> {
+    HANDLES.get(handle.addr()).ok_or(rb::rocblas_status_invalid_handle)
+}
+
+/// # Safety
+/// The pointer is null or may be written to.
+unsafe fn give<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
+    // SAFETY: as the caller promises.
+    unsafe { c_interface::give(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
+}
+
+macro_rules! api {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $(
+            /// rocBLAS's function of this name.
+            ///
+            /// # Safety
+            /// As rocBLAS's documentation says: pointers are valid, matrices until the product is done.
+            #[allow(non_snake_case, reason = "rocBLAS's names")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
+                answer(stringify!($name), rb::rocblas_status_internal_error, || $body)
+            }
+            const _: signature::$name = $name;
+        )*
+    };
+}
+
+api! {
+    fn rocblas_create_handle(handle: *mut rocblas_handle) {
+        let device = current_device().map_err(|_| rb::rocblas_status_internal_error)?;
+        let settings = Settings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
+        let made = HANDLES.add(Arc::new(Handle { device, settings: Mutex::new(settings) }));
+        // SAFETY: the caller's pointer.
+        unsafe { give(handle, std::ptr::without_provenance_mut(made)) }
+    }
+
+    fn rocblas_destroy_handle(handle: rocblas_handle) {
+        HANDLES.remove(handle.addr()).map(|_| ()).ok_or(rb::rocblas_status_invalid_handle)
+    }
+
+    fn rocblas_set_stream(handle: rocblas_handle, stream: hipStream_t) {
+        let found = stream_of(stream).map_err(|_| rb::rocblas_status_invalid_value)?;
+        let handle = handle_of(handle)?;
+        if found.device != handle.device {
+            return Err(rb::rocblas_status_invalid_value);
+        }
+        lock(&handle.settings).stream = stream.addr();
+        Ok(())
+    }
+
+    fn rocblas_set_pointer_mode(handle: rocblas_handle, mode: rocblas_pointer_mode) {
+        lock(&handle_of(handle)?.settings).pointer_mode = mode;
+        if mode == rb::rocblas_pointer_mode_host { Ok(()) } else { Err(rb::rocblas_status_not_implemented) }
+    }
+
+    fn rocblas_set_atomics_mode(handle: rocblas_handle, _mode: rocblas_atomics_mode) { handle_of(handle).map(|_| ()) }
+
+    fn rocblas_set_workspace(handle: rocblas_handle, address: *mut c_void, bytes: usize) {
+        let handle = handle_of(handle)?;
+        let regions = crate::memory::Regions::of(handle.device, (0, 0));
+        if bytes > 0 && regions.find(address.addr() as u64, bytes).is_none() {
+            report(&format!("rocblas_set_workspace: {}", regions.describe(address.addr() as u64)));
+            return Err(rb::rocblas_status_invalid_value);
+        }
+        Ok(())
+    }
+
+    fn rocblas_get_version_string_size(bytes: *mut usize) {
+        // SAFETY: the caller's pointer.
+        unsafe { give(bytes, VERSION.len()) }
+    }
+
+    fn rocblas_get_version_string(buffer: *mut c_char, bytes: usize) {
+        if buffer.is_null() || bytes < VERSION.len() {
+            return Err(rb::rocblas_status_invalid_size);
+        }
+        // SAFETY: the caller's buffer has so many bytes.
+        unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(VERSION.as_ptr(), VERSION.len()) };
+        Ok(())
+    }
+
+    fn rocblas_gemm_ex(
+        handle: rocblas_handle, trans_a: rocblas_operation, trans_b: rocblas_operation, m: rocblas_int, n: rocblas_int,
+        k: rocblas_int, alpha: *const c_void, a: *const c_void, a_type: rocblas_datatype, lda: rocblas_int,
+        b: *const c_void, b_type: rocblas_datatype, ldb: rocblas_int, beta: *const c_void, c: *const c_void,
+        c_type: rocblas_datatype, ldc: rocblas_int, d: *mut c_void, d_type: rocblas_datatype, ldd: rocblas_int,
+        compute_type: rocblas_datatype, algo: rocblas_gemm_algo, _solution: i32, _flags: u32,
+    ) {
+        let matrices = [(a.addr(), a_type, lda, 0), (b.addr(), b_type, ldb, 0), (c.addr(), c_type, ldc, 0), (d.addr(), d_type, ldd, 0)];
+        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches: 1, matrices, compute_type, algo };
+        // SAFETY: the caller's pointers.
+        unsafe { call.submit(handle, alpha, beta) }
+    }
+
+    fn rocblas_gemm_strided_batched_ex(
+        handle: rocblas_handle, trans_a: rocblas_operation, trans_b: rocblas_operation, m: rocblas_int, n: rocblas_int,
+        k: rocblas_int, alpha: *const c_void, a: *const c_void, a_type: rocblas_datatype, lda: rocblas_int,
+        stride_a: rocblas_stride, b: *const c_void, b_type: rocblas_datatype, ldb: rocblas_int,
+        stride_b: rocblas_stride, beta: *const c_void, c: *const c_void, c_type: rocblas_datatype, ldc: rocblas_int,
+        stride_c: rocblas_stride, d: *mut c_void, d_type: rocblas_datatype, ldd: rocblas_int,
+        stride_d: rocblas_stride, batches: rocblas_int, compute_type: rocblas_datatype, algo: rocblas_gemm_algo,
+        _solution: i32, _flags: u32,
+    ) {
+        let matrices = [
+            (a.addr(), a_type, lda, stride_a), (b.addr(), b_type, ldb, stride_b), (c.addr(), c_type, ldc, stride_c),
+            (d.addr(), d_type, ldd, stride_d),
+        ];
+        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches, matrices, compute_type, algo };
+        // SAFETY: the caller's pointers.
+        unsafe { call.submit(handle, alpha, beta) }
+    }
+}
+
+/// A product as the caller describes it; the matrices are A, B, C, D with type, leading dimension and stride.
+struct Call {
+    operations: [rocblas_operation; 2],
+    sizes: [rocblas_int; 3],
+    batches: rocblas_int,
+    matrices: [(usize, rocblas_datatype, rocblas_int, rocblas_stride); 4],
+    compute_type: rocblas_datatype,
+    algo: rocblas_gemm_algo,
+}
+
+fn type_of(kind: rocblas_datatype) -> Option<Type> {
+    match kind {
+        rb::rocblas_datatype_f32_r => Some(Type::F32),
+        rb::rocblas_datatype_f16_r => Some(Type::F16),
+        rb::rocblas_datatype_bf16_r => Some(Type::Bf16),
+        rb::rocblas_datatype_i8_r => Some(Type::I8),
+        rb::rocblas_datatype_i32_r => Some(Type::I32),
+        _ => None,
+    }
+}
+
+/// The combinations that rocBLAS documents for A and B, C and D, and the computation.
+fn supported(ab: Type, cd: Type, compute: Type) -> bool {
+    matches!(
+        (ab, cd, compute),
+        (Type::F32, Type::F32, Type::F32)
+            | (Type::F16 | Type::Bf16, Type::F32, Type::F32)
+            | (Type::F16, Type::F16, Type::F32 | Type::F16)
+            | (Type::Bf16, Type::Bf16, Type::F32)
+            | (Type::I8, Type::I32, Type::I32)
+    )
+}
+
+impl Call {
+    /// Checks the call as rocBLAS does and gives the product to the handle's stream.
+    ///
+    /// # Safety
+    /// `alpha` and `beta` point to numbers of the compute type, or are null.
+    unsafe fn submit(
+        self,
+        handle: rocblas_handle,
+        alpha: *const c_void,
+        beta: *const c_void,
+    ) -> Result<(), rocblas_status> {
+        if settings()
+            .rocblas
+            .as_ref()
+            .is_some_and(|all| all.split(',').all(|one| one != settings().architecture))
+        {
+            eprintln!("rocm-emulator: rocBLAS cannot read TensileLibrary.dat and ends the process");
+            std::process::abort();
+        }
+        let handle = handle_of(handle)?;
+        let settings = *lock(&handle.settings);
+        let mut transposed = [false; 2];
+        for (flag, operation) in transposed.iter_mut().zip(self.operations) {
+            *flag = match operation {
+                rb::rocblas_operation_none => false,
+                rb::rocblas_operation_transpose | rb::rocblas_operation_conjugate_transpose => true,
+                _ => return Err(rb::rocblas_status_invalid_value),
+            };
+        }
+        let size = |value: rocblas_int| usize::try_from(value).map_err(|_| rb::rocblas_status_invalid_size);
+        let [m, n, k] = self.sizes;
+        let (m, n, k, batches) = (size(m)?, size(n)?, size(k)?, size(self.batches)?);
+        let [transpose_a, transpose_b] = transposed;
+        let shapes = [
+            if transpose_a { (k, m) } else { (m, k) },
+            if transpose_b { (n, k) } else { (k, n) },
+            (m, n),
+            (m, n),
+        ];
+        let mut made = Vec::with_capacity(4);
+        for ((address, kind, leading, stride), (rows, columns)) in self.matrices.into_iter().zip(shapes) {
+            let leading = size(leading)?;
+            if leading < rows.max(1) {
+                return Err(rb::rocblas_status_invalid_size);
+            }
+            let kind = type_of(kind).ok_or(rb::rocblas_status_not_implemented)?;
+            made.push(Matrix { address: address as u64, kind, rows, columns, leading, stride });
+        }
+        if m == 0 || n == 0 || batches == 0 {
+            return Ok(());
+        }
+        let (a, b, c, d) = (made[0], made[1], made[2], made[3]);
+        let compute = type_of(self.compute_type).ok_or(rb::rocblas_status_not_implemented)?;
+        if a.kind != b.kind || c.kind != d.kind || !supported(a.kind, c.kind, compute) {
+            return Err(rb::rocblas_status_not_implemented);
+        }
+        if self.algo != rb::rocblas_gemm_algo_standard && self.algo != rb::rocblas_gemm_algo_solution_index {
+            return Err(rb::rocblas_status_invalid_value);
+        }
+        if alpha.is_null()
+            || beta.is_null()
+            || d.address == 0
+            || (k > 0 && (a.address == 0 || b.address == 0))
+        {
+            return Err(rb::rocblas_status_invalid_pointer);
+        }
+        // C may be D only as a whole.
+        if c.address == d.address && (c.leading != d.leading || c.stride != d.stride) {
+            return Err(rb::rocblas_status_invalid_value);
+        }
+        // SAFETY: both point to a number of the compute type.
+        let (alpha, beta) = unsafe { (scalar(alpha, compute), scalar(beta, compute)) };
+        if beta != 0.0 && c.address == 0 {
+            return Err(rb::rocblas_status_invalid_pointer);
+        }
+        let product = Product {
+            m,
+            n,
+            k,
+            batches,
+            transpose_a,
+            transpose_b,
+            alpha,
+            beta,
+            a,
+            b,
+            c,
+            d,
+            bias: None,
+            activation: Activation::None,
+            device: handle.device,
+        };
+        let stream = stream_of(std::ptr::without_provenance_mut(settings.stream))
+            .map_err(|_| rb::rocblas_status_internal_error)?;
+        let work = Arc::new(move || {
+            let failed =
+                |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
+            product.run().map_err(failed)
+        });
+        stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)
+    }
+}
+
+/// rocBLAS's function of this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocblas_status_to_string(status: rocblas_status) -> *const c_char {
+    rb::status_name(status).as_ptr()
+}
+const _: signature::rocblas_status_to_string = rocblas_status_to_string;

@@ -1,0 +1,321 @@
+//! Streams, events and graphs.
+//!
+//! A stream is a thread that does its work in order. A call that gives it work returns before the work is done, so a
+//! missing wait in the program under test shows. After its first failure a stream does nothing more, and every wait
+//! for it returns that failure. During a capture the work becomes nodes of a graph instead, each with the nodes that
+//! must come before it.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`event`] | events: where they were last recorded |
+//! | [`capture`] | captures in progress |
+//! | [`graph`] | captured work that runs again at every launch |
+//! | [`work`] | a piece of work, its failure, and marks between pieces |
+
+mod capture;
+mod event;
+mod graph;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use hip_runtime_sys::{
+    hipError_t, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorStreamCaptureInvalidated,
+    hipErrorStreamCaptureIsolation, hipErrorStreamCaptureUnjoined, hipErrorStreamCaptureUnmatched,
+    hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
+};
+
+use crate::calls::{injected, report};
+use crate::sync::lock;
+use capture::{CAPTURES, Capture, RELAXED};
+use event::Recorded;
+
+pub(crate) use capture::{CAPTURE_MODE, forbid_in_capture};
+pub(crate) use event::Event;
+pub(crate) use graph::Graph;
+pub(crate) use work::{Failure, Mark, Operation};
+
+enum Task {
+    Run(Operation),
+    Reach(Arc<Mark>),
+    Wait(Arc<Mark>),
+}
+
+/// A stream.
+pub(crate) struct Stream {
+    number: u64,
+    pub(crate) device: i32,
+    /// It waits for the null stream, and the null stream for it.
+    blocking: bool,
+    tasks: Mutex<Sender<Task>>,
+    submitted: AtomicU64,
+    done: Arc<AtomicU64>,
+    failure: Arc<Mutex<Option<Failure>>>,
+    capture: Mutex<Option<Arc<Capture>>>,
+}
+
+impl Stream {
+    pub(crate) fn new(device: i32, blocking: bool) -> Option<Arc<Self>> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = channel();
+        let (done, failure) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(None)));
+        let worker = (Arc::clone(&done), Arc::clone(&failure));
+        let builder = std::thread::Builder::new().name(format!("stream {number}"));
+        builder.spawn(move || work(&receiver, &worker.0, &worker.1)).ok()?;
+        Some(Arc::new(Self {
+            number,
+            device,
+            blocking,
+            tasks: Mutex::new(sender),
+            submitted: AtomicU64::new(0),
+            done,
+            failure,
+            capture: Mutex::new(None),
+        }))
+    }
+
+    fn send(&self, task: Task) {
+        self.submitted.fetch_add(1, Ordering::AcqRel);
+        // The thread ends only after the last sender.
+        let _ = lock(&self.tasks).send(task);
+    }
+
+    fn capturing(&self) -> Option<Arc<Capture>> {
+        lock(&self.capture).clone()
+    }
+
+    /// Whether work is taken down now; or the capture was spoiled.
+    pub(crate) fn capture_state(&self) -> Option<bool> {
+        self.capturing().map(|capture| !capture.invalid.load(Ordering::Acquire))
+    }
+
+    /// Hands work to the stream, or to the capture that it takes part in.
+    pub(crate) fn submit(&self, operation: Operation) -> Result<(), hipError_t> {
+        if let Some(capture) = self.capturing() {
+            if capture.invalid.load(Ordering::Acquire) {
+                return Err(hipErrorStreamCaptureInvalidated);
+            }
+            lock(&capture.work).add(self.number, operation);
+            if let Some(joined) = lock(&capture.branches).get_mut(&self.number) {
+                *joined = false;
+            }
+            return Ok(());
+        }
+        if let Some(failure) = &*lock(&self.failure) {
+            return Err(failure.code);
+        }
+        self.order_with_null_stream();
+        self.send(Task::Run(operation));
+        Ok(())
+    }
+
+    /// Work of the null stream starts after all that was given to blocking streams, and theirs after its.
+    fn order_with_null_stream(&self) {
+        if !self.blocking {
+            return;
+        }
+        for other in streams_of(self.device) {
+            let null = other.number == null_number(self.device) || self.number == null_number(self.device);
+            if other.blocking && other.number != self.number && null && !other.idle() {
+                let mark = Arc::new(Mark::default());
+                other.send(Task::Reach(Arc::clone(&mark)));
+                self.send(Task::Wait(mark));
+            }
+        }
+    }
+
+    /// Puts a mark behind all work so far; captured streams have no such place.
+    pub(crate) fn mark(&self) -> Option<Arc<Mark>> {
+        if self.capturing().is_some() {
+            return None;
+        }
+        let mark = Arc::new(Mark::default());
+        self.send(Task::Reach(Arc::clone(&mark)));
+        Some(mark)
+    }
+
+    /// Records an event.
+    pub(crate) fn record(&self, event: &Event) {
+        let state = match self.capturing() {
+            Some(capture) => {
+                let ends = lock(&capture.work).ends_of(self.number);
+                Recorded::Captured(capture, self.number, ends)
+            }
+            None => match self.mark() {
+                Some(mark) => Recorded::Marked(mark),
+                None => return,
+            },
+        };
+        *lock(&event.recorded) = state;
+    }
+
+    /// Lets later work wait for an event.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<(), hipError_t> {
+        let recorded = lock(&event.recorded).clone();
+        match (recorded, self.capturing()) {
+            (Recorded::Never, _) => Ok(()),
+            (Recorded::Marked(_), Some(capture)) => {
+                // Work outside of the capture cannot be waited for inside.
+                capture.invalid.store(true, Ordering::Release);
+                Err(hipErrorStreamCaptureIsolation)
+            }
+            (Recorded::Marked(mark), None) => {
+                self.send(Task::Wait(mark));
+                Ok(())
+            }
+            (Recorded::Captured(theirs, stream, ends), None) => {
+                lock(&theirs.branches).insert(self.number, true);
+                *lock(&self.capture) = Some(Arc::clone(&theirs));
+                lock(&theirs.work).join(self.number, &ends);
+                theirs.join(stream);
+                Ok(())
+            }
+            (Recorded::Captured(theirs, stream, ends), Some(ours)) if Arc::ptr_eq(&theirs, &ours) => {
+                lock(&ours.work).join(self.number, &ends);
+                ours.join(stream);
+                Ok(())
+            }
+            (Recorded::Captured(..), Some(ours)) => {
+                ours.invalid.store(true, Ordering::Release);
+                Err(hipErrorStreamCaptureIsolation)
+            }
+        }
+    }
+
+    /// Waits for all work, and gives the first failure.
+    pub(crate) fn synchronize(&self) -> Result<(), hipError_t> {
+        if let Some(capture) = self.capturing() {
+            capture.invalid.store(true, Ordering::Release);
+            return Err(hip_runtime_sys::hipErrorStreamCaptureUnsupported);
+        }
+        if let Some(mark) = self.mark() {
+            mark.wait();
+        }
+        self.result()
+    }
+
+    /// The first failure.
+    pub(crate) fn result(&self) -> Result<(), hipError_t> {
+        lock(&self.failure).as_ref().map_or(Ok(()), |failure| Err(failure.code))
+    }
+
+    /// Whether all work is done.
+    pub(crate) fn idle(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
+    }
+
+    /// Starts taking work down.
+    pub(crate) fn begin_capture(&self, mode: hipStreamCaptureMode) -> Result<(), hipError_t> {
+        let mut current = lock(&self.capture);
+        if current.is_some() || mode > RELAXED || self.number == null_number(self.device) {
+            return Err(hipErrorInvalidValue);
+        }
+        let capture = Arc::new(Capture {
+            mode,
+            origin: self.number,
+            thread: std::thread::current().id(),
+            work: Mutex::default(),
+            invalid: AtomicBool::new(false),
+            branches: Mutex::new(BTreeMap::new()),
+        });
+        lock(&CAPTURES).push(Arc::clone(&capture));
+        *current = Some(capture);
+        Ok(())
+    }
+
+    /// Ends a capture and gives what was taken down.
+    pub(crate) fn end_capture(&self) -> Result<Graph, hipError_t> {
+        let capture = self.capturing().ok_or(hip_runtime_sys::hipErrorIllegalState)?;
+        if capture.origin != self.number {
+            return Err(hipErrorStreamCaptureUnmatched);
+        }
+        if capture.mode != RELAXED && capture.thread != std::thread::current().id() {
+            return Err(hipErrorStreamCaptureWrongThread);
+        }
+        lock(&CAPTURES).retain(|other| !Arc::ptr_eq(other, &capture));
+        for stream in streams_of(self.device) {
+            let mut theirs = lock(&stream.capture);
+            if theirs.as_ref().is_some_and(|other| Arc::ptr_eq(other, &capture)) {
+                *theirs = None;
+            }
+        }
+        *lock(&self.capture) = None;
+        if capture.invalid.load(Ordering::Acquire) {
+            return Err(hipErrorStreamCaptureInvalidated);
+        }
+        if lock(&capture.branches).values().any(|&joined| !joined) {
+            return Err(hipErrorStreamCaptureUnjoined);
+        }
+        let nodes = std::mem::take(&mut lock(&capture.work).nodes);
+        Ok(Graph::new(nodes))
+    }
+}
+
+/// A stream's thread.
+fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure>>) {
+    for task in tasks {
+        match task {
+            Task::Run(operation) => {
+                let failed = lock(failure).is_some();
+                if !failed && let Err(error) = run(&operation) {
+                    report(&error.message);
+                    *lock(failure) = Some(error);
+                }
+            }
+            Task::Reach(mark) => mark.reach(lock(failure).as_ref().map(|failure| failure.code)),
+            Task::Wait(mark) => {
+                if let (_, Some(code)) = mark.wait() {
+                    let message = "the work that this stream waits for has failed".to_owned();
+                    lock(failure).get_or_insert(Failure { code, message });
+                }
+            }
+        }
+        done.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn run(operation: &Operation) -> Result<(), Failure> {
+    if let Some(code) = injected("execution") {
+        return Err(Failure { code, message: "work that was made to fail".to_owned() });
+    }
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| operation())).unwrap_or_else(|_| {
+        Err(Failure { code: hipErrorLaunchFailure, message: "panic in a stream's work".to_owned() })
+    })
+}
+
+/// All streams; those of number `null_number` are the null streams.
+static STREAMS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
+static NULL_STREAMS: Mutex<BTreeMap<i32, Arc<Stream>>> = Mutex::new(BTreeMap::new());
+
+/// A device's null stream.
+pub(crate) fn null_stream(device: i32) -> Option<Arc<Stream>> {
+    let mut streams = lock(&NULL_STREAMS);
+    if let Some(stream) = streams.get(&device) {
+        return Some(Arc::clone(stream));
+    }
+    let stream = Stream::new(device, true)?;
+    streams.insert(device, Arc::clone(&stream));
+    register(&stream);
+    Some(stream)
+}
+
+fn null_number(device: i32) -> u64 {
+    lock(&NULL_STREAMS).get(&device).map_or(u64::MAX, |stream| stream.number)
+}
+
+pub(crate) fn register(stream: &Arc<Stream>) {
+    lock(&STREAMS).push(Arc::clone(stream));
+}
+
+pub(crate) fn unregister(stream: &Arc<Stream>) {
+    lock(&STREAMS).retain(|other| !Arc::ptr_eq(other, stream));
+}
+
+/// A device's streams.
+pub(crate) fn streams_of(device: i32) -> Vec<Arc<Stream>> {
+    lock(&STREAMS).iter().filter(|stream| stream.device == device).cloned().collect()
+}

@@ -1,0 +1,525 @@
+//! rocBLAS's and hipBLASLt's products against loops in fp64.
+
+use std::ffi::c_void;
+
+use half::{bf16, f16};
+use hip_runtime_sys::{self as hip, hipDataType};
+use hipblaslt_sys as lt;
+use rocblas_sys as rb;
+
+use crate::{Libraries, libraries, noise};
+
+/// Numbers in memory as some type, and their values after rounding.
+fn stored(kind: hipDataType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
+    let mut bytes = Vec::new();
+    let mut rounded = Vec::new();
+    for &value in values {
+        match kind {
+            hip::HIP_R_16F => {
+                bytes.extend(f16::from_f32(value).to_le_bytes());
+                rounded.push(f16::from_f32(value).to_f64());
+            }
+            hip::HIP_R_16BF => {
+                bytes.extend(bf16::from_f32(value).to_le_bytes());
+                rounded.push(bf16::from_f32(value).to_f64());
+            }
+            hip::HIP_R_8I => {
+                bytes.extend(((value * 100.0) as i8).to_le_bytes());
+                rounded.push(f64::from((value * 100.0) as i8));
+            }
+            _ => {
+                bytes.extend(value.to_le_bytes());
+                rounded.push(f64::from(value));
+            }
+        }
+    }
+    (bytes, rounded)
+}
+
+/// Numbers of some type back from memory.
+fn values(kind: hipDataType, bytes: &[u8]) -> Vec<f64> {
+    let word = |part: &[u8]| u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
+    let short = |part: &[u8]| u16::from_le_bytes([part[0], part[1]]);
+    match kind {
+        hip::HIP_R_16F => bytes.chunks(2).map(|part| f16::from_bits(short(part)).to_f64()).collect(),
+        hip::HIP_R_16BF => bytes.chunks(2).map(|part| bf16::from_bits(short(part)).to_f64()).collect(),
+        hip::HIP_R_32I => bytes.chunks(4).map(|part| f64::from(word(part) as i32)).collect(),
+        _ => bytes.chunks(4).map(|part| f64::from(f32::from_bits(word(part)))).collect(),
+    }
+}
+
+fn bytes_of(kind: hipDataType) -> usize {
+    match kind {
+        hip::HIP_R_16F | hip::HIP_R_16BF => 2,
+        hip::HIP_R_8I => 1,
+        _ => 4,
+    }
+}
+
+fn rocblas_type(kind: hipDataType) -> rb::rocblas_datatype {
+    match kind {
+        hip::HIP_R_16F => rb::rocblas_datatype_f16_r,
+        hip::HIP_R_16BF => rb::rocblas_datatype_bf16_r,
+        hip::HIP_R_8I => rb::rocblas_datatype_i8_r,
+        hip::HIP_R_32I => rb::rocblas_datatype_i32_r,
+        _ => rb::rocblas_datatype_f32_r,
+    }
+}
+
+/// A product of odd shape: sizes, transposes, a batch, and leading dimensions larger than need be.
+struct Case {
+    sizes: (usize, usize, usize),
+    transposed: (bool, bool),
+    batches: usize,
+    input: hipDataType,
+    output: hipDataType,
+    alpha: f32,
+    beta: f32,
+}
+
+/// The operands of a case on the device and as numbers: A, B, C (of which D is a copy).
+struct Operands {
+    shapes: [(usize, usize); 3],
+    leading: [usize; 3],
+    strides: [usize; 3],
+    device: [*mut u8; 3],
+    numbers: [Vec<f64>; 3],
+}
+
+impl Case {
+    fn operands(&self, lib: &Libraries) -> Operands {
+        let (m, n, k) = self.sizes;
+        let a = if self.transposed.0 { (k, m) } else { (m, k) };
+        let b = if self.transposed.1 { (n, k) } else { (k, n) };
+        let shapes = [a, b, (m, n)];
+        let leading = [a.0 + 3, b.0 + 1, m + 2];
+        let strides = [0, 1, 2].map(|at| leading[at] * shapes[at].1 + 5);
+        let kinds = [self.input, self.input, self.output];
+        let made = [0usize, 1, 2].map(|at| {
+            // The last matrix ends with its last element: nothing may be touched behind it.
+            let last = leading[at] * (shapes[at].1 - 1) + shapes[at].0;
+            let count = strides[at] * (self.batches - 1) + last;
+            let (bytes, numbers) = stored(kinds[at], &noise(at as u32 + 20, count));
+            (lib.upload(&bytes), numbers)
+        });
+        let device = [made[0].0, made[1].0, made[2].0];
+        Operands { shapes, leading, strides, device, numbers: made.map(|(_, numbers)| numbers) }
+    }
+
+    /// alpha op(A) op(B) + beta C at an element.
+    fn expected(&self, operands: &Operands, batch: usize, row: usize, column: usize) -> f64 {
+        let at = |which: usize, row: usize, column: usize| {
+            operands.numbers[which][batch * operands.strides[which] + row + column * operands.leading[which]]
+        };
+        let sum: f64 = (0..self.sizes.2)
+            .map(|k| {
+                let a = if self.transposed.0 { at(0, k, row) } else { at(0, row, k) };
+                a * if self.transposed.1 { at(1, column, k) } else { at(1, k, column) }
+            })
+            .sum();
+        f64::from(self.alpha) * sum + f64::from(self.beta) * at(2, row, column)
+    }
+
+    fn tolerance(&self) -> f64 {
+        match self.output {
+            hip::HIP_R_16F => 4e-3,
+            hip::HIP_R_16BF => 4e-2,
+            hip::HIP_R_32I => 0.0,
+            _ => 2e-5,
+        }
+    }
+
+    /// Compares D, and checks that what lies between its columns is still C's.
+    fn compare(&self, lib: &Libraries, operands: &Operands, finish: impl Fn(usize, f64) -> f64) {
+        let count = operands.numbers[2].len();
+        let bytes = lib.download(operands.device[2].cast_const(), count * bytes_of(self.output));
+        let found = values(self.output, &bytes);
+        let mut inside = vec![false; count];
+        for batch in 0..self.batches {
+            for column in 0..self.sizes.1 {
+                for row in 0..self.sizes.0 {
+                    let place = batch * operands.strides[2] + row + column * operands.leading[2];
+                    inside[place] = true;
+                    let expected = finish(row, self.expected(operands, batch, row, column));
+                    let error = (found[place] - expected).abs() / expected.abs().max(1.0);
+                    assert!(
+                        error <= self.tolerance(),
+                        "({batch}, {row}, {column}): {} not {expected}",
+                        found[place]
+                    );
+                }
+            }
+        }
+        for (place, &number) in operands.numbers[2].iter().enumerate().filter(|&(place, _)| !inside[place]) {
+            assert_eq!(found[place], number, "padding at {place}");
+        }
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let types = [
+        (hip::HIP_R_32F, hip::HIP_R_32F),
+        (hip::HIP_R_16F, hip::HIP_R_16F),
+        (hip::HIP_R_16F, hip::HIP_R_32F),
+        (hip::HIP_R_16BF, hip::HIP_R_16BF),
+    ];
+    let mut cases = Vec::new();
+    for (number, &(input, output)) in types.iter().enumerate() {
+        for transposed in [(false, false), (true, false), (false, true), (true, true)] {
+            let sizes = [(1, 1, 1), (65, 33, 17), (7, 130, 600), (64, 64, 64)]
+                [(number + usize::from(transposed.0)) % 4];
+            let batches = if transposed.1 { 3 } else { 1 };
+            cases.push(Case { sizes, transposed, batches, input, output, alpha: 0.5, beta: -1.25 });
+        }
+    }
+    cases
+}
+
+#[test]
+fn rocblas_multiplies() {
+    let (lib, _turn) = libraries();
+    let mut handle = std::ptr::null_mut();
+    let stream = lib.stream();
+    let check = |status| assert_eq!(status, rb::rocblas_status_success, "{}", lib.fault());
+    // SAFETY: places and objects of ours.
+    unsafe {
+        check((lib.rocblas.rocblas_create_handle)(&mut handle));
+        check((lib.rocblas.rocblas_set_stream)(handle, stream));
+    }
+    let mut all = cases();
+    all.push(Case {
+        sizes: (9, 10, 70),
+        transposed: (true, false),
+        batches: 2,
+        input: hip::HIP_R_8I,
+        output: hip::HIP_R_32F,
+        alpha: 1.0,
+        beta: 0.0,
+    });
+    for case in all {
+        let operands = case.operands(lib);
+        let bytes = case.input == hip::HIP_R_8I;
+        let output = if bytes { hip::HIP_R_32I } else { case.output };
+        let (compute, one, zero) = if bytes {
+            (rb::rocblas_datatype_i32_r, 1i32.to_le_bytes(), 0i32.to_le_bytes())
+        } else {
+            (rb::rocblas_datatype_f32_r, case.alpha.to_le_bytes(), case.beta.to_le_bytes())
+        };
+        let operation = |transposed| {
+            if transposed { rb::rocblas_operation_transpose } else { rb::rocblas_operation_none }
+        };
+        let (m, n, k) = case.sizes;
+        let [a, b, d] = operands.device.map(|address| address.cast::<c_void>());
+        let [lda, ldb, ldd] = operands.leading.map(|leading| leading as i32);
+        let [stride_a, stride_b, stride_d] = operands.strides.map(|stride| stride as i64);
+        let (input, d_type) = (rocblas_type(case.input), rocblas_type(output));
+        // SAFETY: the operands are as large as these sizes say.
+        check(unsafe {
+            (lib.rocblas.rocblas_gemm_strided_batched_ex)(
+                handle,
+                operation(case.transposed.0),
+                operation(case.transposed.1),
+                m as i32,
+                n as i32,
+                k as i32,
+                one.as_ptr().cast(),
+                a,
+                input,
+                lda,
+                stride_a,
+                b,
+                input,
+                ldb,
+                stride_b,
+                zero.as_ptr().cast(),
+                d,
+                d_type,
+                ldd,
+                stride_d,
+                d,
+                d_type,
+                ldd,
+                stride_d,
+                case.batches as i32,
+                compute,
+                rb::rocblas_gemm_algo_standard,
+                0,
+                0,
+            )
+        });
+        lib.check(lib.wait(stream));
+        if bytes {
+            let count = operands.numbers[2].len();
+            let found = values(hip::HIP_R_32I, &lib.download(operands.device[2].cast_const(), count * 4));
+            assert_eq!(found[0], case.expected(&operands, 0, 0, 0));
+        } else {
+            case.compare(lib, &operands, |_, value| value);
+        }
+    }
+    // fp16 scalars belong to fp16 computation: hardly ever what one wants, and never mixed with fp32 ones.
+    let case = Case {
+        sizes: (4, 4, 4),
+        transposed: (false, false),
+        batches: 1,
+        input: hip::HIP_R_16F,
+        output: hip::HIP_R_16F,
+        alpha: 2.0,
+        beta: 0.0,
+    };
+    let operands = case.operands(lib);
+    let (alpha, beta) = (f16::from_f32(2.0), f16::ZERO);
+    let [a, b, d] = operands.device.map(|address| address.cast::<c_void>());
+    let f16_type = rb::rocblas_datatype_f16_r;
+    let gemm = |lda: i32, compute, leading: i32| {
+        // SAFETY: the operands are as large as these sizes say, or the emulator refuses them.
+        unsafe {
+            (lib.rocblas.rocblas_gemm_ex)(
+                handle,
+                rb::rocblas_operation_none,
+                rb::rocblas_operation_none,
+                4,
+                4,
+                4,
+                (&raw const alpha).cast(),
+                a,
+                f16_type,
+                lda,
+                b,
+                f16_type,
+                5,
+                (&raw const beta).cast(),
+                d,
+                f16_type,
+                leading,
+                d,
+                f16_type,
+                leading,
+                compute,
+                rb::rocblas_gemm_algo_standard,
+                0,
+                0,
+            )
+        }
+    };
+    check(gemm(7, f16_type, 6));
+    lib.check(lib.wait(stream));
+    case.compare(lib, &operands, |_, value| value);
+    assert_eq!(gemm(3, f16_type, 6), rb::rocblas_status_invalid_size, "a leading dimension below the rows");
+    assert_eq!(gemm(7, rb::rocblas_datatype_f64_r, 6), rb::rocblas_status_not_implemented);
+    // D over the end of its allocation.
+    check(gemm(7, f16_type, 600));
+    assert_eq!(lib.wait(stream), hip::hipErrorLaunchFailure);
+    assert!(lib.fault().contains("rocblas: matrix D"), "{}", lib.fault());
+}
+
+/// hipBLASLt's objects of one product.
+struct Plan {
+    description: lt::hipblasLtMatmulDesc_t,
+    layouts: [lt::hipblasLtMatrixLayout_t; 3],
+}
+
+fn plan(lib: &Libraries, case: &Case, operands: &Operands, compute: lt::hipblasComputeType_t) -> Plan {
+    let check = |status| assert_eq!(status, lt::HIPBLAS_STATUS_SUCCESS, "{}", lib.fault());
+    let functions = &lib.hipblaslt;
+    let mut plan = Plan { description: std::ptr::null_mut(), layouts: [std::ptr::null_mut(); 3] };
+    // SAFETY: places of ours, and attributes as long as they are documented.
+    unsafe {
+        check((functions.hipblasLtMatmulDescCreate)(&mut plan.description, compute, hip::HIP_R_32F));
+        for (name, transposed) in [
+            (lt::HIPBLASLT_MATMUL_DESC_TRANSA, case.transposed.0),
+            (lt::HIPBLASLT_MATMUL_DESC_TRANSB, case.transposed.1),
+        ] {
+            let operation = if transposed { lt::HIPBLAS_OP_T } else { lt::HIPBLAS_OP_N };
+            check((functions.hipblasLtMatmulDescSetAttribute)(
+                plan.description,
+                name,
+                (&raw const operation).cast(),
+                4,
+            ));
+        }
+        for at in 0..3 {
+            let kind = if at == 2 { case.output } else { case.input };
+            let ((rows, columns), leading) = (operands.shapes[at], operands.leading[at] as i64);
+            let layout = &mut plan.layouts[at];
+            check((functions.hipblasLtMatrixLayoutCreate)(
+                layout,
+                kind,
+                rows as u64,
+                columns as u64,
+                leading,
+            ));
+            let (batches, stride) = (case.batches as i32, operands.strides[at] as i64);
+            let set = functions.hipblasLtMatrixLayoutSetAttribute;
+            check(set(*layout, lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (&raw const batches).cast(), 4));
+            check(set(
+                *layout,
+                lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                (&raw const stride).cast(),
+                8,
+            ));
+        }
+    }
+    plan
+}
+
+#[test]
+fn hipblaslt_multiplies_with_bias_and_activation() {
+    let (lib, _turn) = libraries();
+    let functions = &lib.hipblaslt;
+    let check = |status| assert_eq!(status, lt::HIPBLAS_STATUS_SUCCESS, "{}", lib.fault());
+    let stream = lib.stream();
+    let (mut handle, mut preference) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let most: u64 = 1 << 20;
+    // SAFETY: places of ours.
+    unsafe {
+        check((functions.hipblasLtCreate)(&mut handle));
+        check((functions.hipblasLtMatmulPreferenceCreate)(&mut preference));
+        let name = lt::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        check((functions.hipblasLtMatmulPreferenceSetAttribute)(
+            preference,
+            name,
+            (&raw const most).cast(),
+            8,
+        ));
+    }
+    let workspace = lib.empty::<u8>(most as usize);
+    let gelu =
+        |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
+    type Function = fn(f64, &dyn Fn(f64) -> f64) -> f64;
+    let epilogues: [(lt::hipblasLtEpilogue_t, bool, Function); 6] = [
+        (lt::HIPBLASLT_EPILOGUE_DEFAULT, false, |x, _| x),
+        (lt::HIPBLASLT_EPILOGUE_BIAS, true, |x, _| x),
+        (lt::HIPBLASLT_EPILOGUE_RELU_BIAS, true, |x, _| x.max(0.0)),
+        (lt::HIPBLASLT_EPILOGUE_GELU_BIAS, true, |x, gelu| gelu(x)),
+        (lt::HIPBLASLT_EPILOGUE_SWISH_BIAS_EXT, true, |x, _| x / (1.0 + (-x).exp())),
+        (lt::HIPBLASLT_EPILOGUE_RELU, false, |x, _| x.max(0.0)),
+    ];
+    for (number, case) in cases().into_iter().enumerate() {
+        let (epilogue, with_bias, function) = epilogues[number % epilogues.len()];
+        let operands = case.operands(lib);
+        let plan = plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F);
+        let bias_kind = if number % 2 == 0 { case.output } else { hip::HIP_R_32F };
+        let (bias_bytes, bias) = stored(bias_kind, &noise(40, case.sizes.0));
+        let bias_place = lib.upload(&bias_bytes);
+        let set = functions.hipblasLtMatmulDescSetAttribute;
+        let mut found = 0;
+        let [a, b, d] = plan.layouts;
+        // SAFETY: objects of ours; the operands are as large as the layouts say.
+        unsafe {
+            check(set(plan.description, lt::HIPBLASLT_MATMUL_DESC_EPILOGUE, (&raw const epilogue).cast(), 4));
+            if with_bias {
+                check(set(
+                    plan.description,
+                    lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    (&raw const bias_place).cast(),
+                    8,
+                ));
+                check(set(
+                    plan.description,
+                    lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                    (&raw const bias_kind).cast(),
+                    4,
+                ));
+            }
+            let mut results: [lt::hipblasLtMatmulHeuristicResult_t; 4] = std::mem::zeroed();
+            check((functions.hipblasLtMatmulAlgoGetHeuristic)(
+                handle,
+                plan.description,
+                a,
+                b,
+                d,
+                d,
+                preference,
+                4,
+                results.as_mut_ptr(),
+                &mut found,
+            ));
+            assert_eq!(found, if case.sizes.2 >= 512 { 2 } else { 1 }, "long dot products can be split");
+            let [pa, pb, pd] = operands.device.map(|address| address.cast::<c_void>());
+            let multiply = |bytes: usize| {
+                (functions.hipblasLtMatmul)(
+                    handle,
+                    plan.description,
+                    (&raw const case.alpha).cast(),
+                    pa,
+                    a,
+                    pb,
+                    b,
+                    (&raw const case.beta).cast(),
+                    pd,
+                    d,
+                    pd,
+                    d,
+                    &results[0].algo,
+                    workspace.cast(),
+                    bytes,
+                    stream,
+                )
+            };
+            if results[0].workspaceSize > 0 {
+                assert_eq!(multiply(results[0].workspaceSize - 1), lt::HIPBLAS_STATUS_INVALID_VALUE);
+            }
+            check(multiply(results[0].workspaceSize));
+        }
+        lib.check(lib.wait(stream));
+        case.compare(lib, &operands, |row, value| {
+            function(if with_bias { value + bias[row] } else { value }, &gelu)
+        });
+    }
+}
+
+#[test]
+fn hipblaslt_refuses_what_it_has_no_kernel_for() {
+    let (lib, _turn) = libraries();
+    let functions = &lib.hipblaslt;
+    let mut case = cases().remove(4);
+    let operands = case.operands(lib);
+    let (mut handle, mut preference) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: places of ours.
+    unsafe {
+        assert_eq!((functions.hipblasLtCreate)(&mut handle), lt::HIPBLAS_STATUS_SUCCESS);
+        assert_eq!((functions.hipblasLtMatmulPreferenceCreate)(&mut preference), lt::HIPBLAS_STATUS_SUCCESS);
+    }
+    let ask = |plan: &Plan| {
+        let mut count = 0;
+        let [a, b, d] = plan.layouts;
+        // SAFETY: as above; one result is asked for.
+        unsafe {
+            let mut result: lt::hipblasLtMatmulHeuristicResult_t = std::mem::zeroed();
+            (functions.hipblasLtMatmulAlgoGetHeuristic)(
+                handle,
+                plan.description,
+                a,
+                b,
+                d,
+                d,
+                preference,
+                1,
+                &mut result,
+                &mut count,
+            )
+        }
+    };
+    assert_eq!(ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)), lt::HIPBLAS_STATUS_SUCCESS);
+    assert_eq!(ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_16F)), lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+    let wrong = plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F);
+    // SAFETY: as above.
+    unsafe {
+        // An attribute of the wrong length, and an activation that hipBLASLt does not have.
+        let set = functions.hipblasLtMatmulDescSetAttribute;
+        let epilogue = 3u64;
+        let name = lt::HIPBLASLT_MATMUL_DESC_EPILOGUE;
+        assert_eq!(
+            set(wrong.description, name, (&raw const epilogue).cast(), 8),
+            lt::HIPBLAS_STATUS_INVALID_VALUE
+        );
+        assert_eq!(set(wrong.description, name, (&raw const epilogue).cast(), 4), lt::HIPBLAS_STATUS_SUCCESS);
+    }
+    assert_eq!(ask(&wrong), lt::HIPBLAS_STATUS_NOT_SUPPORTED);
+    case.transposed = (true, true);
+    assert_eq!(
+        ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)),
+        lt::HIPBLAS_STATUS_INVALID_VALUE,
+        "shapes"
+    );
+}

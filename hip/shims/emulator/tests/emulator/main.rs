@@ -1,0 +1,208 @@
+//! The emulator as its users meet it: loaded through the bindings, by name, from a folder.
+#![allow(unsafe_code, reason = "calls C interfaces")]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
+
+mod blas;
+mod boards;
+mod dense;
+mod device;
+mod heads;
+mod kernels;
+mod speed;
+
+use std::ffi::{CStr, c_void};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hip_runtime_sys::{self as hip, Hip, hipFunction_t, hipModule_t, hipStream_t};
+use hipblaslt_sys::HipblasLt;
+use rocblas_sys::Rocblas;
+
+/// The libraries of one installed emulator.
+pub(crate) struct Libraries {
+    pub(crate) folder: PathBuf,
+    pub(crate) hip: Hip,
+    pub(crate) rocblas: Rocblas,
+    pub(crate) hipblaslt: HipblasLt,
+    pub(crate) control: libloading::Library,
+}
+
+/// Loads the libraries once, and lets one test at a time use them: failures that a test asks for are the process's.
+pub(crate) fn libraries() -> (&'static Libraries, MutexGuard<'static, ()>) {
+    static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let libraries = LIBRARIES.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap().keep();
+        rocm_emulator::install::install(&folder).unwrap();
+        // SAFETY: our own library.
+        let control = unsafe { libloading::Library::new(folder.join("libamdhip64.so")) }.unwrap();
+        Libraries {
+            hip: Hip::load_from(&folder).unwrap(),
+            rocblas: Rocblas::load_from(&folder).unwrap(),
+            hipblaslt: HipblasLt::load_from(&folder).unwrap(),
+            control,
+            folder,
+        }
+    });
+    (libraries, turn)
+}
+
+impl Libraries {
+    pub(crate) fn check(&self, status: hip::hipError_t) {
+        assert_eq!(status, hip::hipSuccess, "{}: {}", self.hip.describe(status), self.fault());
+    }
+
+    /// The last report.
+    pub(crate) fn fault(&self) -> String {
+        type Fault = unsafe extern "C" fn(*mut std::ffi::c_char, usize) -> usize;
+        // SAFETY: the function has this signature.
+        let fault = unsafe { self.control.get::<Fault>("rocm_emulator_fault") }.unwrap();
+        let mut buffer = [0; 1000];
+        // SAFETY: the buffer is as long as it says.
+        unsafe { fault(buffer.as_mut_ptr(), buffer.len()) };
+        // SAFETY: the text ends with zero.
+        unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_string_lossy().into_owned()
+    }
+
+    /// Makes a call fail.
+    pub(crate) fn fail(&self, name: &CStr, call: u64) {
+        type Fail = unsafe extern "C" fn(*const std::ffi::c_char, u64, u32);
+        // SAFETY: the function has this signature.
+        let fail = unsafe { self.control.get::<Fail>("rocm_emulator_fail") }.unwrap();
+        // SAFETY: the name ends with zero.
+        unsafe { fail(name.as_ptr(), call, 0) };
+    }
+
+    pub(crate) fn instructions(&self) -> u64 {
+        // SAFETY: the function has this signature.
+        let count =
+            unsafe { self.control.get::<extern "C" fn() -> u64>("rocm_emulator_instructions") }.unwrap();
+        count()
+    }
+
+    pub(crate) fn stream(&self) -> hipStream_t {
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: the result's place is ours.
+        self.check(unsafe { (self.hip.hipStreamCreateWithFlags)(&mut stream, hip::hipStreamNonBlocking) });
+        stream
+    }
+
+    /// Device memory of so many numbers.
+    pub(crate) fn empty<T>(&self, count: usize) -> *mut T {
+        let mut memory = std::ptr::null_mut();
+        // SAFETY: the result's place is ours.
+        self.check(unsafe { (self.hip.hipMalloc)(&mut memory, count * size_of::<T>()) });
+        memory.cast()
+    }
+
+    /// Device memory with these numbers.
+    pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> *mut T {
+        let memory = self.empty::<T>(values.len());
+        let kind = hip::hipMemcpyHostToDevice;
+        // SAFETY: both sides have so many bytes.
+        self.check(unsafe {
+            (self.hip.hipMemcpy)(memory.cast(), values.as_ptr().cast(), size_of_val(values), kind)
+        });
+        memory
+    }
+
+    /// Numbers of device memory.
+    pub(crate) fn download<T: Copy + Default>(&self, memory: *const T, count: usize) -> Vec<T> {
+        let mut values = vec![T::default(); count];
+        let kind = hip::hipMemcpyDeviceToHost;
+        // SAFETY: both sides have so many bytes.
+        self.check(unsafe {
+            (self.hip.hipMemcpy)(values.as_mut_ptr().cast(), memory.cast(), count * size_of::<T>(), kind)
+        });
+        values
+    }
+
+    /// A kernel of tests/fixtures/kernels.hip.
+    pub(crate) fn kernel(&self, name: &CStr) -> hipFunction_t {
+        static MODULE: OnceLock<usize> = OnceLock::new();
+        let module = *MODULE.get_or_init(|| {
+            let code = fixture();
+            let mut module: hipModule_t = std::ptr::null_mut();
+            // SAFETY: a whole code object.
+            self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
+            module.expose_provenance()
+        });
+        let module: hipModule_t = std::ptr::with_exposed_provenance_mut(module);
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the name ends with zero.
+        self.check(unsafe { (self.hip.hipModuleGetFunction)(&mut function, module, name.as_ptr()) });
+        function
+    }
+
+    /// Launches a kernel with the addresses of its arguments.
+    pub(crate) fn launch(
+        &self,
+        name: &CStr,
+        (groups, items): (u32, u32),
+        stream: hipStream_t,
+        arguments: &mut [*mut c_void],
+    ) {
+        let function = self.kernel(name);
+        // SAFETY: the tests give each kernel the arguments that it takes.
+        self.check(unsafe {
+            (self.hip.hipModuleLaunchKernel)(
+                function,
+                groups,
+                1,
+                1,
+                items,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        });
+    }
+
+    pub(crate) fn wait(&self, stream: hipStream_t) -> hip::hipError_t {
+        // SAFETY: a stream of ours.
+        unsafe { (self.hip.hipStreamSynchronize)(stream) }
+    }
+}
+
+/// The code object of tests/fixtures/kernels.hip.
+pub(crate) fn fixture() -> &'static [u8] {
+    match architecture().as_str() {
+        "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
+        _ => include_bytes!("../fixtures/kernels_gfx1100.co"),
+    }
+}
+
+/// What the emulator is told to be.
+pub(crate) fn architecture() -> String {
+    std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
+}
+
+/// All tests again on the other architecture, in a process of its own.
+#[test]
+fn the_same_holds_for_gfx1151() {
+    if architecture() == "gfx1151" {
+        return;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.env("RUKH_EMULATOR_ARCH", "gfx1151").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// The address of an argument, for `hipModuleLaunchKernel`.
+pub(crate) fn argument<T>(value: &mut T) -> *mut c_void {
+    (&raw mut *value).cast()
+}
+
+/// Numbers that look random: the same in every run.
+pub(crate) fn noise(seed: u32, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    let mut next = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}

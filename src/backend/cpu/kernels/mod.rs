@@ -2,13 +2,13 @@
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
-//! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
-//! | [`norm`] | LayerNorm with the residual added |
+//! | [`planes`] | layers whose input is the planes' bits |
+//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`attention`] | one head: softmax(Q K^T + logits) V |
 //! | [`scale`] | squeeze-and-excitation's last step, gates |
-//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
-//! | [`planes`] | layers whose input is the planes' bits |
+//! | [`norm`] | LayerNorm with the residual added |
+//! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
+//! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //!
 //! All matrices are row major; activations lie as `[position][square][channel]` throughout, so that a vector
 //! holds neighbouring channels of one square.

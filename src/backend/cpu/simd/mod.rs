@@ -13,8 +13,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `isa` | the choice of an instruction set at run time |
 //! | `tile` | the innermost loop of the matrix product |
+//! | `isa` | the choice of an instruction set at run time |
 //! | `avx512`, `avx2`, `portable` | the implementations of [`Simd`] |
 //! | `vector` | [`Simd`] and [`Kernel`] |
 //! | `aligned` | memory on cache-line boundaries |

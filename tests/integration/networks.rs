@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use rukh::net::architecture::{Activation, BodyKind, InputEmbedding, SmolgenShape};
-use rukh::net::network::{AttentionPolicy, Body, EncoderStack, PolicyHead};
-use rukh::net::proto::{Net, NetworkFormat};
-use rukh::net::schema::{
+use rukh::net::file::proto::{Net, NetworkFormat};
+use rukh::net::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, NetworkStructure as Structure,
 };
+use rukh::net::network::{AttentionPolicy, Body, EncoderStack, PolicyHead};
 use rukh::net::weights::HeadInput;
 use rukh::net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
 

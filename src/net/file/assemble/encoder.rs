@@ -1,10 +1,12 @@
 //! One transformer encoder, of the body or of a policy head.
 
 use crate::net::architecture::SmolgenShape;
-use crate::net::decode::{count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of};
 use crate::net::error::Reason;
+use crate::net::file::decode::{
+    count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of,
+};
+use crate::net::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::net::network::{Encoder, Smolgen};
-use crate::net::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
 /// What an encoder must fit.

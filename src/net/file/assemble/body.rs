@@ -3,15 +3,15 @@
 use super::encoder::{self, Surroundings};
 use super::kinds::Kinds;
 use crate::net::architecture::{BodyKind, InputEmbedding};
-use crate::net::decode::{
+use crate::net::error::Reason;
+use crate::net::file::decode::{
     convolution, convolution_to, dense, dense_to, feed_forward, has, layer_norm, matrix, multiple_of, values,
 };
-use crate::net::error::Reason;
+use crate::net::file::proto::{Residual, SeUnit, Weights};
 use crate::net::input::InputPlanes;
 use crate::net::network::{
     Body, Embedding, EncoderStack, Gates, PositionLayers, ResidualBlock, SqueezeExcitation,
 };
-use crate::net::proto::{Residual, SeUnit, Weights};
 use crate::net::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
 
 /// Width of lc0's fixed positional table.

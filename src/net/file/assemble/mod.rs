@@ -19,10 +19,10 @@ mod kinds;
 mod optimism;
 mod selection;
 
-use super::architecture::Architecture;
-use super::error::Reason;
-use super::network::Network;
 use super::proto::{NetworkFormat, Weights};
+use crate::net::architecture::Architecture;
+use crate::net::error::Reason;
+use crate::net::network::Network;
 use body::AssembledBody;
 use kinds::Kinds;
 

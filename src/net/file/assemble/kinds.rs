@@ -2,8 +2,8 @@
 
 use crate::net::architecture::{Activation, InputEmbedding, InputFormat};
 use crate::net::error::Reason;
-use crate::net::proto::NetworkFormat;
-use crate::net::schema;
+use crate::net::file::proto::NetworkFormat;
+use crate::net::file::schema;
 
 /// The kinds of layers that a header asks for.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ fn input_format(number: i32) -> Result<InputFormat, Reason> {
     })
 }
 
-/// Whether the body is an encoder stack; after [`crate::net::legacy::upgrade`] only four structures are left.
+/// Whether the body is an encoder stack; after [`crate::net::file::legacy::upgrade`] only four structures are left.
 fn attention_body(number: i32) -> Result<bool, Reason> {
     use schema::NetworkStructure as Schema;
     match Schema::from_number(number) {

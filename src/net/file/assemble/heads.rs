@@ -11,15 +11,15 @@ use super::kinds::Kinds;
 use super::optimism;
 use super::selection::HeadSelection;
 use crate::net::architecture::{Activation, BodyKind};
-use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
-use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
-use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
-use crate::net::proto::{
+use crate::net::file::decode::{convolution, convolution_to, dense, dense_to, matrix};
+use crate::net::file::proto::{
     ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
     decode_bounded,
 };
-use crate::net::schema::PolicyFormat;
+use crate::net::file::schema::PolicyFormat;
+use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
+use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
 use crate::net::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
 
 /// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.

@@ -1,7 +1,7 @@
 //! The forward pass of an attention body: embedding and encoders. Shapes as in [`super::forward`].
 //!
-//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x
-//! 64 logits for each head, which are added to Q K^T.
+//! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
+//! 64 x 64 logits for each head, which are added to Q K^T.
 
 use super::kernels::SQUARES;
 use super::kernels::attention::Attention;
@@ -13,8 +13,8 @@ use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
 use crate::net::network::{Gates, PositionLayers};
 
-/// Positions whose encoder is done in one go after smolgen's small layers: their queries, keys, values and
-/// logits then fit the second-level cache. (1 to 8 differ by 3 %.)
+/// How many positions go through an encoder together, after smolgen's small layers. The queries, keys, values and
+/// logits of 2 positions fit the second-level cache. (1 to 8 differ by 3 %.)
 const GROUP: usize = 2;
 
 impl CpuNetwork {
@@ -28,7 +28,7 @@ impl CpuNetwork {
     ) {
         let width = embedding.width;
         let rows = inputs.len() * SQUARES;
-        // Taken out, as the feed-forward borrows the rest of the scratch memory beside it.
+        // Taken out, because the feed-forward borrows the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.stream);
         stream.grow_to(rows * width);
         let x = &mut stream[..rows * width];
@@ -61,7 +61,7 @@ impl CpuNetwork {
         scratch.stream = stream;
     }
 
-    /// All encoders of a stack, in place: x `[T][width]`.
+    /// Applies all encoders of a stack to x `[T][width]`, in place.
     pub(super) fn encoders(
         &self,
         stack: &EncoderStack,
@@ -74,8 +74,8 @@ impl CpuNetwork {
             if let Some(smolgen) = &encoder.smolgen {
                 generate(smolgen, stack, positions, x, scratch);
             }
-            // The rest is done for a few positions at a time, from their queries to their last LayerNorm, so
-            // that what passes from step to step stays in the second-level cache.
+            // All other layers run for a few positions at a time, so that the results of a step are still in the
+            // second-level cache when the next step reads them.
             for (i, x) in x.chunks_mut(group).enumerate() {
                 self.attention(encoder, stack, i * GROUP, x, scratch);
                 let rows = x.len() / encoder.output.outputs().max(1);
@@ -87,8 +87,8 @@ impl CpuNetwork {
         }
     }
 
-    /// `x = LN(alpha * attention(x) + x)` for the positions of x, the first of which is the slice's `first`.
-    /// B and T here: these positions and their squares.
+    /// `x = LN(alpha * attention(x) + x)` for a group of positions, the first of which has the index `first` in the
+    /// slice. Here B and T count the positions and squares of the group.
     fn attention(
         &self,
         encoder: &Encoder,
@@ -102,7 +102,7 @@ impl CpuNetwork {
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
         let head_logits = stack.heads * SQUARES * SQUARES;
-        // A network with smolgen has the global matrix: it was checked on loading.
+        // A network with smolgen has the global layer: loading has checked that.
         let has_logits = match (&encoder.smolgen, &self.layers.smolgen_global) {
             (Some(_), Some(global)) => {
                 // [B * heads][generated] -> dense -> [B * heads][64 * 64]
@@ -143,7 +143,7 @@ fn feed_forward(ffn: &FeedForward, activation: Activation, rows: usize, x: &[f32
     steps.dense(&ffn.dense2, rows, wide, branch, Activation::None);
 }
 
-/// Smolgen's small layers, for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
+/// Smolgen's small layers for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
 fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32], scratch: &mut Scratch) {
     let Scratch { steps, wide, hidden, generated, .. } = scratch;
     let activation = stack.smolgen_activation;

@@ -17,7 +17,7 @@ use crate::backend::Value;
 use crate::net::input::InputPlanes;
 
 impl CpuNetwork {
-    /// Evaluates positions together, as one batch, with nothing done to the policy. For tests and tools; a
+    /// Evaluates positions as one batch and returns the policy logits as they are. This is for tests and tools: a
     /// backend evaluates requests.
     pub fn evaluate_raw(&self, inputs: &[InputPlanes]) -> Vec<RawEvaluation> {
         let mut outputs = Outputs::default();
@@ -69,7 +69,7 @@ impl CpuNetwork {
             }
             Body::Attention { embedding, stack } => {
                 self.embedding(embedding, stack, inputs, scratch);
-                // Taken out, as the encoders borrow the rest of the scratch memory beside it.
+                // Taken out, because the encoders borrow the rest of the scratch memory.
                 let mut stream = std::mem::take(&mut scratch.stream);
                 let x = &mut stream[..inputs.len() * SQUARES * embedding.width];
                 self.encoders(stack, inputs.len(), x, scratch);

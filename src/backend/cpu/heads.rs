@@ -112,7 +112,7 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let rows = positions * SQUARES;
-        // Taken out, as the encoders borrow the rest of the scratch memory beside it.
+        // Taken out, because the encoders borrow the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.policy_stream);
         // [T][channels] -> dense -> act -> [T][width], encoders
         let Scratch { steps, stream: body, .. } = &mut *scratch;

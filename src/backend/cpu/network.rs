@@ -14,7 +14,7 @@ pub enum Precision {
     /// fp32 throughout.
     #[default]
     Fp32,
-    /// Weights and inputs of the dense layers rounded to bf16 (nearest, ties to even), sums in fp32.
+    /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32.
     /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
     /// residual tower gains nothing. Largest differences from lc0's fp32, over all golden networks and
     /// positions: raw policy logit 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a
@@ -23,27 +23,27 @@ pub enum Precision {
     Bf16,
 }
 
-/// An instruction set that this machine has, for choosing another than the best.
+/// An instruction set that this machine has. Tests choose another than the best.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(super) Isa);
 
 impl InstructionSet {
-    /// All, the best last.
+    /// All instruction sets of this machine, the best last.
     pub fn available() -> Vec<InstructionSet> {
         Isa::available().into_iter().map(InstructionSet).collect()
     }
 
-    /// The best.
+    /// The best instruction set of this machine.
     pub fn best() -> InstructionSet {
         InstructionSet(Isa::best())
     }
 
-    /// For messages, e.g. `AVX-512`.
+    /// The name for messages, for example `AVX-512`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// As [`InstructionSet::name`], without what fp32 has no use for.
+    /// The name without BF16, which fp32 does not use.
     pub(super) fn name_for_fp32(self) -> &'static str {
         self.name().trim_end_matches(" BF16")
     }
@@ -54,27 +54,27 @@ impl InstructionSet {
     }
 }
 
-/// Positions that go through a tower together: with 64 channels, Winograd's components then fit a
-/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 %
-/// than 32).
+/// How many positions go through a tower together. With 64 channels, Winograd's components of 8 positions fit a
+/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % faster than
+/// 32).
 const SLICE_OF_TOWER: usize = 8;
-/// Positions that go through encoders together: smolgen's dense layers read their weights once per slice, and
-/// gain nothing from more.
+/// How many positions go through encoders together. Smolgen's dense layers read their weights once per slice, and gain
+/// nothing from larger slices.
 const SLICE_OF_ENCODERS: usize = 16;
 
 /// A network packed for one instruction set.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
     pub(super) layers: layers::Network,
-    /// Numbers that the policy head makes for a position.
+    /// How many numbers the policy head computes for a position.
     pub(super) policy_width: usize,
     /// Where each of the 1858 policy logits lies in a row of [`Outputs::policy`].
     pub(super) policy_places: Vec<u16>,
-    /// Positions that go through the layers together.
+    /// How many positions go through the layers together.
     pub(super) slice: usize,
 }
 
-/// What the network says of one position.
+/// The outputs of the network for one position.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawEvaluation {
     /// The 1858 logits, before the softmax over legal moves.
@@ -83,14 +83,14 @@ pub struct RawEvaluation {
     pub q: f32,
     /// Draw probability; 0 without a WDL head.
     pub d: f32,
-    /// Moves left; 0 without that head.
+    /// Plies to the end of the game; 0 without a moves-left head.
     pub m: f32,
-    /// How far q may be off; 0 without that head.
+    /// The expected error of q; 0 without a value-error head.
     pub e: f32,
 }
 
 impl CpuNetwork {
-    /// Packs a network, and gives the memory of its layers back on the way.
+    /// Packs a network. Each of its layers is freed as soon as it is packed.
     pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
         let format = match precision {
             Precision::Fp32 => Format::Fp32,

@@ -1,7 +1,7 @@
 //! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
 //!
-//! It is the oracle of the tests: it shares no kernel, no packing and no memory layout with the fast path,
-//! only the definition of the network. Activations are `[square][channel]`.
+//! The tests compare the backends with it. It shares no kernel, no prepared layer and no memory layout with them, only
+//! the structure of the network. Activations are `[square][channel]`.
 
 use super::network::{RawEvaluation, win_draw};
 use crate::net::Network;
@@ -15,7 +15,7 @@ use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, c
 use crate::net::prepare::query_scale;
 use crate::net::weights::{Convolution, Dense, HeadInput, LayerNorm, positional_value};
 
-/// 64 squares or any other number of rows.
+/// The rows of a matrix: most often 64 squares.
 type Rows = Vec<Vec<f32>>;
 
 /// Evaluates one position.
@@ -162,7 +162,7 @@ fn normalise(ln: &LayerNorm, x: &[f32]) -> Vec<f32> {
     x.iter().enumerate().map(normal).collect()
 }
 
-/// `LN(alpha * branch + x)`, row by row.
+/// `LN(alpha * branch + x)` for each row.
 fn join(ln: &LayerNorm, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
     let sums = zip_rows(branch, x, |branch, x| alpha * branch + x);
     sums.iter().map(|row| normalise(ln, row)).collect()
@@ -244,7 +244,7 @@ fn encode(encoder: &Encoder, x: Rows, stack: &EncoderStack, global: Option<&Dens
     join(&encoder.ln2, stack.alpha, &ffn, &x)
 }
 
-/// Smolgen: for each head 64 x 64 logits, `[query][key]`.
+/// Smolgen: 64 x 64 logits, `[query][key]`, for each head.
 fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &EncoderStack) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
     let hidden = normalise(&layers.ln1, &dense(&layers.dense1, &flat, stack.smolgen_activation));

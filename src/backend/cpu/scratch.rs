@@ -5,7 +5,7 @@ use super::kernels::winograd::WinogradScratch;
 use super::simd::{AlignedVec, Isa};
 use super::steps::Steps;
 
-/// A thread's memory for the forward pass. Each buffer grows to what a step needs.
+/// A thread's memory for the forward pass. Each buffer grows to the largest size that a step needs.
 pub(super) struct Scratch {
     pub(super) steps: Steps,
     /// The residual stream, `[T][channels]`.
@@ -16,7 +16,7 @@ pub(super) struct Scratch {
     pub(super) wide: AlignedVec<f32>,
     /// The result of the heads' attention; the first layer of a head.
     pub(super) narrow: AlignedVec<f32>,
-    /// What is added to the residual stream.
+    /// The branch that is added to the residual stream, `[T][channels]`.
     pub(super) branch: AlignedVec<f32>,
     /// Attention logits, `[B][head][key][query]`.
     pub(super) logits: AlignedVec<f32>,
@@ -29,7 +29,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Empty, for a network of this instruction set.
+    /// Empty buffers for steps on `isa`.
     pub(super) fn new(isa: Isa) -> Scratch {
         Scratch {
             steps: Steps::new(isa),
@@ -47,7 +47,7 @@ impl Scratch {
     }
 }
 
-/// What the network says of B positions, before any softmax.
+/// The outputs of the network for B positions, before any softmax.
 #[derive(Default)]
 pub(super) struct Outputs {
     /// `[B][policy width]`: see [`super::network::CpuNetwork::policy_width`].

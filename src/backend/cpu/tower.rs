@@ -48,7 +48,7 @@ impl CpuNetwork {
         let finish = Finish::Activate(activation);
         block.conv1.run(isa, positions, x, wide, finish, winograd);
         let Some(SqueezeExcitation { squeeze, excite }) = &block.se else {
-            // -> conv 3x3 -> + x -> act
+            // [T][filters] -> conv 3x3 -> + x -> act -> [T][filters]
             let finish = Finish::AddToOutput(activation);
             block.conv2.run(isa, positions, wide, x, finish, winograd);
             return;

@@ -1,7 +1,7 @@
 //! The encoders of an attention body or policy head. Shapes as in [`super::forward`].
 //!
-//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x 64
-//! logits for each head, which attention adds to Q K^T.
+//! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
+//! 64 x 64 logits for each head, which are added to Q K^T.
 
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
@@ -15,10 +15,10 @@ use super::steps::{Norm, Region, StepList};
 use crate::net::architecture::Activation;
 use crate::net::prepare::query_scale;
 
-/// Where smolgen runs beside Q, K and V: neither needs the other's results.
+/// The lane on which smolgen runs beside Q, K and V. Neither needs the other's results.
 const SMOLGEN_LANE: Lane = 1;
 
-/// All encoders of a stack, in place: x `[T][width]`.
+/// Applies all encoders of a stack to x `[T][width]`, in place.
 pub(super) fn encoders(
     what: &str,
     stack: &EncoderStack,
@@ -29,7 +29,7 @@ pub(super) fn encoders(
     for (index, encoder) in stack.encoders.iter().enumerate() {
         let name = format!("{what} {index}");
         let rows = steps.rows();
-        // A network with smolgen has the global layer: it was checked on loading.
+        // A network with smolgen has the global layer: loading has checked that.
         let logits = match (&encoder.smolgen, &pass.network.layers.smolgen_global) {
             (Some(smolgen), Some(global)) => {
                 let layers = (smolgen, global);
@@ -50,7 +50,7 @@ pub(super) fn encoders(
     Ok(())
 }
 
-/// x `[T][width]` -> `branch [T][width]`, before the output's bias.
+/// x `[T][width]` -> `branch [T][width]`. The next step adds the bias of the output layer.
 fn attention(
     name: &str,
     encoder: &Encoder,
@@ -89,7 +89,8 @@ fn attention(
     steps.product(&format!("{name} output"), &encoder.output, rows, (mixed, branch))
 }
 
-/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`, before the second bias.
+/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`. The next step
+/// adds the bias of the second layer.
 pub(super) fn feed_forward(
     name: &str,
     ffn: &FeedForward,

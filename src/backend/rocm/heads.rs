@@ -1,4 +1,4 @@
-//! The heads. Shapes as in [`super::forward`].
+//! The steps of the heads. Shapes as in [`super::forward`].
 
 use super::encoder;
 use super::error::{Result, RocmError};
@@ -39,7 +39,7 @@ fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<
     }
 }
 
-/// `logits [B][width]`, and a bias repeated over them -> the legal moves' softmax.
+/// `logits [B][width]`, to which a bias of `bias_width` is added repeatedly -> softmax over the legal moves.
 fn gather(
     pass: &Pass<'_>,
     (logits, width): (Address, usize),
@@ -63,7 +63,7 @@ fn gather(
     Ok(())
 }
 
-/// `stream [T][channels]` -> queries and keys -> the legal moves' softmax.
+/// `stream [T][channels]` -> queries and keys -> softmax over the legal moves.
 fn attention_policy(
     pass: &Pass<'_>,
     head: &AttentionPolicy,
@@ -97,19 +97,19 @@ fn attention_policy(
     Ok(())
 }
 
-/// What becomes of a scalar head's outputs: the kernel's numbers.
+/// The function that the kernel applies to a scalar head's outputs: the numbers are those of the kernel.
 const NOTHING: i32 = 0;
 const SOFTMAX: i32 = 1;
 const TANH: i32 = 2;
 const RELU: i32 = 3;
 
-/// Where the value head, and then its error's, runs beside the policy's.
+/// The lane on which the value head and then the value-error head run beside the policy head.
 const VALUE_LANE: Lane = 1;
-/// Where the moves-left head does.
+/// The lane on which the moves-left head runs beside the policy head.
 const MOVES_LEFT_LANE: Lane = 2;
 
-/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. None needs another's results, but for the
-/// error, which may be a second output of the value head.
+/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. They do not need each other's results,
+/// except that the error may be a second output of the value head.
 pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let network = &pass.network.layers;
     steps.branch(VALUE_LANE, |steps| value_and_error(pass, stream, steps))?;
@@ -133,7 +133,7 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
     Ok(())
 }
 
-/// `stream [T][channels]` -> value, and its error where that is wanted.
+/// `stream [T][channels]` -> value, and its error if the network has a head for it.
 fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let network = &pass.network.layers;
     let value = Scalar {
@@ -146,7 +146,7 @@ fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -
     let layers = &network.value;
     scalar(&value, (&layers.hidden, &layers.output), pass, hidden, steps)?;
     let Some(head) = &network.value_error else { return Ok(()) };
-    // The kernel has no sigmoid to finish with: the host takes it. The value is done with its regions.
+    // The host applies the sigmoid, which the kernel does not have. The value no longer needs its regions.
     let (output, finish) = (pass.output.value_error, NOTHING);
     let error = Scalar { name: "value error", output, finish, ..value };
     match head {
@@ -158,13 +158,13 @@ fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -
     }
 }
 
-/// What distinguishes the scalar heads.
+/// The differences between the scalar heads.
 struct Scalar {
     name: &'static str,
-    /// For the first layer and for the hidden one.
+    /// The regions of the first layer and of the hidden layer.
     regions: (Region, Region),
     output: Address,
-    /// What becomes of the outputs.
+    /// The function that is applied to the outputs.
     finish: i32,
 }
 

@@ -1,45 +1,45 @@
-//! A batch's forward pass as it is to be laid out: the network, and where input and output lie.
+//! The things that a forward pass is laid out for: a network, and the addresses of a batch's input and output.
 
 use super::ffi::hip::Address;
 use super::network::DeviceNetwork;
 use crate::net::input::InputPlanes;
 
-/// Where a batch's input lies on the device.
+/// The addresses of a batch's input on the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
-    /// One bit a square, `[B][112]` of 64 bits.
+    /// The planes, `[B][112]` of 64 bits: one bit per square.
     pub(super) masks: Address,
-    /// Of the rule-50 plane, `[B]` of fp32.
+    /// The value of the rule-50 plane, `[B]` of fp32.
     pub(super) rule50: Address,
-    /// `[B + 1]` of 32 bits: where each position's moves begin.
+    /// The index of each position's first move in `moves`, and the number of all moves, `[B + 1]` of 32 bits.
     pub(super) first_moves: Address,
     /// Policy indices of all positions' legal moves, 16 bits each.
     pub(super) moves: Address,
 }
 
-/// Where a batch's output goes on the device, all of it fp32.
+/// The addresses of a batch's output on the device. All numbers are fp32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     /// `[B][3]`: win, draw, loss; or `[B]`: q.
     pub(super) value: Address,
-    /// `[B]`: the value's error before its sigmoid; nothing where it is not evaluated.
+    /// `[B]`: the value's error before its sigmoid. Not written if the network has no head for it.
     pub(super) value_error: Address,
-    /// `[B]`: plies.
+    /// `[B]`: plies to the end of the game.
     pub(super) moves_left: Address,
-    /// One per move, in the order of [`Input::moves`].
+    /// One probability per move, in the order of [`Input::moves`].
     pub(super) priors: Address,
 }
 
-/// What a pass is laid out for.
+/// The arguments of laying out a pass.
 pub(super) struct Pass<'a> {
     pub(super) network: &'a DeviceNetwork,
     pub(super) input: Input,
     pub(super) output: Output,
-    /// One over the policy's softmax temperature.
+    /// 1 / the policy's softmax temperature.
     pub(super) inverse_temperature: f32,
 }
 
-/// Bytes that a batch of so many positions and moves takes on its way in, and where its parts begin.
+/// The offsets, in bytes, of the parts of a batch's input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct InputLayout {
     pub(super) rule50: usize,
@@ -48,23 +48,23 @@ pub(super) struct InputLayout {
     pub(super) moves: usize,
 }
 
-/// Legal moves of a position, at most: what shakmaty's lists hold.
+/// The most legal moves that a position can have: the capacity of shakmaty's move lists.
 pub(super) const MAXIMUM_MOVES: usize = 256;
 
 impl InputLayout {
-    /// For a bucket. The moves are last, so that a copy need not take more of them than there are.
+    /// The layout for `bucket` positions. The moves are last, so that a copy can end after the last move.
     pub(super) fn new(bucket: usize) -> InputLayout {
         let masks = aligned(bucket * 4) + aligned((bucket + 1) * 4);
         let moves = masks + aligned(bucket * InputPlanes::COUNT * 8);
         InputLayout { rule50: 0, first_moves: aligned(bucket * 4), masks, moves }
     }
 
-    /// Bytes with so many moves.
+    /// The size in bytes of an input with `moves` moves.
     pub(super) fn bytes(&self, moves: usize) -> usize {
         self.moves + moves * 2
     }
 
-    /// The addresses on the device.
+    /// The addresses of the parts if the input begins at `base`.
     pub(super) fn at(&self, base: Address) -> Input {
         Input {
             masks: base.offset(self.masks),
@@ -75,7 +75,7 @@ impl InputLayout {
     }
 }
 
-/// As [`InputLayout`], for the way out.
+/// The offsets, in bytes, of the parts of a batch's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutputLayout {
     pub(super) value: usize,
@@ -85,19 +85,19 @@ pub(super) struct OutputLayout {
 }
 
 impl OutputLayout {
-    /// For a bucket, the priors last; with room for the value's error or without.
+    /// The layout for `bucket` positions, with or without room for the value's error. The priors are last.
     pub(super) fn new(bucket: usize, has_value_error: bool) -> OutputLayout {
         let value_error = aligned(bucket * 3 * 4);
         let moves_left = value_error + if has_value_error { aligned(bucket * 4) } else { 0 };
         OutputLayout { value: 0, value_error, moves_left, priors: moves_left + aligned(bucket * 4) }
     }
 
-    /// Bytes with so many moves.
+    /// The size in bytes of an output with `moves` moves.
     pub(super) fn bytes(&self, moves: usize) -> usize {
         self.priors + moves * 4
     }
 
-    /// The addresses on the device.
+    /// The addresses of the parts if the output begins at `base`.
     pub(super) fn at(&self, base: Address) -> Output {
         Output {
             value: base.offset(self.value),

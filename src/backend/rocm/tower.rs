@@ -1,7 +1,7 @@
-//! A residual tower, and 3x3 convolutions wherever they are. Shapes as in [`super::forward`].
+//! The steps of a residual tower and of every 3x3 convolution. Shapes as in [`super::forward`].
 //!
-//! A convolution is three steps: to Winograd's components, 36 products, and back to the board with whatever
-//! comes after it.
+//! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and the
+//! products are transformed back to the board. The last step also does whatever follows the convolution.
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
@@ -102,12 +102,12 @@ pub(super) fn convolve(
     convolution(name, layer, (x, y), &finish, steps)
 }
 
-/// What happens to a convolution's sums on their way back to the board.
+/// The operations that follow a convolution's sums in the same step.
 struct Finish {
     activation: Activation,
-    /// Added before the activation; null for none.
+    /// Added before the activation, `[T][outputs]`. Null means nothing.
     residual: Address,
-    /// Takes the means before the activation, `[B][outputs]` of fp32; null for none.
+    /// Receives the means over the board before the activation, `[B][outputs]` of fp32. Null if they are not needed.
     means: Address,
 }
 

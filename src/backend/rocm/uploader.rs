@@ -28,7 +28,7 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// Every tensor begins at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
 
-/// Fills device memory, tensor by tensor.
+/// Writes tensors to device memory, one after another.
 pub(super) struct Uploader {
     device: Device,
     element: ElementType,
@@ -38,7 +38,7 @@ pub(super) struct Uploader {
 }
 
 impl Uploader {
-    /// For tensors of type `element`.
+    /// An uploader that converts weights to `element`.
     pub(super) fn new(device: Device, element: ElementType) -> Uploader {
         Uploader { device, element, chunks: Vec::new(), used: 0 }
     }
@@ -48,7 +48,7 @@ impl Uploader {
         self.chunks
     }
 
-    /// Writes these bytes to memory that holds nothing else yet.
+    /// Writes `bytes` to unused memory and returns their address.
     pub(super) fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<Address> {
         let chunk = match self.chunks.last() {
             Some(chunk) if chunk.bytes() - self.used >= bytes.len() => Arc::clone(chunk),
@@ -66,19 +66,19 @@ impl Uploader {
         Ok(address)
     }
 
-    /// Values of the element type.
+    /// Converts `values` to the element type, writes them and returns their address.
     pub(super) fn tensor(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         let bytes = to_bytes(self.element, values).map_err(|value| overflow(name, value))?;
         self.bytes(name, &bytes)
     }
 
-    /// Values of fp32.
+    /// Writes `values` as fp32 and returns their address.
     pub(super) fn fp32(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.bytes(name, &bytes)
     }
 
-    /// A bias that is all zeros is left out: its address is null.
+    /// Writes a bias. If all its values are zero it is not written, and the address is null.
     fn bias(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         if values.iter().all(|&value| value == 0.0) {
             return Ok(Address::NULL);
@@ -86,8 +86,8 @@ impl Uploader {
         self.tensor(&format!("{name} bias"), &values.repeat(rows_together(values.len())))
     }
 
-    /// The second layer of squeeze-and-excitation is kept transposed: its kernel reads one hidden unit's weights for
-    /// all channels at once.
+    /// Writes the weights of squeeze-and-excitation's second layer transposed, because the kernel reads the weights of
+    /// one hidden unit for all channels together.
     fn transposed(&mut self, name: &str, layer: &file::Dense) -> Result<Address> {
         let file::Dense { weights, inputs, outputs, .. } = layer;
         let values: Vec<f32> =
@@ -226,7 +226,7 @@ pub(super) fn check_width(name: &str, width: usize) -> Result<()> {
     Err(RocmError::Unsupported(format!("{name}: {width} channels, but the kernels need a multiple of 8")))
 }
 
-/// Rounds to the element type, nearest even; the error is a value that is beyond it.
+/// Rounds to the element type (nearest, ties to even). The error is a value that the type cannot hold.
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
     for &value in values {

@@ -1,4 +1,4 @@
-//! The residual tower or the encoder stack.
+//! Assembles the residual tower or the encoder stack.
 
 use super::encoder::{self, Surroundings};
 use super::kinds::Kinds;
@@ -16,16 +16,16 @@ use crate::net::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NOR
 
 /// Width of lc0's fixed positional table.
 const POSITION_TABLE_WIDTH: usize = 64;
-/// Values of an attention map, which smolgen generates.
+/// The number of attention logits that smolgen computes for a head.
 const ATTENTION_MAP: usize = 64 * 64;
 
-/// A body, and what the heads must know of it.
+/// A body, and the parts of it that the heads need.
 pub(super) struct AssembledBody {
     pub(super) body: Body,
     pub(super) kind: BodyKind,
     /// Channels that the heads read for each square.
     pub(super) channels: usize,
-    /// See [`crate::net::Network::smolgen_global`].
+    /// Goes to [`crate::net::Network::smolgen_global`].
     pub(super) smolgen_global: Option<Dense>,
 }
 
@@ -114,7 +114,7 @@ fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> 
     Ok(AssembledBody { body, kind, channels: width, smolgen_global })
 }
 
-/// The matrix `[4096][generated size]` that every encoder's smolgen ends in. (A `smolgen_b` is never read.)
+/// The matrix `[4096][generated size]` in which every encoder's smolgen ends. (A `smolgen_b` is never read.)
 fn smolgen_global(weights: &Weights) -> Result<Option<Dense>, Reason> {
     if !has(&weights.smolgen_w) {
         return Ok(None);
@@ -149,7 +149,7 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         )?;
         Ok::<_, Reason>((ffn, ln))
     });
-    // A network is gated by both gates or by none; lc0 ignores one alone, which no trainer writes.
+    // Either both gates must be there or none. lc0 ignores a single gate, but no trainer writes one.
     let gated = has(&weights.ip_mult_gate) || has(&weights.ip_add_gate);
     let gate = |name, layer| gated.then(|| values(name, layer, &[width, 64])).transpose();
     let ln = ln.transpose()?;
@@ -171,8 +171,8 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
     })
 }
 
-/// The layer as two, whose results are to be added: the first reads the first `inputs`, the second, without biases,
-/// the others.
+/// Splits a layer into two whose results must be added. The first reads the first `inputs` inputs and has the biases,
+/// the second reads the other inputs.
 fn split_inputs(layer: &Dense, inputs: usize) -> (Dense, Dense) {
     let columns = |from: usize, to: usize, biases: Vec<f32>| Dense {
         weights: layer.weights.chunks_exact(layer.inputs).flat_map(|row| &row[from..to]).copied().collect(),
@@ -183,7 +183,7 @@ fn split_inputs(layer: &Dense, inputs: usize) -> (Dense, Dense) {
     (columns(0, inputs, layer.biases.clone()), columns(inputs, layer.inputs, vec![0.0; layer.outputs]))
 }
 
-/// PE_DENSE's layer from the newest board's pieces, `[64][12]`, to some values for each square.
+/// PE_DENSE's layer from the pieces of the newest board, `[64][12]`, to some values of each square.
 fn position_layer(weights: &Weights) -> Result<Dense, Reason> {
     let layer = dense(
         ("ip_emb_preproc_w", &weights.ip_emb_preproc_w),

@@ -1,4 +1,4 @@
-//! One transformer encoder, of the body or of a policy head.
+//! Assembles transformer encoders, of the body or of a policy head.
 
 use crate::net::architecture::SmolgenShape;
 use crate::net::error::Reason;
@@ -9,20 +9,20 @@ use crate::net::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::net::network::{Encoder, Smolgen};
 use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
-/// What an encoder must fit.
+/// The sizes that an encoder must fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
     /// Width of the residual stream.
     pub(super) width: usize,
-    /// Heads, at least 1.
+    /// The number of heads, at least 1.
     pub(super) heads: usize,
-    /// Width per head that the shared smolgen matrix takes; `None`: the network has no such matrix.
+    /// The inputs of the shared smolgen matrix. `None` means that the network has no such matrix.
     pub(super) generated_size: Option<usize>,
-    /// Of the encoders' own LayerNorms.
+    /// The epsilon of the encoders' two LayerNorms. Smolgen's have another.
     pub(super) epsilon: f32,
 }
 
-/// Sizes that all encoders of a stack share.
+/// The sizes that all encoders of a stack share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EncoderShape {
     pub(super) d_model: usize,
@@ -30,7 +30,7 @@ pub(super) struct EncoderShape {
     pub(super) smolgen: Option<SmolgenShape>,
 }
 
-/// A stack of encoders of equal shape; `None` for the shape of an empty stack.
+/// Assembles a stack of encoders of equal shape. An empty stack has no shape.
 pub(super) fn stack(
     name: &str,
     layers: &[EncoderLayer],
@@ -170,7 +170,7 @@ fn smolgen(
     Ok((Smolgen { compress, dense1, ln1, dense2, ln2 }, shape))
 }
 
-/// Heads of a stack that has encoders: a number in the file, so 0 is possible and refused.
+/// The number of heads of a stack that has encoders. The file can contain 0, which is refused.
 pub(super) fn heads(name: &str, number: Option<u32>) -> Result<usize, Reason> {
     match number.unwrap_or(0) {
         0 => Err(Reason::Unsupported(format!("does not say how many attention heads it has ({name})"))),

@@ -1,7 +1,7 @@
-//! Policy, value and moves-left heads.
+//! Assembles the policy, value, value-error and moves-left heads.
 //!
 //! A file has one head of each kind among its own fields, or several under `policy_heads` and `value_heads`.
-//! The first case is turned into the second (views of the same bytes), so that there is one reader.
+//! The first case is rewritten as the second, without copying any bytes, so that one function reads both.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -22,7 +22,7 @@ use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead,
 use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
 use crate::net::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
 
-/// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.
+/// lc0's name for the policy head that prefers moves that may turn out better than the value head expects.
 const OPTIMISTIC: &str = "optimistic";
 
 /// The policy heads in a file, by lc0's names.
@@ -63,7 +63,7 @@ fn unknown_head(kind: &'static str, name: &str, available: &[&str]) -> Reason {
     Reason::UnknownHead { kind, name: name.to_owned(), available }
 }
 
-/// The layers of the policy head called `name`, and what its layers' names begin with.
+/// The layers of the policy head called `name`, and the prefix of their names.
 pub(crate) fn policy_layers(weights: &Weights, name: &str) -> Result<(String, PolicyLayers), Reason> {
     let unknown = || Ok::<_, Reason>(unknown_head("policy", name, &policy_head_names(weights)?));
     let Some(heads) = policy_heads(weights)? else {
@@ -76,7 +76,7 @@ pub(crate) fn policy_layers(weights: &Weights, name: &str) -> Result<(String, Po
         return Err(unknown()?);
     };
     let mut layers: PolicyLayers = decode_bounded(bytes)?;
-    // A head without an embedding of its own uses the heads' shared one, or else the file's.
+    // A head without its own embedding uses the one that the heads share, or else the file's.
     let shared = |own: Option<Layer>, heads: &Option<Layer>, file: &Option<Layer>| {
         let own = own.filter(|layer| !layer.params.is_empty());
         own.or_else(|| heads.clone()).or_else(|| file.clone())
@@ -102,7 +102,7 @@ fn single_policy(weights: &Weights) -> PolicyLayers {
     }
 }
 
-/// The layers of the value head called `name`, and what its layers' names begin with.
+/// The layers of the value head called `name`, and the prefix of their names.
 fn value_layers(weights: &Weights, name: &str) -> Result<(String, ValueLayers), Reason> {
     let head = match &weights.value_heads {
         None if name == "winner" => return Ok((String::new(), single_value(weights))),
@@ -132,7 +132,7 @@ fn single_value(weights: &Weights) -> ValueLayers {
     }
 }
 
-/// The selected policy, on `channels` a square.
+/// The selected policy head. It reads `channels` channels of each square.
 pub(super) fn policy(
     kinds: &Kinds,
     weights: &Weights,
@@ -149,7 +149,7 @@ pub(super) fn policy(
     }
 }
 
-/// The policy head called `name`, on `channels` a square.
+/// The policy head called `name`. It reads `channels` channels of each square.
 fn named_policy(
     kinds: &Kinds,
     weights: &Weights,
@@ -226,7 +226,7 @@ fn attention_policy(
         query.outputs,
     )?;
     let promotion = matrix(&named("ip4_pol_w"), &layers.ip4_pol_w, query.outputs, 4)?;
-    // The head on a residual tower is older than activations in the header: SELU throughout.
+    // An attention policy on a residual tower is older than activations in the header. It always uses SELU.
     let (embedding_activation, ffn_activation) = match kinds.attention_body {
         true => (kinds.default_activation, kinds.ffn_activation),
         false => (Activation::Selu, Activation::Selu),
@@ -266,7 +266,7 @@ fn head_input(kinds: &Kinds, first: FirstLayer<'_>, channels: usize) -> Result<(
     }
 }
 
-/// The value head called `name`, on `channels` a square.
+/// The value head called `name`. It reads `channels` channels of each square.
 pub(super) fn value(
     kinds: &Kinds,
     weights: &Weights,
@@ -310,7 +310,7 @@ pub(super) fn value_error(
     Ok(Some(ValueError::of_head(ScalarHead { input, hidden, output }, value)))
 }
 
-/// A value head without its output.
+/// The first two layers of a value head.
 fn value_beginning(
     kinds: &Kinds,
     prefix: &str,
@@ -332,7 +332,7 @@ fn value_beginning(
     Ok((input, hidden))
 }
 
-/// The moves-left head, on `channels` a square.
+/// The moves-left head. It reads `channels` channels of each square.
 pub(super) fn moves_left(kinds: &Kinds, weights: &Weights, channels: usize) -> Result<ScalarHead, Reason> {
     let first = FirstLayer {
         convolution: ("moves_left", &weights.moves_left),

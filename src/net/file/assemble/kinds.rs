@@ -1,4 +1,4 @@
-//! What a header's numbers mean.
+//! The meaning of the numbers in a header.
 
 use crate::net::architecture::{Activation, InputEmbedding, InputFormat};
 use crate::net::error::Reason;
@@ -88,7 +88,7 @@ fn input_format(number: i32) -> Result<InputFormat, Reason> {
     })
 }
 
-/// Whether the body is an encoder stack; after [`crate::net::file::legacy::upgrade`] only four structures are left.
+/// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has reduced the structures to four.
 fn attention_body(number: i32) -> Result<bool, Reason> {
     use schema::NetworkStructure as Schema;
     match Schema::from_number(number) {

@@ -3,13 +3,13 @@
 /// The heads to use, by their names in lc0's backend options `policy_head` and `value_head`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HeadSelection {
-    /// `vanilla`, `optimistic`, `soft` or `opponent`; a file with one head calls it `vanilla`.
+    /// `vanilla`, `optimistic`, `soft` or `opponent`. The only head of a file is called `vanilla`.
     pub policy: String,
-    /// `winner`, `q` or `st`; a file with one head calls it `winner`.
+    /// `winner`, `q` or `st`. The only head of a file is called `winner`.
     pub value: String,
-    /// Share of the `optimistic` policy head's logits in the policy, 0 … 1.
+    /// The share of the `optimistic` policy head's logits in the policy, 0 to 1.
     pub policy_optimism: f32,
-    /// Whether the head that tells the value's error is wanted, where there is one.
+    /// Whether to load the value-error head if the file has one.
     pub value_error: bool,
 }
 

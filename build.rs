@@ -124,7 +124,7 @@ fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) ->
     Ok(())
 }
 
-/// Compiles the kernels for one architecture, with the flags of scripts/kernels.sh.
+/// Compiles the kernels for one architecture, with the flags of scripts/kernels/compile.sh.
 fn compile(compiler: &str, architecture: &str, source: &Path, object: &Path) -> Result<(), String> {
     let output = Command::new(compiler)
         .args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++17"])

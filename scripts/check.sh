@@ -4,7 +4,7 @@
 # usage: scripts/check.sh [step ...]      all steps without arguments, but for `long`: the tests that take minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/steps.sh
+. scripts/checks/steps.sh
 
 step_format() { cargo fmt --all --check; }
 step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
@@ -30,7 +30,7 @@ step_kernels() {
         echo "skipped: clang 19 compiles the kernels; apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
         return 0
     fi
-    scripts/kernels.sh --check
+    scripts/kernels/compile.sh --check
 }
 
 # The same source on the host, under sanitizers, beside plain C++.
@@ -39,11 +39,11 @@ step_kernels_host() {
         echo "skipped: no C++ compiler (g++ 12 or newer, or CXX)"
         return 0
     fi
-    scripts/kernels_host.sh
+    scripts/kernels/host.sh
 }
 
 # The protocols between threads: in all orders of a few steps, and a few whole searches.
-step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/concurrency.sh; }
+step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
 # A thousand sequences of commands, searches of 100,000 nodes as graphs, and every network of RUKH_TEST_NETS on the
 # emulator.

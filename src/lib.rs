@@ -1,45 +1,48 @@
 //! Rukh: a UCI chess engine that plays with Leela Chess Zero networks.
 //!
-//! The modules below stand in dependency order: each one uses only those above it. The test
-//! `layers_only_look_down` keeps this true.
+//! The table and the declarations below list the modules from the top down: a module uses only those below it. The test
+//! `layers_only_look_down` enforces this. The tables in the `mod.rs` of each folder are in the same order.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`sync`] | atomics, locks and threads: `std`'s, or a model checker's |
-//! | [`quote`] | input, made fit to be shown in an error message |
-//! | [`options`] | the one table of options: UCI, command line, config file, help |
-//! | [`chess`] | rules, positions, history, moves as text |
-//! | [`net`] | network files, the input planes, the policy index |
-//! | [`backend`] | evaluators: positions in, value and policy out |
-//! | [`tree`] | the arena of search nodes |
-//! | [`search`] | gathers leaves into batches, selects, backs up, decides when to stop |
-//! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
-//! | [`uci`] | the protocol on stdin and stdout |
 //! | [`cli`] | the command line and its tools |
+//! | [`uci`] | the protocol on stdin and stdout |
+//! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
+//! | [`search`] | gathers leaves into batches, backs up their values, decides when to stop |
+//! | [`tree`] | the search tree in its arena |
+//! | [`backend`] | evaluators: positions in, value and policy out |
+//! | [`net`] | network files, the input planes, the policy index |
+//! | [`chess`] | rules, positions, game history, moves as text |
+//! | [`options`] | the one table of options: UCI, command line, configuration file, help |
+//! | [`quote`] | user input, shortened and escaped for error messages |
+//! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
-#![allow(rustdoc::private_intra_doc_links, reason = "the essays are for those who work on the modules")]
-
-pub mod sync;
-
-pub mod quote;
-
-pub mod options;
-
-pub mod chess;
-
-pub mod net;
-
-pub mod backend;
-
-pub mod tree;
-
-pub mod search;
-
-pub mod engine;
-
-pub mod uci;
-
-pub mod cli;
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the module documentation is for those who work on the engine"
+)]
 
 #[doc(hidden)]
 pub mod fuzzing;
+
+pub mod cli;
+
+pub mod uci;
+
+pub mod engine;
+
+pub mod search;
+
+pub mod tree;
+
+pub mod backend;
+
+pub mod net;
+
+pub mod chess;
+
+pub mod options;
+
+pub(crate) mod quote;
+
+pub(crate) mod sync;

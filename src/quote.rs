@@ -5,10 +5,10 @@
 //! (a UCI line, a FEN, an option's value, a file's content) passes it through here.
 
 /// How many characters of the offending text an error message shows.
-pub const SHOWN_CHARACTERS: usize = 100;
+pub(crate) const SHOWN_CHARACTERS: usize = 100;
 
 /// `text` in backticks, control characters escaped, cut after [`SHOWN_CHARACTERS`] characters.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN_CHARACTERS) + 2);
     shown.push('`');
     for (index, character) in text.chars().enumerate() {
@@ -27,7 +27,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The same for bytes that are perhaps no UTF-8: bad sequences show as `\xNN`.
-pub fn quoted_bytes(bytes: &[u8]) -> String {
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     // Four bytes is the longest character, so this much is always enough to fill the shown part.
     let head = &bytes[..bytes.len().min(4 * (SHOWN_CHARACTERS + 1))];
     let mut text = String::new();

@@ -4,18 +4,18 @@
 //! | build | types | what is run |
 //! |---|---|---|
 //! | any other | `std`'s, nothing between | |
-//! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `models` |
-//! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::schedules` |
+//! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `loom_tests` |
+//! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::shuttle_tests` |
 //!
-//! `scripts/concurrency.sh` runs both. These are not for use: nothing but the models and schedules runs in such a build.
+//! `scripts/checks/concurrency.sh` runs both. These are not for use: nothing but those tests runs in such a build.
 
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("loom and shuttle take each other's place: one feature at a time");
 
-pub use std::sync::{Arc, PoisonError};
+pub(crate) use std::sync::{Arc, PoisonError};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-pub use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
 
 #[cfg(feature = "loom")]
 pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
@@ -29,15 +29,15 @@ pub use std::sync::OnceLock;
 
 // The models start their own threads.
 #[cfg(not(feature = "shuttle"))]
-pub use std::thread;
+pub(crate) use std::thread;
 
 #[cfg(feature = "shuttle")]
 pub use shuttle::thread;
 
 /// Channels of a bounded number of messages.
-pub mod channel {
+pub(crate) mod channel {
     #[cfg(not(feature = "shuttle"))]
-    pub use crossbeam_channel::{Receiver, Sender, bounded};
+    pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
 
     #[cfg(feature = "shuttle")]
     pub use shuttle::sync::mpsc::{Receiver, SyncSender as Sender, sync_channel as bounded};
@@ -46,7 +46,7 @@ pub mod channel {
 use std::time::Duration;
 
 /// Whether a thread has ended, so that joining it takes no time. A schedule does not tell: `false`.
-pub fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
+pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     #[cfg(not(feature = "shuttle"))]
     return thread.is_finished();
     #[cfg(feature = "shuttle")]
@@ -57,7 +57,7 @@ pub fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
 }
 
 /// Sleeps until `changed` is notified, at most for `limit`; it may also wake for no reason. `mutex` is the guard's.
-pub fn wait_timeout<'a, T>(
+pub(crate) fn wait_timeout<'a, T>(
     changed: &Condvar,
     mutex: &'a Mutex<T>,
     guard: MutexGuard<'a, T>,

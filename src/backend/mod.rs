@@ -1,94 +1,83 @@
-//! The contract between search and evaluators.
+//! The contract between search and evaluators: [`Backend`], [`Batch`], [`Ticket`], all in this file.
 //!
-//! Chess-shaped: positions with history and legal moves go in; q, d, m, e and one prior per legal move come out.
-//! No tensor, stream or device type crosses it. A batch is filled by one thread, submitted once, and becomes
-//! a ticket that completes or fails; an error is a value, never a hang.
+//! Requests are positions with history and legal moves. Evaluations are [`Value`]s (q, d, m, e) and one prior per legal
+//! move. No tensor, stream or device type crosses the contract. One thread fills a batch and submits it once; the
+//! ticket it gets then completes or fails. A failure is an error value, never a hang.
 //!
-//! | modules | what they are |
+//! | module | what it holds |
 //! |---|---|
-//! | [`factory`], [`options`], [`config`] | from the user's words to a backend |
+//! | [`registry`] | from the user's words (`Backend`, `BackendOptions`, `WeightsFile`) to a backend |
+//! | [`wrap`] | decorators: evaluation cache, batch splitting, comparison, recording |
+//! | [`multi`] | several backends seen as one |
 //! | [`cpu`], [`rocm`] | evaluate a network |
-//! | [`trivial`], [`random`] | evaluators that need none, for tests and for measuring the search |
-//! | [`cache`], [`batch_split`] | decorators (backends around backends) around whatever is made |
-//! | [`multiplexing`], [`demux`], [`round_robin`] | decorators around several backends; [`children`] is what they share |
-//! | [`check`], [`record`] | decorators that compare, or write down |
-//! | [`evaluation`], [`error`] | what comes back |
-//! | [`ticket`], [`position_key`] | what backends share: finished tickets, and what counts as the same position |
+//! | [`synthetic`] | evaluate without a network, for tests and for measuring the search |
+//! | [`queue`] | worker threads and their queue |
+//! | [`options_dict`] | the text of `BackendOptions` as a tree |
+//! | [`ticket`], [`position_key`], [`cache_line`], [`winograd`] | tools that several backends use |
+//! | [`evaluation`], [`error`] | the result types |
 //!
-//! The way of a batch: `search` fills one of [`cache`], which passes on what it does not know, to [`cpu`].
+//! A position's path: `search` adds a request to the batch of the [cache](wrap), which passes it on to [`cpu`] or
+//! [`rocm`] unless it has the evaluation already; the ticket returns the evaluations, and the cache keeps them.
 
-pub mod batch_split;
-pub mod cache;
-mod cache_store;
-pub mod check;
-pub mod children;
-pub mod config;
+mod cache_line;
 pub mod cpu;
-pub mod demux;
-pub mod error;
-pub mod evaluation;
-pub mod factory;
-#[cfg(all(feature = "loom", test))]
-mod models;
-pub mod multiplexing;
-pub mod options;
-mod owned_request;
+mod error;
+mod evaluation;
+pub mod multi;
+pub mod options_dict;
 pub mod position_key;
-mod prefetch;
-pub mod random;
-pub mod record;
+pub(crate) mod queue;
+pub mod registry;
 pub mod rocm;
-pub mod round_robin;
-pub mod ticket;
-pub mod trivial;
+pub mod synthetic;
+pub(crate) mod ticket;
 mod winograd;
-mod work_queue;
-mod worker;
+pub mod wrap;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
-/// What search may need to know of a backend.
+/// The properties of a backend that the search adapts to.
 #[derive(Clone, Debug)]
 pub struct Attributes {
     /// For messages, e.g. `cpu (AVX-512, fp32)`.
     pub name: String,
-    /// Whether d is more than a constant.
+    /// Whether [`Value::d`] is evaluated; otherwise it is constant.
     pub has_wdl: bool,
-    /// Whether m means anything.
+    /// Whether [`Value::m`] is evaluated.
     pub has_mlh: bool,
-    /// Whether e is more than 0.
+    /// Whether [`Value::e`] is evaluated; otherwise it is 0.
     pub has_value_error: bool,
-    /// Whether evaluating competes with search for CPU cores.
+    /// Whether evaluation competes with the search for CPU cores.
     pub runs_on_cpu: bool,
-    /// Search threads that keep it busy.
+    /// The number of search threads that keep the backend busy.
     pub suggested_threads: usize,
-    /// Batch size worth waiting for.
+    /// The batch size (in positions) that the search should aim for.
     pub recommended_batch_size: usize,
-    /// The most that one batch may hold.
+    /// The most positions that a batch may hold.
     pub maximum_batch_size: usize,
 }
 
 /// One position to evaluate.
 #[derive(Clone, Copy, Debug)]
 pub struct EvalRequest<'a> {
-    /// Its last position is the one to evaluate.
+    /// The last position is the one to evaluate; the earlier ones fill the network's history planes.
     pub history: &'a PositionHistory,
-    /// Its legal moves: priors come back in this order.
+    /// The legal moves of the last position. The priors come back in this order.
     pub moves: &'a [PackedMove],
 }
 
-/// What became of a request added to a batch.
+/// What [`Batch::add`] did with a request.
 #[derive(Debug)]
 pub enum Added {
-    /// It is in the batch, at the next index.
+    /// The request has the next index in the batch.
     Queued,
-    /// It was known already (cache) and takes no place in the batch.
+    /// The evaluation was known (cached), so the request takes no place in the batch.
     Ready(Evaluation),
 }
 
-/// An evaluator. Shared by all search threads.
+/// An evaluator. All search threads share it.
 pub trait Backend: Send + Sync {
     /// Constant after creation.
     fn attributes(&self) -> &Attributes;
@@ -96,44 +85,47 @@ pub trait Backend: Send + Sync {
     /// An empty batch.
     fn new_batch(&self) -> Box<dyn Batch>;
 
-    /// The evaluation, if it is known without work.
+    /// The evaluation, if it is cached.
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
         let _ = request;
         None
     }
 
-    /// Forgets what is cached (a new game).
+    /// Empties the cache, for a new game.
     fn clear_cache(&self) {}
 
-    /// How full the cache is, in thousandths; `None` where there is no cache.
+    /// How full the cache is, in thousandths; `None` for a backend without a cache.
     fn cache_fullness_permille(&self) -> Option<u32> {
         None
     }
 }
 
-/// A batch being filled.
+/// A batch that one search thread fills.
 pub trait Batch: Send {
-    /// Requests queued so far.
+    /// The number of requests queued so far.
     fn len(&self) -> usize;
 
-    /// Whether nothing is queued.
+    /// Whether no request is queued.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Says that a request for the last position of `history` will probably come soon: what it needs may be on its way
-    /// from memory by then.
-    fn prefetch(&self, _history: &PositionHistory) {}
+    /// A hint that a request for the last position of `history` will probably follow soon, so that the cache entry's
+    /// memory can be loaded ahead.
+    fn load_ahead(&self, _history: &PositionHistory) {}
 
-    /// Adds a request; at most `maximum_batch_size` fit, more is an error at `submit`.
+    /// Adds a request. If the batch holds more than `maximum_batch_size`, its ticket fails.
     fn add(&mut self, request: EvalRequest<'_>) -> Added;
 
-    /// Starts the evaluation (asynchronous backends) or just wraps it up (the CPU evaluates in `wait`).
+    /// Starts the evaluation. A backend without a device or threads of its own may leave the work to `wait`.
     fn submit(self: Box<Self>) -> Box<dyn Ticket>;
 }
 
-/// A batch under way.
+/// A submitted batch.
 pub trait Ticket: Send {
-    /// Blocks until every request is evaluated, in the order queued.
+    /// Blocks until every request is evaluated. The evaluations are in the order of the queued requests.
+    ///
+    /// # Errors
+    /// [`BackendError::Evaluate`] if the batch failed; it then has no evaluations at all.
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError>;
 }

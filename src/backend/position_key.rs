@@ -5,6 +5,7 @@
 //! asks for is a choice, [`full_key`] is nearly all of it.
 
 use crate::chess::{Position, PositionHistory};
+use crate::options::Options;
 
 /// The widest bucket, and where the narrower ones begin: networks begin to see a draw by the fifty-move rule coming
 /// somewhere after it, and evaluations shared across it would hide that from the search.
@@ -25,9 +26,20 @@ pub struct KeyRules {
     pub rule50_bucket: u16,
 }
 
+impl KeyRules {
+    /// The rules that `options` ask for.
+    pub fn from_options(options: &Options) -> KeyRules {
+        KeyRules {
+            history_length: options.cache_history_length as usize,
+            rule50_bucket: options.move_rule_bucket_size as u16,
+        }
+    }
+}
+
+/// The defaults of the option table.
 impl Default for KeyRules {
     fn default() -> KeyRules {
-        KeyRules { history_length: 0, rule50_bucket: WIDEST_RULE50_BUCKET }
+        KeyRules::from_options(&Options::default())
     }
 }
 

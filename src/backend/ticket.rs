@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A ticket whose outcome is known: for backends that evaluate while the batch is filled, and for refusals.
 #[derive(Debug)]
-pub struct Done(Result<Evaluations, BackendError>);
+pub(crate) struct Done(Result<Evaluations, BackendError>);
 
 impl Done {
     /// A ticket that hands out `outcome` at once.
-    pub fn boxed(outcome: Result<Evaluations, BackendError>) -> Box<dyn Ticket> {
+    pub(crate) fn boxed(outcome: Result<Evaluations, BackendError>) -> Box<dyn Ticket> {
         Box::new(Done(outcome))
     }
 }
@@ -23,7 +23,7 @@ impl Ticket for Done {
 }
 
 /// The error for a batch of `length` requests, if that is more than the backend takes.
-pub fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), BackendError> {
+pub(crate) fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), BackendError> {
     if length <= attributes.maximum_batch_size {
         return Ok(());
     }
@@ -38,7 +38,7 @@ pub fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), Ba
 /// Whatever the backend was at when it panicked is not used again by the caller (the batch is gone), and
 /// every structure shared by batches is behind a lock whose poison its owner handles; so unwinding is safe
 /// here.
-pub fn catch_panic<T>(
+pub(crate) fn catch_panic<T>(
     name: &str,
     evaluate: impl FnOnce() -> Result<T, BackendError>,
 ) -> Result<T, BackendError> {
@@ -56,7 +56,7 @@ pub(super) fn panic_reason(payload: &(dyn Any + Send)) -> String {
 
 /// A child's batch, for decorators: requests that the child answers at once keep their place among the
 /// others, and an outcome of the wrong length is an error.
-pub struct OrderedBatch {
+pub(crate) struct OrderedBatch {
     name: String,
     inner: Box<dyn Batch>,
     ready: Vec<(usize, Evaluation)>,
@@ -65,22 +65,22 @@ pub struct OrderedBatch {
 
 impl OrderedBatch {
     /// An empty batch around `inner`; `name` is its backend's.
-    pub fn new(name: &str, inner: Box<dyn Batch>) -> OrderedBatch {
+    pub(crate) fn new(name: &str, inner: Box<dyn Batch>) -> OrderedBatch {
         OrderedBatch { name: name.to_owned(), inner, ready: Vec::new(), length: 0 }
     }
 
     /// All requests added.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     /// Whether nothing was added.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// Adds a request.
-    pub fn add(&mut self, request: EvalRequest<'_>) {
+    pub(crate) fn add(&mut self, request: EvalRequest<'_>) {
         if let Added::Ready(evaluation) = self.inner.add(request) {
             self.ready.push((self.length, evaluation));
         }
@@ -88,7 +88,7 @@ impl OrderedBatch {
     }
 
     /// Starts the evaluation.
-    pub fn submit(self) -> OrderedTicket {
+    pub(crate) fn submit(self) -> OrderedTicket {
         let OrderedBatch { name, inner, ready, length } = self;
         let ticket = catch_panic(&name, || Ok(inner.submit()));
         OrderedTicket { name, ticket, ready, length }
@@ -96,7 +96,7 @@ impl OrderedBatch {
 }
 
 /// The ticket of an [`OrderedBatch`].
-pub struct OrderedTicket {
+pub(crate) struct OrderedTicket {
     name: String,
     ticket: Result<Box<dyn Ticket>, BackendError>,
     ready: Vec<(usize, Evaluation)>,
@@ -111,7 +111,7 @@ impl Ticket for OrderedTicket {
 
 impl OrderedTicket {
     /// Blocks until every request is evaluated; one evaluation per request, in the order added.
-    pub fn finish(self) -> Result<Evaluations, BackendError> {
+    pub(crate) fn finish(self) -> Result<Evaluations, BackendError> {
         let OrderedTicket { name, ticket, ready, length } = self;
         let ticket = ticket?;
         let evaluated = catch_panic(&name, || ticket.wait())?;
@@ -134,7 +134,7 @@ impl OrderedTicket {
 }
 
 /// The error for a backend that returns another number of evaluations than it was asked for.
-pub fn check_outcome_length(name: &str, expected: usize, returned: usize) -> Result<(), BackendError> {
+pub(crate) fn check_outcome_length(name: &str, expected: usize, returned: usize) -> Result<(), BackendError> {
     if expected == returned {
         return Ok(());
     }

@@ -7,7 +7,7 @@
 //! (`KQkq`, outermost rook) or Shredder-FEN (files), mixed at will.
 //!
 //! Even the side that just moved may stand in check, as lc0 allows: then its king can be taken, and
-//! [`Position`] calls that lost.
+//! [`super::Position`] calls that lost.
 //!
 //! Refused: whatever leaves no position to play: a board that is not 8 by 8, not exactly one king a
 //! side, pawns on the first or last rank, both sides in check; and text that is not what its field
@@ -16,7 +16,7 @@
 //! An en passant square is kept even where no pawn can take, as lc0 keeps it from a FEN (and unlike
 //! after a played move, see [`super::position`]): the input planes of some formats show it.
 
-use super::{Color, Move, Position, Square};
+use super::{Color, Move, Square};
 use crate::quote::quoted;
 use shakmaty::fen::{Fen, LossyFenError};
 use shakmaty::{
@@ -165,12 +165,12 @@ fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     Ok((board, excess_material))
 }
 
-/// Writes a FEN, with the en passant square that the position keeps, not the board's own.
-pub(super) fn write(position: &Position) -> String {
-    let mut setup = position.board().to_setup(EnPassantMode::Always);
-    setup.ep_square = position.en_passant();
-    setup.halfmoves = u32::from(position.rule50_ply());
-    setup.fullmoves = NonZeroU32::MIN.saturating_add(position.game_ply() / 2);
+/// Writes a FEN. `en_passant` takes the place of the board's own en passant square.
+pub(super) fn write(board: &Chess, en_passant: Option<Square>, rule50_ply: u16, game_ply: u32) -> String {
+    let mut setup = board.to_setup(EnPassantMode::Always);
+    setup.ep_square = en_passant;
+    setup.halfmoves = u32::from(rule50_ply);
+    setup.fullmoves = NonZeroU32::MIN.saturating_add(game_ply / 2);
     Fen::try_from_setup(setup).unwrap_or_else(LossyFenError::ignore).to_string()
 }
 
@@ -219,7 +219,7 @@ fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::chess::Position;
 
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
 

@@ -12,11 +12,11 @@
 //! Nothing here knows of networks, planes or search. The hot path is [`PositionHistory::push`] (one call
 //! per ply of every descent) and [`Position::packed_moves`] (once or twice per leaf).
 
-pub mod fen;
-pub mod history;
-pub mod packed_move;
+mod fen;
+mod history;
+mod packed_move;
 mod packed_moves;
-pub mod position;
+mod position;
 pub mod tablebase;
 pub mod uci_move;
 

@@ -74,7 +74,7 @@ impl Position {
 
     /// The FEN, with Shredder castling letters where X-FEN would be ambiguous.
     pub fn to_fen(&self) -> String {
-        fen::write(self)
+        fen::write(&self.board, self.en_passant, self.rule50_ply, self.game_ply)
     }
 
     /// The position after a legal move. Repetition counters are zero: only a history knows them.
@@ -161,6 +161,16 @@ impl Position {
     /// without it is a lost one.
     pub fn is_check(&self) -> bool {
         self.is_king_taken() || self.board.is_check()
+    }
+
+    /// Whether the side to move is mated.
+    pub fn is_checkmate(&self) -> bool {
+        self.is_check() && self.legal_moves().is_empty()
+    }
+
+    /// A legal move that gives checkmate, if there is one.
+    pub fn mating_move(&self) -> Option<Move> {
+        self.legal_moves().into_iter().find(|&m| self.play(m).is_checkmate())
     }
 
     /// Whether neither side can ever mate with what is left: bare kings, one minor piece, or bishops

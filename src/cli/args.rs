@@ -1,6 +1,7 @@
 //! The modes and their own flags.
 
-use super::{bench, config_file, default_options, flags};
+use super::defaults::default_options;
+use super::{bench, config_file, flags};
 use crate::options::{Options, Spec};
 use clap::ArgAction::Set;
 use clap::error::ErrorKind;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 
 /// What the process was asked to do.
 #[derive(Debug)]
-pub struct Invocation {
+pub(super) struct Invocation {
     /// The mode, with its flags.
     pub mode: Mode,
     /// The engine's options: defaults, then configuration file, then flags.
@@ -40,7 +41,7 @@ struct Cli {
 
 /// A mode.
 #[derive(Subcommand, Debug)]
-pub enum Mode {
+pub(super) enum Mode {
     /// Speaks UCI, as without a mode
     #[command(alias = "classic")]
     Uci,
@@ -58,7 +59,7 @@ pub enum Mode {
 
 /// Flags of `bench` and `benchmark`.
 #[derive(Args, Debug, Default, Clone)]
-pub struct BenchArgs {
+pub(super) struct BenchArgs {
     /// Nodes to search in each position; -1: no limit
     #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub nodes: Option<i64>,
@@ -87,7 +88,7 @@ fn limit() -> clap::builder::RangedI64ValueParser {
 
 impl BenchArgs {
     /// The flags, with a mode's defaults for those not given.
-    pub fn resolve(&self, defaults: bench::Defaults) -> bench::Plan {
+    pub(super) fn resolve(&self, defaults: bench::Defaults) -> bench::Plan {
         // Who only says how many nodes wants that many, however long it takes.
         let movetime = match (self.movetime, self.nodes) {
             (None, Some(_)) => -1,
@@ -106,7 +107,7 @@ impl BenchArgs {
 
 /// Flags of `backendbench`.
 #[derive(Args, Debug, Clone)]
-pub struct BackendbenchArgs {
+pub(super) struct BackendbenchArgs {
     /// Batches to evaluate for each size
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=999_999_999))]
     pub batches: u32,
@@ -143,7 +144,7 @@ pub struct BackendbenchArgs {
 
 /// Flags of `describenet`.
 #[derive(Args, Debug, Clone)]
-pub struct DescribenetArgs {
+pub(super) struct DescribenetArgs {
     /// Prints the description as JSON
     #[arg(long)]
     pub json: bool,
@@ -151,7 +152,7 @@ pub struct DescribenetArgs {
 
 /// Flags of `perft`.
 #[derive(Args, Debug, Clone)]
-pub struct PerftArgs {
+pub(super) struct PerftArgs {
     /// Length of the sequences, in plies
     #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
     pub depth: u32,
@@ -186,7 +187,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
 /// # Errors
 /// What clap prints and exits with: wrong arguments, a wrong configuration file (unless it was only found, and
 /// UCI is to be spoken), or a request for help.
-pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
+pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let arguments: Vec<OsString> = arguments.collect();
     // Which options the help lists must be known before the arguments are read.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");

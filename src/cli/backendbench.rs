@@ -6,8 +6,8 @@
 
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
-use super::{CliError, tell};
-use crate::backend::factory::{self, BackendConfig};
+use super::error::{CliError, print_error_line};
+use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::options::Options;
@@ -27,14 +27,9 @@ const WARM_UP_BATCHES: u32 = 2;
 /// Between a better size being found and clippy's word about it.
 const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// lc0's default here is one thread.
-pub(super) fn set_defaults(options: &mut Options) {
-    options.threads = 1;
-}
-
 /// What the batches of one size took.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Measurement {
+pub(super) struct Measurement {
     /// Positions in a batch.
     pub size: u32,
     /// Positions per second.
@@ -61,7 +56,7 @@ pub struct Measurement {
 ///
 /// # Errors
 /// The position or the backend does not work, or the batches are too few.
-pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     if arguments.start_batch_size > arguments.max_batch_size {
         let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
         return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
@@ -71,8 +66,8 @@ pub fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> 
     let history = PositionHistory::new(position);
     // Every evaluation is to be work.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
-    let created = factory::create(&config)?;
-    created.notices.iter().for_each(|notice| tell(notice));
+    let created = registry::create(&config)?;
+    created.notices.iter().for_each(|notice| print_error_line(notice));
     let backend = created.backend;
     let bench = Bench {
         backend: &*backend,

@@ -5,10 +5,10 @@
 //! backend did; it stays the same until the search itself changes, on every machine.
 
 use super::bench_positions::POSITIONS;
-use super::{CliError, tell};
+use super::error::{CliError, print_error_line};
 use crate::chess::uci_move;
 use crate::engine::Engine;
-use crate::options::Options;
+use crate::options::{BackendName, Options};
 use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::uci::output::Output;
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// What a mode searches when its flags do not say.
 #[derive(Clone, Copy, Debug)]
-pub struct Defaults {
+pub(super) struct Defaults {
     /// Milliseconds for each position.
     pub movetime_ms: i64,
     /// How many positions.
@@ -26,17 +26,17 @@ pub struct Defaults {
 }
 
 /// `bench`
-pub const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
+pub(super) const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
 
 /// `benchmark`
-pub const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
+pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
 
 /// Nodes for each position of the signature, unless `--nodes` says otherwise.
 const SIGNATURE_NODES: u64 = 10_000;
 
 /// What to search.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Nodes for each position.
     pub nodes: Option<u64>,
     /// Milliseconds for each position.
@@ -53,7 +53,7 @@ pub struct Plan {
 
 /// One position's search.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Searched {
+pub(super) struct Searched {
     /// The position, as in the list.
     pub position: String,
     /// Visits.
@@ -66,22 +66,14 @@ pub struct Searched {
     last_info: Option<ThinkingInfo>,
 }
 
-/// Options as lc0's benchmark has them.
-pub(super) fn set_defaults(options: &mut Options) {
-    options.threads = 2;
-    options.nncache = 200_000;
-    options.smart_pruning_factor = 0.0;
-    options.move_overhead = 0;
-}
-
 /// Runs the benchmark.
 ///
 /// # Errors
 /// A position or the backend does not work.
-pub fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
+pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
-        options.backend = "trivial".to_owned();
+        options.backend = BackendName::Trivial;
         options.threads = 1;
         plan.movetime_ms = None;
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));
@@ -268,7 +260,7 @@ impl Responder for Recorder {
     }
 
     fn message(&self, text: &str) {
-        tell(text);
+        print_error_line(text);
         self.record().message = Some(text.to_owned());
     }
 }

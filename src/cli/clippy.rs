@@ -10,7 +10,7 @@ const SPEEDS: [(&str, f64); 3] =
 
 /// The best sizes so far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recommendation {
+pub(super) struct Recommendation {
     /// For each of [`SPEEDS`]: size, and its positions per second.
     best: [(u32, f64); 3],
 }
@@ -24,7 +24,7 @@ impl Default for Recommendation {
 impl Recommendation {
     /// Takes in the next larger size; whether it is now recommended for anything. A size that does not pay in
     /// slow games is not looked at for faster ones.
-    pub fn consider(&mut self, size: u32, nps: f64) -> bool {
+    pub(super) fn consider(&mut self, size: u32, nps: f64) -> bool {
         let mut better = false;
         for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
             let lost = loss_per_size((nps + *best_nps) / 2.0, *seconds)
@@ -40,7 +40,7 @@ impl Recommendation {
     }
 
     /// The picture.
-    pub fn lines(&self, title: &str) -> Vec<String> {
+    pub(super) fn lines(&self, title: &str) -> Vec<String> {
         let width = title.len() + 1;
         let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
             let (name, size) = (SPEEDS[index].0, self.best[index].0);

@@ -1,6 +1,6 @@
 //! Finds and reads the configuration file.
 
-use super::{CliError, tell};
+use super::error::{CliError, print_error_line};
 use crate::options::{Options, config};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ const FILE_NAME: &str = "rukh.config";
 
 /// The configuration file that is read when none is named: beside the binary, or in the user's configuration
 /// directory. `None`: there is none, which is usual.
-pub fn find() -> Option<PathBuf> {
+pub(super) fn find() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
     [beside, in_home].into_iter().flatten().find(|path| path.is_file())
@@ -29,11 +29,11 @@ fn config_directory() -> Option<PathBuf> {
 ///
 /// # Errors
 /// The file cannot be read, or a line of it cannot be used.
-pub fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
+pub(super) fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("configuration file {shown}: {error}"))?;
     config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
-    tell(&format!("Configuration from {shown}"));
+    print_error_line(&format!("Configuration from {shown}"));
     Ok(())
 }

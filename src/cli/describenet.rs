@@ -1,7 +1,7 @@
 //! `describenet`: what a network file holds.
 
-use super::CliError;
 use super::args::DescribenetArgs;
+use super::error::CliError;
 use crate::net::describe::describe;
 use crate::net::discover::find_network;
 use crate::options::Options;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// There is no network, or it cannot be read.
-pub fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let file = find_network(&options.weights).map_err(|error| error.to_string())?;
     let text = describe(&file);
     if arguments.json {

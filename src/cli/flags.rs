@@ -7,7 +7,7 @@ use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibilit
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Adds the rows that `applies` picks to `command`; `defaults` are what help shows as such.
-pub fn add(
+pub(super) fn add(
     command: Command,
     defaults: &Options,
     show_hidden: bool,
@@ -28,7 +28,7 @@ pub fn add(
 ///
 /// # Errors
 /// None that clap has not found before: it checks values with the same rows.
-pub fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionError> {
+pub(super) fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionError> {
     for spec in TABLE {
         // `try_get`, for not every mode has every option.
         if let Ok(Some(value)) = matches.try_get_one::<String>(spec.field) {

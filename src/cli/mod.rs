@@ -6,29 +6,27 @@
 //!
 //! Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong arguments.
 
-pub mod args;
-pub mod backendbench;
-pub mod bench;
+mod args;
+mod backendbench;
+mod bench;
 mod bench_positions;
-pub mod clippy;
-pub mod config_file;
-pub mod describenet;
-pub mod flags;
+mod clippy;
+mod config_file;
+mod defaults;
+mod describenet;
+mod error;
+mod flags;
 pub mod perft;
-pub mod perft_command;
+mod perft_command;
 
-use crate::options::Options;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
-use std::error::Error;
-use std::io::{IsTerminal, Write};
+use error::{CliError, print_error_line};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
-
-/// What a tool fails with; only its text is used.
-pub type CliError = Box<dyn Error + Send + Sync>;
 
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
@@ -44,21 +42,16 @@ pub fn run() -> ExitCode {
     match run_mode(invocation) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("rukh: {error}"));
+            print_error_line(&format!("rukh: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Writes a line to stderr, if there is one (`eprintln!` would panic without).
-fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 /// Tells somebody who has started the program by hand what it is waiting for. GUIs never see it.
 fn greet() {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        tell(concat!(
+        print_error_line(concat!(
             "Rukh ",
             env!("RUKH_VERSION"),
             ": a chess engine, to be added to a chess program as a UCI engine. It has no board of its own.\n",
@@ -75,7 +68,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Uci => {
             greet();
             if let Some(error) = configuration_error {
-                output.error(&format!("{error}; this file counts for nothing"));
+                output.error(&format!("{error}; the file is ignored"));
             }
             Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
             Ok(())
@@ -86,15 +79,4 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
     }
-}
-
-/// The options that a mode starts from: the table's defaults, but for a tool's own.
-fn default_options(mode: Option<&str>) -> Options {
-    let mut options = Options::default();
-    match mode {
-        Some("bench" | "benchmark") => bench::set_defaults(&mut options),
-        Some("backendbench") => backendbench::set_defaults(&mut options),
-        _ => {}
-    }
-    options
 }

@@ -1,7 +1,7 @@
 //! The `perft` mode: flags in, lines or JSON out.
 
-use super::CliError;
 use super::args::PerftArgs;
+use super::error::CliError;
 use super::perft;
 use crate::chess::{Position, uci_move};
 use crate::uci::output::Output;
@@ -11,7 +11,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// The FEN is wrong.
-pub fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
     let depth = arguments.depth;
     let start = Instant::now();

@@ -7,7 +7,7 @@
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
-use crate::search::info::{ScoreInputs, mate_in, score, wdl_permille};
+use crate::search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
 use crate::search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 
@@ -67,11 +67,7 @@ impl KnownRoot {
 /// The moves of `best` that mate at once. The tables rank them like every other win.
 pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Vec<PackedMove> {
     let position = history.last();
-    let mates = |m: &&PackedMove| {
-        let next = position.play(m.unpack(position));
-        next.is_check() && next.legal_moves().is_empty()
-    };
-    best.iter().filter(mates).copied().collect()
+    best.iter().filter(|m| position.play(m.unpack(position)).is_checkmate()).copied().collect()
 }
 
 /// Passes on what a search says, with the known root's score; a mate that the search has proven is a better one.

@@ -1,9 +1,9 @@
 //! The text that `describenet` prints.
 //!
-//! Sections, labels and values are those of lc0's `describenet`, so that scripts for its output work with Rukh too.
-//! There are three differences: sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a value), the
-//! policy width of a multihead network is that of its first head (lc0 prints 0), and the FLOPs for one position are
-//! added.
+//! Sections, labels and values are those of lc0's `describenet`, so that scripts for its output work with Rukh
+//! too. There are three differences: sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a
+//! value), the policy width of a multihead network is that of its first head (lc0 prints 0), and the FLOPs for
+//! one position are added.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
@@ -152,8 +152,8 @@ fn policy(text: &mut Text, file: &NetworkFile, weights: &Weights) {
         }
         return;
     }
-    // The attention policy of a residual tower is older than the activations in the header. All its activations are
-    // SELU.
+    // The attention policy of a residual tower is older than the activations in the header. All its activations
+    // are SELU.
     let tower = weights.encoder.is_empty();
     let selu = |activation: Option<&'static str>| match tower {
         true => ActivationFunction::Selu.name(),
@@ -180,7 +180,8 @@ fn value_and_moves_left(text: &mut Text, file: &NetworkFile, weights: &Weights) 
     text.line("MLH", if weights.ip2_mov_w.is_some() { "Present" } else { "Absent" });
 }
 
-/// Appends the FLOPs of an evaluation with the first heads of the file, or the reason why the network cannot be used.
+/// Appends the FLOPs of an evaluation with the first heads of the file, or the reason why the network cannot be
+/// used.
 fn flops(text: &mut Text, file: &NetworkFile) {
     let first = |names: Vec<&str>, default: String| names.first().map_or(default, |&name| name.to_owned());
     let default = HeadSelection::default();
@@ -256,8 +257,8 @@ fn channels(block: &ConvBlock) -> usize {
     }
 }
 
-/// Text from a file that may be invalid UTF-8. Control characters become spaces, so that a file cannot send escape
-/// sequences to the terminal.
+/// Text from a file that may be invalid UTF-8. Control characters become spaces, so that a file cannot send
+/// escape sequences to the terminal.
 fn lossy(bytes: &Bytes) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     match text.chars().any(char::is_control) {

@@ -1,8 +1,8 @@
 //! Finds the network for `WeightsFile`: a path, `<autodiscover>` or `<embedded>`.
 //!
-//! Autodiscovery searches a few directories in a fixed order and, as in lc0, takes the newest network of the first
-//! directory that has one. It recognises networks by their first bytes, whatever their names. If no directory has a
-//! network, the embedded one is used.
+//! Autodiscovery searches a few directories in a fixed order and, as in lc0, takes the newest network of the
+//! first directory that has one. It recognises networks by their first bytes, whatever their names. If no
+//! directory has a network, the embedded one is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,7 @@ use prost::bytes::Bytes;
 
 use super::error::NetworkError;
 use super::file::{self, NetworkFile};
-
-/// The value of `WeightsFile` that selects autodiscovery, as in lc0.
-pub const AUTODISCOVER: &str = "<autodiscover>";
+use crate::options::AUTODISCOVER;
 
 /// The value of `WeightsFile` that selects the network embedded in the binary, as in lc0.
 pub const EMBEDDED: &str = "<embedded>";
@@ -63,8 +61,8 @@ pub fn search_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The network files in `directories`, directory by directory, the newest first in each. Directories and files that
-/// cannot be read are skipped.
+/// The network files in `directories`, directory by directory, the newest first in each. Directories and files
+/// that cannot be read are skipped.
 pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories {
@@ -99,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes a file that begins with `head`, is large enough for autodiscovery, and was changed `age_s` seconds ago.
+    /// Writes a file that begins with `head`, is large enough for autodiscovery, and was changed `age_s`
+    /// seconds ago.
     fn write(path: &Path, head: &[u8], age_s: u64) {
         let mut file = File::create(path).expect("a file can be made");
         file.write_all(head)

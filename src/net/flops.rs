@@ -1,8 +1,8 @@
 //! Counts the floating-point operations (FLOPs) of evaluating one position.
 //!
-//! The count includes the multiply-adds of convolutions, dense layers and attention, each as two operations. It omits
-//! biases, activations, LayerNorm, softmax and gates, which add a percent or two. A convolution counts as a direct
-//! convolution, although the backends compute it with Winograd's algorithm.
+//! The count includes the multiply-adds of convolutions, dense layers and attention, each as two operations. It
+//! omits biases, activations, LayerNorm, softmax and gates, which add a percent or two. A convolution counts as
+//! a direct convolution, although the backends compute it with Winograd's algorithm.
 
 use super::network::{
     Body, Embedding, EncoderStack, FeedForward, Network, PolicyHead, ResidualBlock, ScalarHead, ValueError,

@@ -1,7 +1,7 @@
 //! Encodes a position and its history as the 112 input planes of lc0's networks.
 //!
-//! The planes are eight boards of 13 planes each, newest first, and eight auxiliary planes. The numbers of the formats
-//! are those of [`InputFormat`]:
+//! The planes are eight boards of 13 planes each, newest first, and eight auxiliary planes. The numbers of the
+//! formats are those of [`InputFormat`]:
 //!
 //! | planes | contents |
 //! |---|---|
@@ -15,36 +15,38 @@
 //! | 110 | armageddon formats: all ones if Black is to move |
 //! | 111 | all ones |
 //!
-//! "We" are the side to move. All boards, older ones too, are seen from our side: if we are Black, the ranks are
-//! flipped.
+//! "We" are the side to move. All boards, older ones too, are seen from our side: if we are Black, the ranks
+//! are flipped.
 //!
-//! **Canonical formats** (all except 1 and 2) transform the board so that symmetrical positions have the same planes. Our
-//! king goes to the files e-h. If there are no pawns, it also goes to the ranks 1-4, and below the diagonal h1-a8; if
-//! it is on that diagonal, the first set of pieces that is not its own reflection decides. The board is not
-//! transformed while either side has a castling right. The history of these formats contains only positions that
-//! could be repeated: it ends at a capture or pawn move, at a change of castling rights, and at an en passant square.
+//! **Canonical formats** (all except 1 and 2) transform the board so that symmetrical positions have the same
+//! planes. Our king goes to the files e-h. If there are no pawns, it also goes to the ranks 1-4, and below the
+//! diagonal h1-a8; if it is on that diagonal, the first set of pieces that is not its own reflection decides.
+//! The board is not transformed while either side has a castling right. The history of these formats contains
+//! only positions that could be repeated: it ends at a capture or pawn move, at a change of castling rights,
+//! and at an en passant square.
 //!
-//! **Version 2 formats** (5 and 133) encode the newest board and, of the older ones, only those that are repetitions,
-//! so they reach farther back. If fewer than eight boards have been found when the game has no older position, lc0
-//! checks the oldest position again and again. If that position is neither a repetition nor the result of a capture
-//! or pawn move, lc0 never leaves this loop and crashes. Rukh ends the history there, because a position that is not
-//! a repetition would not be encoded however often it were checked.
+//! **Version 2 formats** (5 and 133) encode the newest board and, of the older ones, only those that are
+//! repetitions, so they reach farther back. If fewer than eight boards have been found when the game has no
+//! older position, lc0 checks the oldest position again and again. If that position is neither a repetition nor
+//! the result of a capture or pawn move, lc0 never leaves this loop and crashes. Rukh ends the history there,
+//! because a position that is not a repetition would not be encoded however often it were checked.
 //!
-//! [`encode`] is on the hot path: it runs once for each evaluated leaf. It copies shakmaty's bitboards and does not
-//! allocate.
+//! [`encode`] is on the hot path: it runs once for each evaluated leaf. It copies shakmaty's bitboards and does
+//! not allocate.
 
 use super::InputFormat;
 use crate::chess::{Color, Position, PositionHistory, Role};
 pub use crate::options::HistoryFill;
 use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
 
-/// The 112 input planes, seen from the side to move. Bit `8 * rank + file` of `masks[plane]` is the square; a set bit
-/// means the value 1, except in [`InputPlanes::RULE50_PLANE`].
+/// The 112 input planes, seen from the side to move. Bit `8 * rank + file` of `masks[plane]` is the square; a
+/// set bit means the value 1, except in [`InputPlanes::RULE50_PLANE`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputPlanes {
     /// One bit for each square of each plane.
     pub masks: [u64; InputPlanes::COUNT],
-    /// The value of the set bits of [`Self::RULE50_PLANE`]. All bits of that plane are set even if the value is 0.
+    /// The value of the set bits of [`Self::RULE50_PLANE`]. All bits of that plane are set even if the value is
+    /// 0.
     pub rule50_value: f32,
 }
 
@@ -66,9 +68,9 @@ const AUXILIARY: usize = BOARDS * PLANES_PER_BOARD;
 const LAST_TRANSFORMED: usize = AUXILIARY + 4;
 const ALL: u64 = !0;
 
-/// Encodes the last position of `history`. `fill` determines the boards before the first position of the game. Returns
-/// the planes and the board transform that was applied to them (0…7, see [`super::policy_index`]). The caller must
-/// pass the transform to [`index_of`](super::policy_index::index_of) to find moves in the policy.
+/// Encodes the last position of `history`. `fill` determines the boards before the first position of the game.
+/// Returns the planes and the board transform that was applied to them (0…7, see [`super::policy_index`]). The
+/// caller must pass the transform to [`index_of`](super::policy_index::index_of) to find moves in the policy.
 pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill) -> (InputPlanes, u8) {
     let mut masks = [0; InputPlanes::COUNT];
     let last = history.last();
@@ -170,7 +172,8 @@ fn write_boards(
         if canonical && older > 0 && en_passant.is_some() {
             break;
         }
-        // An en passant square implies the double push before the oldest position, and so the board before that.
+        // An en passant square implies the double push before the oldest position, and so the board before
+        // that.
         let implied = fill == HistoryFill::No && older == positions.len() && en_passant.is_some();
         if !in_game && !may_fill_all && !implied {
             break;
@@ -208,8 +211,8 @@ fn write_board(slot: &mut [u64], position: &Position, us: Color) {
     slot[12] = if position.repetitions() > 0 { ALL } else { 0 };
 }
 
-/// Moves the pawn that has just passed the en passant square of `file` back to its starting square, so that a board
-/// before the first position of the game is the one before the double push.
+/// Moves the pawn that has just passed the en passant square of `file` back to its starting square, so that a
+/// board before the first position of the game is the one before the double push.
 fn undo_double_push(slot: &mut [u64], file: u32, pawn_is_ours: bool) {
     if pawn_is_ours {
         slot[0] = slot[0] & !(1 << (24 + file)) | 1 << (8 + file);
@@ -287,7 +290,8 @@ fn choose_transform(position: &Position) -> u8 {
     transform
 }
 
-/// Applies the bits of `transform` to `mask`: mirrors the files, mirrors the ranks, and reflects in the diagonal h1-a8.
+/// Applies the bits of `transform` to `mask`: mirrors the files, mirrors the ranks, and reflects in the
+/// diagonal h1-a8.
 fn transformed(mask: u64, transform: u8) -> u64 {
     use super::policy_index::{MIRROR_FILES, MIRROR_RANKS, TRANSPOSE};
     let mut mask = Bitboard(mask);

@@ -1,16 +1,16 @@
 //! Maps moves to the 1858 outputs of a policy head and back.
 //!
-//! An output stands for a move seen from the side to move: for Black the ranks are flipped. The first 1792 outputs are
-//! the pairs of squares that a queen's or a knight's move can connect, ordered by from-square and then by to-square.
-//! The other 66 are promotions: for each of the 22 ways in which a pawn can reach the last rank, one output each for
-//! queen, rook and bishop. A knight promotion uses the output of its pair of squares, as the move of any other piece
-//! does. Castling is encoded as the king's move to the square of its rook.
+//! An output stands for a move seen from the side to move: for Black the ranks are flipped. The first 1792
+//! outputs are the pairs of squares that a queen's or a knight's move can connect, ordered by from-square and
+//! then by to-square. The other 66 are promotions: for each of the 22 ways in which a pawn can reach the last
+//! rank, one output each for queen, rook and bishop. A knight promotion uses the output of its pair of squares,
+//! as the move of any other piece does. Castling is encoded as the king's move to the square of its rook.
 //!
-//! Networks of the canonical input formats see a transformed board ([`super::input`]), so their outputs stand for
-//! transformed moves. Therefore [`index_of`] takes the `transform` of the position.
+//! Networks of the canonical input formats see a transformed board ([`super::input`]), so their outputs stand
+//! for transformed moves. Therefore [`index_of`] takes the `transform` of the position.
 //!
-//! The tables are computed at compile time. [`index_of`] is on the hot path: it runs for each legal move of each leaf.
-//! Attention and convolution heads compute their logits in another order; [`attention_index`] and
+//! The tables are computed at compile time. [`index_of`] is on the hot path: it runs for each legal move of
+//! each leaf. Attention and convolution heads compute their logits in another order; [`attention_index`] and
 //! [`convolution_index`] map that order to policy indices once, when a network is loaded.
 
 use crate::chess::{Color, PackedMove, Role, Square};
@@ -51,7 +51,8 @@ pub fn index_of(m: PackedMove, side: Color, transform: u8) -> u16 {
     let flip = view(side) ^ square_flip(transform);
     let (from, to) = (m.from() as usize ^ flip, m.to() as usize ^ flip);
     match promotion_offset(m.promotion()) {
-        // Only pawns promote, and a board with pawns never has its ranks mirrored. So the files identify the move.
+        // Only pawns promote, and a board with pawns never has its ranks mirrored. So the files identify the
+        // move.
         Some(piece) => FIRST_PROMOTION + promotion_pair(from % 8, to % 8) * 3 + piece,
         None => {
             let index = PLAIN[from * 64 + to];
@@ -60,8 +61,8 @@ pub fn index_of(m: PackedMove, side: Color, transform: u8) -> u16 {
     }
 }
 
-/// The move of a policy index: the inverse of [`index_of`]. The result for a knight promotion has no promotion piece,
-/// because only the position distinguishes it from the move of another piece.
+/// The move of a policy index: the inverse of [`index_of`]. The result for a knight promotion has no promotion
+/// piece, because only the position distinguishes it from the move of another piece.
 ///
 /// # Panics
 /// If `index` is not below [`POLICY_SIZE`].
@@ -83,9 +84,9 @@ pub fn move_at(index: u16, side: Color, transform: u8) -> PackedMove {
     )
 }
 
-/// The policy index of a logit of an attention policy head, or `None` if no move corresponds to it. Logit
-/// `from * 64 + to` is a pair of squares; logit `4096 + 24 * from_file + 3 * to_file + piece` is a promotion, with
-/// piece 0 for queen, 1 for rook, and 2 for bishop.
+/// The policy index of a logit of an attention policy head, or `None` if no move corresponds to it. The logit
+/// `from * 64 + to` is a pair of squares. The logit `4096 + 24 * from_file + 3 * to_file + piece` is a
+/// promotion to a queen (`piece` is 0), a rook (1) or a bishop (2).
 pub fn attention_index(logit: usize) -> Option<u16> {
     if logit < 4096 {
         return Some(PLAIN[logit]).filter(|&index| index != NONE);
@@ -96,8 +97,8 @@ pub fn attention_index(logit: usize) -> Option<u16> {
     on_board.then(|| FIRST_PROMOTION + promotion_pair(from_file, to_file) * 3 + piece as u16)
 }
 
-/// The policy index of output `plane * 64 + square` of a convolution policy head, or `None` if no move corresponds to
-/// it. The square is the from-square; the plane is the direction and distance of the move:
+/// The policy index of output `plane * 64 + square` of a convolution policy head, or `None` if no move
+/// corresponds to it. The square is the from-square; the plane is the direction and distance of the move:
 ///
 /// | planes | move |
 /// |---|---|
@@ -142,16 +143,17 @@ fn view(side: Color) -> usize {
 
 /// The number to xor a square with to apply `transform` to a move.
 ///
-/// [`TRANSPOSE`] reflects the planes of a board in the diagonal h1-a8, but it rotates the moves by 180 degrees, whatever
-/// the two mirror bits are. lc0 reflected the moves too until March 2025. Since then it rotates them, and Rukh follows
-/// it, so that both find the same policy. Only positions without pawns are affected.
+/// [`TRANSPOSE`] reflects the planes of a board in the diagonal h1-a8, but it rotates the moves by 180 degrees,
+/// whatever the two mirror bits are. lc0 reflected the moves too until March 2025. Since then it rotates them,
+/// and Rukh follows it, so that both find the same policy. Only positions without pawns are affected.
 fn square_flip(transform: u8) -> usize {
     const FLIPS: [usize; 8] =
         [0, 0b000_111, 0b111_000, 0b111_111, 0b111_111, 0b111_111, 0b111_111, 0b111_111];
     FLIPS[usize::from(transform & 7)]
 }
 
-/// The offset of a promotion piece among the three outputs of its pair of files; `None` for knights and other moves.
+/// The offset of a promotion piece among the three outputs of its pair of files; `None` for knights and other
+/// moves.
 fn promotion_offset(role: Option<Role>) -> Option<u16> {
     match role {
         Some(Role::Queen) => Some(0),

@@ -40,7 +40,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What the number after `score cp` is. Formulas: [`crate::search::info`](../search/info/index.html).
+    /// What the number after `score cp` is. Formulas: [`crate::search::report::score`].
     ScoreType {
         /// Centipawns from win minus loss.
         Centipawn = "centipawn",
@@ -88,6 +88,38 @@ choices! {
         Black = "black_side_analysis",
         /// Nobody.
         Disable = "disable",
+    }
+
+    /// What evaluates positions. `backend::registry` has a row with a description for each name but `auto`.
+    BackendName {
+        /// The fastest backend that runs the network on this machine.
+        Auto = "auto",
+        /// AMD GPU, in the fastest number format that is accurate enough.
+        RocmAuto = "rocm-auto",
+        /// AMD GPU, fp16.
+        RocmFp16 = "rocm-fp16",
+        /// AMD GPU, bf16.
+        RocmBf16 = "rocm-bf16",
+        /// AMD GPU, fp32.
+        Rocm = "rocm",
+        /// CPU, fp32.
+        Cpu = "cpu",
+        /// CPU, bf16.
+        CpuBf16 = "cpu-bf16",
+        /// Counts material.
+        Trivial = "trivial",
+        /// Hashes positions.
+        Random = "random",
+        /// Compares two backends.
+        Check = "check",
+        /// Writes evaluations to a file, or reads them from one.
+        RecordReplay = "recordreplay",
+        /// Gives batches to several backends in turn.
+        RoundRobin = "roundrobin",
+        /// Gives batches to whichever of several backends is free.
+        Multiplexing = "multiplexing",
+        /// Splits batches among several backends.
+        Demux = "demux",
     }
 
     /// What stands in a network's history planes before the game's first known position.

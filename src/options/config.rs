@@ -9,7 +9,7 @@ use crate::quote::quoted;
 
 /// A line of a configuration file that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// The option or its value is wrong.
     #[error("line {line}: {error}")]
     Option {
@@ -32,7 +32,7 @@ pub enum ConfigError {
 ///
 /// # Errors
 /// The first line that cannot be used; the options are then as before.
-pub fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
+pub(crate) fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
     let mut changed = options.clone();
     // Windows' editors begin a UTF-8 file with a byte-order mark.
     for (index, text) in file.trim_start_matches('\u{feff}').lines().enumerate() {

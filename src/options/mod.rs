@@ -9,38 +9,16 @@
 //! that does not exist is found out by whoever opens it.
 
 mod choices;
-pub mod config;
+pub(crate) mod config;
 mod error;
 pub mod listing;
 mod spec;
-pub mod table;
+mod table;
 
-pub use choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+pub use choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 pub use error::OptionError;
-pub use spec::{Effect, Kind, Presses, Setting, Spec, Visibility};
-pub use table::{Options, TABLE};
-
-/// The value of `weights` that means "look for one".
-pub const AUTODISCOVER: &str = "<autodiscover>";
-
-/// What `backend` may be. The evaluators behind the names are in `backend::factory`; a test keeps the two
-/// lists equal.
-pub const BACKENDS: &[&str] = &[
-    "auto",
-    "rocm-auto",
-    "rocm-fp16",
-    "rocm-bf16",
-    "rocm",
-    "cpu",
-    "cpu-bf16",
-    "trivial",
-    "random",
-    "check",
-    "recordreplay",
-    "roundrobin",
-    "multiplexing",
-    "demux",
-];
+pub use spec::{Effect, Kind, Presses, Row, Setting, Visibility};
+pub use table::{AUTODISCOVER, Options, Spec, TABLE};
 
 impl Options {
     /// Sets an option by its UCI name, in any case. On an error nothing has changed.

@@ -1,7 +1,6 @@
 //! One row of the option table, and how text becomes a checked value.
 
-use super::Options;
-use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 
 /// What kind of value an option takes, with its range.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -114,14 +113,13 @@ pub enum Effect {
     None(&'static str),
 }
 
-/// A row of the table.
-#[derive(Clone, Copy)]
-pub struct Spec {
+/// A row of the table, for a field of the struct `O`.
+pub struct Row<O> {
     /// The field in [`Options`]; with `-` for `_` it is the long flag.
     pub field: &'static str,
     /// Heading under which help shows it.
     pub section: &'static str,
-    /// What it does, in backticks and plain text; see [`Spec::help`].
+    /// What it does, in backticks and plain text; see [`Row::help`].
     pub(super) doc: &'static str,
     /// Its values.
     pub kind: Kind,
@@ -136,15 +134,15 @@ pub struct Spec {
     /// See [`Effect`].
     pub effect: Effect,
     /// Reads the field.
-    pub(super) get: fn(&Options) -> Setting,
+    pub(super) get: fn(&O) -> Setting,
     /// Writes the field; `false`: the setting is of another kind than the field (a mistake in the table).
-    pub(super) put: fn(&mut Options, Setting) -> bool,
+    pub(super) put: fn(&mut O, Setting) -> bool,
 }
 
-impl Spec {
+impl<O> Row<O> {
     /// A row of this kind; the table's macro fills in the rest.
-    pub(super) const fn of(kind: Kind) -> Spec {
-        Spec {
+    pub(super) const fn of(kind: Kind) -> Row<O> {
+        Row {
             field: "",
             section: "",
             doc: "",
@@ -160,31 +158,31 @@ impl Spec {
     }
 
     /// Gives it a UCI name.
-    pub(super) const fn uci(mut self, name: &'static str) -> Spec {
+    pub(super) const fn uci(mut self, name: &'static str) -> Row<O> {
         self.uci_name = Some(name);
         self
     }
 
     /// Gives it a short flag.
-    pub(super) const fn short(mut self, flag: char) -> Spec {
+    pub(super) const fn short(mut self, flag: char) -> Row<O> {
         self.short = Some(flag);
         self
     }
 
     /// It can only be set over UCI.
-    pub(super) const fn uci_only(mut self) -> Spec {
+    pub(super) const fn uci_only(mut self) -> Row<O> {
         self.has_flag = false;
         self
     }
 
     /// It needs `--show-hidden` to be seen.
-    pub(super) const fn hidden(mut self) -> Spec {
+    pub(super) const fn hidden(mut self) -> Row<O> {
         self.visibility = Visibility::Hidden;
         self
     }
 
     /// It is accepted and does nothing.
-    pub(super) const fn no_effect(mut self, reason: &'static str) -> Spec {
+    pub(super) const fn no_effect(mut self, reason: &'static str) -> Row<O> {
         self.effect = Effect::None(reason);
         self
     }
@@ -212,35 +210,35 @@ impl Spec {
     }
 
     /// Its value in `options`.
-    pub fn value(&self, options: &Options) -> Setting {
+    pub fn value(&self, options: &O) -> Setting {
         (self.get)(options)
     }
 }
 
 // The kinds by the names that the table uses.
 
-pub(super) const fn text() -> Spec {
-    Spec::of(Kind::Text)
+pub(super) const fn text<O>() -> Row<O> {
+    Row::of(Kind::Text)
 }
 
-pub(super) const fn check() -> Spec {
-    Spec::of(Kind::Check)
+pub(super) const fn check<O>() -> Row<O> {
+    Row::of(Kind::Check)
 }
 
-pub(super) const fn spin(min: i64, max: i64) -> Spec {
-    Spec::of(Kind::Spin { min, max })
+pub(super) const fn spin<O>(min: i64, max: i64) -> Row<O> {
+    Row::of(Kind::Spin { min, max })
 }
 
-pub(super) const fn float(min: f32, max: f32) -> Spec {
-    Spec::of(Kind::Float { min, max })
+pub(super) const fn float<O>(min: f32, max: f32) -> Row<O> {
+    Row::of(Kind::Float { min, max })
 }
 
-pub(super) const fn choice(words: &'static [&'static str]) -> Spec {
-    Spec::of(Kind::Choice(words))
+pub(super) const fn choice<O>(words: &'static [&'static str]) -> Row<O> {
+    Row::of(Kind::Choice(words))
 }
 
-pub(super) const fn button() -> Spec {
-    Spec::of(Kind::Button)
+pub(super) const fn button<O>() -> Row<O> {
+    Row::of(Kind::Button)
 }
 
 /// How often a button was pressed: whoever acts on it keeps the count it saw last.
@@ -342,4 +340,4 @@ macro_rules! choice_field {
     )+};
 }
 
-choice_field!(ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);
+choice_field!(BackendName ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);

@@ -4,9 +4,14 @@
 //! how the world sees it: kind and range, UCI name, short flag. The long flag is the field's name. Names,
 //! defaults and ranges are lc0's, so that its users' configurations, scripts and habits work here.
 
-use super::BACKENDS;
-use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
-use super::spec::{Field, Presses, Spec, button, check, choice, float, spin, text};
+use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::spec::{Field, Presses, Row, button, check, choice, float, spin, text};
+
+/// The value of `weights` that asks for the newest network in the usual places, as in lc0.
+pub const AUTODISCOVER: &str = "<autodiscover>";
+
+/// A row of [`TABLE`].
+pub type Spec = Row<Options>;
 
 /// Makes the struct, its defaults and [`TABLE`] from the rows.
 macro_rules! options {
@@ -29,7 +34,7 @@ macro_rules! options {
 
         /// Every row.
         pub const TABLE: &[Spec] = &[$($(
-            Spec {
+            Row {
                 field: stringify!($field),
                 section: $section,
                 doc: concat!($($doc),+),
@@ -334,9 +339,9 @@ options! {
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
     /// The network file. `<autodiscover>` takes the newest in `./`, `./weights/`, beside the binary and in
     /// the user's data directory, and where there is none the network inside the binary: `<embedded>`.
-    weights: String = "<autodiscover>", text().uci("WeightsFile").short('w');
+    weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
     /// What evaluates positions; `auto` takes the fastest that works here.
-    backend: String = "auto", choice(BACKENDS).uci("Backend").short('b');
+    backend: BackendName = BackendName::Auto, choice(BackendName::NAMES).uci("Backend").short('b');
     /// The backend's own options, as in `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
     /// Evaluations to remember. Each takes some 100 bytes.

@@ -1,28 +1,29 @@
-//! The tree's memory: how much it may take, and what happens when it is used up.
+//! The tree's memory: how much it may use, and when it is used up.
 //!
-//! The search does not stop then. At the border of an iteration one worker waits until no other is at the tree, and
-//! recycles the least visited part ([`crate::tree::recycle`]); those whose batches are under evaluation find all that
-//! they hold untouched. The best line and all visit counts stay.
+//! A search whose memory is used up does not stop. Between two iterations one worker waits until no other worker uses
+//! the tree, and recycles the part with the fewest visits ([`Tree::recycle`]). The nodes of parked minibatches stay
+//! untouched, and so do the best line and all visit counts.
 
-use super::Shared;
-use super::worker::Worker;
-use crate::sync::atomic::Ordering;
+use crate::tree::Tree;
 use sysinfo::{MemoryRefreshKind, System};
 
-/// Of the memory that is free when a search starts, the tree may take this much (in hundredths).
+/// The share of the machine's free memory that the tree may use, in hundredths.
 const DEFAULT_SHARE: u64 = 75;
-/// Recycling leaves this much of the limit in use (in hundredths): less is done more seldom, and forgets more.
+/// Recycling leaves this share of the limit in use, in hundredths. A smaller share would recycle more seldom, and forget
+/// more.
 const SHARE_LEFT: u64 = 60;
-/// What an old root has left behind is freed once it is this much of the limit (in hundredths), and half of all.
+/// Unreachable nodes are freed once they are this share of the limit, in hundredths, and half of the tree.
 const SHARE_OF_WASTE: u64 = 25;
-/// Bytes that one visit may add at most: a node of many moves, and a link.
+/// The most bytes that one visit may add: a node of many moves, and a link.
 const BYTES_PER_VISIT: u64 = 400;
-/// The least limit with which a search gets anywhere.
+/// The least limit, in bytes: with less, a search would only recycle.
 const LEAST_LIMIT: u64 = 1_000_000;
 
-/// The bytes that a tree may take. `megabytes`: the user's limit, of a million bytes each, which `bytes_beside_tree`
-/// count against; 0: what fits the machine, where the tree has `tree_bytes` of what is not free now.
-pub fn tree_limit(megabytes: u64, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
+/// The number of bytes that a tree may use.
+///
+/// `megabytes` is the user's limit, in units of a million bytes; `bytes_beside_tree` count against it. 0 means that the
+/// limit depends on the machine's free memory, to which the `tree_bytes` that the tree already uses are added.
+pub(crate) fn tree_limit(megabytes: u64, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
     if megabytes > 0 {
         return megabytes.saturating_mul(1_000_000).saturating_sub(bytes_beside_tree).max(LEAST_LIMIT);
     }
@@ -41,43 +42,19 @@ fn available_bytes() -> Option<u64> {
     Some(available.min(in_group)).filter(|&bytes| bytes > 0)
 }
 
-impl Shared {
-    /// Whether something must be freed before the next iteration.
-    fn is_memory_used_up(&self) -> bool {
-        let used = self.tree.used_bytes();
-        let next = BYTES_PER_VISIT * (self.params.threads * self.params.minibatch_size * 3) as u64;
-        let waste = self.tree.unreachable_bytes();
-        used.saturating_add(next.min(self.memory_limit / 10)) > self.memory_limit
-            || (waste > used / 2 && waste / SHARE_OF_WASTE > self.memory_limit / 100)
-    }
+/// Whether something must be freed before the next iteration, in which all workers together gather up to
+/// `visits_per_iteration` leaves.
+pub(crate) fn is_used_up(tree: &Tree, limit: u64, visits_per_iteration: usize) -> bool {
+    let used = tree.used_bytes();
+    let next = BYTES_PER_VISIT * (visits_per_iteration * 3) as u64;
+    let waste = tree.unreachable_bytes();
+    used.saturating_add(next.min(limit / 10)) > limit
+        || (waste > used / 2 && waste / SHARE_OF_WASTE > limit / 100)
 }
 
-impl Worker<'_> {
-    /// Recycles if the memory is used up. `None`: the search has let go of the tree meanwhile.
-    pub(super) fn make_room(&mut self) -> Option<()> {
-        let shared = self.shared;
-        if !shared.is_memory_used_up() || shared.is_stopping() {
-            return shared.desks.give_way(self.index);
-        }
-        self.gatherer.give_back(shared);
-        shared.desks.alone(self.index, |away| {
-            // Who tells the state of the search reads the tree from now on no deeper than the root's moves.
-            let control = shared.control();
-            shared.is_recycling.store(true, Ordering::Relaxed);
-            drop(control);
-            let under_way = away.flat_map(|gathered| gathered.steps.iter().map(|step| step.node));
-            let recycled = shared.tree.recycle(shared.memory_limit / 100 * SHARE_LEFT, under_way);
-            let control = shared.control();
-            shared.is_recycling.store(false, Ordering::Relaxed);
-            drop(control);
-            if recycled.fewest_visits > 0 && !shared.was_told_of_recycling.swap(true, Ordering::Relaxed) {
-                let megabytes = shared.memory_limit / 1_000_000;
-                shared.responder.message(&format!(
-                    "the tree has used up its {megabytes} MB: what was visited least makes room from now on"
-                ));
-            }
-        })
-    }
+/// The size to which a tree of the size `limit` is recycled, in bytes.
+pub(crate) fn recycled_size(limit: u64) -> u64 {
+    limit / 100 * SHARE_LEFT
 }
 
 #[cfg(test)]

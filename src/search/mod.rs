@@ -1,170 +1,106 @@
-//! Monte-Carlo tree search: gathers leaves into batches, selects, backs up, decides when to stop.
+//! Monte-Carlo tree search: gathers leaves into batches, evaluates them, backs their values up, and decides when to stop.
 //!
-//! The hot path starts in [`worker`]: one iteration is seven numbered steps, and the numbers stand at the calls and
-//! at the functions that do them.
+//! # The seven steps
+//! The hot path is in [`iteration`]: each worker repeats seven steps until the search stops. Each step is a function in a
+//! file of its name. Its signature shows the parts of the [`state`] that it reads and changes.
 //!
-//! | step | where |
+//! | step | file | reads and changes |
+//! |---|---|---|
+//! | 1 initialise | `iteration/initialise.rs` | frees memory in the tree if it is full, begins a minibatch |
+//! | 2 gather | `iteration/gather/` | adds leaves to the minibatch, and visits in flight to the tree |
+//! | 3 collisions | `iteration/collisions.rs` | cancels a minibatch without leaves |
+//! | 4 prefetch | `iteration/prefetch.rs` | adds positions for the cache to the minibatch |
+//! | 5 evaluate | `iteration/evaluate.rs` | parks the minibatch, and turns it into evaluations |
+//! | 6 fetch | `iteration/fetch.rs` | expands the leaves in the tree |
+//! | 7 back up | `iteration/backup.rs` | counts the visits up to the root, and ends the minibatch |
+//!
+//! Beside the workers there is one [`watchdog`] thread for the clock. It sends the best move as soon as the search stops,
+//! without waiting for workers that are still evaluating. The next search gets the tree without waiting for them, too
+//! ([`state`], `Parking`).
+//!
+//! # The modules
+//! Each module uses only modules below it.
+//!
+//! | module | contents |
 //! |---|---|
-//! | 1 initialise, 2 gather | [`gather`], choosing by [`select`] |
-//! | 3 collisions | [`worker`], counted by [`gather`] |
-//! | 4 prefetch | [`gather`] |
-//! | 5 evaluate | [`worker`], in [`crate::backend`] |
-//! | 6 fetch | [`gather`] (edges), [`worker`] |
-//! | 7 back up | [`backup`] |
-//!
-//! What visits add up to is plain sums, unless uncertainty or a correction history is asked for: see [`tally`],
-//! [`uncertainty`], [`correction_history`].
-//!
-//! Beside the workers one *controller* thread keeps the clock: it asks the [`stoppers`], tells news, and tells the
-//! best move the moment the search stops, without waiting for workers that are still evaluating. Nor does the next
-//! search wait for them to get the tree: see [`desks`]. A tree that has used up its memory makes room and goes on:
-//! see [`memory`]. A search for a mate looks at less than others: see [`mate`].
+//! | this file | [`Search`]: starts, stops and ends the threads |
+//! | [`iteration`] | the worker and its seven steps |
+//! | [`watchdog`] | asks the stoppers, reports, sends the best move |
+//! | [`report`] | the best move, info lines, statistics of moves |
+//! | [`state`] | the state that the threads share |
+//! | [`stop_conditions`] | chooses the stoppers for one `go` |
+//! | [`time`] | the time managers |
+//! | [`stop`] | the stoppers |
+//! | [`policy`] | the formulas: what a move or a value counts |
+//! | [`memory`] | how much memory the tree may use |
+//! | [`info`] | info lines and the best move as plain data |
+//! | [`limits`] | the arguments of `position` and `go` as plain data |
 
-mod backup;
-mod best;
-pub mod contempt;
-mod control;
-pub mod correction_history;
-mod desks;
-mod gather;
 pub mod info;
+mod iteration;
 pub mod limits;
-mod mate;
-pub mod math;
-pub mod memory;
-mod minibatch;
 #[cfg(all(feature = "loom", test))]
-mod models;
-mod outcome_model;
-pub mod params;
-mod report;
+mod loom_tests;
+pub(crate) mod memory;
+pub(crate) mod policy;
+pub(crate) mod report;
 #[cfg(all(feature = "shuttle", test))]
-mod schedules;
-pub mod select;
-mod shared;
-pub mod stopper;
-pub mod stoppers;
-mod tally;
+mod shuttle_tests;
+mod state;
+pub mod stop;
+mod stop_conditions;
 pub mod time;
-pub mod uncertainty;
-mod worker;
+mod watchdog;
 
 pub use info::{BestMove, Responder, Score, ThinkingInfo};
 pub use limits::{GoParams, PositionCommand, StartPosition};
-pub use params::SearchParams;
-pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
+pub use policy::SearchParams;
+pub use state::SearchSetup;
+pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
+pub use stop_conditions::{SearchStart, build_stoppers};
 
-use crate::backend::Backend;
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{PackedMove, PositionHistory};
-use crate::options::{Options, ScoreType};
 use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use crate::sync::thread::{self, JoinHandle};
-use crate::tree::Tree;
-use correction_history::CorrectionHistory;
-use shared::Shared;
-use std::time::Instant;
+use state::SearchState;
+use std::time::{Duration, Instant};
 
-/// Search threads recurse along the line of play: room for the deepest.
+/// Search threads recurse along the line of play. This stack has room for the deepest.
 const WORKER_STACK_BYTES: usize = 16 << 20;
 
-/// All that a search needs to begin.
-pub struct SearchSetup {
-    /// Its root is the last position of `history`.
-    pub tree: Arc<Tree>,
-    /// Evaluates leaves.
-    pub backend: Arc<dyn Backend>,
-    /// Steers the search.
-    pub params: SearchParams,
-    /// How scores are shown.
-    pub score_type: ScoreType,
-    /// The game up to the root, which must have a legal move.
-    pub history: PositionHistory,
-    /// The root moves to search; empty: all.
-    pub searchmoves: Vec<PackedMove>,
-    /// Tables that leaves are looked up in; `None` where there are none, or where the root's moves were already
-    /// chosen by distance: then the network must find the way.
-    pub tablebases: Option<Arc<Tablebases>>,
-    /// Look-ups that were answered before the search began.
-    pub tablebase_hits: u64,
-    /// What earlier searches of the game found out about the network's values, if that is wanted.
-    pub correction_history: Option<Arc<CorrectionHistory>>,
-    /// Bytes that the tree may take; see [`memory`].
-    pub memory_limit: u64,
-    /// The most visits that the root may have; `None`: no limit.
-    pub visit_limit: Option<u64>,
-    /// Decides when to stop.
-    pub stopper: Box<dyn Stopper>,
-    /// When the move's clock started.
-    pub start: Instant,
-    /// Infinite or pondering: the best move is told only after [`Search::stop`] or [`Search::ponder_hit`].
-    pub is_open_ended: bool,
-    /// Threads of earlier searches that may still evaluate: the workers wait for them, and nobody else does.
-    pub predecessors: Vec<JoinHandle<()>>,
-}
-
-impl SearchSetup {
-    /// A search of `tree`, whose root is the last position of `history`, until `stopper` ends it: with default
-    /// parameters and all of the root's moves, from now on, and without tables, limits or anything from earlier
-    /// searches.
-    pub fn new(
-        tree: Arc<Tree>,
-        backend: Arc<dyn Backend>,
-        history: PositionHistory,
-        stopper: Box<dyn Stopper>,
-    ) -> SearchSetup {
-        SearchSetup {
-            tree,
-            backend,
-            params: SearchParams::default(),
-            score_type: Options::default().score_type,
-            history,
-            searchmoves: Vec::new(),
-            tablebases: None,
-            tablebase_hits: 0,
-            correction_history: None,
-            memory_limit: u64::MAX,
-            visit_limit: None,
-            stopper,
-            start: Instant::now(),
-            is_open_ended: false,
-            predecessors: Vec::new(),
-        }
-    }
-}
-
-/// What is left of a search that let go of its tree.
+/// The remains of a search that has released its tree.
 pub struct Released {
-    /// Its threads, which may still evaluate.
+    /// The threads of the search, which may still use the backend.
     pub threads: Vec<JoinHandle<()>>,
-    /// Whether the tree may be used again. Not if a thread panicked while it worked on it.
+    /// Whether the tree may be used again. It may not if a thread panicked while it changed the tree.
     pub tree_is_sound: bool,
 }
 
-/// A running (or finished) search. Dropping it stops it without a word.
+/// A search that is running or finished. Dropping it stops it, and sends no move.
 pub struct Search {
-    shared: Arc<Shared>,
+    state: Arc<SearchState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Search {
-    /// Starts the threads.
+    /// Starts the threads of a search. It sends its reports and its best move to `responder`.
     ///
     /// # Errors
-    /// If the system gives no thread at all; a smaller number of workers is not an error.
+    /// If the system can start no worker at all. If it can start fewer workers than wanted, a message says so.
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
-        let shared = Arc::new(Shared::new(setup, responder));
-        let mut search = Search { shared, threads: Vec::new() };
-        let shared = search.shared.clone();
-        search.threads.push(spawn("controller", move || shared.run_controller())?);
+        let state = Arc::new(SearchState::new(setup, responder));
+        let mut search = Search { state, threads: Vec::new() };
+        let state = search.state.clone();
+        search.threads.push(spawn("watchdog", move || watchdog::run_watchdog(&state))?);
         for index in 0..worker_count {
-            let shared = search.shared.clone();
-            match spawn(&format!("worker {index}"), move || shared.run_worker(index)) {
+            let state = search.state.clone();
+            match spawn(&format!("worker {index}"), move || iteration::run_worker(&state, index)) {
                 Ok(thread) => search.threads.push(thread),
                 Err(error) if index == 0 => return Err(error),
                 Err(error) => {
-                    search.shared.responder.message(&format!("only {index} search threads: {error}"));
+                    let responder = &search.state.context.responder;
+                    responder.message(&format!("only {index} search threads: {error}"));
                     break;
                 }
             }
@@ -172,75 +108,79 @@ impl Search {
         Ok(search)
     }
 
-    /// Stops: the best move is told at once.
+    /// Stops the search. The best move is sent at once.
     pub fn stop(&self) {
-        self.shared.control().may_respond = true;
-        self.shared.stop_workers();
+        self.state.control.lock().may_respond = true;
+        self.state.control.stop();
     }
 
-    /// Stops without telling a move.
+    /// Stops the search. No move is sent.
     pub fn abort(&self) {
-        self.shared.control().has_responded = true;
-        self.shared.stop_workers();
+        self.state.control.lock().has_responded = true;
+        self.state.control.stop();
     }
 
-    /// The pondered move was played: from now on `stopper` decides, and the clock runs since `start`.
+    /// Goes on as a normal search, because the pondered move was played. From now on `stopper` decides when to stop, and
+    /// the clock has run since `start`.
     pub fn ponder_hit(&self, stopper: Box<dyn Stopper>, start: Instant) {
-        let mut control = self.shared.control();
+        let SearchState { context, counters, control: shared, .. } = &*self.state;
+        let mut control = shared.lock();
         control.stopper = stopper;
         control.start = start;
         control.may_respond = true;
         // Now, not after the batch under way: the time may be up before it.
-        self.shared.consult_stoppers(&mut control);
+        watchdog::consult_stoppers(context, counters, shared, &mut control);
         drop(control);
-        self.shared.notify_control();
+        shared.notify();
     }
 
-    /// Blocks until the best move was told.
+    /// Blocks until the best move was sent.
     pub fn wait_for_move(&self) {
-        let mut control = self.shared.control();
+        let shared = &self.state.control;
+        let mut control = shared.lock();
         while !control.has_responded {
-            control = self.shared.wait_for_control(control, std::time::Duration::from_secs(1));
+            control = shared.wait(control, Duration::from_secs(1));
         }
     }
 
-    /// Whether the best move was told.
+    /// Whether the best move was sent.
     pub fn has_responded(&self) -> bool {
-        self.shared.control().has_responded
+        self.state.control.lock().has_responded
     }
 
     /// Visits that this search has made.
     pub fn playouts(&self) -> u64 {
-        self.shared.counters.playouts.load(crate::sync::atomic::Ordering::Relaxed)
+        self.state.counters.playouts.load(Ordering::Relaxed)
     }
 
-    /// Visits of this search that cost nothing, for a shared node had them from other parents ([`crate::tree`]).
+    /// Visits of this search that needed no evaluation, because a shared node already had them from other parents
+    /// ([`crate::tree`]).
     pub fn absorbed_visits(&self) -> u64 {
-        self.shared.counters.absorbed.load(crate::sync::atomic::Ordering::Relaxed)
+        self.state.counters.absorbed.load(Ordering::Relaxed)
     }
 
     /// Visits of the root, reused ones included.
     pub fn total_nodes(&self) -> u64 {
-        self.shared.initial_visits + self.playouts()
+        self.state.context.initial_visits + self.playouts()
     }
 
-    /// Why the search ended early, where it did.
+    /// The message of the error that has ended the search, if one has.
     pub fn failure(&self) -> Option<String> {
-        self.shared.failure()
+        self.state.control.lock().failure.clone()
     }
 
-    /// Stops without telling a move, and lets go of the tree: afterwards nothing touches it, though threads may
-    /// still wait for an evaluation that nobody needs. Does not wait for them.
+    /// Stops the search without sending a move, and releases the tree. Afterwards no thread of the search touches the
+    /// tree, though some may still wait for an evaluation that is no longer needed. Does not wait for those.
     pub fn release(mut self) -> Released {
         self.abort();
-        let tree_is_sound = self.shared.let_go_of_tree();
+        let tree_is_sound = self.state.release_tree();
         Released { threads: std::mem::take(&mut self.threads), tree_is_sound }
     }
 
     fn end_threads(&mut self) {
         self.abort();
         for thread in self.threads.drain(..) {
-            // A worker's panic was reported by `run_worker`; there is nothing more to say here.
+            // `run_worker` has reported a worker's panic.
             let _ = thread.join();
         }
     }

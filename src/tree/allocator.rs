@@ -1,13 +1,13 @@
-//! Where nodes and words come from: freed ones first, then the end of the arenas.
+//! The memory of a tree: its two arenas, and the allocation of nodes and words in them.
 //!
-//! Each thread has an [`Allocator`] with a stock of its own, so that most allocations touch nothing shared. What was
+//! Freed entries are handed out first, then the end of the arenas. Each thread has an [`Allocator`] with a stock of its own, so that most allocations touch nothing shared. What was
 //! freed (see [`super::recycle`]) waits in lists that are threaded through the free entries themselves, one list of
 //! nodes and one of word runs for each length. A thread that ends gives its stock back.
 
 use super::arena::Arena;
 use super::node::Node;
-use super::sizes::{LONGEST_RUN, NODE_BLOCK, WORD_BLOCK};
-use super::{NodeId, Tree};
+use super::node_id::NodeId;
+use super::sizes::{LONGEST_RUN, NODE_BLOCK, PerNode, WORD_BLOCK, Words};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,31 @@ impl Range {
     }
 }
 
-/// What is free in a tree's arenas, for all threads.
+/// The arenas of a tree's nodes and words, and the lists of their free entries.
+pub(super) struct Storage {
+    pub(super) nodes: PerNode<Node>,
+    pub(super) words: Words,
+    pub(super) free: FreeLists,
+}
+
+impl Storage {
+    pub(super) fn new() -> Storage {
+        Storage { nodes: PerNode::default(), words: Words::default(), free: FreeLists::new() }
+    }
+
+    #[inline]
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        self.nodes.get(id.raw())
+    }
+
+    /// Gives back a node that was begun and that no other thread has seen.
+    pub(super) fn unmake_node(&self, id: NodeId, allocator: &mut Allocator) {
+        self.node(id).end(0);
+        allocator.keep_node(id);
+    }
+}
+
+/// The free entries of a tree's arenas that any thread may take.
 #[derive(Debug)]
 pub(super) struct FreeLists {
     nodes: Mutex<List>,
@@ -56,7 +80,7 @@ struct List {
 }
 
 impl FreeLists {
-    pub(super) fn new() -> FreeLists {
+    fn new() -> FreeLists {
         FreeLists {
             nodes: Mutex::default(),
             runs: (0..=LONGEST_RUN).map(|_| Mutex::default()).collect(),
@@ -90,24 +114,24 @@ impl FreeLists {
         }
     }
 
-    fn free_node(&self, tree: &Tree, entry: u32) {
+    fn free_node(&self, storage: &Storage, entry: u32) {
         self.free_nodes.fetch_add(1, Ordering::Relaxed);
-        free_node(&mut lock(&self.nodes), tree, entry);
+        free_node(&mut lock(&self.nodes), storage, entry);
     }
 
-    fn free_run(&self, tree: &Tree, start: u32, count: u32) {
+    fn free_run(&self, storage: &Storage, start: u32, count: u32) {
         self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
-        free_run(&mut lock(&self.runs[count as usize]), tree, start);
+        free_run(&mut lock(&self.runs[count as usize]), storage, start);
     }
 }
 
-fn free_node(list: &mut List, tree: &Tree, entry: u32) {
-    tree.nodes.get(entry).end(list.first);
+fn free_node(list: &mut List, storage: &Storage, entry: u32) {
+    storage.nodes.get(entry).end(list.first);
     *list = List { first: entry, length: list.length + 1 };
 }
 
-fn free_run(list: &mut List, tree: &Tree, start: u32) {
-    tree.words.get(start).store(list.first, Ordering::Relaxed);
+fn free_run(list: &mut List, storage: &Storage, start: u32) {
+    storage.words.get(start).store(list.first, Ordering::Relaxed);
     *list = List { first: start, length: list.length + 1 };
 }
 
@@ -121,37 +145,37 @@ pub(super) struct Freeing<'a> {
 
 impl Freeing<'_> {
     /// Frees a node.
-    pub(super) fn free_node(&mut self, tree: &Tree, id: NodeId) {
-        free_node(&mut self.nodes, tree, id.raw());
+    pub(super) fn free_node(&mut self, storage: &Storage, id: NodeId) {
+        free_node(&mut self.nodes, storage, id.raw());
         self.free_nodes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Frees a run of words.
-    pub(super) fn free_run(&mut self, tree: &Tree, start: u32, count: u32) {
+    pub(super) fn free_run(&mut self, storage: &Storage, start: u32, count: u32) {
         if let Some(list) = self.runs.get_mut(count as usize) {
-            free_run(list, tree, start);
+            free_run(list, storage, start);
             self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
         }
     }
 }
 
 /// Cuts a free run of `count` words off a longer one, where so much is free that the arena should not grow for it.
-fn split_longer(tree: &Tree, count: u32) -> Option<u32> {
-    let free = &tree.free;
+fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
+    let free = &storage.free;
     // Less is what the usual mixture of lengths leaves free, for a while.
     const LEAST_SHARE: u64 = 16;
-    if free.free_words.load(Ordering::Relaxed) < tree.words.reserved() / LEAST_SHARE {
+    if free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE {
         return None;
     }
     let mut longer = (count + 1..=LONGEST_RUN).filter(|&longer| lock(&free.runs[longer as usize]).length > 0);
     let length = longer.next()?;
     let mut taken = Vec::new();
     take_some(&free.runs[length as usize], &mut taken, 1, |start| {
-        tree.words.get(start).load(Ordering::Relaxed)
+        storage.words.get(start).load(Ordering::Relaxed)
     });
     let start = taken.pop()?;
     free.free_words.fetch_sub(u64::from(length), Ordering::Relaxed);
-    free.free_run(tree, start + count, length - count);
+    free.free_run(storage, start + count, length - count);
     Some(start)
 }
 
@@ -192,16 +216,16 @@ impl Default for Allocator {
 
 impl Allocator {
     /// An entry for a node; [`Node::begin`] makes it one. `None`: the arena is full.
-    pub(super) fn take_node(&mut self, tree: &Tree) -> Option<NodeId> {
-        let free = &tree.free;
+    pub(super) fn take_node(&mut self, storage: &Storage) -> Option<NodeId> {
+        let free = &storage.free;
         if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
-            let next = |entry| tree.nodes.get(entry).links.load(Ordering::Relaxed);
+            let next = |entry| storage.nodes.get(entry).links.load(Ordering::Relaxed);
             take_handful(&free.nodes, &mut self.spare_nodes, next);
             free.free_nodes.fetch_sub(self.spare_nodes.len() as u64, Ordering::Relaxed);
         }
         let entry = match self.spare_nodes.pop() {
             Some(entry) => entry,
-            None => take(&mut self.nodes, &tree.nodes, &free.node_ranges, 1, NODE_BLOCK)?,
+            None => take(&mut self.nodes, &storage.nodes, &free.node_ranges, 1, NODE_BLOCK)?,
         };
         NodeId::from_raw(entry)
     }
@@ -212,21 +236,21 @@ impl Allocator {
     }
 
     /// `count` words in a row, of any content. `None`: the arena is full.
-    pub(super) fn take_run(&mut self, tree: &Tree, count: u32) -> Option<u32> {
-        let free = &tree.free;
+    pub(super) fn take_run(&mut self, storage: &Storage, count: u32) -> Option<u32> {
+        let free = &storage.free;
         let class = count as usize;
         if self.spare_runs.len() <= class {
             self.spare_runs.resize_with(class + 1, Vec::new);
         }
         let spare = &mut self.spare_runs[class];
         if spare.is_empty() && free.free_words.load(Ordering::Relaxed) > 0 {
-            let next = |start| tree.words.get(start).load(Ordering::Relaxed);
+            let next = |start| storage.words.get(start).load(Ordering::Relaxed);
             take_handful(&free.runs[class], spare, next);
             free.free_words.fetch_sub(spare.len() as u64 * u64::from(count), Ordering::Relaxed);
         }
-        match spare.pop().or_else(|| split_longer(tree, count)) {
+        match spare.pop().or_else(|| split_longer(storage, count)) {
             Some(start) => Some(start),
-            None => take(&mut self.words, &tree.words, &free.word_ranges, count, WORD_BLOCK),
+            None => take(&mut self.words, &storage.words, &free.word_ranges, count, WORD_BLOCK),
         }
     }
 
@@ -238,16 +262,16 @@ impl Allocator {
     }
 
     /// Gives everything back. Other threads may be searching.
-    pub fn give_back(&mut self, tree: &Tree) {
-        let free = &tree.free;
+    pub(super) fn give_back(&mut self, storage: &Storage) {
+        let free = &storage.free;
         give_range(&mut self.nodes, &free.node_ranges);
         give_range(&mut self.words, &free.word_ranges);
         for entry in self.spare_nodes.drain(..) {
-            free.free_node(tree, entry);
+            free.free_node(storage, entry);
         }
         for (count, spare) in self.spare_runs.iter_mut().enumerate() {
             for start in spare.drain(..) {
-                free.free_run(tree, start, count as u32);
+                free.free_run(storage, start, count as u32);
             }
         }
     }
@@ -288,6 +312,7 @@ fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Tree;
     use std::collections::HashSet;
 
     #[test]
@@ -301,23 +326,23 @@ mod tests {
                     let mut allocator = Allocator::default();
                     for i in 0..500_u32 {
                         let count = 1 + (i * 7 + thread) % 23;
-                        let start = allocator.take_run(tree, count).expect("room is left");
-                        assert_eq!(tree.words.slice(start, count as usize).len(), count as usize);
+                        let start = allocator.take_run(&tree.storage, count).expect("room is left");
+                        assert_eq!(tree.storage.words.slice(start, count as usize).len(), count as usize);
                         let mut taken = lock(taken);
                         for word in start..start + count {
                             assert!(word != 0 && taken.insert(word), "word {word} was handed out twice");
                         }
                     }
-                    allocator.give_back(tree);
+                    allocator.give_back(&tree.storage);
                 });
             }
         });
         let mut allocator = Allocator::default();
-        let first = allocator.take_node(&tree).expect("room is left");
+        let first = allocator.take_node(&tree.storage).expect("room is left");
         allocator.keep_node(first);
-        allocator.give_back(&tree);
+        allocator.give_back(&tree.storage);
         let before = tree.used_bytes();
-        assert_eq!(Allocator::default().take_node(&tree), Some(first));
+        assert_eq!(Allocator::default().take_node(&tree.storage), Some(first));
         assert_eq!(tree.used_bytes(), before + size_of::<Node>() as u64);
     }
 }

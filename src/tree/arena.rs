@@ -12,7 +12,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Both numbers are powers of two, and known when the program is compiled: so an index is split by a shift and a mask,
 /// and needs no check where all that 32 bits can say are there.
-pub struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
+pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     chunks: Box<[OnceLock<Box<[T; CHUNK]>>; CHUNKS]>,
     /// The next free entry. Wider than the index, so that a failed reservation cannot wrap around.
     next: AtomicU64,
@@ -33,7 +33,7 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
 
     /// Reserves `count` entries in a row within one chunk; `count` must be a power of two, at most a chunk.
     /// Returns the first index, or `None` when all indices are taken.
-    pub fn reserve(&self, count: u32) -> Option<u32> {
+    pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed: the counter publishes nothing but itself; chunks are published by their `OnceLock`.
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
@@ -51,20 +51,20 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
 
     /// The entry at any index: for an arena whose entries lie beside another's.
     #[inline]
-    pub fn get_or_make(&self, index: u32) -> &T {
+    pub(super) fn get_or_make(&self, index: u32) -> &T {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
         &chunk[index as usize % CHUNK]
     }
 
     /// The entry at a reserved index.
     #[inline]
-    pub fn get(&self, index: u32) -> &T {
+    pub(super) fn get(&self, index: u32) -> &T {
         &self.chunk(index)[index as usize % CHUNK]
     }
 
     /// `count` entries from `start`, all from one reservation.
     #[inline]
-    pub fn slice(&self, start: u32, count: usize) -> &[T] {
+    pub(super) fn slice(&self, start: u32, count: usize) -> &[T] {
         &self.chunk(start)[start as usize % CHUNK..][..count]
     }
 
@@ -78,18 +78,18 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
     }
 
     /// The entry at any index, if its chunk was made.
-    pub fn get_made(&self, index: u32) -> Option<&T> {
+    pub(super) fn get_made(&self, index: u32) -> Option<&T> {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get()?;
         Some(&chunk[index as usize % CHUNK])
     }
 
     /// All entries that were reserved lie below this index.
-    pub fn reserved(&self) -> u64 {
+    pub(super) fn reserved(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
     /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).
-    pub fn used_bytes(&self) -> u64 {
+    pub(super) fn used_bytes(&self) -> u64 {
         self.reserved() * size_of::<T>() as u64
     }
 }

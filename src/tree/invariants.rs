@@ -1,7 +1,9 @@
 //! What must hold of every tree while no search runs, for tests and debugging.
 
-use super::node::{Node, State};
-use super::{NodeId, Status, Tree};
+use super::Tree;
+use super::node::Node;
+use super::node_id::NodeId;
+use super::status::{State, Status};
 use std::collections::HashMap;
 
 /// A broken invariant, in words.

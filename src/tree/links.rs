@@ -21,10 +21,12 @@
 //! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
 //! | in flight | gather adds (Relaxed); backup, after `visits`, or cancel takes away (Release) | Acquire to absorb | `visits`: what is not in flight any more is counted |
 
-use super::allocator::Freeing;
+use super::allocator::{Allocator, Freeing, Storage};
+use super::edge::Edge;
 use super::node::Node;
+use super::node_id::NodeId;
 use super::priors::{Place, PriorCode};
-use super::{Allocator, Edge, NodeId, Tree};
+use super::status::MOST_EDGES;
 use crate::chess::{PackedMove, Position};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use std::num::NonZeroU32;
@@ -84,15 +86,15 @@ impl Link<'_> {
         self.visits().wrapping_add(self.in_flight())
     }
 
-    /// Announces `count` visits.
+    /// Adds `count` visits in flight, which lower the link's score until they end.
     #[inline]
-    pub fn announce(&self, count: u32) {
+    pub fn add_in_flight(&self, count: u32) {
         self.words[3].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes announced visits back, those that were finished after they were counted.
+    /// Removes `count` visits in flight. Finished visits must be counted first, with [`Link::finish`].
     #[inline]
-    pub fn withdraw(&self, count: u32) {
+    pub fn cancel_in_flight(&self, count: u32) {
         self.words[3].fetch_sub(count, Ordering::Release);
     }
 
@@ -102,7 +104,8 @@ impl Link<'_> {
         self.words[2].fetch_add(count, Ordering::Release);
     }
 
-    /// Counts, of `count` announced visits, as many as `child` has from other parents. Returns how many.
+    /// Counts up to `count` of the visits in flight here as finished, as far as `child` has more visits from other parents
+    /// than this link has counted. Returns how many. The caller still has to cancel them in flight.
     pub fn absorb(&self, count: u32, child: &Node) -> u32 {
         let child_visits = child.visits();
         // Of the others under way here, the child may have counted some that this link has not: they are its own. A
@@ -139,7 +142,7 @@ impl Link<'_> {
 /// The links of a node, in their order. Can be made longer at the end, and then goes on.
 #[derive(Clone)]
 pub struct Links<'tree> {
-    tree: &'tree Tree,
+    storage: &'tree Storage,
     node: &'tree Node,
     /// Where the next segment's start is, once there is one.
     next_segment: &'tree AtomicU32,
@@ -181,7 +184,7 @@ impl<'tree> Links<'tree> {
             return None;
         }
         let (next_segment, links) =
-            self.tree.words.slice(start, segment_words(length) as usize).split_first()?;
+            self.storage.words.slice(start, segment_words(length) as usize).split_first()?;
         let (links, _) = links.as_chunks();
         self.next_segment = next_segment;
         self.rest = links.iter();
@@ -202,15 +205,15 @@ impl<'tree> Links<'tree> {
         }
         let mut edges = [Edge::from_bits(0); 1 << LONGEST_SEGMENT_BITS];
         let last = self.last_of_segment.map(|link| link.edge());
-        let found = self.tree.next_edges(self.node, moves, last, &mut edges[..length]);
+        let found = self.storage.next_edges(self.node, moves, last, &mut edges[..length]);
         found == length && self.add_segment(&edges[..length], allocator)
     }
 
     /// Adds the next segment; its links are `edges`.
     fn add_segment(&self, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let words = segment_words(edges.len());
-        let Some(fresh) = allocator.take_run(self.tree, words) else { return false };
-        let segment = self.tree.words.slice(fresh, words as usize);
+        let Some(fresh) = allocator.take_run(self.storage, words) else { return false };
+        let segment = self.storage.words.slice(fresh, words as usize);
         segment[0].store(0, Ordering::Relaxed);
         for (words, &edge) in segment[1..].as_chunks().0.iter().zip(edges) {
             Link { words }.begin(edge);
@@ -227,12 +230,12 @@ fn segment_words(links: usize) -> u32 {
     (1 + LINK_WORDS * links) as u32
 }
 
-impl Tree {
+impl Storage {
     /// The links of `node` in the order of their priors.
     #[inline]
-    pub fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
+    pub(super) fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
         Links {
-            tree: self,
+            storage: self,
             node,
             next_segment: &node.links,
             rest: [].iter(),
@@ -245,14 +248,14 @@ impl Tree {
 
     /// A link.
     #[inline]
-    pub fn link(&self, id: LinkId) -> Link<'_> {
+    pub(super) fn link(&self, id: LinkId) -> Link<'_> {
         let words = self.words.slice(id.0.get(), LINK_WORDS);
         let Some(words) = words.first_chunk() else { unreachable!("the slice is that long") };
         Link { words }
     }
 
     /// Makes links for all moves of `node`, whose position this is. `false`: no room.
-    pub fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
+    pub(super) fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
         let mut moves = Vec::new();
         position.packed_moves(&mut moves);
         let mut links = self.links(node);
@@ -269,7 +272,7 @@ impl Tree {
 
     /// Makes the links of a claimed node, which are all its edges, by falling prior: with their exact priors, other
     /// than links that are made from the node's own.
-    pub fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
+    pub(super) fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let mut links = self.links(node);
         links.edges_left = edges.len();
         let mut rest = edges;
@@ -286,7 +289,7 @@ impl Tree {
 
     /// All moves of `node`, whose position this is, in the order of their priors, with the links of those that have
     /// one.
-    pub fn edges<'tree>(
+    pub(super) fn edges<'tree>(
         &'tree self,
         node: &'tree Node,
         position: &Position,
@@ -308,7 +311,7 @@ impl Tree {
     /// for, unless the moves are another node's.
     fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
         let count = node.edge_count();
-        if edges.is_empty() || moves.len().min(super::node::MOST_EDGES) != count {
+        if edges.is_empty() || moves.len().min(MOST_EDGES) != count {
             return 0;
         }
         let mut codes = [0_u8; 256];
@@ -341,13 +344,13 @@ impl Tree {
 
     /// Writes the priors of a claimed node, in the order of its position's moves, and publishes it as expanded.
     /// `false`: the arena is full, the claim still stands.
-    pub fn expand(
+    pub(super) fn expand(
         &self,
         node: &Node,
         priors: impl ExactSizeIterator<Item = f32>,
         allocator: &mut Allocator,
     ) -> bool {
-        let count = priors.len().min(super::node::MOST_EDGES);
+        let count = priors.len().min(MOST_EDGES);
         let words = count.div_ceil(4);
         let mut codes = [0_u8; 256];
         for (code, prior) in codes[..count].iter_mut().zip(priors) {
@@ -392,12 +395,12 @@ mod tests {
         let child = Node::default();
         let one_visit = Totals::of(Sample::default(), 1);
         // One thread is about to count its visit here, as it has at the child, when another comes by.
-        link.announce(1);
+        link.add_in_flight(1);
         child.finish(one_visit);
-        link.announce(2);
+        link.add_in_flight(2);
         assert_eq!(link.absorb(2, &child), 0);
         link.finish(1);
-        link.withdraw(1);
+        link.cancel_in_flight(1);
         assert_eq!(link.absorb(2, &child), 0);
         // What the child has from elsewhere is counted once.
         child.finish(one_visit);

@@ -12,8 +12,23 @@
 //!            │   the table of transpositions    └> longer
 //!            └── key -> node
 //! ```
-//! A node knows its children, not its parents: a descent keeps its path. The node protocol stands in [`node`].
+//! A node knows its children, but not its parents: a descent keeps its path. [`node`] describes the node protocol.
 //! There is no unsafe code here: every shared word is an atomic.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`invariants`] | checks a whole tree, for tests |
+//! | [`reroot`] | makes another node the root when the game goes on |
+//! | [`recycle`] | frees memory in a full tree |
+//! | this file | the [`Tree`] |
+//! | [`transpositions`] | the table of shared nodes |
+//! | [`extra_statistics`] | weights and variances, for the searches that need them |
+//! | [`links`] | a node's moves that were visited or come next, with their children |
+//! | [`allocator`] | the arenas and their free lists |
+//! | [`sizes`] | the dimensions of the arenas |
+//! | [`node`] | statistics and state of a position |
+//! | [`status`] | the state of a node in one word |
+//! | [`arena`], [`node_id`], [`edge`], [`priors`] | the data types at the bottom |
 //!
 //! # Transpositions
 //! Two ways to a position share its node where nothing that the rules ask of the past tells them apart. That is so
@@ -46,55 +61,44 @@
 //! accesses of a descent. Absorbing makes up for the lag where it is large, without an evaluation.
 
 mod allocator;
-pub mod annex;
-pub mod arena;
-pub mod edge;
-pub mod invariants;
-pub mod links;
+mod arena;
+mod edge;
+mod extra_statistics;
+mod invariants;
+mod links;
 #[cfg(all(feature = "loom", test))]
-mod models;
-pub mod node;
-pub mod priors;
-pub mod recycle;
-pub mod reroot;
+mod loom_tests;
+mod node;
+mod node_id;
+mod priors;
+mod recycle;
+mod reroot;
 mod sizes;
-pub mod status;
+mod status;
 mod transpositions;
 
+pub use allocator::Allocator;
+pub use edge::Edge;
+pub use extra_statistics::{ExtraStatistics, Weighted};
+pub use invariants::BrokenInvariant;
+pub use links::{Link, LinkId, Links};
+pub use node::{Node, Sample, Totals};
+pub use node_id::NodeId;
+pub use recycle::Recycled;
+pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
+
+use crate::chess::Position;
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-pub use allocator::Allocator;
-use allocator::FreeLists;
-pub use annex::{Annex, Weighted};
-pub use edge::Edge;
-pub use links::{Link, LinkId, Links};
-pub use node::{Bounds, MOST_EDGES, Node, Outcome, Sample, State, TerminalKind, Totals};
-use sizes::{PerNode, Words};
-use status::Status;
-use std::num::NonZeroU32;
+use allocator::Storage;
+use sizes::PerNode;
 use transpositions::Transpositions;
 
-/// Which node.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct NodeId(NonZeroU32);
-
-impl NodeId {
-    fn from_raw(raw: u32) -> Option<NodeId> {
-        NonZeroU32::new(raw).map(NodeId)
-    }
-
-    fn raw(self) -> u32 {
-        self.0.get()
-    }
-}
-
-/// See the module.
+/// A search tree, shared by all search threads. It has at least a root.
 pub struct Tree {
-    nodes: PerNode<Node>,
-    words: Words,
-    free: FreeLists,
+    storage: Storage,
     table: Transpositions,
-    annexes: OnceLock<PerNode<Annex>>,
+    extra_statistics: OnceLock<PerNode<ExtraStatistics>>,
     root: AtomicU32,
     /// See [`Tree::unreachable_bytes`].
     unreachable_bytes: AtomicU64,
@@ -103,26 +107,23 @@ pub struct Tree {
 impl Tree {
     /// A tree of one unevaluated root.
     pub fn new() -> Tree {
-        let tree = Tree {
-            nodes: PerNode::default(),
-            words: Words::default(),
-            free: FreeLists::new(),
-            table: Transpositions::new(),
-            annexes: OnceLock::new(),
-            root: AtomicU32::new(0),
-            unreachable_bytes: AtomicU64::new(0),
-        };
+        let storage = Storage::new();
         let mut allocator = Allocator::default();
-        let Some(root) = allocator.take_node(&tree) else {
+        let Some(root) = allocator.take_node(&storage) else {
             unreachable!("a fresh arena has room for the root")
         };
-        tree.node(root).begin(0, 0);
-        tree.set_root(root);
-        allocator.give_back(&tree);
-        tree
+        storage.node(root).begin(0, 0);
+        allocator.give_back(&storage);
+        Tree {
+            storage,
+            table: Transpositions::new(),
+            extra_statistics: OnceLock::new(),
+            root: AtomicU32::new(root.raw()),
+            unreachable_bytes: AtomicU64::new(0),
+        }
     }
 
-    /// The root.
+    /// The node of the position that is searched.
     #[inline]
     pub fn root(&self) -> NodeId {
         let Some(root) = NodeId::from_raw(self.root.load(Ordering::Relaxed)) else {
@@ -135,14 +136,60 @@ impl Tree {
         self.root.store(root.raw(), Ordering::Relaxed);
     }
 
-    /// A node.
+    /// The node with this index.
     #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
-        self.nodes.get(id.raw())
+        self.storage.node(id)
     }
 
-    /// The child behind `link`, found or made if it is not known yet. `key`: of its position's future, where it may be
-    /// shared. `None`: the arena is full.
+    /// The links of `node`, in the order of their priors.
+    #[inline]
+    pub fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
+        self.storage.links(node)
+    }
+
+    /// The link with this index.
+    #[inline]
+    pub fn link(&self, id: LinkId) -> Link<'_> {
+        self.storage.link(id)
+    }
+
+    /// Makes links for all moves of `node`, which is the node of `position`. Returns `false` if the arena is full.
+    pub fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
+        self.storage.link_all(node, position, allocator)
+    }
+
+    /// Makes the links of a claimed node. `edges` are all its moves, by falling prior. These links keep their exact
+    /// priors, while links that are made later get theirs from the node's rounded priors. Returns `false` if the arena
+    /// is full.
+    pub fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
+        self.storage.link_exactly(node, edges, allocator)
+    }
+
+    /// All moves of `node`, which is the node of `position`, by falling prior. A move without a link was never visited.
+    pub fn edges<'tree>(
+        &'tree self,
+        node: &'tree Node,
+        position: &Position,
+    ) -> Vec<(Edge, Option<Link<'tree>>)> {
+        self.storage.edges(node, position)
+    }
+
+    /// Writes the priors of a claimed node, in the order of its position's moves, and publishes it as expanded.
+    /// Returns `false` if the arena is full; then the claim still stands.
+    #[inline]
+    pub fn expand(
+        &self,
+        node: &Node,
+        priors: impl ExactSizeIterator<Item = f32>,
+        allocator: &mut Allocator,
+    ) -> bool {
+        self.storage.expand(node, priors, allocator)
+    }
+
+    /// The child of `link`, which is found or made if the link has none yet. `key` is the key of the child's position
+    /// ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)) if it may be shared. `None` means
+    /// that the arena is full.
     pub fn child_or_new(
         &self,
         link: Link<'_>,
@@ -153,28 +200,38 @@ impl Tree {
             return Some(child);
         }
         let Some(key) = key else {
-            let fresh = allocator.take_node(self)?;
+            let fresh = allocator.take_node(&self.storage)?;
             self.node(fresh).begin(0, 0);
             let child = link.set_child(fresh);
             if child != fresh {
-                self.unmake_node(fresh, allocator);
+                self.storage.unmake_node(fresh, allocator);
             }
             return Some(child);
         };
-        self.shared_node(key, allocator).map(|child| link.set_child(child))
+        self.table.find_or_make(key, &self.storage, allocator).map(|child| link.set_child(child))
     }
 
-    fn unmake_node(&self, id: NodeId, allocator: &mut Allocator) {
-        self.node(id).end(0);
-        allocator.keep_node(id);
+    /// Takes back the free memory that a thread's `allocator` has reserved. Other threads may be searching.
+    pub fn take_back(&self, allocator: &mut Allocator) {
+        allocator.give_back(&self.storage);
     }
 
-    /// Bytes of what the root has left behind, roughly: [`Tree::recycle`] would free them.
+    /// The extra statistics of a node. The first call makes them for all nodes.
+    pub fn extra_statistics(&self, id: NodeId) -> &ExtraStatistics {
+        self.extra_statistics.get_or_init(PerNode::default).get_or_make(id.raw())
+    }
+
+    /// Counts finished visits at a node with their weights.
+    pub fn finish_weighted(&self, id: NodeId, finished: &Weighted) {
+        self.extra_statistics(id).finish_visits(self.node(id), finished);
+    }
+
+    /// About how many bytes hold nodes that the root no longer leads to. [`Tree::recycle`] would free them.
     pub fn unreachable_bytes(&self) -> u64 {
         self.unreachable_bytes.load(Ordering::Relaxed)
     }
 
-    /// The root has moved, and of its visits it keeps so many.
+    /// Estimates the unreachable bytes after the root has moved: `kept` of the `of` visits lie below the new root.
     fn note_kept_share(&self, kept: u32, of: u32) {
         let known = self.unreachable_bytes();
         let reachable = self.used_bytes().saturating_sub(known);
@@ -186,15 +243,17 @@ impl Tree {
         self.unreachable_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Bytes in use.
+    /// Bytes that hold nodes, priors, links and tables.
     pub fn used_bytes(&self) -> u64 {
-        self.reserved_bytes().saturating_sub(self.free.free_bytes())
+        self.reserved_bytes().saturating_sub(self.storage.free.free_bytes())
     }
 
-    /// Bytes in use, or free to be used again.
+    /// Used bytes and those on the free lists.
     pub fn reserved_bytes(&self) -> u64 {
-        let annexes = self.annexes.get().map_or(0, |_| self.nodes.reserved() * size_of::<Annex>() as u64);
-        self.nodes.used_bytes() + self.words.used_bytes() + self.table.bytes() + annexes
+        let nodes = &self.storage.nodes;
+        let entry_bytes = size_of::<ExtraStatistics>() as u64;
+        let extra_bytes = self.extra_statistics.get().map_or(0, |_| nodes.reserved() * entry_bytes);
+        nodes.used_bytes() + self.storage.words.used_bytes() + self.table.bytes() + extra_bytes
     }
 }
 

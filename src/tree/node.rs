@@ -19,14 +19,13 @@
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
 //!
 //! Statistics read while others write may be torn between fields by a visit or two; no decision of the protocol
-//! depends on them. `models.rs` tries the orderings under `loom`: with one that is weaker a model fails.
+//! depends on them. `loom_tests.rs` tries the orderings under `loom`: with one that is weaker a model fails.
 
-use super::status::Status;
-pub use super::status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
+use super::status::{Bounds, Outcome, State, Status};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
-const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
+pub(super) const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
 
 /// A value on its way up the tree, or a sum of such values.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -72,7 +71,7 @@ pub struct Totals {
     pub m: f64,
 }
 
-/// See the module.
+/// The statistics and the state of one position, 40 bytes. The module describes the protocol.
 #[derive(Debug, Default)]
 pub struct Node {
     wl_sum: AtomicI64,
@@ -378,6 +377,7 @@ fn to_fixed(value: f32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::TerminalKind;
 
     #[test]
     fn one_claimant_of_many() {

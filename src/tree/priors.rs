@@ -6,7 +6,7 @@
 
 /// A prior as four bits of exponent and four of mantissa: from 1 down to 2^-16, in steps of 3 to 6 per cent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct PriorCode(u8);
+pub(super) struct PriorCode(u8);
 
 /// Bits of an f32 below the mantissa's first four.
 const DROPPED_BITS: u32 = 19;
@@ -16,7 +16,7 @@ const OFFSET: u32 = (1.0_f32.to_bits() >> DROPPED_BITS) - 255;
 impl PriorCode {
     /// The nearest code; what is below the smallest, and NaN, is 0.
     #[inline]
-    pub fn new(prior: f32) -> PriorCode {
+    pub(super) fn new(prior: f32) -> PriorCode {
         // Without a branch, and with what processors do to several numbers at once: NaN is not above 0, and all of these
         // bits are positive as i32.
         let prior = if prior > 0.0 { prior } else { 0.0 };
@@ -27,19 +27,19 @@ impl PriorCode {
 
     /// The prior.
     #[inline]
-    pub fn prior(self) -> f32 {
+    pub(super) fn prior(self) -> f32 {
         if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) + OFFSET) << DROPPED_BITS) }
     }
 
     /// The byte.
     #[inline]
-    pub fn bits(self) -> u8 {
+    pub(super) fn bits(self) -> u8 {
         self.0
     }
 
     /// The inverse of [`PriorCode::bits`].
     #[inline]
-    pub fn from_bits(bits: u8) -> PriorCode {
+    pub(super) fn from_bits(bits: u8) -> PriorCode {
         PriorCode(bits)
     }
 }

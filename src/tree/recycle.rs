@@ -8,10 +8,12 @@
 //!
 //! What descents under way hold is left alone, and so is the best line.
 
+use super::Tree;
 use super::allocator::Freeing;
 use super::links::LINK_WORDS;
-use super::node::{Node, State};
-use super::{NodeId, Status, Tree};
+use super::node::Node;
+use super::node_id::NodeId;
+use super::status::{State, Status};
 
 /// Nodes of about equal visits are added up: four classes for each doubling.
 const CLASSES: usize = 4 * 32;
@@ -32,7 +34,7 @@ struct Marks(Vec<u64>);
 
 impl Marks {
     fn new(tree: &Tree) -> Marks {
-        Marks(vec![0; tree.nodes.reserved() as usize / 64 + 1])
+        Marks(vec![0; tree.storage.nodes.reserved() as usize / 64 + 1])
     }
 
     fn has(&self, id: NodeId) -> bool {
@@ -58,17 +60,17 @@ impl Tree {
             pinned.insert(id);
         }
         let fewest_visits = self.fewest_visits_worth_keeping(target_bytes);
-        let mut freeing = self.free.lock_all();
+        let mut freeing = self.storage.free.lock_all();
         let kept = self.collapse_below(fewest_visits, &pinned, &mut freeing);
         let mut recycled = Recycled { fewest_visits, ..Recycled::default() };
-        for raw in 1..self.nodes.reserved() {
+        for raw in 1..self.storage.nodes.reserved() {
             let Some(id) = u32::try_from(raw).ok().and_then(NodeId::from_raw) else { continue };
-            let Some(node) = self.nodes.get_made(id.raw()) else { continue };
+            let Some(node) = self.storage.nodes.get_made(id.raw()) else { continue };
             if kept.has(id) {
                 recycled.kept_nodes += 1;
             } else if node.status().has(Status::IN_USE) {
-                self.free_edges(node, &mut freeing);
-                freeing.free_node(self, id);
+                self.storage.free_edges(node, &mut freeing);
+                freeing.free_node(&self.storage, id);
                 recycled.freed_nodes += 1;
             }
         }
@@ -130,7 +132,7 @@ impl Tree {
         while let Some(id) = stack.pop() {
             let node = self.node(id);
             if node.visits() < fewest_visits && node.edge_count() > 0 && !pinned.has(id) {
-                self.free_edges(node, freeing);
+                self.storage.free_edges(node, freeing);
                 node.set_status(|status| {
                     let status = status.with_edge_count(0);
                     // What is proven stays so without the proof.

@@ -7,9 +7,11 @@
 //! has passed up. Such nodes hang below the root by moves that can be taken back, on one path each: no shared node
 //! lies between (see [`super`]).
 
+use super::Tree;
 use super::links::{Link, Links};
-use super::node::{Node, State, TerminalKind, Totals};
-use super::{NodeId, Tree};
+use super::node::{Node, Totals};
+use super::node_id::NodeId;
+use super::status::{State, TerminalKind};
 use crate::chess::PackedMove;
 
 impl Tree {

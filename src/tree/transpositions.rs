@@ -6,8 +6,10 @@
 //! lock for reading and change entries by compare-and-swap; for writing it is taken only when the shard grows, by a
 //! quarter, which holds nobody else up.
 
+use super::allocator::{Allocator, Storage};
+use super::node_id::NodeId;
 use super::sizes::{FIRST_SHARD_LENGTH, SHARD_BITS};
-use super::{Allocator, NodeId, Status, Tree};
+use super::status::Status;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{PoisonError, RwLock};
 
@@ -92,20 +94,23 @@ impl Transpositions {
         self.bytes.fetch_sub(size(shard), Ordering::Relaxed);
         *shard = fresh;
     }
-}
 
-impl Tree {
     /// The node of the position with this key, made if need be. `None`: the arena is full.
-    pub(super) fn shared_node(&self, key: u64, allocator: &mut Allocator) -> Option<NodeId> {
+    pub(super) fn find_or_make(
+        &self,
+        key: u64,
+        storage: &Storage,
+        allocator: &mut Allocator,
+    ) -> Option<NodeId> {
         let key = spread(key);
         // The shard, the place in it and the comparison use different bits as far as there are enough.
-        let shard = &self.table.shards[(key & ((1 << SHARD_BITS) - 1)) as usize];
+        let shard = &self.shards[(key & ((1 << SHARD_BITS) - 1)) as usize];
         let (entry_key, node_key) = ((key >> 32) as u32, key as u32);
         loop {
             let guard = shard.read().unwrap_or_else(PoisonError::into_inner);
             if guard.is_full() {
                 drop(guard);
-                self.table.grow(shard);
+                self.grow(shard);
                 continue;
             }
             let mut made: Option<NodeId> = None;
@@ -114,9 +119,9 @@ impl Tree {
                 if entry == 0 {
                     let fresh = match made {
                         Some(fresh) => fresh,
-                        None => allocator.take_node(self)?,
+                        None => allocator.take_node(storage)?,
                     };
-                    self.node(fresh).begin(Status::SHARED, node_key);
+                    storage.node(fresh).begin(Status::SHARED, node_key);
                     let new_entry = u64::from(entry_key) << 32 | u64::from(fresh.raw());
                     // AcqRel: publishes the node's key, or receives the one that another thread published.
                     match place.compare_exchange(0, new_entry, Ordering::AcqRel, Ordering::Acquire) {
@@ -132,17 +137,17 @@ impl Tree {
                 }
                 if (entry >> 32) as u32 == entry_key
                     && let Some(id) = NodeId::from_raw(entry as u32)
-                    && self.node(id).key.load(Ordering::Relaxed) == node_key
+                    && storage.node(id).key.load(Ordering::Relaxed) == node_key
                 {
                     if let Some(fresh) = made {
-                        self.unmake_node(fresh, allocator);
+                        storage.unmake_node(fresh, allocator);
                     }
                     return Some(id);
                 }
             }
             // No place: only where other threads have filled the shard meanwhile.
             if let Some(fresh) = made {
-                self.unmake_node(fresh, allocator);
+                storage.unmake_node(fresh, allocator);
             }
         }
     }
@@ -158,6 +163,7 @@ fn spread(key: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Tree;
     use std::collections::HashMap;
 
     #[test]
@@ -170,7 +176,14 @@ mod tests {
                     scope.spawn(move || {
                         let mut allocator = Allocator::default();
                         let keys = (0..20_000_u64).map(|i| (i * (2 * thread + 1)) % 10_007);
-                        let find = |key| (key, tree.shared_node(key, &mut allocator).expect("room is left"));
+                        let find = |key| {
+                            (
+                                key,
+                                tree.table
+                                    .find_or_make(key, &tree.storage, &mut allocator)
+                                    .expect("room is left"),
+                            )
+                        };
                         keys.map(find).collect()
                     })
                 })
@@ -190,7 +203,7 @@ mod tests {
         tree.table.retain(|id| id.raw() % 2 == 0);
         let mut allocator = Allocator::default();
         for (&key, &id) in &found[0] {
-            let again = tree.shared_node(key, &mut allocator).expect("room is left");
+            let again = tree.table.find_or_make(key, &tree.storage, &mut allocator).expect("room is left");
             assert_eq!(again == id, id.raw() % 2 == 0);
         }
     }

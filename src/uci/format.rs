@@ -7,7 +7,7 @@ use std::fmt::{Display, Write};
 
 /// Which of an answer's parts are shown, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// `UCI_Chess960`: castling as king takes rook.
     pub chess960: bool,
     /// `UCI_ShowWDL`
@@ -20,7 +20,7 @@ pub struct Shown {
 
 impl Shown {
     /// As the options say.
-    pub fn of(options: &Options) -> Shown {
+    pub(crate) fn of(options: &Options) -> Shown {
         Shown {
             chess960: options.chess960,
             wdl: options.show_wdl,
@@ -31,7 +31,7 @@ impl Shown {
 }
 
 /// An `info` line.
-pub fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
+pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     let mut line = "info".to_owned();
     // Some GUIs take depth 0 for "no search".
     push(&mut line, "depth", info.depth.map(|depth| depth.max(1)));
@@ -67,7 +67,7 @@ pub fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
 
 /// The `bestmove` line. With no legal move it says `0000`, the protocol's null move: something must follow a
 /// `go`, and lc0's answer (`a1a1`) looks like a move.
-pub fn best_move_line(best: &BestMove, shown: Shown) -> String {
+pub(crate) fn best_move_line(best: &BestMove, shown: Shown) -> String {
     let text = |m: Move| uci_move::text(m, shown.chess960);
     let mut line = format!("bestmove {}", best.best.map_or_else(|| "0000".to_owned(), text));
     push(&mut line, "ponder", best.ponder.map(text));

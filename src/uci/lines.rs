@@ -4,11 +4,11 @@ use crate::quote::quoted_bytes;
 use std::io::{self, BufRead};
 
 /// A longer line is refused. A game of ten thousand moves is 60 kB, so this leaves room.
-pub const LONGEST_LINE: usize = 1 << 20;
+pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
 /// What the stream had next.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Line {
+pub(crate) enum Line {
     /// A line, without its line end.
     Text(String),
     /// A line that cannot be used, and why.
@@ -18,18 +18,18 @@ pub enum Line {
 }
 
 /// Reads lines; never holds more than [`LONGEST_LINE`] bytes of one.
-pub struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     input: R,
 }
 
 impl<R: BufRead> LineReader<R> {
     /// Reads from `input`.
-    pub fn new(input: R) -> LineReader<R> {
+    pub(crate) fn new(input: R) -> LineReader<R> {
         LineReader { input }
     }
 
     /// The next line. A stream that fails has ended.
-    pub fn next_line(&mut self) -> Line {
+    pub(crate) fn next_line(&mut self) -> Line {
         let mut line = Vec::new();
         let mut length = 0;
         loop {

@@ -12,10 +12,10 @@
 //!
 //! A move's way through the program starts at [`session::Session::run`].
 
-pub mod format;
-pub mod lines;
+pub(crate) mod format;
+pub(crate) mod lines;
 pub mod log;
 pub mod output;
-pub mod parse;
-pub mod responder;
+pub(crate) mod parse;
+pub(crate) mod responder;
 pub mod session;

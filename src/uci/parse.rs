@@ -10,7 +10,7 @@ use std::str::{FromStr, SplitWhitespace};
 
 /// A line that could be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     /// `uci`
     Uci,
     /// `debug on` or `debug off`; nothing depends on it.
@@ -44,7 +44,7 @@ pub enum Command {
 
 /// A line that could not be read. Every text in it is quoted already.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum UciError {
+pub(crate) enum UciError {
     /// The line's first word is no command.
     #[error("unknown command {0}")]
     UnknownCommand(String),
@@ -80,7 +80,7 @@ pub enum UciError {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(line: &str) -> Result<Option<Command>, UciError> {
+pub(crate) fn parse(line: &str) -> Result<Option<Command>, UciError> {
     let mut words = line.split_whitespace();
     let Some(first) = words.next() else {
         return Ok(None);

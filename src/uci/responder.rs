@@ -6,19 +6,19 @@ use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Writes info lines and best moves. Called from search threads.
-pub struct UciResponder {
+pub(crate) struct UciResponder {
     output: Arc<Output>,
     shown: Mutex<Shown>,
 }
 
 impl UciResponder {
     /// Writes to `output`.
-    pub fn new(output: Arc<Output>, shown: Shown) -> UciResponder {
+    pub(crate) fn new(output: Arc<Output>, shown: Shown) -> UciResponder {
         UciResponder { output, shown: Mutex::new(shown) }
     }
 
     /// Changes what is shown, from the next line on.
-    pub fn show(&self, shown: Shown) {
+    pub(crate) fn show(&self, shown: Shown) {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
     }
 

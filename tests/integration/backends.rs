@@ -7,8 +7,8 @@ mod reports;
 mod user_words;
 mod with_network;
 
-use rukh::backend::factory::{self, BackendConfig};
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::registry::{self, BackendConfig};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket, Value,
 };
@@ -99,7 +99,7 @@ fn create(backend: &str, options: &str) -> Result<Arc<dyn Backend>, BackendError
         cache_entries: 0,
         ..BackendConfig::default()
     };
-    factory::create(&config).map(|created| created.backend)
+    registry::create(&config).map(|created| created.backend)
 }
 
 fn creation_error(backend: &str, options: &str) -> String {

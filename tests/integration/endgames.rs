@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, best_move};
 use crate::tablebases;
-use rukh::chess::history::GameResult;
+use rukh::chess::GameResult;
 use rukh::chess::tablebase::Tablebases;
 use rukh::chess::{Position, PositionHistory, uci_move};
 use std::fs;

@@ -1,10 +1,10 @@
 //! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the figures.
 
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh::chess::{Position, PositionHistory};
 use rukh::options::Options;
-use rukh::search::stoppers::{ChainStopper, TimeLimitStopper};
+use rukh::search::stop::{ChainStopper, TimeLimitStopper};
 use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use rukh::tree::Tree;
 use std::sync::{Arc, Mutex, PoisonError};

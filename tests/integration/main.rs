@@ -4,6 +4,7 @@ mod any_input;
 mod backends;
 mod cli;
 mod cpu;
+mod docs;
 mod driver;
 mod endgames;
 mod games;

@@ -157,8 +157,8 @@ fn a_truncated_message_is_refused() {
     }
 }
 
-/// A gzip file of ten megabytes that decompresses to `head` and ten gigabytes of zeros. The deflate blocks between
-/// two flushes refer only to zeros before them, so the blocks of the second flush can be repeated.
+/// A gzip file of ten megabytes that decompresses to `head` and ten gigabytes of zeros. The deflate blocks
+/// between two flushes refer only to zeros before them, so the blocks of the second flush can be repeated.
 fn bomb(head: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 64 << 20;
     let zeros = vec![0; BLOCK];

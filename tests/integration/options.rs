@@ -2,7 +2,7 @@
 
 use crate::layers::rust_files;
 use proptest::prelude::*;
-use rukh::options::{AUTODISCOVER, BACKENDS, Effect, Kind, Options, TABLE, listing};
+use rukh::options::{Effect, Kind, Options, TABLE, listing};
 use std::path::Path;
 
 /// The table in docs/options.md is generated; `UPDATE_DOCS=1` writes it.
@@ -59,17 +59,6 @@ fn value(kind: Kind) -> BoxedStrategy<String> {
         }
         Kind::Text | Kind::Button => ".{0,50}".boxed(),
     }
-}
-
-/// Whatever the factory can make can be asked for.
-#[test]
-fn backends_are_those_of_the_factory() {
-    let mut known = rukh::backend::factory::names();
-    let mut offered = BACKENDS.to_vec();
-    known.sort_unstable();
-    offered.sort_unstable();
-    assert_eq!(offered, known);
-    assert_eq!(AUTODISCOVER, rukh::net::discover::AUTODISCOVER);
 }
 
 proptest! {

@@ -1,5 +1,5 @@
 //! Input planes, repetition counts and FENs against lc0's own, from `tests/data/planes.txt` (its grammar
-//! stands in its first lines; `scripts/make_plane_goldens.py` makes it).
+//! stands in its first lines; `scripts/fixtures/make_plane_goldens.py` makes it).
 
 use crate::games;
 use proptest::prelude::*;

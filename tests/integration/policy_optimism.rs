@@ -3,7 +3,7 @@
 use crate::goldens::{edited_weights, network_file};
 use prost::Message;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, reference};
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
 use rukh::chess::{Position, PositionHistory};
 use rukh::net::file::proto::{PolicyHead, PolicyHeads, decode_bounded};
 use rukh::net::input::encode;
@@ -86,7 +86,7 @@ fn all_optimism_is_the_head_itself() {
 #[test]
 fn a_network_without_the_head_says_which_it_has() {
     let create = |network: &str, policy_optimism| {
-        factory::create(&BackendConfig {
+        registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,

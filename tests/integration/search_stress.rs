@@ -1,12 +1,12 @@
 //! Searches under ill treatment: commands at random moments, backends that are slow, fail or panic. A user would
 //! notice a search that hangs, answers late or not at all, or a tree that later searches stumble over.
 
-use rukh::backend::random::{RandomBackend, RandomOptions};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::engine::Engine;
 use rukh::options::Options;
-use rukh::search::stoppers::{ChainStopper, VisitsStopper};
+use rukh::search::stop::{ChainStopper, VisitsStopper};
 use rukh::search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
 use rukh::search::{Search, SearchParams, SearchSetup};
 use rukh::tree::{State, Tree};

@@ -5,7 +5,7 @@ use rukh::chess::{Position, PositionHistory};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Made by scripts/make_syzygy_goldens.py: WDL, DTZ and FEN a line.
+/// Made by scripts/fixtures/make_syzygy_goldens.py: WDL, DTZ and FEN a line.
 const GOLDENS: &[u8] = include_bytes!("../data/syzygy.txt.gz");
 
 /// The three- and four-man tables, which are too large for git; `None`: skip.
@@ -92,7 +92,7 @@ fn won_endgames_are_won_before_the_fifty_move_rule() {
             history.push(m);
         }
         let result = history.result();
-        assert_eq!(result, Some(rukh::chess::history::GameResult::Won(winner)), "{fen}");
+        assert_eq!(result, Some(rukh::chess::GameResult::Won(winner)), "{fen}");
     }
 }
 

@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use rukh::chess::{Color, Position};
 use rukh::options::Options;
-use rukh::search::stoppers::{ChainStopper, SearchStart, build_stoppers};
+use rukh::search::stop::ChainStopper;
 use rukh::search::time::make_time_manager;
-use rukh::search::{GoParams, IterationStats, Stopper, StopperHints, TimeUsageHint};
+use rukh::search::{
+    GoParams, IterationStats, SearchStart, Stopper, StopperHints, TimeUsageHint, build_stoppers,
+};
 use std::time::Duration;
 
 const MANAGERS: [&str; 4] = ["legacy", "smooth", "alphazero", "simple"];

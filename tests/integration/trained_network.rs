@@ -1,6 +1,6 @@
 //! The project's own network: the engine's evaluator says what the program that trained it says.
 //!
-//! `scripts/train/compare_with_rukh.py` writes PyTorch's figures. They are of the embedded network; another is
+//! `scripts/training/compare_with_rukh.py` writes PyTorch's figures. They are of the embedded network; another is
 //! compared where `RUKH_TRAINED_NETWORK` names its file and its figures, as `NETWORK.pb.gz:GOLDENS.json`.
 
 use std::fs;

@@ -2,13 +2,14 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::backend::check::{CheckBackend, CheckOptions};
 use rukh::backend::cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
+use rukh::backend::wrap::{CheckBackend, CheckOptions};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{Position, PositionHistory};
 use rukh::engine::Engine;
 use rukh::net::input::encode;
+use rukh::net::network::ValueError;
 use rukh::net::{HeadSelection, HistoryFill, Network};
 use std::sync::Arc;
 
@@ -156,9 +157,9 @@ fn the_error_of_the_value_is_what_its_head_says() {
     let heads = HeadSelection { value_error: true, value: "st".into(), ..HeadSelection::default() };
     let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
     let packed = CpuNetwork::new(network.clone(), Precision::Fp32, InstructionSet::best());
-    let head = network.value_error.as_ref().expect("it was asked for");
-    assert_eq!(head.hidden.weights, network.value.hidden.weights, "the head is that of `st`");
-    assert_eq!(head.output.weights, network.value.output.weights[..head.output.inputs]);
+    let error = network.value_error.as_ref().expect("it was asked for");
+    let ValueError::ValueHead { output } = error else { panic!("the head is that of `st`: {error:?}") };
+    assert_eq!(output.weights, network.value.output.weights[..output.inputs]);
     let mut seen = Vec::new();
     for fen in [KIWIPETE, MIDDLEGAME, "7k/8/8/8/8/8/R7/1R5K w - - 0 1"] {
         let history = PositionHistory::new(Position::from_fen(fen).expect(fen));
@@ -214,7 +215,7 @@ fn check_compares_the_error_where_both_tell_it() {
 #[test]
 fn a_network_without_an_error_says_that_nothing_comes_of_it() {
     let notices = |value_error| {
-        let created = factory::create(&BackendConfig {
+        let created = registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/micro-attn.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,
@@ -225,5 +226,5 @@ fn a_network_without_an_error_says_that_nothing_comes_of_it() {
     };
     assert_eq!(notices(false), Vec::<String>::new());
     let told = notices(true);
-    assert!(told.len() == 1 && told[0].contains("tells no error of the value"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("does not estimate the error of its values"), "{told:?}");
 }

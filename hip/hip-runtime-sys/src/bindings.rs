@@ -1,4 +1,4 @@
-// Written by scripts/generate_bindings.sh from the ROCm headers: do not edit.
+// Written by scripts/kernels/generate_bindings.sh from the ROCm headers: do not edit.
 
 /// Seventeen flags of one bit.
 pub type hipDeviceArch_t = u32;

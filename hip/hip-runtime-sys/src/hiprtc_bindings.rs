@@ -1,4 +1,4 @@
-// Written by scripts/generate_bindings.sh from the ROCm headers: do not edit.
+// Written by scripts/kernels/generate_bindings.sh from the ROCm headers: do not edit.
 
 pub const HIPRTC_SUCCESS: hiprtcResult = 0;
 pub const HIPRTC_ERROR_OUT_OF_MEMORY: hiprtcResult = 1;

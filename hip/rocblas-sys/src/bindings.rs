@@ -1,4 +1,4 @@
-// Written by scripts/generate_bindings.sh from the ROCm headers: do not edit.
+// Written by scripts/kernels/generate_bindings.sh from the ROCm headers: do not edit.
 
 use hip_runtime_sys::*;
 

@@ -1,7 +1,7 @@
-//! The forward pass in plain loops over the file's layers, summed in f64: slow, obvious, and right.
+//! A reference implementation of the forward pass: plain loops over the layers of the file, with sums in f64.
 //!
-//! The tests compare the backends with it. It shares no kernel, no prepared layer and no memory layout with them, only
-//! the structure of the network. Activations are `[square][channel]`.
+//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by
+//! reading. It shares no kernel, no prepared layer and no memory layout with them, only the structure of the network. The layout of activations is `[square][channel]`.
 
 use super::network::{RawEvaluation, win_draw};
 use crate::net::Network;
@@ -15,10 +15,10 @@ use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, c
 use crate::net::prepare::query_scale;
 use crate::net::weights::{Convolution, Dense, HeadInput, LayerNorm, positional_value};
 
-/// The rows of a matrix: most often 64 squares.
+/// A matrix as a vector of rows. Most have one row for each of the 64 squares.
 type Rows = Vec<Vec<f32>>;
 
-/// Evaluates one position.
+/// Evaluates one position with the heads that were selected when the network was loaded.
 pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
     let activation = network.architecture.default_activation;
     let planes: Rows =
@@ -104,7 +104,7 @@ fn zip_rows(a: &Rows, b: &Rows, f: impl Fn(f32, f32) -> f32) -> Rows {
     a.iter().zip(b).map(|(a, b)| zip(a, b)).collect()
 }
 
-/// `act(W x + b)`
+/// Computes `act(W x + b)`.
 fn dense(layer: &Dense, x: &[f32], activation: Activation) -> Vec<f32> {
     let outputs = (0..layer.outputs).map(|output| {
         let row = &layer.weights[output * layer.inputs..][..layer.inputs];
@@ -162,7 +162,7 @@ fn normalise(ln: &LayerNorm, x: &[f32]) -> Vec<f32> {
     x.iter().enumerate().map(normal).collect()
 }
 
-/// `LN(alpha * branch + x)` for each row.
+/// Computes `LN(alpha * branch + x)` for each row.
 fn join(ln: &LayerNorm, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
     let sums = zip_rows(branch, x, |branch, x| alpha * branch + x);
     sums.iter().map(|row| normalise(ln, row)).collect()
@@ -244,7 +244,7 @@ fn encode(encoder: &Encoder, x: Rows, stack: &EncoderStack, global: Option<&Dens
     join(&encoder.ln2, stack.alpha, &ffn, &x)
 }
 
-/// Smolgen: 64 x 64 logits, `[query][key]`, for each head.
+/// Computes the logits that smolgen adds to those of attention: `[head][64 queries * 64 keys]`.
 fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &EncoderStack) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
     let hidden = normalise(&layers.ln1, &dense(&layers.dense1, &flat, stack.smolgen_activation));

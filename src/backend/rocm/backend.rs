@@ -15,9 +15,9 @@ use super::options::{RocmOptions, RocmPrecision, Tuning};
 use super::slot::{Requests, Slot, SlotMaker};
 use super::timing;
 use super::tuning::tune;
+use crate::backend::queue::WorkQueue;
+use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::work_queue::WorkQueue;
-use crate::backend::worker::{Reply, Workers, reply_channel};
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
 };

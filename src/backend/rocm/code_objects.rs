@@ -81,7 +81,7 @@ mod tests {
     /// Compiles the source for all embedded architectures, as the engine does for others. If `RUKH_TEST_OBJECTS` names a
     /// folder, the objects are written there for the emulator's tests of the kernels.
     #[test]
-    #[ignore = "needs ROCm's hiprtc: scripts/rocm_libraries.sh runs it"]
+    #[ignore = "needs ROCm's hiprtc: scripts/checks/rocm_libraries.sh runs it"]
     fn hiprtc_compiles_for_every_architecture() {
         use std::io::Write;
         let folder = std::env::var_os("RUKH_TEST_OBJECTS").map(PathBuf::from);

@@ -3,7 +3,7 @@
 use super::device::GemmLibrary;
 use super::ffi::exchange::Waiting;
 use crate::backend::BackendError;
-use crate::backend::options::Options;
+use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub struct RocmOptions {
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
-/// H200 through `hip/shims/cuda` (`scripts/cuda_check.sh FOLDER sweep`).
+/// H200 through `hip/shims/cuda` (`scripts/checks/cuda.sh FOLDER sweep`).
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {
@@ -112,7 +112,7 @@ impl RocmOptions {
     ///
     /// # Errors
     /// A value that is invalid or out of range.
-    pub fn read(options: Options<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
+    pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
         let defaults = RocmOptions::default();
         let positions = |key: &str| match options.text(key) {
             Some(_) => options.number(key, 1, 1..=largest_batch).map(Some),

@@ -1,9 +1,9 @@
 //! Converts the layers of a file to `f32`, checks their sizes, and folds batch normalisation into convolutions.
 //!
-//! Every function takes the name of the layer in `net.proto` (`encoder[3].mha.q_w`) for its error messages. Sizes are
-//! derived from the lengths of layers: the number of outputs is the number of biases, the number of inputs is the
-//! number of outputs of the layer before, and the number of weights must be their product. No number in the file
-//! determines the size of an allocation.
+//! Every function takes the name of the layer in `net.proto` (`encoder[3].mha.q_w`) for its error messages.
+//! Sizes are derived from the lengths of layers: the number of outputs is the number of biases, the number of
+//! inputs is the number of outputs of the layer before, and the number of weights must be their product. No
+//! number in the file determines the size of an allocation.
 
 use half::{bf16, f16};
 use prost::bytes::Bytes;
@@ -44,7 +44,8 @@ pub(super) fn count_present(name: &str, layer: &Option<Layer>) -> Result<usize, 
     }
 }
 
-/// The encoding of a layer: its own or, if it has none, LINEAR16, the only one that `Format` can name for all layers.
+/// The encoding of a layer: its own or, if it has none, LINEAR16, the only one that `Format` can name for all
+/// layers.
 fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
     match layer.encoding.map(|number| (number, LayerEncoding::from_number(number))) {
         None => Ok(LayerEncoding::Linear16),
@@ -192,8 +193,8 @@ pub(super) fn feed_forward(name: &str, ffn: &Option<Ffn>, width: usize) -> Resul
 /// A `size` x `size` convolution of `inputs` channels, with its batch normalisation folded in.
 ///
 /// With `scale = gamma / sqrt(variance + 1e-5)`, each weight becomes `scale * weight` and each bias
-/// `beta + scale * (bias - mean)`. The oldest files have biases but no gammas and betas (they count as 1 and 0). Newer
-/// files have gammas and betas but no biases (they count as 0). The newest files may have no batch normalisation.
+/// `beta + scale * (bias - mean)`. The oldest files have no gammas and betas, which count as 1 and 0. Newer
+/// files have them but no biases, which count as 0. The newest files may have no batch normalisation.
 pub(super) fn convolution(
     name: &str,
     block: &Option<ConvBlock>,

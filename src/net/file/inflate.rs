@@ -1,8 +1,9 @@
 //! Gzip decompression with a limit on the size of the output.
 //!
-//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the first
-//! bytes of the output are those of a network before the rest is decompressed. And the size of the output is limited,
-//! both by the longest possible protobuf message and by the size of the input, because weights hardly compress.
+//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the
+//! first bytes of the output are those of a network before the rest is decompressed. And the size of the output
+//! is limited, both by the longest possible protobuf message and by the size of the input, because weights
+//! hardly compress.
 
 use std::io::{self, BufRead, Read};
 
@@ -23,8 +24,8 @@ const MAXIMUM_RATIO: u64 = 16;
 /// The first two bytes of a gzip file (RFC 1952, section 2.3.1).
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Decompresses `input`, which is `compressed_size` bytes long. `check_head` is called with the first [`HEAD_SIZE`]
-/// bytes of the output (or fewer, if the output is shorter) before the rest is decompressed.
+/// Decompresses `input`, which is `compressed_size` bytes long. `check_head` is called with the first
+/// [`HEAD_SIZE`] bytes of the output (or fewer, if the output is shorter) before the rest is decompressed.
 ///
 /// As in gzip itself, the output of several members is joined, and bytes after the last member are ignored.
 pub(super) fn inflate(

@@ -1,8 +1,8 @@
 //! Upgrades the headers of old files to what a current file of the same network would contain.
 //!
-//! The fields of the format were added over the years, so an old file lacks those that are newer than itself. lc0
-//! fills them in when it loads a file, and its `describenet` prints the upgraded header. This module follows the
-//! same rules:
+//! The fields of the format were added over the years, so an old file lacks those that are newer than itself.
+//! lc0 fills them in when it loads a file, and its `describenet` prints the upgraded header. This module
+//! follows the same rules:
 //!
 //! | header of the file | upgraded header |
 //! |---|---|

@@ -16,9 +16,9 @@
 //! | `inflate` | decompression with a bounded output |
 //! | `map` | files mapped into memory |
 //!
-//! For any sequence of bytes the result is a network or a [`NetworkError`]. [`Network::load_bytes`] runs all these
-//! steps without the file system, for tests and the fuzzer. The content of a file decides whether it is treated
-//! as `.pb` or as `.pb.gz`; its name does not.
+//! For any sequence of bytes the result is a network or a [`NetworkError`]. [`Network::load_bytes`] runs all
+//! these steps without the file system, for tests and the fuzzer. The content of a file decides whether it is
+//! treated as `.pb` or as `.pb.gz`; its name does not.
 
 mod assemble;
 pub(super) mod decode;
@@ -174,7 +174,8 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     Ok(map::map(&file)?)
 }
 
-/// Whether the first bytes of a file, after decompression, are those of a network; `false` if it cannot be read.
+/// Whether the first bytes of a file, after decompression, are those of a network; `false` if it cannot be
+/// read.
 pub(super) fn looks_like_network(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
         let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
@@ -188,7 +189,8 @@ pub(super) fn looks_like_network(path: &Path) -> bool {
     head().is_ok_and(|head| check_head(&head).is_ok())
 }
 
-/// Checks that a file whose first [`HEAD_SIZE`] bytes are `head` begins with the magic number (field 1, a fixed32).
+/// Checks that a file whose first [`HEAD_SIZE`] bytes are `head` begins with the magic number (field 1, a
+/// fixed32).
 fn check_head(head: &[u8]) -> Result<(), Reason> {
     const FIXED32_FIELD_1: u8 = 0x0d;
     if head.is_empty() {

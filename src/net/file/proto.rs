@@ -1,21 +1,21 @@
-//! The protobuf messages of lc0's network file, written by hand. Their definition is `net.proto` (package `pblczero`)
-//! of the lczero-common repository.
+//! The protobuf messages of lc0's network file, written by hand. Their definition is `net.proto` (package
+//! `pblczero`) of the lczero-common repository.
 //!
-//! Protobuf needs only the field numbers and wire types, so there is no schema file, no `protoc` and no build script.
-//! Fields that this program does not use are left out, and prost skips them: `Layer.dims`, the head maps, and the
-//! categorical layers of a value head.
+//! Protobuf needs only the field numbers and wire types, so there is no schema file, no `protoc` and no build
+//! script. Fields that this program does not use are left out, and prost skips them: `Layer.dims`, the head
+//! maps, and the categorical layers of a value head.
 //!
 //! The messages differ from a literal translation in two ways, because a file may come from anywhere:
 //!
-//! * **Tensors are not copied.** `Layer.params` is a [`Bytes`], a view of the buffer or memory map that holds the
-//!   file. The first copy is made when the values are converted to `f32`.
+//! * **Tensors are not copied.** `Layer.params` is a [`Bytes`], a view of the buffer or memory map that holds
+//!   the file. The first copy is made when the values are converted to `f32`.
 //! * **Large messages are decoded on demand.** `Net.weights` and each policy head are `Bytes` here, and
-//!   [`decode_bounded`] counts the repeated fields of such a message before it decodes it. An empty `EncoderLayer`
-//!   takes two or three bytes in a file and kilobytes in memory, so without the limit a small file could exhaust the
-//!   memory.
+//!   [`decode_bounded`] counts the repeated fields of such a message before it decodes it. An empty
+//!   `EncoderLayer` takes two or three bytes in a file and kilobytes in memory, so without the limit a small
+//!   file could exhaust the memory.
 //!
-//! Enumerations are plain numbers in the messages, because a file may contain any number; [`super::schema`] has the
-//! known ones.
+//! Enumerations are plain numbers in the messages, because a file may contain any number; [`super::schema`] has
+//! the known ones.
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
@@ -28,7 +28,8 @@ use crate::net::error::Reason;
 /// The value of `Net.magic` in every network file.
 pub const MAGIC: u32 = 0x1c0;
 
-/// How often a repeated field may occur in one message. No network has nearly as many encoders or residual blocks.
+/// How often a repeated field may occur in one message. No network has nearly as many encoders or residual
+/// blocks.
 pub const MAXIMUM_REPEATS: usize = 512;
 
 /// A message that contains repeated messages.
@@ -216,7 +217,8 @@ pub struct Layer {
     pub encoding: Option<i32>,
 }
 
-/// A convolution with weights `[output][input][rank][file]`, and its batch normalisation if that is not folded in.
+/// A convolution with weights `[output][input][rank][file]`, and its batch normalisation if that is not folded
+/// in.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ConvBlock {
@@ -437,9 +439,9 @@ pub struct ValueHeads {
     pub st: Option<ValueHead>,
 }
 
-/// The layers of a network. The header determines which of them are present. In their names `ip` means a dense layer
-/// ("inner product"), `pol`, `val`, `mov` and `emb` mean policy, value, moves-left and embedding, and `_w` and `_b` mean
-/// weights and biases.
+/// The layers of a network. The header determines which of them are present. In their names `ip` means a dense
+/// layer ("inner product"), `pol`, `val`, `mov` and `emb` mean policy, value, moves-left and embedding, and
+/// `_w` and `_b` mean weights and biases.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Weights {

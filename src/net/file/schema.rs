@@ -1,5 +1,5 @@
-//! The enumerations of lc0's network file (`net.proto`): for each variant its number in a file, its name here, and
-//! its name in `net.proto`, which lc0's `describenet` prints.
+//! The enumerations of lc0's network file (`net.proto`): for each variant its number in a file, its name here,
+//! and its name in `net.proto`, which lc0's `describenet` prints.
 
 /// Declares one enumeration of `net.proto`: `Variant = number "NAME_IN_NET_PROTO"`.
 macro_rules! schema_enum {

@@ -1,16 +1,18 @@
 //! A fixed percentage of what is left, as the AlphaZero paper played its matches: twelve in its shorter games.
 
-use super::{Clock, TimeManager, TimeManagerError, arguments::Arguments};
-use crate::search::{Stopper, stoppers::TimeLimitStopper};
+use super::arguments::{Arguments, TimeManagerError};
+use super::clock::Clock;
+use super::manager::TimeManager;
+use crate::search::stop::{Stopper, TimeLimitStopper};
 
 /// See the module.
-pub struct AlphaZero {
+pub(super) struct AlphaZero {
     percent: f64,
 }
 
 impl AlphaZero {
     /// Takes its one parameter, `alphazero-time-pct` (12), from the option's text.
-    pub fn read(arguments: &mut Arguments) -> Result<AlphaZero, TimeManagerError> {
+    pub(super) fn read(arguments: &mut Arguments) -> Result<AlphaZero, TimeManagerError> {
         Ok(AlphaZero { percent: arguments.take("alphazero-time-pct", 12.0, 0.0..=100.0)? })
     }
 }
@@ -25,7 +27,7 @@ impl TimeManager for AlphaZero {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{IterationStats, StopperHints};
+    use crate::search::stop::{IterationStats, StopperHints};
     use std::time::Duration;
 
     #[test]

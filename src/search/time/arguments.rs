@@ -50,13 +50,13 @@ pub enum TimeManagerError {
 
 /// The parameters that were given and not yet taken.
 #[derive(Debug)]
-pub struct Arguments {
+pub(super) struct Arguments {
     given: Vec<(String, f64)>,
 }
 
 impl Arguments {
     /// Splits a description into the manager's name and its parameters.
-    pub fn parse(text: &str) -> Result<(&str, Arguments), TimeManagerError> {
+    pub(super) fn parse(text: &str) -> Result<(&str, Arguments), TimeManagerError> {
         let malformed = || TimeManagerError::Malformed { text: text.to_owned() };
         let (name, inside) = split_call(text).ok_or_else(malformed)?;
         let mut given = Vec::new();
@@ -75,7 +75,7 @@ impl Arguments {
     }
 
     /// Takes a parameter out, or its default.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         key: &str,
         default: f64,
@@ -94,7 +94,7 @@ impl Arguments {
     }
 
     /// Refuses what nobody took.
-    pub fn finish(mut self) -> Result<(), TimeManagerError> {
+    pub(super) fn finish(mut self) -> Result<(), TimeManagerError> {
         match self.given.pop() {
             Some((key, _)) => Err(TimeManagerError::UnknownParameter { key }),
             None => Ok(()),

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 /// The least time a move is given. A search makes its first batch in any case; this is for the watchdog.
-pub const MINIMUM_BUDGET: Duration = Duration::from_millis(1);
+pub(super) const MINIMUM_BUDGET: Duration = Duration::from_millis(1);
 
 /// No clock says more than this (a hundred days): it keeps sums far from any overflow.
 const LONGEST: Duration = Duration::from_secs(100 * 24 * 3600);

@@ -4,10 +4,11 @@
 //! reaches zero. What smart pruning saves on a move goes into a purse, and `immediate-use` of the purse goes to
 //! the next one. The first move of a game gets more: its tree starts empty.
 
-use super::clock::milliseconds;
-use super::{Clock, TimeManager, TimeManagerError, arguments::Arguments};
-use crate::search::stoppers::TimeLimitStopper;
-use crate::search::{IterationStats, Stopper, StopperHints};
+use super::arguments::{Arguments, TimeManagerError};
+use super::clock::{Clock, milliseconds};
+use super::manager::TimeManager;
+use crate::search::stop::TimeLimitStopper;
+use crate::search::stop::{IterationStats, Stopper, StopperHints};
 use std::sync::{
     Arc,
     atomic::{AtomicI64, Ordering},
@@ -20,7 +21,7 @@ const MOST_BOOK_PLIES: u32 = 12;
 
 /// lc0's parameters of this manager, with its names and defaults.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameters {
+pub(super) struct Parameters {
     /// `slowmover` (1): every budget is multiplied by this.
     pub slow_mover: f64,
     /// See [`MovesLeftCurve`].
@@ -35,7 +36,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Takes them from the option's text.
-    pub fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
+    pub(super) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         Ok(Parameters {
             slow_mover: arguments.take("slowmover", 1.0, 0.0..=100.0)?,
             moves_left: MovesLeftCurve {
@@ -51,7 +52,7 @@ impl Parameters {
 
 /// How many moves a game still lasts, judged by those played.
 #[derive(Clone, Copy, Debug)]
-pub struct MovesLeftCurve {
+pub(super) struct MovesLeftCurve {
     /// A game's length in moves, seen from its start; also the move at which the curve bends.
     pub midpoint: f64,
     /// How sharply it bends.
@@ -60,7 +61,7 @@ pub struct MovesLeftCurve {
 
 impl MovesLeftCurve {
     /// `midpoint · (1 + 2 (move / midpoint)^steepness)^(1/steepness) − move`; always above zero.
-    pub fn estimate(&self, game_ply: u32) -> f64 {
+    pub(super) fn estimate(&self, game_ply: u32) -> f64 {
         let played = f64::from(game_ply) / 2.0;
         let bend = (played / self.midpoint).powf(self.steepness);
         if bend > 1e12 {
@@ -72,7 +73,7 @@ impl MovesLeftCurve {
 }
 
 /// See the module.
-pub struct Legacy {
+pub(super) struct Legacy {
     parameters: Parameters,
     is_first_move: bool,
     /// Milliseconds saved (below zero: overdrawn). The stopper adds to it when its search is done; nothing else
@@ -82,7 +83,7 @@ pub struct Legacy {
 
 impl Legacy {
     /// For a new game.
-    pub fn new(parameters: Parameters) -> Legacy {
+    pub(super) fn new(parameters: Parameters) -> Legacy {
         Legacy { parameters, is_first_move: true, purse_ms: Arc::default() }
     }
 }

@@ -18,25 +18,19 @@
 //! Time is measured from the moment the command arrived; that is the search's business, and shows up here only
 //! as [`IterationStats::time_since_move_start`](super::IterationStats).
 
-pub mod alphazero;
-pub mod arguments;
-pub mod clock;
-pub mod legacy;
-pub mod simple;
-pub mod smooth;
+mod alphazero;
+mod arguments;
+mod clock;
+mod legacy;
+mod manager;
+mod simple;
+mod smooth;
 
 pub use arguments::TimeManagerError;
 pub use clock::Clock;
+pub use manager::TimeManager;
 
-use super::Stopper;
 use arguments::Arguments;
-
-/// Shares out the clock over a game. One per game: a new game gets a new one.
-pub trait TimeManager: Send {
-    /// The stopper for the next move. `game_ply`: plies played before it; `reused_nodes`: visits that the root
-    /// already has.
-    fn stopper(&mut self, clock: &Clock, game_ply: u32, reused_nodes: u64) -> Box<dyn Stopper>;
-}
 
 /// Makes the manager that the option `TimeManager` describes, such as `legacy` or
 /// `smooth(init-piggybank=0.2)`.
@@ -61,7 +55,7 @@ pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{IterationStats, StopperHints};
+    use crate::search::stop::{IterationStats, StopperHints};
 
     fn first_budget_ms(description: &str) -> u128 {
         let clock = Clock::new(Some(60_000), None, Some(1), 0).expect("a time is given");

@@ -2,12 +2,14 @@
 //!
 //! What the move before did not use is added to the next one.
 
-use super::{Clock, TimeManager, TimeManagerError, arguments::Arguments, clock::milliseconds};
-use crate::search::{Stopper, stoppers::TimeLimitStopper};
+use super::arguments::{Arguments, TimeManagerError};
+use super::clock::{Clock, milliseconds};
+use super::manager::TimeManager;
+use crate::search::stop::{Stopper, TimeLimitStopper};
 
 /// lc0's parameters of this manager, with its names and defaults.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameters {
+pub(super) struct Parameters {
     /// `base-pct` (1.4): percent of what is left, at the game's start.
     pub base_percent: f64,
     /// `ply-pct` (0.049): percent added for each ply played.
@@ -20,7 +22,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Takes them from the option's text.
-    pub fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
+    pub(super) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         Ok(Parameters {
             base_percent: arguments.take("base-pct", 1.4, 1e-6..=100.0)?,
             ply_percent: arguments.take("ply-pct", 0.049, 0.0..=1.0)?,
@@ -38,14 +40,14 @@ struct LastMove {
 }
 
 /// See the module.
-pub struct Simple {
+pub(super) struct Simple {
     parameters: Parameters,
     last: Option<LastMove>,
 }
 
 impl Simple {
     /// For a new game.
-    pub fn new(parameters: Parameters) -> Simple {
+    pub(super) fn new(parameters: Parameters) -> Simple {
         Simple { parameters, last: None }
     }
 
@@ -77,7 +79,7 @@ impl TimeManager for Simple {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{IterationStats, StopperHints};
+    use crate::search::stop::{IterationStats, StopperHints};
 
     fn manager(description: &str) -> Simple {
         let (_, mut arguments) = Arguments::parse(description).expect("well formed");

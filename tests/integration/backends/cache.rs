@@ -1,8 +1,8 @@
 //! The evaluation cache.
 
 use super::*;
-use rukh::backend::cache::CachingBackend;
 use rukh::backend::position_key::KeyRules;
+use rukh::backend::wrap::CachingBackend;
 
 #[test]
 fn the_cache_answers_what_it_knows() {

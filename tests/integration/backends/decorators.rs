@@ -1,16 +1,16 @@
 //! Decorators answer as what is inside them, and what goes wrong inside reaches whoever waits.
 
 use super::*;
-use rukh::backend::batch_split::BatchSplittingBackend;
-use rukh::backend::cache::CachingBackend;
-use rukh::backend::check::{CheckBackend, CheckOptions};
-use rukh::backend::children::Child;
-use rukh::backend::demux::DemuxBackend;
-use rukh::backend::multiplexing::MultiplexingBackend;
+use rukh::backend::multi::Child;
+use rukh::backend::multi::DemuxBackend;
+use rukh::backend::multi::MultiplexingBackend;
+use rukh::backend::multi::RoundRobinBackend;
 use rukh::backend::position_key::KeyRules;
-use rukh::backend::record::RecordingBackend;
-use rukh::backend::round_robin::RoundRobinBackend;
-use rukh::backend::trivial::TrivialBackend;
+use rukh::backend::synthetic::TrivialBackend;
+use rukh::backend::wrap::BatchSplittingBackend;
+use rukh::backend::wrap::CachingBackend;
+use rukh::backend::wrap::RecordingBackend;
+use rukh::backend::wrap::{CheckBackend, CheckOptions};
 use std::sync::mpsc;
 use std::time::Instant;
 

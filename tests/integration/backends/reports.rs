@@ -1,9 +1,9 @@
 //! `check`, and recordings.
 
 use super::*;
-use rukh::backend::check::{CheckBackend, CheckMode, CheckOptions};
-use rukh::backend::record::{RecordingBackend, ReplayingBackend};
-use rukh::backend::trivial::TrivialBackend;
+use rukh::backend::synthetic::TrivialBackend;
+use rukh::backend::wrap::{CheckBackend, CheckMode, CheckOptions};
+use rukh::backend::wrap::{RecordingBackend, ReplayingBackend};
 use std::sync::Mutex;
 
 #[test]

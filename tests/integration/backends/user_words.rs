@@ -1,6 +1,8 @@
 //! Backends by name, with the options that users write.
 
 use super::*;
+use rukh::backend::registry::Selection;
+use rukh::options::BackendName;
 use std::time::Instant;
 
 #[test]
@@ -77,7 +79,7 @@ fn wrong_options_are_refused_by_name() {
         ("random", "slots=0", "slots=0"),
         ("random", "delay=1e999", "delay=1e999"),
         ("random", "uniform=perhaps", "true or false"),
-        ("random", "(seed=1", "without its )"),
+        ("random", "(seed=1", "no matching `)`"),
         ("trivial", "cpu(threads=2)", "threads=2"),
         ("roundrobin", "random,nonsense", "nonsense"),
         ("roundrobin", "(seed=1)", "backend="),
@@ -94,21 +96,25 @@ fn wrong_options_are_refused_by_name() {
 }
 
 #[test]
-fn every_backend_is_listed_once_with_a_description() {
-    let names = factory::names();
-    assert_eq!(names[0], factory::AUTO);
-    assert_eq!(names, rukh::options::BACKENDS, "the option table offers what there is");
-    for kind in factory::BACKENDS {
-        assert_eq!(names.iter().filter(|name| **name == kind.name).count(), 1);
-        assert!(!kind.description.is_empty());
-    }
-    assert!(factory::BACKENDS.is_sorted_by_key(|kind| -kind.priority));
+fn every_backend_that_can_be_named_has_a_row_with_a_description() {
+    let rows: Vec<BackendName> = registry::BACKENDS.iter().map(|kind| kind.name).collect();
+    let names = BackendName::ALL;
+    assert_eq!(names[0], BackendName::Auto);
+    assert_eq!(rows, names[1..], "one row for each name, in the order of the option's values");
+    assert!(registry::BACKENDS.iter().all(|kind| !kind.description.is_empty()));
+}
+
+#[test]
+fn auto_tries_the_gpu_first() {
+    let automatic = registry::BACKENDS.iter().filter(|kind| kind.selection == Selection::Automatic);
+    let names: Vec<BackendName> = automatic.map(|kind| kind.name).collect();
+    assert_eq!(names, [BackendName::RocmAuto, BackendName::Cpu, BackendName::CpuBf16]);
 }
 
 #[test]
 fn auto_has_a_network_wherever_it_runs() {
     let created =
-        factory::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
+        registry::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);

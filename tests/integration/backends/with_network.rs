@@ -1,10 +1,10 @@
 //! Backends that evaluate a network, alone and inside others, as users ask for them.
 
 use super::*;
-use rukh::backend::factory::CreatedBackend;
+use rukh::backend::registry::CreatedBackend;
 
 fn create_with(network: &str, backend: &str, options: &str) -> Result<CreatedBackend, BackendError> {
-    factory::create(&BackendConfig {
+    registry::create(&BackendConfig {
         backend: backend.to_owned(),
         options: options.to_owned(),
         network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),
@@ -26,7 +26,7 @@ fn auto_takes_the_cpu_where_there_is_no_gpu() {
         Err(error) => return assert!(error.to_string().contains("threads=2"), "{error}"),
     };
     let [notice] = created.notices.as_slice() else { panic!("one notice: {:?}", created.notices) };
-    assert!(notice.contains("rocm-auto") && notice.ends_with("cpu evaluates instead"), "{notice}");
+    assert!(notice.contains("rocm-auto") && notice.ends_with("using cpu instead"), "{notice}");
     assert!(created.backend.attributes().name.starts_with("cpu ("));
     assert!(created.backend.attributes().maximum_batch_size >= 1024);
     let error = create_with("micro-attn", "auto", "treads=2").map(|_| ()).unwrap_err().to_string();

@@ -214,7 +214,7 @@ fn the_engine_weighs_by_it_on_a_gpu() {
     let (libraries, folder) = (libraries(), tempfile::tempdir().expect("a temporary folder"));
     let path = folder.path().join("network.pb.gz");
     std::fs::write(&path, with_value_error()).expect("the network is written");
-    let notice = "tells no error of the value";
+    let notice = "does not estimate the error of its values";
     for switch in ["--use-uncertainty-weighting", "--use-cpuct-uncertainty"] {
         let arguments = ["--backend=rocm", "-o", "max_batch=4,warm_up=false", switch];
         let search = |network: &str| stdout(&search_with(network, libraries.path(), &arguments, &[]));

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use prost::Message;
-use rukh::backend::factory::{self, BackendConfig};
+use rukh::backend::registry::{self, BackendConfig};
 use rukh::backend::{Backend, EvalRequest, Evaluations, Value};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::file::proto::Net;
@@ -287,7 +287,7 @@ fn backend(name: &str, options: &str, network: &Path) -> Result<Arc<dyn Backend>
         cache_entries: 0,
         ..BackendConfig::default()
     };
-    Ok(factory::create(&config)?.backend)
+    Ok(registry::create(&config)?.backend)
 }
 
 fn evaluate<'a>(

@@ -15,7 +15,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rukh::backend::options::OptionTree;
+use rukh::backend::options_dict::ParsedOptions;
 use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{PackedMove, Position, PositionHistory};
@@ -101,7 +101,7 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
         None => (None, set),
     };
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
-    let tree = OptionTree::parse(text)?;
+    let tree = ParsedOptions::parse(text)?;
     let mut options = RocmOptions::read(tree.root(), 1024)?;
     tree.check_all_used("rocm-fp16")?;
     options.maximum_batch.get_or_insert(largest);

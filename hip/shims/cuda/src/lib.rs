@@ -2,7 +2,7 @@
 //!
 //! One shared library has the C interfaces of HIP's runtime, hiprtc, rocBLAS and hipBLASLt, as far as the engine calls
 //! them; a folder with links to it under their names is what `RUKH_ROCM_LIBRARY_PATH` is set to
-//! (`scripts/cuda_check.sh` makes one). A handle of HIP's is CUDA's own, and nearly every call is one call of
+//! (`scripts/checks/cuda.sh` makes one). A handle of HIP's is CUDA's own, and nearly every call is one call of
 //! CUDA's driver, NVRTC, cuBLAS or cuBLASLt: what is measured through it is the card, not the shim. The kernels
 //! are compiled by NVRTC from the engine's own source, with its NVIDIA branch.
 //!

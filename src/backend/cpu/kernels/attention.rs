@@ -1,18 +1,19 @@
-//! Attention over the 64 squares of one position, one head at a time, all of it in the first-level caches.
+//! Attention over the 64 squares of one position. Heads are computed one after another, so that the data of a
+//! head stays in the first-level cache.
 //!
-//! The logits are kept **transposed**, `[key][query]`: then a vector holds 16 queries of one key, the softmax
-//! over keys needs no sum across lanes. The result is computed transposed as well: its vectors are then full of
-//! queries however few columns a head has. The softmax's division is done on the result, which is smaller than
-//! the logits.
+//! The logits are stored **transposed**, `[key][query]`. A vector then holds several queries for one key, and
+//! the softmax over the keys needs no sum across lanes. The result is computed transposed as well, so that its
+//! vectors are full even if a head has few columns. The division of the softmax is applied to the result, which
+//! is smaller than the logits.
 //!
 //! ```text
-//! per head:   Q^T   [depth][64]   transposed copy of the head's queries
-//!             S^T = K Q^T (+ logits given)    [64 keys][64 queries]
-//!             E = exp(S^T - max over keys)    and 1 / sum over keys, per query
-//!             O^T = (V^T E) / sum             [depth][64], transposed into the output
+//! per head:   Q^T                                 [depth][64]           transposed copy of the head's queries
+//!             S^T = K Q^T (+ logits)              [64 keys][64 queries]
+//!             E = exp(S^T - maximum over keys)    [64 keys][64 queries]
+//!             O^T = (V^T E) / sum of E over keys  [depth][64]           transposed into the output
 //! ```
 //!
-//! The factor 1/sqrt(depth) is not here: it is multiplied into the query weights when they are packed.
+//! The factor 1/sqrt(depth) is not applied here; it is multiplied into the query weights when they are packed.
 
 use super::SQUARES;
 use super::elementary::exp;
@@ -20,32 +21,29 @@ use super::matrix::NO_BIAS;
 use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
 use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
 
-/// Memory of the kernels below, kept from call to call.
+/// Working memory of the kernels in this module. Reusing it avoids allocations.
 #[derive(Default, Debug)]
 pub(crate) struct AttentionScratch {
     /// Q^T as panels: `[64 / panel][depth][panel]`.
     queries: AlignedVec<f32>,
-    /// A panel of O^T: `[depth][panel]`.
-    weighed: AlignedVec<f32>,
-    /// `[64 keys][64 queries]`, where no logits are given.
+    /// One panel of O^T: `[depth][panel]`.
+    weighted_values: AlignedVec<f32>,
+    /// S^T and then E, if the caller gives no logits: `[64 keys][64 queries]`.
     scores: AlignedVec<f32>,
 }
 
-/// `scores[key][query] (+)= K Q^T` over one position, any depth.
+/// Computes `scores = K Q^T` or, with `accumulate`, `scores += K Q^T` for one head of one position.
 pub(crate) struct QueryKey<'a> {
-    /// 64 rows of `depth` numbers, `stride` apart.
+    /// Q: 64 rows of `depth` numbers whose starts are `stride` elements apart.
     pub queries: &'a [f32],
-    /// As the queries.
+    /// K, in the same layout.
     pub keys: &'a [f32],
-    /// From a row to the next.
     pub stride: usize,
-    /// Columns of Q and K.
     pub depth: usize,
     /// `[64 keys][64 queries]`
     pub scores: &'a mut [f32],
-    /// Whether to add to what `scores` holds.
+    /// Whether to add to `scores` instead of overwriting it.
     pub accumulate: bool,
-    /// Memory.
     pub scratch: &'a mut AttentionScratch,
 }
 
@@ -76,7 +74,8 @@ impl Kernel for QueryKey<'_> {
     }
 }
 
-/// Q^T as panels: number `query, d` goes to panel `query / width`, row `d`, column `query % width`.
+/// Writes Q^T as panels: element `d` of row `query` goes to panel `query / width`, row `d`, column
+/// `query % width`.
 #[inline(always)]
 fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: usize, to: &mut [f32]) {
     let width = 2 * S::LANES;
@@ -85,7 +84,7 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
     }
 }
 
-/// `to[column][row] = from[row][column]`, any size.
+/// Transposes a matrix of any size: `to[column][row] = from[row][column]`.
 #[inline(always)]
 fn transpose<S: Simd>(
     simd: S,
@@ -110,26 +109,21 @@ fn transpose<S: Simd>(
     }
 }
 
-/// All heads of one position: `output = softmax(K Q^T + logits) V`.
+/// Computes attention for all heads of one position: `output = softmax(Q K^T + logits) V`.
 pub(crate) struct Attention<'a> {
-    /// 64 rows, `stride` apart: queries of all heads, then from `keys_at` the keys, from `values_at` the
-    /// values.
+    /// 64 rows whose starts are `stride` elements apart. A row has the queries of all heads (`[head][depth]`)
+    /// from column 0 on, the keys from column `keys_at` on, and the values from column `values_at` on.
     pub qkv: &'a [f32],
-    /// From a row to the next.
     pub stride: usize,
-    /// Column of the first key.
     pub keys_at: usize,
-    /// Column of the first value.
     pub values_at: usize,
-    /// Heads.
     pub heads: usize,
-    /// Columns of a head.
+    /// The number of columns of one head.
     pub depth: usize,
-    /// `[head][64 keys][64 queries]`, added to the products; overwritten.
+    /// `[head][64 keys][64 queries]`: numbers that are added to `Q K^T`. The kernel overwrites them.
     pub logits: Option<&'a mut [f32]>,
     /// 64 rows of `heads * depth` numbers.
     pub output: &'a mut [f32],
-    /// Memory.
     pub scratch: &'a mut AttentionScratch,
 }
 
@@ -158,18 +152,19 @@ impl Kernel for Attention<'_> {
                 scratch: &mut *self.scratch,
             }
             .run(simd);
-            let mut shares = [0.0; SQUARES];
-            exponentials(simd, scores, &mut shares);
-            self.weigh_values(simd, column, scores, &shares);
+            let mut reciprocals = [0.0; SQUARES];
+            exponentials(simd, scores, &mut reciprocals);
+            self.weigh_values(simd, column, scores, &reciprocals);
         }
         self.scratch.scores = own_scores;
     }
 }
 
-/// Scores become `exp(score - largest of the query)`; `shares` becomes one over their sum, per query.
+/// Replaces each score with `exp(score - maximum)`, where the maximum is over the keys of the query. Writes the
+/// reciprocal of their sum to `reciprocals[query]`.
 #[inline(always)]
-fn exponentials<S: Simd>(simd: S, scores: &mut [f32], shares: &mut [f32; SQUARES]) {
-    /// Vectors of queries at a time: enough independent work to hide the latency of max and add.
+fn exponentials<S: Simd>(simd: S, scores: &mut [f32], reciprocals: &mut [f32; SQUARES]) {
+    /// How many vectors of queries are processed together: enough to hide the latencies of max and add.
     const GROUP: usize = 4;
     let width = GROUP * S::LANES;
     for first in (0..SQUARES).step_by(width) {
@@ -189,20 +184,27 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], shares: &mut [f32; SQUARES
             }
         }
         for (g, sum) in sums.into_iter().enumerate() {
-            let share = simd.div(simd.splat(1.0), sum);
-            simd.store(share, &mut shares[first + g * S::LANES..]);
+            let reciprocal = simd.div(simd.splat(1.0), sum);
+            simd.store(reciprocal, &mut reciprocals[first + g * S::LANES..]);
         }
     }
 }
 
 impl Attention<'_> {
-    /// `output = (V^T E shares)^T` for the head whose columns start at `column`.
+    /// Computes `O^T = (V^T E) reciprocals` and transposes it into the output of the head whose columns start
+    /// at `column`.
     #[inline(always)]
-    fn weigh_values<S: Simd>(&mut self, simd: S, column: usize, scores: &[f32], shares: &[f32; SQUARES]) {
+    fn weigh_values<S: Simd>(
+        &mut self,
+        simd: S,
+        column: usize,
+        scores: &[f32],
+        reciprocals: &[f32; SQUARES],
+    ) {
         let panel_width = 2 * S::LANES;
         let output_stride = self.heads * self.depth;
-        self.scratch.weighed.grow_to(self.depth * panel_width);
-        let weighed = &mut self.scratch.weighed[..self.depth * panel_width];
+        self.scratch.weighted_values.grow_to(self.depth * panel_width);
+        let weighted_values = &mut self.scratch.weighted_values[..self.depth * panel_width];
         for query in (0..SQUARES).step_by(panel_width) {
             PanelProduct::<Fp32> {
                 a: &self.qkv[self.values_at + column..],
@@ -210,7 +212,7 @@ impl Attention<'_> {
                 panel: &scores[query..],
                 panel_stride: SQUARES,
                 steps: SQUARES,
-                c: &mut *weighed,
+                c: &mut *weighted_values,
                 c_stride: panel_width,
                 rows: self.depth,
                 width: panel_width,
@@ -219,14 +221,14 @@ impl Attention<'_> {
             }
             .run(simd);
             for half in (0..panel_width).step_by(S::LANES) {
-                let share = simd.load(&shares[query + half..]);
-                for row in weighed.chunks_exact_mut(panel_width) {
+                let reciprocal = simd.load(&reciprocals[query + half..]);
+                for row in weighted_values.chunks_exact_mut(panel_width) {
                     let place = &mut row[half..];
-                    simd.store(simd.mul(simd.load(place), share), place);
+                    simd.store(simd.mul(simd.load(place), reciprocal), place);
                 }
             }
             let to = &mut self.output[query * output_stride + column..];
-            transpose(simd, weighed, panel_width, (self.depth, panel_width), to, output_stride);
+            transpose(simd, weighted_values, panel_width, (self.depth, panel_width), to, output_stride);
         }
     }
 }
@@ -247,7 +249,7 @@ mod tests {
         let mut output = vec![f32::NAN; 64 * width];
         let mut scratch = AttentionScratch::default();
         for _ in 0..2 {
-            // Twice: the second time with used scratch memory.
+            // The second call gets working memory with old contents.
             given.copy_from_slice(&logits);
             isa.run(Attention {
                 qkv: &qkv,
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn any_head_size_matches_the_definition() {
+    fn heads_of_any_depth_match_the_definition() {
         for isa in Isa::available() {
             for depth in [1, 4, 8, 15, 16, 17, 32, 33, 64] {
                 check(isa, 2, depth, false);

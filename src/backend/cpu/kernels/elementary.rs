@@ -1,21 +1,21 @@
-//! exp, tanh and the activation functions, to 1e-6 relative.
+//! exp, tanh, softmax and the activation functions, with a relative error of at most 1e-6.
 //!
-//! The polynomials are those of Moshier's Cephes library (`expf`, `tanhf`), which are good to about 1e-7: a
-//! network passes an activation through ten or more layers, so a cheaper polynomial's error shows in the
-//! policy's fourth digit.
+//! The polynomials are those of `expf` and `tanhf` in Moshier's Cephes library, which have an error of about
+//! 1e-7. The errors of ten or more layers add up: with a cheaper polynomial the policy would differ in the
+//! fourth digit.
 
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::net::architecture::Activation;
 
-/// exp of less is not a normal number.
+/// The lowest argument of [`exp`]. Below it the result would be subnormal.
 const EXP_LOWEST: f32 = -87.3;
-/// exp of more overflows in the last step.
+/// The highest argument of [`exp`]. Above it the last step would overflow.
 const EXP_HIGHEST: f32 = 88.0;
 
-/// `x = n ln 2 + r`, |r| <= ln 2 / 2: returns n and `e^r - 1`.
+/// Splits `x = n ln 2 + r` with a whole number `n` and `|r| <= ln 2 / 2`. Returns `n` and `e^r - 1`.
 #[inline(always)]
 fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
-    // ln 2 in two parts; the first has few bits, so that its product with n is exact.
+    // ln 2 as the sum of two numbers. The first has few bits, so its product with n is exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     const COEFFICIENTS: [f32; 6] =
@@ -31,14 +31,14 @@ fn reduced_exp<S: Simd>(simd: S, x: S::Vector) -> (S::Vector, S::Vector) {
     (n, simd.mul_add(simd.mul(r, r), p, r))
 }
 
-/// `e^x`; below -87.3 it stays at 1.2e-38, above 88 at 1.7e38.
+/// `e^x`, limited to between 1.2e-38 (for x below -87.3) and 1.7e38 (for x above 88).
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     let (n, fraction) = reduced_exp(simd, x);
     simd.scale_by_power_of_two(simd.add(fraction, simd.splat(1.0)), n)
 }
 
-/// `e^x - 1`, also near 0.
+/// `e^x - 1`, accurate near 0 too.
 #[inline(always)]
 fn exp_minus_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     let (n, fraction) = reduced_exp(simd, x);
@@ -55,12 +55,12 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.div(one, simd.add(one, e))
 }
 
-/// `tanh x`: a polynomial near 0, `1 - 2 / (e^2x + 1)` farther out.
+/// `tanh x`, computed by a polynomial near 0 and as `1 - 2 / (e^2x + 1)` elsewhere.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     const COEFFICIENTS: [f32; 5] =
         [-5.704_988_5e-3, 2.063_908_8e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328e-1];
-    /// Where the polynomial is used: |x| below this.
+    /// The polynomial is used for |x| below this value.
     const NEAR: f32 = 0.625;
     let one = simd.splat(1.0);
     let square = simd.mul(x, x);
@@ -74,10 +74,10 @@ fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.select_positive(simd.sub(simd.splat(NEAR * NEAR), square), near, far)
 }
 
-/// `x tanh(ln(1 + e^x))`. With `e = e^x` and `n = e (e + 2)` it is `x n / (n + 2)`: no cancellation.
+/// `x tanh(ln(1 + e^x))`, computed as `x n / (n + 2)` with `n = e^x (e^x + 2)`, which has no cancellation.
 #[inline(always)]
 fn mish<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    /// From here on n / (n + 2) is 1 in fp32, and farther on e^2x would overflow.
+    /// For x above this value n / (n + 2) is 1 in fp32. For x above 44 n would overflow.
     const LINEAR: f32 = 20.0;
     let two = simd.splat(2.0);
     let e = exp(simd, simd.min(simd.splat(LINEAR), x));
@@ -85,7 +85,8 @@ fn mish<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.div(simd.mul(x, n), simd.add(n, two))
 }
 
-/// SELU, with the constants of its paper.
+/// SELU: `scale x` for positive x, otherwise `scale alpha (e^x - 1)`. The constants are those of Klambauer et
+/// al., *Self-normalizing neural networks* (2017).
 #[inline(always)]
 fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     const ALPHA: f32 = 1.673_263_2;
@@ -94,12 +95,12 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.select_positive(x, simd.mul(simd.splat(SCALE), x), negative)
 }
 
-/// A function of one number, applied to vectors.
+/// A function of one number that is applied to vectors.
 ///
-/// Not a closure: a closure is not compiled for an instruction set, and where the compiler does not inline it
-/// each vector operation in it becomes a call.
+/// This is a trait because a closure would not be compiled for the instruction set: if the compiler did not
+/// inline the closure, each of its vector operations would become a function call.
 pub(crate) trait Function: Copy {
-    /// `f(x)`, lane by lane.
+    /// Returns the function of each lane of `x`.
     fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
 }
 
@@ -125,13 +126,9 @@ functions! {
     Relu(simd, x) simd.max(simd.splat(0.0), x);
     /// `max(x, 0)^2`
     Relu2(simd, x) simd.mul(simd.max(simd.splat(0.0), x), simd.max(simd.splat(0.0), x));
-    /// See [`tanh`].
     Tanh(simd, x) tanh(simd, x);
-    /// See [`sigmoid`].
     Sigmoid(simd, x) sigmoid(simd, x);
-    /// See [`selu`].
     Selu(simd, x) selu(simd, x);
-    /// See [`mish`].
     Mish(simd, x) mish(simd, x);
     /// `x sigmoid(x)`
     Swish(simd, x) simd.mul(x, sigmoid(simd, x));
@@ -159,7 +156,7 @@ impl Function for ShiftedExp {
     }
 }
 
-/// `f` of every element, in place.
+/// Replaces every element `x` of `data` with `f(x)`.
 #[inline(always)]
 pub(crate) fn map<S: Simd, F: Function>(simd: S, data: &mut [f32], f: F) {
     let mut vectors = data.chunks_exact_mut(S::LANES);
@@ -174,10 +171,10 @@ pub(crate) fn map<S: Simd, F: Function>(simd: S, data: &mut [f32], f: F) {
     }
 }
 
-/// An activation over all of `data`, in place; softmax over all of it as one row.
+/// Applies an activation to `data` in place. Softmax treats all of `data` as one row.
 #[inline(always)]
 pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mut [f32]) {
-    // One loop per function: the choice stays outside.
+    // Each function has its own loop, so that the choice is made once.
     match activation {
         Activation::None => {}
         Activation::Relu => map(simd, data, Relu),
@@ -191,7 +188,8 @@ pub(crate) fn activate_slice<S: Simd>(simd: S, activation: Activation, data: &mu
     }
 }
 
-/// Splits an activation into what a `max` under the sums does (the floor) and what must follow.
+/// Splits an activation into a lower limit for the sums (0 for ReLU) and the activation that remains to be
+/// applied.
 #[inline(always)]
 pub(crate) fn floor_and_rest(activation: Activation) -> (f32, Activation) {
     match activation {
@@ -200,7 +198,7 @@ pub(crate) fn floor_and_rest(activation: Activation) -> (f32, Activation) {
     }
 }
 
-/// Softmax of a row, in place.
+/// Replaces a row with its softmax.
 #[inline(always)]
 pub(crate) fn softmax<S: Simd>(simd: S, row: &mut [f32]) {
     let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -209,15 +207,12 @@ pub(crate) fn softmax<S: Simd>(simd: S, row: &mut [f32]) {
     map(simd, row, Scale(1.0 / total));
 }
 
-/// An activation over rows of `width` elements, `stride` apart.
+/// Applies an activation in place to rows of `width` elements whose starts are `stride` elements apart.
 pub(crate) struct ActivateRows<'a> {
-    /// In and out.
     pub data: &'a mut [f32],
-    /// Elements of a row.
     pub width: usize,
-    /// From a row to the next.
     pub stride: usize,
-    /// What to apply; softmax works over each row.
+    /// The activation. Softmax applies to each row.
     pub activation: Activation,
 }
 
@@ -264,8 +259,8 @@ mod tests {
     ];
 
     #[test]
-    fn activations_are_good_to_a_millionth() {
-        // Dense around 0 and far into both tails; what underflows is allowed to be merely tiny.
+    fn activations_have_a_relative_error_of_at_most_a_millionth() {
+        // Many numbers around 0, and some far into both tails. A result that underflows need only be tiny.
         let mut inputs: Vec<f32> = (-4000..=4000).map(|i| i as f32 * 0.005).collect();
         inputs.extend((-60..=60).map(|i| i as f32 * 1.37));
         inputs.extend([1e-8, -1e-8, 1e-4, -1e-4, 0.0]);
@@ -288,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_not_hidden() {
+    fn every_activation_of_nan_is_nan() {
         for isa in Isa::available() {
             for activation in ALL.into_iter().chain([Activation::Softmax]) {
                 let mut data = vec![f32::NAN; 17];
@@ -299,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn ragged_rows_are_activated_and_nothing_else_is_touched() {
+    fn rows_of_any_width_are_activated_and_the_gaps_between_them_are_not_written() {
         for isa in Isa::available() {
             for width in [0, 1, 3, 15, 16, 17, 63, 64, 65] {
                 let stride = width + 3;

@@ -1,22 +1,22 @@
-//! Dense layers: `y = act(x W^T + b)`, the bulk of every network's arithmetic.
+//! Dense layers, `y = act(x W^T + b)`: most of the arithmetic of every network.
 //!
-//! Weights are packed once, at load, into panels of `2 * LANES` outputs ([`PackedMatrix`]; the last panel is
-//! filled up with zeros), in fp32 or as pairs of bf16. The product walks blocks of rows that stay in the
-//! second-level cache, in each block panel by panel, in each panel tile by tile
-//! ([`crate::backend::cpu::simd::tile`]); the activation is applied to a tile's rows while they are still in
-//! the first level.
+//! When a network is loaded, its weights are packed into panels of `2 * LANES` outputs, in fp32 or as pairs of
+//! bf16 ([`PackedMatrix`]). The last panel is padded with zeros. The product goes through blocks of rows of x
+//! that fit the second-level cache, within a block through the panels, and within a panel through tiles of rows
+//! ([`crate::backend::cpu::simd::tile`]). The activation is applied to the rows of a panel's result while they
+//! are still in the cache.
 
 use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Layout, MAX_PANEL, PanelProduct, Product, Start};
 use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd, bf16_bits};
 use crate::net::architecture::Activation;
 
-/// The number format that a layer multiplies in. Sums are always fp32.
+/// The number format of the factors in a layer's products. Sums are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// As given.
+    /// Weights and inputs as they are.
     Fp32,
-    /// Weights and inputs rounded to bf16 (nearest, ties to even).
+    /// Weights and inputs rounded to bf16 (to nearest, ties to even).
     Bf16,
 }
 
@@ -26,33 +26,33 @@ enum Panels {
     Bf16(AlignedVec<Bf16Pair>),
 }
 
-/// A weight matrix and its biases, or several matrices of one size, ready for the product. Made for one
+/// A weight matrix and its biases, or several matrices of the same size, packed for the product on one
 /// instruction set.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedMatrix {
-    /// `[matrix][panel][step][2 * LANES]`
+    /// `[matrix][panel][step][2 * LANES]`. A step is one input in fp32 and a pair of inputs in bf16.
     panels: Panels,
-    /// One per output, zeros up to the end of the last panel.
+    /// `[outputs]`, padded with zeros to the end of the last panel.
     biases: AlignedVec<f32>,
     inputs: usize,
     outputs: usize,
     panel_width: usize,
-    /// Words of one matrix.
+    /// The length of one matrix in `panels`.
     matrix_words: usize,
 }
 
 impl PackedMatrix {
-    /// Packs `weights`, `[outputs][inputs]`, and `biases`, `[outputs]` or empty for none.
+    /// Packs `weights` (`[outputs][inputs]`) and `biases` (`[outputs]`, or empty if there are none).
     ///
     /// # Panics
-    /// If the slices do not have these sizes: the network has been checked when it was loaded.
+    /// If the slices do not have these sizes, which the network loader has checked.
     pub(crate) fn new(isa: Isa, format: Format, weights: &[f32], biases: &[f32], inputs: usize) -> Self {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         assert_eq!(weights.len(), inputs * outputs, "weights are [outputs][inputs]");
         Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
     }
 
-    /// Packs the matrix whose element for an output and an input is `weight(output, input)`.
+    /// Packs the matrix with the elements `weight(output, input)`.
     pub(crate) fn from_fn(
         isa: Isa,
         format: Format,
@@ -61,14 +61,14 @@ impl PackedMatrix {
         biases: &[f32],
         weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        assert!(biases.is_empty() || biases.len() == outputs, "a bias per output, or none");
+        assert!(biases.is_empty() || biases.len() == outputs, "one bias for each output, or none");
         let mut packed =
             Self::batch_from_fn(isa, format, 1, outputs, inputs, |_, output, input| weight(output, input));
         packed.biases[..biases.len()].copy_from_slice(biases);
         packed
     }
 
-    /// Packs `count` matrices of one size, without biases: `weight(which, output, input)`.
+    /// Packs `count` matrices of the same size with the elements `weight(which, output, input)` and no biases.
     pub(crate) fn batch_from_fn(
         isa: Isa,
         format: Format,
@@ -85,7 +85,7 @@ impl PackedMatrix {
             let (panel, column) = (output / panel_width, output % panel_width);
             which * matrix_words + (panel * steps + step) * panel_width + column
         };
-        // In the order of the outputs: the source is read once, in order.
+        // The order of the outputs, so that the source is read in order.
         let all = (0..count).flat_map(|which| (0..outputs).map(move |output| (which, output)));
         let panels = match format {
             Format::Fp32 => {
@@ -114,19 +114,17 @@ impl PackedMatrix {
         PackedMatrix { panels, biases, inputs, outputs, panel_width, matrix_words }
     }
 
-    /// Columns of x.
     pub(crate) fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// Columns of y.
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
     }
 }
 
 impl Format {
-    /// Steps of the product over `inputs` columns.
+    /// The number of steps of a product over `inputs` columns.
     fn steps(self, inputs: usize) -> usize {
         match self {
             Format::Fp32 => inputs,
@@ -135,32 +133,29 @@ impl Format {
     }
 }
 
-/// `y[rows][outputs] = act(x[rows][inputs] W^T + b)`, or with `accumulate` `y = act(y + x W^T)`.
+/// Computes `y = act(x W^T + b)` or, with `accumulate`, `y = act(y + x W^T)`. Here x is `[rows][inputs]`, W is
+/// `[outputs][inputs]` and y is `[rows][outputs]`.
 pub(crate) struct MatrixProduct<'a> {
-    /// W and b.
     pub weights: &'a PackedMatrix,
-    /// Which matrix of `weights`: 0 where there is one.
+    /// The index of the matrix in `weights`: 0 if there is only one.
     pub which: usize,
-    /// x.
     pub x: &'a [f32],
-    /// Elements from a row of x to the next.
+    /// Elements from the start of one row of x to the start of the next.
     pub x_stride: usize,
-    /// y.
     pub y: &'a mut [f32],
-    /// Elements from a row of y to the next.
+    /// Elements from the start of one row of y to the start of the next.
     pub y_stride: usize,
-    /// Rows of x and y.
     pub rows: usize,
-    /// Applied to y; softmax is over a row of y.
+    /// The function `act`. Softmax applies to each row of y.
     pub activation: Activation,
-    /// Whether to add to y instead of to the biases.
+    /// Whether the sums start with y instead of the biases.
     pub accumulate: bool,
-    /// Holds x in bf16 where the weights are.
+    /// Memory for x in bf16. It is used, and grows as needed, if the weights are bf16.
     pub rounded: &'a mut AlignedVec<Bf16Pair>,
 }
 
 impl MatrixProduct<'_> {
-    /// Computes it on the instruction set that the weights were packed for.
+    /// Computes the product. `isa` must be the instruction set that the weights were packed for.
     pub(crate) fn run(self, isa: Isa) {
         match &self.weights.panels {
             Panels::Fp32(_) => isa.run(InFp32(self)),
@@ -207,7 +202,7 @@ impl Kernel for InBf16<'_> {
             return;
         };
         let steps = Format::Bf16.steps(product.weights.inputs);
-        // Whole vectors are stored, so rows have room for them.
+        // Only whole vectors are stored, so the rows have room for a whole number of them.
         let stride = steps.next_multiple_of(S::LANES);
         product.rounded.grow_to(product.rows * stride);
         for row in 0..product.rows {
@@ -228,7 +223,8 @@ impl Kernel for InBf16<'_> {
     }
 }
 
-/// A row in bf16, zeros up to the end of `to`, which has room for whole vectors.
+/// Rounds a row to bf16. `to` has room for a whole number of vectors; the end of the last one is filled with
+/// zeros.
 #[inline(always)]
 fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     let mut vectors = x.chunks_exact(2 * S::LANES);
@@ -247,8 +243,8 @@ fn round_row<S: Simd>(simd: S, x: &[f32], to: &mut [Bf16Pair]) {
     }
 }
 
-/// Bytes of x that a block of rows may have: a quarter of a second-level cache of 1 MB; panels and results
-/// pass through the rest.
+/// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is
+/// left for panels and results.
 const BLOCK_BYTES: usize = 256 << 10;
 
 struct Blocks<'a> {
@@ -267,11 +263,12 @@ impl Blocks<'_> {
         if self.rows == 0 || outputs == 0 {
             return;
         }
-        assert_eq!(panel_width, 2 * S::LANES, "packed for another instruction set");
+        assert_eq!(panel_width, 2 * S::LANES, "the weights are packed for this instruction set");
         let panel_count = outputs.div_ceil(panel_width);
         let panel_words = panels.len() / panel_count;
         let steps = panel_words / panel_width;
-        // ReLU is a floor under the sums; other functions follow when a block of rows has been stored.
+        // ReLU is computed as a lower limit of the sums. Other functions are applied to the stored rows of a
+        // panel.
         let (floor, after) = floor_and_rest(self.activation);
         let row_bytes = (steps * size_of::<P::Word>()).max(1);
         let tile = P::tile_rows::<S>();
@@ -317,14 +314,14 @@ impl Blocks<'_> {
     }
 }
 
-/// No bias, for products that have none.
+/// The bias of a product that has none.
 pub(crate) const NO_BIAS: [f32; MAX_PANEL] = [0.0; MAX_PANEL];
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// Numbers in -1…1 with no pattern that would hide a transposition.
+    /// Pseudorandom numbers in -1…1, without a pattern that could hide a transposition.
     pub(crate) fn noise(count: usize, seed: u32) -> Vec<f32> {
         let mut state = seed.wrapping_mul(2_654_435_761) | 1;
         (0..count)
@@ -407,7 +404,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_in_gives_the_bias_and_no_rows_give_nothing() {
+    fn a_product_without_inputs_is_the_bias_and_one_without_rows_writes_nothing() {
         for isa in Isa::available() {
             for format in [Format::Fp32, Format::Bf16] {
                 check(isa, format, 0, 5, 5, false);
@@ -432,7 +429,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn more_rows_than_a_block_come_out_the_same() {
+    fn a_product_of_more_rows_than_a_block_matches_the_naive_product() {
         for isa in Isa::available() {
             check(isa, Format::Fp32, 700, 300, 35, false);
         }

@@ -1,4 +1,4 @@
-//! The network's arithmetic, each operation written once over [`super::simd::Simd`].
+//! The arithmetic of a network. Each operation is written once, generic over [`super::simd::Simd`].
 //!
 //! | module | what it computes |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
 //! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //!
-//! All matrices are row major; activations lie as `[position][square][channel]` throughout, so that a vector
+//! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector
 //! holds neighbouring channels of one square.
 
 pub(crate) mod attention;
@@ -21,5 +21,4 @@ pub(crate) mod planes;
 pub(crate) mod scale;
 pub(crate) mod winograd;
 
-/// Squares of the board.
 pub(crate) const SQUARES: usize = 64;

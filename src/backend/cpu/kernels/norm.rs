@@ -1,21 +1,20 @@
-//! LayerNorm with the residual connection.
+//! LayerNorm, combined with the residual connection before it.
 
 use crate::backend::cpu::simd::{Kernel, Simd};
 
-/// Rows of `data` become `LN(alpha * branch + data)`, or `LN(data)` without a branch:
-/// `LN(v) = gamma (v - mean) / sqrt(variance + epsilon) + beta`, over a row of `gammas.len()` elements.
+/// Replaces each row of `data` with `LN(alpha * branch + data)`, or with `LN(data)` if there is no branch. A
+/// row `v` has `gammas.len()` elements, and `LN(v) = gamma (v - mean) / sqrt(variance + epsilon) + beta`.
 pub(crate) struct LayerNorm<'a> {
-    /// The residual stream, in and out; its length is a whole number of rows.
+    /// The residual stream: a whole number of rows.
     pub data: &'a mut [f32],
-    /// What is added to it, of the same length.
+    /// The output of the layers beside the residual connection, in the same layout as `data`.
     pub branch: Option<&'a [f32]>,
-    /// Scale of the branch.
+    /// The factor of the branch.
     pub alpha: f32,
-    /// Scale per column.
+    /// The scale of each column.
     pub gammas: &'a [f32],
-    /// Shift per column.
+    /// The shift of each column.
     pub betas: &'a [f32],
-    /// Added to the variance.
     pub epsilon: f32,
 }
 
@@ -25,7 +24,7 @@ impl Kernel for LayerNorm<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let width = self.gammas.len();
-        assert_eq!(self.betas.len(), width, "a beta per gamma");
+        assert_eq!(self.betas.len(), width, "one beta for each gamma");
         if width == 0 {
             return;
         }
@@ -48,7 +47,7 @@ impl Kernel for LayerNorm<'_> {
     }
 }
 
-/// `row += alpha * branch`; returns the new row's sum.
+/// Computes `row += alpha * branch` and returns the sum of the new row.
 #[inline(always)]
 fn sum_with_branch<S: Simd>(simd: S, row: &mut [f32], branch: &[f32], alpha: S::Vector) -> f32 {
     let mut sums = simd.splat(0.0);
@@ -81,7 +80,8 @@ fn total<S: Simd>(simd: S, row: &[f32]) -> f32 {
 
 #[inline(always)]
 fn normalise<S: Simd>(simd: S, row: &mut [f32], mean: f32, gammas: &[f32], betas: &[f32], epsilon: f32) {
-    // The variance around the mean, in a second pass: the difference of squares would lose digits.
+    // A second pass sums the squared differences from the mean. Computing the variance from the sum of the
+    // squares in one pass would lose digits.
     let centre = simd.splat(mean);
     let mut squares = simd.splat(0.0);
     let vectors = row.chunks_exact(S::LANES);

@@ -1,9 +1,9 @@
-//! Layers whose input is the planes themselves.
+//! First layers, whose inputs are the 112 planes as bit masks.
 //!
-//! A plane is 64 bits, and of the 112 x 64 inputs about 250 are set in squares' own planes (pieces); the
-//! others that are not zero fill a whole plane (castling rights, the side to move, the rule-50 counter,
-//! ones). So a first layer is not a matrix product: it is a sum of the weight rows of the bits that are set,
-//! where a full plane's row is added once for all squares.
+//! Most of the 112 x 64 inputs are 0. About 250 of them are single bits (pieces), and the other nonzero inputs
+//! fill whole planes (castling rights, the side to move, the rule-50 counter, ones). So these layers are not
+//! computed as matrix products. They add up the weight rows of the set bits, and add the row of a full plane
+//! once for all squares.
 
 use super::SQUARES;
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
@@ -13,12 +13,12 @@ use crate::net::weights::{Convolution, Dense};
 const PLANES: usize = InputPlanes::COUNT;
 const PIECE_PLANES: usize = InputPlanes::PIECES;
 
-/// What plane `plane` holds on the squares of its mask.
+/// The value of the set bits of a plane.
 fn plane_value(input: &InputPlanes, plane: usize) -> f32 {
     if plane == InputPlanes::RULE50_PLANE { input.rule50_value } else { 1.0 }
 }
 
-/// The squares of a mask.
+/// The squares of the set bits of a mask.
 fn squares(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let square = (mask != 0).then(|| mask.trailing_zeros() as usize);
@@ -27,7 +27,7 @@ fn squares(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// `to += row`
+/// Computes `to += row`.
 #[inline(always)]
 fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32]) {
     let count = to.len();
@@ -42,7 +42,7 @@ fn add_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32]) {
     }
 }
 
-/// `to += scale * row`
+/// Computes `to += scale * row`.
 #[inline(always)]
 fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
     let count = to.len();
@@ -58,30 +58,30 @@ fn add_scaled_row<S: Simd>(simd: S, to: &mut [f32], row: &[f32], scale: f32) {
     }
 }
 
-/// The planes that fill the board, with their values.
+/// The planes with all bits set, and the values of those bits.
 fn full_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, f32)> {
     let full = input.masks.iter().enumerate().filter(|(_, mask)| **mask == u64::MAX);
     full.map(|(plane, _)| (plane, plane_value(input, plane)))
 }
 
-/// The other planes that are not empty.
+/// The planes with some but not all bits set, and their masks.
 fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
     input.masks.iter().copied().enumerate().filter(|&(_, mask)| mask != 0 && mask != u64::MAX)
 }
 
-/// A dense layer over each square's 112 planes, to `[64][outputs]`.
+/// A dense layer that is applied to the 112 inputs of each square.
 #[derive(Clone, Debug)]
 pub(crate) struct PlaneEmbedding {
     isa: Isa,
     /// `[112][outputs]`
     rows: AlignedVec<f32>,
-    /// `[64][outputs]`: the bias, and whatever else depends on the square alone.
+    /// `[64][outputs]`: the bias and all other terms that depend only on the square.
     constant: AlignedVec<f32>,
     outputs: usize,
 }
 
 impl PlaneEmbedding {
-    /// `weight(output, plane)`, and for a square and an output what is added always.
+    /// Packs the weights `weight(output, plane)` and the constant terms `constant(square, output)`.
     pub(crate) fn new(
         isa: Isa,
         outputs: usize,
@@ -96,13 +96,13 @@ impl PlaneEmbedding {
         }
     }
 
-    /// Writes `[64][outputs]`, before any activation.
+    /// Writes the outputs `[64][outputs]`, without an activation, to `to`.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
         self.isa.run(EmbedPlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs] });
     }
 }
 
-/// `[rows][columns]` of `value(row, column)`.
+/// A matrix `[rows][columns]` with the elements `value(row, column)`.
 fn filled(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> AlignedVec<f32> {
     let mut all = AlignedVec::zeroed(rows * columns);
     for row in 0..rows {
@@ -129,7 +129,7 @@ impl Kernel for EmbedPlanes<'_> {
         if outputs == 0 {
             return;
         }
-        // Full planes go to the first square, from there to all.
+        // The sum over the full planes is computed in the first square and copied to the others.
         let (first, others) = self.to.split_at_mut(outputs);
         first.fill(0.0);
         for (plane, value) in full_planes(self.input) {
@@ -152,7 +152,7 @@ impl Kernel for EmbedPlanes<'_> {
     }
 }
 
-/// A dense layer over all the newest board's pieces at once: inputs `[64][12]`, any number of outputs.
+/// A dense layer whose inputs are the piece planes of the newest board, `[64][12]`.
 #[derive(Clone, Debug)]
 pub(crate) struct BoardEmbedding {
     isa: Isa,
@@ -162,7 +162,7 @@ pub(crate) struct BoardEmbedding {
 }
 
 impl BoardEmbedding {
-    /// From the file's layer, whose input is `square * 12 + plane`.
+    /// Packs the layer of the file, whose inputs are numbered `square * 12 + plane`.
     pub(crate) fn new(isa: Isa, dense: &Dense) -> BoardEmbedding {
         BoardEmbedding {
             isa,
@@ -173,12 +173,11 @@ impl BoardEmbedding {
         }
     }
 
-    /// Outputs.
     pub(crate) fn outputs(&self) -> usize {
         self.biases.len()
     }
 
-    /// Writes all outputs of one position.
+    /// Writes the outputs of one position, without an activation, to `to`.
     pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32]) {
         self.isa.run(EmbedBoard { layer: self, input, to });
     }
@@ -206,21 +205,22 @@ impl Kernel for EmbedBoard<'_> {
     }
 }
 
-/// The first 3x3 convolution of a tower.
+/// A 3x3 convolution of the 112 planes: the first layer of a residual tower.
 #[derive(Clone, Debug)]
 pub(crate) struct PlaneConvolution {
     isa: Isa,
-    /// `[112][3][3][outputs]`: taps by rank, and by file in reverse, so that the three that one input adds to
-    /// neighbouring squares lie side by side as those squares do.
+    /// `[112][3][3][outputs]`: the taps by rank and by file. The files are in reverse order, so that the three
+    /// taps by which one input contributes to neighbouring squares are in the order of those squares.
     taps: AlignedVec<f32>,
-    /// `[112][9 places][outputs]`: the sum of the taps that stay on the board, for a square in the first, a
-    /// middle or the last rank, times the same for files.
+    /// `[112][3][3][outputs]`: the contribution of a full plane to a square, which is the sum of those taps
+    /// that are on the board. It depends only on whether the rank of the square is the first, the last, or
+    /// another one, and likewise its file (the indices of [`edge`]).
     full: AlignedVec<f32>,
     biases: Vec<f32>,
 }
 
-/// First, middle or last.
-fn place(coordinate: usize) -> usize {
+/// Returns 0 for the first rank or file, 2 for the last, and 1 for the others.
+fn edge(coordinate: usize) -> usize {
     match coordinate {
         0 => 0,
         7 => 2,
@@ -229,14 +229,15 @@ fn place(coordinate: usize) -> usize {
 }
 
 impl PlaneConvolution {
-    /// From a 3x3 convolution of 112 planes.
+    /// Packs a 3x3 convolution of 112 planes.
     pub(crate) fn new(isa: Isa, convolution: &Convolution) -> PlaneConvolution {
         let outputs = convolution.outputs;
         let weight = |output: usize, plane: usize, tap: usize| {
             convolution.weights[(output * convolution.inputs + plane) * 9 + tap]
         };
-        // Whether a tap in this direction (0: before, 1: at, 2: after) stays on the board at this place.
-        let inside = |place: usize, direction: usize| !matches!((place, direction), (0, 0) | (2, 2));
+        // Whether a tap is on the board, for a rank or file of index `edge` and a tap 0 before, 1 at or 2 after
+        // it.
+        let inside = |edge: usize, tap: usize| !matches!((edge, tap), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,
             taps: filled(PLANES * 9, outputs, |row, output| {
@@ -254,15 +255,15 @@ impl PlaneConvolution {
         }
     }
 
-    /// Output channels.
     pub(crate) fn outputs(&self) -> usize {
         self.biases.len()
     }
 
-    /// Writes `[64][outputs]`, before any activation. `places` is memory, of any size.
-    pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], places: &mut AlignedVec<f32>) {
-        places.grow_to(9 * self.outputs());
-        self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], places });
+    /// Writes the outputs `[64][outputs]`, without an activation, to `to`. `edges` is working memory, which
+    /// grows as needed.
+    pub(crate) fn run(&self, input: &InputPlanes, to: &mut [f32], edges: &mut AlignedVec<f32>) {
+        edges.grow_to(9 * self.outputs());
+        self.isa.run(ConvolvePlanes { layer: self, input, to: &mut to[..SQUARES * self.outputs()], edges });
     }
 }
 
@@ -270,7 +271,8 @@ struct ConvolvePlanes<'a> {
     layer: &'a PlaneConvolution,
     input: &'a InputPlanes,
     to: &'a mut [f32],
-    places: &'a mut [f32],
+    /// `[3][3][outputs]`: the bias and the contributions of all full planes, by the indices of [`edge`].
+    edges: &'a mut [f32],
 }
 
 impl Kernel for ConvolvePlanes<'_> {
@@ -282,29 +284,30 @@ impl Kernel for ConvolvePlanes<'_> {
         if outputs == 0 {
             return;
         }
-        let places = &mut self.places[..9 * outputs];
-        for place in places.chunks_exact_mut(outputs) {
-            place.copy_from_slice(&self.layer.biases);
+        let edges = &mut self.edges[..9 * outputs];
+        for sums in edges.chunks_exact_mut(outputs) {
+            sums.copy_from_slice(&self.layer.biases);
         }
         for (plane, value) in full_planes(self.input) {
-            add_scaled_row(simd, places, &self.layer.full[plane * 9 * outputs..], value);
+            add_scaled_row(simd, edges, &self.layer.full[plane * 9 * outputs..], value);
         }
         for (square, to) in self.to.chunks_exact_mut(outputs).enumerate() {
-            let from = place(square / 8) * 3 + place(square % 8);
-            to.copy_from_slice(&places[from * outputs..][..outputs]);
+            let from = edge(square / 8) * 3 + edge(square % 8);
+            to.copy_from_slice(&edges[from * outputs..][..outputs]);
         }
         for (plane, mask) in sparse_planes(self.input) {
             let taps = &self.layer.taps[plane * 9 * outputs..][..9 * outputs];
             let value = plane_value(self.input, plane);
             for square in squares(mask) {
                 let (rank, file) = (square / 8, square % 8);
-                // The files that this bit adds to, and the first of the reversed taps that is not off the
-                // board.
+                // The bit contributes to `count` files from `first` on. On the a-file, the first of the
+                // reversed taps contributes to a square outside the board and is skipped.
                 let first = file.saturating_sub(1);
                 let count = (file + 2).min(8) - first;
                 let skipped = usize::from(file == 0);
                 for tap in 0..3 {
-                    // A result reads its neighbour at (tap - 1), so a bit adds to the rank at -(tap - 1).
+                    // Tap `tap` of a result reads the rank `tap - 1` farther up, so the bit contributes to the
+                    // rank `tap - 1` farther down.
                     let rank = (rank + 1).wrapping_sub(tap);
                     if rank < 8 {
                         let to = &mut self.to[(rank * 8 + first) * outputs..][..count * outputs];
@@ -321,7 +324,7 @@ mod tests {
     use super::*;
     use crate::backend::cpu::kernels::matrix::tests::noise;
 
-    /// Pieces here and there, full planes among the last, a rule-50 counter.
+    /// Planes with scattered pieces, with some full planes, and with a rule-50 counter.
     fn some_input() -> InputPlanes {
         let mut masks = [0; 112];
         for (plane, mask) in masks.iter_mut().enumerate().take(104) {

@@ -1,21 +1,22 @@
-//! Scaling of whole boards: squeeze-and-excitation's last step, and an embedding's gates.
+//! Kernels that scale and shift whole boards: the last step of squeeze-and-excitation, and the gates of an
+//! embedding.
 
 use super::SQUARES;
 use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::net::architecture::Activation;
 
-/// Squeeze and excitation's last step: `y = act(sigmoid(scale) y + shift + residual)`, into the residual.
+/// The last step of squeeze-and-excitation: `residual = act(sigmoid(scale) y + shift + residual)`.
 pub(crate) struct ScaleAndAdd<'a> {
     /// `[position][64][channels]`
     pub y: &'a [f32],
-    /// `[position][2 * channels]`: scales (before the sigmoid), then shifts; overwritten.
+    /// `[position][2 * channels]`: the scales before the sigmoid, and then the shifts. The kernel overwrites
+    /// them.
     pub excitation: &'a mut [f32],
-    /// In: the residual; out: the result.
+    /// `[position][64][channels]`: the residual, which the kernel replaces with the result.
     pub residual: &'a mut [f32],
-    /// Channels.
     pub channels: usize,
-    /// The block's activation.
+    /// The function `act`.
     pub activation: Activation,
 }
 
@@ -55,7 +56,7 @@ impl Kernel for ScaleAndAdd<'_> {
     }
 }
 
-/// An embedding's gates: `data = data * multiply + add`, for as many boards as there are.
+/// The gates of an embedding: `data = data * multiply + add` for each position.
 pub(crate) struct Gate<'a> {
     /// `[position][64][width]`
     pub data: &'a mut [f32],
@@ -71,7 +72,7 @@ impl Kernel for Gate<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for board in self.data.chunks_exact_mut(self.multiply.len().max(1)) {
-            // A board has 64 * width elements, which every vector length divides.
+            // A board has 64 * width elements, which is a multiple of every vector length.
             let gates = self.multiply.chunks_exact(S::LANES).zip(self.add.chunks_exact(S::LANES));
             for (x, (multiply, add)) in board.chunks_exact_mut(S::LANES).zip(gates) {
                 simd.store(simd.mul_add(simd.load(x), simd.load(multiply), simd.load(add)), x);

@@ -1,15 +1,15 @@
-//! 3x3 convolutions on the 8x8 board by Winograd's minimal filtering, F(4x4, 3x3).
+//! 3x3 convolutions on the 8x8 board with Winograd's minimal filtering algorithm, F(4x4, 3x3).
 //!
-//! The board is four tiles of 4x4 results. A tile's 6x6 inputs are transformed to 36 components, each
-//! component is multiplied by its own matrix over channels (a quarter of the direct method's
-//! multiplications), and 36 sums are transformed back to 4x4 results. Transforms after Lavin and Gray, *Fast
-//! algorithms for convolutional neural networks* (2015), but not with their points 0, ±1, ±2: the points 0,
-//! ±5/8, ±3/2, whose squares are exact too, have half the error and a fifth of the worst case (measured on
-//! random data).
+//! The board is divided into four tiles of 4x4 results. The 6x6 inputs of a tile are transformed to 36
+//! components. Each component is multiplied by a matrix of its own over the channels, which takes a quarter of
+//! the multiplications of a direct convolution. The 36 products are then transformed back to 4x4 results. The
+//! transforms follow Lavin and Gray, *Fast algorithms for convolutional neural networks* (2015), except for the
+//! interpolation points: instead of 0, ±1 and ±2 they are 0, ±5/8 and ±3/2, whose squares are exact too. On
+//! random data their error is half as large, and their largest error a fifth.
 //!
-//! Always in fp32. With components rounded to bf16 the error is four times that of a direct convolution in
-//! bf16 (q of maia-1900 is off by 0.07), and with the tamer F(2x2, 3x3) one and a half times, but then it is
-//! no faster than this.
+//! The arithmetic is always fp32. If the components were rounded to bf16, the error would be four times that of
+//! a direct convolution in bf16 (q of maia-1900 would be off by 0.07). F(2x2, 3x3) in bf16 has one and a half
+//! times that error, but it is no faster than this.
 //!
 //! ```text
 //! x [position][64][channels] -> V [36][tile][channels] -> M [36][tile][outputs] -> y [position][64][outputs]
@@ -23,43 +23,46 @@ use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
 use crate::net::architecture::Activation;
 use crate::net::weights::Convolution;
 
-/// Side of a transformed tile.
+/// The side of a tile of inputs, and of its components.
 const SIDE: usize = 6;
-/// Side of a tile of results.
+/// The side of a tile of results.
 const RESULT: usize = 4;
 
-/// Elements between the end of one component and the next: keeps the components of a tile out of each other's
-/// cache sets (their distance would else be a power of two).
+/// The gap between one component and the next, in elements. Without it the components of a tile would often be
+/// a power of two apart and compete for the same cache sets.
 const COMPONENT_GAP: usize = 16;
 
-/// Memory between the steps, kept from call to call.
+/// Working memory of [`PackedConvolution::run`]. Reusing it avoids allocations.
 #[derive(Default, Debug)]
 pub(crate) struct WinogradScratch {
+    /// V: `[36][tile][channels]`.
     transformed: AlignedVec<f32>,
+    /// M: `[36][tile][outputs]`.
     products: AlignedVec<f32>,
+    /// A field of [`MatrixProduct`] that fp32 products do not use.
     rounded: AlignedVec<Bf16Pair>,
 }
 
-/// A 3x3 convolution, ready to use.
+/// A 3x3 convolution with transformed and packed weights.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedConvolution {
-    /// 36 matrices `[output][input]`.
+    /// One matrix `[output][input]` for each of the 36 components.
     components: PackedMatrix,
     biases: Vec<f32>,
 }
 
-/// What becomes of the sums when they come back to the board.
+/// The last step of a convolution, which is applied when the sums are transformed back to the board.
 pub(crate) enum Finish<'a> {
     /// `y = act(sum + bias)`
     Activate(Activation),
-    /// `y = act(sum + bias + y)`: y holds the residual.
+    /// `y = act(sum + bias + y)`, where y contains the residual.
     AddToOutput(Activation),
-    /// `y = sum + bias`, and the means over the board go to `[position][output]`.
+    /// `y = sum + bias`. The mean of y over the board is written to `[position][output]`.
     Pool(&'a mut [f32]),
 }
 
 impl PackedConvolution {
-    /// Transforms and packs the weights.
+    /// Transforms and packs the weights of a 3x3 convolution.
     pub(crate) fn new(isa: Isa, convolution: &Convolution) -> PackedConvolution {
         let Convolution { inputs, outputs, .. } = *convolution;
         let weights = &convolution.weights;
@@ -78,7 +81,7 @@ impl PackedConvolution {
         PackedConvolution { components, biases: convolution.biases.clone() }
     }
 
-    /// Convolves `positions` boards of x into y.
+    /// Convolves the `positions` boards of x, `[position][64][channels]`, into y, `[position][64][outputs]`.
     pub(crate) fn run(
         &self,
         isa: Isa,
@@ -128,7 +131,8 @@ impl PackedConvolution {
 const NEAR_SQUARED: f32 = NEAR * NEAR;
 const FAR_SQUARED: f32 = FAR * FAR;
 
-/// B^T applied to six values: for each point, the coefficients of the polynomial whose zeros are the others.
+/// Applies B^T to six values. The row of a point contains the coefficients of the polynomial whose zeros are
+/// the other points.
 #[inline(always)]
 fn input_transform<S: Simd>(simd: S, d: &[S::Vector; SIDE]) -> [S::Vector; SIDE] {
     let product = simd.splat(NEAR_SQUARED * FAR_SQUARED);
@@ -148,7 +152,7 @@ fn input_transform<S: Simd>(simd: S, d: &[S::Vector; SIDE]) -> [S::Vector; SIDE]
     ]
 }
 
-/// A^T applied to six values: row i is the i-th powers of the points.
+/// Applies A^T to six values. Row i contains the i-th powers of the points.
 #[inline(always)]
 fn output_transform<S: Simd>(simd: S, m: &[S::Vector; SIDE]) -> [S::Vector; RESULT] {
     let near_sum = simd.add(m[1], m[2]);
@@ -178,13 +182,13 @@ fn combine<S: Simd>(
     simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
 }
 
-/// A vector if `WHOLE`, else as many numbers as `from` has.
+/// Loads a whole vector if `WHOLE`; otherwise loads as many numbers as `from` has.
 #[inline(always)]
 fn load<S: Simd, const WHOLE: bool>(simd: S, from: &[f32]) -> S::Vector {
     if WHOLE { simd.load(from) } else { simd.load_some(from) }
 }
 
-/// A vector if `WHOLE`, else as many numbers as `to` has room for.
+/// Stores a whole vector if `WHOLE`; otherwise stores as many numbers as `to` has room for.
 #[inline(always)]
 fn store<S: Simd, const WHOLE: bool>(simd: S, v: S::Vector, to: &mut [f32]) {
     if WHOLE { simd.store(v, to) } else { simd.store_some(v, to) }
@@ -213,8 +217,8 @@ impl Kernel for TransformInput<'_> {
 }
 
 impl TransformInput<'_> {
-    /// The tile in the `DOWN`th row and `ACROSS`th column of tiles: constants, so that what lies outside of
-    /// the board is known when this is compiled.
+    /// Transforms the tile in row `DOWN` and column `ACROSS` of the 2x2 tiles. These are constants so that the
+    /// compiler knows which inputs are outside the board.
     #[inline(always)]
     fn tile<S: Simd, const DOWN: usize, const ACROSS: usize>(&mut self, simd: S, board: &[f32], tile: usize) {
         let whole = self.channels / S::LANES * S::LANES;
@@ -226,7 +230,7 @@ impl TransformInput<'_> {
         }
     }
 
-    /// `count` channels of a tile, from `channel` on.
+    /// Transforms `count` channels of a tile, beginning with `channel`.
     #[inline(always)]
     fn vector<S: Simd, const DOWN: usize, const ACROSS: usize, const WHOLE: bool>(
         &mut self,
@@ -255,7 +259,7 @@ impl TransformInput<'_> {
     }
 }
 
-/// Some channels of a tile's inputs.
+/// `count` channels of a board, beginning with `channel`.
 #[derive(Clone, Copy)]
 struct Column<'a> {
     board: &'a [f32],
@@ -265,7 +269,7 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// Column `j`, transformed; outside of the board are zeros.
+    /// Transforms column `j` of a tile. Inputs outside the board are zeros.
     #[inline(always)]
     fn transformed<S: Simd, const DOWN: usize, const ACROSS: usize, const WHOLE: bool>(
         self,
@@ -274,7 +278,8 @@ impl Column<'_> {
     ) -> [S::Vector; SIDE] {
         let mut d = [simd.splat(0.0); SIDE];
         for (i, value) in d.iter_mut().enumerate() {
-            // The tile's first input is one square up and left of its first result.
+            // The first input of a tile is one rank and one file before its first result, so `rank` and `file`
+            // are one more than those of the input.
             let (rank, file) = (DOWN * RESULT + i, ACROSS * RESULT + j);
             if matches!((rank, file), (1..=8, 1..=8)) {
                 let square = (rank - 1) * 8 + file - 1;
@@ -286,7 +291,7 @@ impl Column<'_> {
     }
 }
 
-/// Row `i` of six columns.
+/// Returns row `i` of six columns.
 #[inline(always)]
 fn row_of<V: Copy, const N: usize>(columns: &[[V; N]; SIDE], i: usize) -> [V; SIDE] {
     [columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i], columns[5][i]]
@@ -328,14 +333,14 @@ impl Kernel for TransformOutput<'_> {
                     simd.store_some(mean, &mut means[position * channels + channel..][..count]);
                 }
             }
-            // While the board is in the first-level cache.
+            // The board is still in the first-level cache.
             activate_slice(simd, after, &mut self.y[position * SQUARES * channels..][..SQUARES * channels]);
         }
     }
 }
 
 impl TransformOutput<'_> {
-    /// All squares of a vector of channels; returns their sum.
+    /// Computes all squares for one vector of channels. Returns the sum over the squares.
     #[inline(always)]
     fn vector<S: Simd, const ADD: bool, const WHOLE: bool>(
         &mut self,
@@ -377,7 +382,7 @@ impl TransformOutput<'_> {
         total
     }
 
-    /// Column `j` of the products that start at `at` in each component, transformed.
+    /// Transforms column `j` of the products, which start at index `at` in each component.
     #[inline(always)]
     fn sums<S: Simd, const WHOLE: bool>(
         &self,
@@ -400,7 +405,8 @@ mod tests {
     use super::*;
     use crate::backend::cpu::kernels::matrix::tests::noise;
 
-    /// The definition, in f64: weights `[out][in][3][3]`, boards `[64][channels]`.
+    /// One result of a direct convolution in f64. Weights are `[output][input][3][3]`, the board is
+    /// `[64][channels]`.
     fn direct(convolution: &Convolution, board: &[f32], output: usize, square: usize) -> f64 {
         let mut sum = f64::from(convolution.biases[output]);
         for input in 0..convolution.inputs {
@@ -418,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn ragged_channels_match_the_direct_sum_and_every_finish_is_right() {
+    fn any_number_of_channels_and_every_finish_match_the_direct_convolution() {
         for isa in Isa::available() {
             for (inputs, outputs) in [(1, 1), (16, 16), (5, 33), (64, 17), (33, 64)] {
                 for positions in [1, 3] {

@@ -1,20 +1,21 @@
-//! Memory for weights and activations: zeroed, on cache-line boundaries, in huge pages where it is large.
+//! Memory for weights and activations. It is zeroed and aligned to cache lines; large blocks use huge pages.
 
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 
-/// Plain numbers.
+/// A number type that an [`AlignedVec`] can contain.
 ///
 /// # Safety
-/// All-zero bytes, and any other bytes, are a value, and a cache line is aligned enough for it.
+/// Every pattern of bits, all zeros included, must be a value of the type. Its alignment must be at most that
+/// of a cache line, 64 bytes.
 pub(crate) unsafe trait Plain: Copy + 'static {}
-// SAFETY: every pattern of 32 bits is a number, aligned to 4 bytes.
+// SAFETY: every pattern of 32 bits is an `f32`, whose alignment is 4 bytes.
 unsafe impl Plain for f32 {}
-// SAFETY: as above.
+// SAFETY: every pattern of 32 bits is a `u32`, whose alignment is 4 bytes.
 unsafe impl Plain for u32 {}
 
-/// From this size on, memory is mapped by itself and asked for in huge pages: a network's weights are
-/// streamed through once a batch, and with 4 kB pages the address translation shows in the profile.
+/// Blocks of at least this size, in bytes, get a memory map of their own with huge pages. Each batch reads all
+/// weights of the network, and with 4 kB pages the address translation is visible in profiles.
 const MAPPED_BYTES: usize = 1 << 20;
 
 #[repr(C, align(64))]
@@ -26,7 +27,7 @@ enum Memory {
     Mapped(MmapMut),
 }
 
-/// A fixed number of `T`, starting on a cache line.
+/// A fixed number of elements that starts at a cache line.
 pub(crate) struct AlignedVec<T> {
     memory: Memory,
     len: usize,
@@ -34,18 +35,19 @@ pub(crate) struct AlignedVec<T> {
 }
 
 impl<T: Plain> AlignedVec<T> {
-    /// `len` zeros.
+    /// Allocates `len` zeros.
     ///
     /// # Panics
-    /// If that is more bytes than an allocation can have, as a `Vec` does.
+    /// If the size in bytes is more than an allocation can have, as for a `Vec`.
     pub(crate) fn zeroed(len: usize) -> AlignedVec<T> {
-        // Checked: a product that wrapped round would be a small allocation under a long slice.
+        // The multiplication is checked because a wrapped product would make an allocation too small for the
+        // slice.
         let bytes = len.checked_mul(size_of::<T>()).expect("a length in bytes fits a usize");
         let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
         let memory = match mapped {
             Some(map) => {
                 #[cfg(target_os = "linux")]
-                // Only a wish: without it everything still works, a little slower.
+                // The advice may fail. The memory works without huge pages too, only a little slower.
                 let _ = map.advise(memmap2::Advice::HugePage);
                 Memory::Mapped(map)
             }
@@ -54,7 +56,7 @@ impl<T: Plain> AlignedVec<T> {
         AlignedVec { memory, len, element: std::marker::PhantomData }
     }
 
-    /// Makes it at least `len` long; what it held is lost when it grows.
+    /// Makes the vector at least `len` long. If it grows, all its elements become zeros.
     pub(crate) fn grow_to(&mut self, len: usize) {
         if self.len < len {
             *self = AlignedVec::zeroed(len);
@@ -85,9 +87,10 @@ impl<T: Plain> Deref for AlignedVec<T> {
             Memory::Lines(lines) => lines.as_ptr().cast(),
             Memory::Mapped(map) => map.as_ptr(),
         };
-        // SAFETY: the memory holds at least `len` elements (both allocations have room for `len` times the
-        // size of one, in bytes; `len` never changes after), all of it was initialised with zeros, it is
-        // aligned to a cache line or a page, and any bytes are a `T`. It is borrowed as long as `self` is.
+        // SAFETY: the memory has room for `len` elements (`zeroed` allocates at least `len` times the size of
+        // an element, and `len` does not change afterwards). It was initialised with zeros, it is aligned to a
+        // cache line or a page, and all bytes are valid as a `T` (see `Plain`). It is borrowed as long as
+        // `self` is.
         unsafe { std::slice::from_raw_parts(start.cast(), self.len) }
     }
 }

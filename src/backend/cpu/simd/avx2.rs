@@ -1,22 +1,22 @@
-//! AVX2 and FMA: eight numbers at a time, sixteen registers.
+//! The implementation with AVX2 and FMA: eight numbers in a vector, sixteen registers.
 
 use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 
-/// Proof that the processor has AVX2 and FMA.
+/// A proof that the processor has AVX2 and FMA: only [`Avx2::detect`] makes a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
 const LANES: usize = 8;
 
 impl Avx2 {
-    /// Asks the processor.
+    /// Returns a value if the processor has AVX2 and FMA.
     pub(super) fn detect() -> Option<Avx2> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
     }
 }
 
-/// Runs a kernel compiled for AVX2.
+/// Runs the version of a kernel that is compiled for AVX2 and FMA.
 #[inline]
 pub(super) fn enter<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,fma")]
@@ -27,8 +27,9 @@ pub(super) fn enter<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16, nearest, ties to even, in the low half of its 32 bits. A NaN that arithmetic
-/// makes (quiet, no other bit set) stays one; others cannot come, as weights are checked on load.
+/// Rounds each lane to bf16 (to nearest, ties to even), in the low half of its 32 bits. The NaN that arithmetic
+/// produces (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because
+/// weights are checked when they are loaded.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn bf16_halves(v: __m256) -> __m256i {
@@ -42,7 +43,7 @@ fn bf16_halves(v: __m256) -> __m256i {
 #[target_feature(enable = "avx2,fma")]
 fn transpose8(rows: [__m256; 8]) -> [__m256; 8] {
     let [a, b, c, d, e, f, g, h] = rows;
-    // Pairs of rows, interleaved; then pairs of pairs; then the 128-bit halves change places.
+    // Interleave pairs of rows, then pairs of pairs, and then exchange the 128-bit halves.
     let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
     let (ef_low, ef_high) = (_mm256_unpacklo_ps(e, f), _mm256_unpackhi_ps(e, f));
@@ -71,12 +72,12 @@ fn transpose8(rows: [__m256; 8]) -> [__m256; 8] {
     ]
 }
 
-// Every block below: `self` exists, so the processor has AVX2 and FMA.
+// A value of `Avx2` exists only if the processor has AVX2 and FMA; the blocks below refer to this.
 impl Simd for Avx2 {
     const LANES: usize = LANES;
-    /// 6 x 2 sums, 2 of B and a splat of A: 15 of 16 registers.
+    /// 6 x 2 sums, 2 vectors of B and a splat of A use 15 of 16 registers.
     const TILE_ROWS: usize = 6;
-    /// Emulated pairs need more registers beside the sums.
+    /// The emulated product of pairs needs more registers in addition to the sums.
     const TILE_ROWS_BF16: usize = 4;
     type Vector = __m256;
     type Pairs = __m256i;
@@ -90,14 +91,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn load(self, from: &[f32]) -> __m256 {
         assert!(from.len() >= LANES);
-        // SAFETY: eight numbers are there.
+        // SAFETY: `from` has at least eight numbers.
         unsafe { self.load_unchecked(from.as_ptr()) }
     }
 
     #[inline(always)]
     fn store(self, v: __m256, to: &mut [f32]) {
         assert!(to.len() >= LANES);
-        // SAFETY: there is room for eight numbers.
+        // SAFETY: `to` has at least eight numbers.
         unsafe { self.store_unchecked(v, to.as_mut_ptr()) }
     }
 
@@ -204,7 +205,7 @@ impl Simd for Avx2 {
         #[target_feature(enable = "avx2,fma")]
         fn round(first: __m256, second: __m256) -> __m256i {
             let packed = _mm256_packus_epi32(bf16_halves(first), bf16_halves(second));
-            // The pack works in 128-bit halves: put the 64-bit quarters back in order.
+            // The pack works within 128-bit halves, so the 64-bit quarters must be put back in order.
             _mm256_permute4x64_epi64::<0b11_01_10_00>(packed)
         }
         // SAFETY: `self` proves AVX2.
@@ -214,7 +215,7 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn store_pairs(self, pairs: __m256i, to: &mut [Bf16Pair]) {
         assert!(to.len() >= LANES);
-        // SAFETY: there is room for eight pairs; the store needs no alignment.
+        // SAFETY: `to` has at least eight pairs. The store needs no alignment.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), pairs) }
     }
 
@@ -240,19 +241,19 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn load_unchecked(self, from: *const f32) -> __m256 {
-        // SAFETY: the caller's promise: eight numbers can be read; the load needs no alignment.
+        // SAFETY: the caller guarantees that eight numbers can be read. The load needs no alignment.
         unsafe { _mm256_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn store_unchecked(self, v: __m256, to: *mut f32) {
-        // SAFETY: the caller's promise: eight numbers can be written; the store needs no alignment.
+        // SAFETY: the caller guarantees that eight numbers can be written. The store needs no alignment.
         unsafe { _mm256_storeu_ps(to, v) }
     }
 
     #[inline(always)]
     unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> __m256i {
-        // SAFETY: the caller's promise: eight pairs can be read; the load needs no alignment.
+        // SAFETY: the caller guarantees that eight pairs can be read. The load needs no alignment.
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
 }

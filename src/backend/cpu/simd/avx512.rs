@@ -1,17 +1,19 @@
-//! AVX-512: sixteen numbers at a time, thirty-two registers; with or without the BF16 extension.
+//! The implementation with AVX-512, with or without the BF16 extension: sixteen numbers in a vector, thirty-two
+//! registers.
 
 use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 
-/// Proof that the processor has AVX-512 F, BW, DQ and VL, and BF16 if `BF16`.
+/// A proof that the processor has AVX2, FMA, AVX-512 F, BW, DQ and VL, and BF16 if `BF16`: only
+/// [`Avx512::detect`] makes a value, and [`Avx512::without_bf16`] converts one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512<const BF16: bool>(());
 
 const LANES: usize = 16;
 
 impl<const BF16: bool> Avx512<BF16> {
-    /// Asks the processor.
+    /// Returns a value if the processor has all these extensions.
     pub(super) fn detect() -> Option<Self> {
         let base = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -22,13 +24,13 @@ impl<const BF16: bool> Avx512<BF16> {
         (base && (!BF16 || is_x86_feature_detected!("avx512bf16"))).then_some(Avx512(()))
     }
 
-    /// The same processor, for kernels that have no use for BF16.
+    /// Returns the proof without BF16, for kernels that do not multiply bf16.
     pub(super) fn without_bf16(self) -> Avx512<false> {
         Avx512(())
     }
 }
 
-/// Runs a kernel compiled for AVX-512.
+/// Runs the version of a kernel that is compiled for AVX-512.
 #[inline]
 pub(super) fn enter<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
@@ -39,7 +41,7 @@ pub(super) fn enter<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
     unsafe { compiled(simd, kernel) }
 }
 
-/// Runs a kernel compiled for AVX-512 and BF16.
+/// Runs the version of a kernel that is compiled for AVX-512 and BF16.
 #[inline]
 pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
@@ -50,8 +52,9 @@ pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output 
     unsafe { compiled(simd, kernel) }
 }
 
-/// Rounds each lane to bf16 without the extension: nearest, ties to even. A NaN that arithmetic makes (quiet,
-/// no other bit set) stays one; others cannot come, as weights are checked on load.
+/// Rounds each lane to bf16 (to nearest, ties to even) without the BF16 extension. The NaN that arithmetic
+/// produces (quiet, with no other bit of the mantissa set) stays a NaN. Other NaNs do not occur, because
+/// weights are checked when they are loaded.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn bf16_halves(v: __m512) -> __m256i {
@@ -64,7 +67,7 @@ fn bf16_halves(v: __m512) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
-    // Four rows at a time, transpose the 4 x 4 blocks inside the 128-bit lanes…
+    // For each four rows, transpose the 4 x 4 blocks within the 128-bit lanes.
     let mut quads = [_mm512_setzero_ps(); 16];
     for q in 0..4 {
         let [a, b, c, d] = [rows[4 * q], rows[4 * q + 1], rows[4 * q + 2], rows[4 * q + 3]];
@@ -75,7 +78,7 @@ fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
         quads[4 * q + 2] = _mm512_shuffle_ps::<0x44>(ab_high, cd_high);
         quads[4 * q + 3] = _mm512_shuffle_ps::<0xee>(ab_high, cd_high);
     }
-    // …then the 4 x 4 arrangement of the 128-bit lanes themselves.
+    // Then transpose the 4 x 4 matrix of the 128-bit lanes.
     let mut columns = [_mm512_setzero_ps(); 16];
     for i in 0..4 {
         let (a, b, c, d) = (quads[i], quads[4 + i], quads[8 + i], quads[12 + i]);
@@ -91,14 +94,14 @@ fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
     columns
 }
 
-// Every block below: `self` exists, so the processor has the features.
+// A value of `Avx512` exists only if the processor has the extensions; the blocks below refer to this.
 impl<const BF16: bool> Simd for Avx512<BF16> {
     const LANES: usize = LANES;
-    /// 12 x 2 sums, 2 of B and a splat of A: 27 of 32 registers, and 24 independent chains for the two FMA
-    /// units, which need 8 to stay busy.
+    /// 12 x 2 sums, 2 vectors of B and a splat of A use 27 of 32 registers. The 24 sums are independent; the
+    /// two FMA units need 8 independent sums to stay busy.
     const TILE_ROWS: usize = 12;
-    /// The pair product overwrites its sum, and with more rows than this the compiler begins to shuffle the
-    /// sums between registers (a third slower with 12).
+    /// The instruction for pairs overwrites its sum. With more rows the compiler would copy the sums between
+    /// registers; 12 rows are a third slower.
     const TILE_ROWS_BF16: usize = 8;
     type Vector = __m512;
     type Pairs = __m512i;
@@ -112,14 +115,14 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn load(self, from: &[f32]) -> __m512 {
         assert!(from.len() >= LANES);
-        // SAFETY: sixteen numbers are there.
+        // SAFETY: `from` has at least sixteen numbers.
         unsafe { self.load_unchecked(from.as_ptr()) }
     }
 
     #[inline(always)]
     fn store(self, v: __m512, to: &mut [f32]) {
         assert!(to.len() >= LANES);
-        // SAFETY: there is room for sixteen numbers.
+        // SAFETY: `to` has at least sixteen numbers.
         unsafe { self.store_unchecked(v, to.as_mut_ptr()) }
     }
 
@@ -167,7 +170,8 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
 
     #[inline(always)]
     fn round(self, a: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512. The immediate 0: to nearest even, no fractional bits kept.
+        // SAFETY: `self` proves AVX-512. The immediate 0 means: to nearest, ties to even, without fractional
+        // bits.
         unsafe { _mm512_roundscale_ps::<0>(a) }
     }
 
@@ -235,7 +239,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn store_pairs(self, pairs: __m512i, to: &mut [Bf16Pair]) {
         assert!(to.len() >= LANES);
-        // SAFETY: there is room for sixteen pairs; the store needs no alignment.
+        // SAFETY: `to` has at least sixteen pairs. The store needs no alignment.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), pairs) }
     }
 
@@ -273,19 +277,19 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
 
     #[inline(always)]
     unsafe fn load_unchecked(self, from: *const f32) -> __m512 {
-        // SAFETY: the caller's promise: sixteen numbers can be read; the load needs no alignment.
+        // SAFETY: the caller guarantees that sixteen numbers can be read. The load needs no alignment.
         unsafe { _mm512_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn store_unchecked(self, v: __m512, to: *mut f32) {
-        // SAFETY: the caller's promise: sixteen numbers can be written; the store needs no alignment.
+        // SAFETY: the caller guarantees that sixteen numbers can be written. The store needs no alignment.
         unsafe { _mm512_storeu_ps(to, v) }
     }
 
     #[inline(always)]
     unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> __m512i {
-        // SAFETY: the caller's promise: sixteen pairs can be read; the load needs no alignment.
+        // SAFETY: the caller guarantees that sixteen pairs can be read. The load needs no alignment.
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
 }

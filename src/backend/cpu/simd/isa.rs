@@ -11,7 +11,7 @@ use super::{
 /// An instruction set that this processor has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Isa {
-    /// Plain Rust on groups of four numbers; the compiler makes SSE2 or NEON of it.
+    /// Plain Rust on groups of four numbers, which the compiler translates to SSE2 or NEON.
     Portable(Portable),
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
@@ -19,13 +19,13 @@ pub(crate) enum Isa {
     /// AVX-512 (F, BW, DQ, VL).
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512<false>),
-    /// AVX-512 with BF16.
+    /// AVX-512 (F, BW, DQ, VL) with the BF16 extension.
     #[cfg(target_arch = "x86_64")]
     Avx512Bf16(Avx512<true>),
 }
 
 impl Isa {
-    /// All that this processor has, the best last.
+    /// All instruction sets that this processor has. The fastest is the last.
     pub(crate) fn available() -> Vec<Isa> {
         let all = [
             Some(Isa::Portable(Portable)),
@@ -39,12 +39,12 @@ impl Isa {
         all.into_iter().flatten().collect()
     }
 
-    /// The best that this processor has.
+    /// The fastest instruction set that this processor has.
     pub(crate) fn best() -> Isa {
         Isa::available().pop().unwrap_or(Isa::Portable(Portable))
     }
 
-    /// For messages.
+    /// The name for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Isa::Portable(_) => "portable",
@@ -57,7 +57,7 @@ impl Isa {
         }
     }
 
-    /// Whether it multiplies bf16 in hardware.
+    /// Whether it has instructions that multiply bf16.
     pub(crate) fn has_bf16(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -66,7 +66,7 @@ impl Isa {
         }
     }
 
-    /// Numbers in a vector.
+    /// The number of fp32 elements in a vector.
     pub(crate) fn lanes(self) -> usize {
         match self {
             Isa::Portable(_) => Portable::LANES,
@@ -77,7 +77,7 @@ impl Isa {
         }
     }
 
-    /// Runs `kernel`, compiled for this instruction set.
+    /// Runs the version of `kernel` that is compiled for this instruction set.
     #[inline]
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {

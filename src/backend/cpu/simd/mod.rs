@@ -1,15 +1,15 @@
-//! The vector instructions of this machine, behind one small trait.
+//! The vector instructions of the processor, behind one small trait.
 //!
-//! Every kernel is written once, generic over [`Simd`], and compiled for each instruction set; [`Isa::run`]
-//! picks the version at run time. A value of a type that implements [`Simd`] is a proof that the processor
-//! has the instructions: only [`Isa::available`] makes one, after asking. That is what makes the trait's
-//! methods safe to call, and why the kernels above this module need no `unsafe`.
+//! Every kernel is written once, generic over [`Simd`], and compiled for each instruction set. [`Isa::run`]
+//! selects the version at run time. A value of a type that implements [`Simd`] is a proof that the processor
+//! has the instructions, because only [`Isa::available`] makes such values, and it checks the processor first.
+//! This makes the methods of the trait safe to call, and the kernels that use this module need no `unsafe`.
 //!
-//! How the pieces fit: a kernel is a struct with its arguments that implements [`Kernel`];
-//! `isa.run(kernel)` enters a function compiled with the instruction set enabled, into which the kernel's
-//! generic code, all of it `#[inline(always)]`, is inlined.
+//! A kernel is a struct that contains its arguments and implements [`Kernel`]. `isa.run(kernel)` calls a
+//! function that is compiled with the instruction set enabled. The generic code of the kernel, which is all
+//! `#[inline(always)]`, is inlined into that function.
 //!
-//! Nothing here knows about layers or chess. The hot path starts in [`tile`].
+//! This module knows nothing about layers or chess. The innermost loop of the matrix products is in [`tile`].
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `aligned` | memory on cache-line boundaries |
 #![allow(
     unsafe_code,
-    reason = "vector intrinsics and the innermost loop's pointers; the safe interface checks the bounds"
+    reason = "vector intrinsics and the pointers of the innermost loop; the safe interface checks the bounds"
 )]
 
 mod aligned;

@@ -1,17 +1,18 @@
-//! Plain Rust on four numbers at a time.
+//! The implementation in plain Rust, four numbers at a time.
 //!
-//! The compiler turns these loops into SSE2 on x86-64 and NEON on AArch64, which always have them. It is the
-//! fallback, and the version whose every line means what it says.
+//! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64, which every such processor
+//! has. This is the fallback, and the version that is easiest to read.
 
 use super::vector::{Bf16Pair, Simd, bf16_bits};
 
-/// Needs nothing of the processor.
+/// The implementation that runs on every processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Portable;
 
 const LANES: usize = 4;
 
-/// Whether `f32::mul_add` is one instruction here (elsewhere it is a library call, a hundred times slower).
+/// Whether `f32::mul_add` is one instruction on this target. On other targets it is a library call, which is a
+/// hundred times slower.
 const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
 #[inline(always)]
@@ -79,8 +80,8 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn round(self, a: Self::Vector) -> Self::Vector {
-        // Adding 1.5 * 2^23 leaves no room for fractional bits; the processor rounds them to nearest even.
-        // Right for |a| < 2^22, and a caller has no larger.
+        // The sum with 1.5 * 2^23 has no bits for a fraction, so the processor rounds to nearest, ties to even.
+        // This is correct for |a| < 2^22; no caller passes larger numbers.
         const SHIFT: f32 = 12_582_912.0;
         each(|i| (a[i] + SHIFT) - SHIFT)
     }
@@ -144,19 +145,19 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn load_unchecked(self, from: *const f32) -> Self::Vector {
-        // SAFETY: the caller's promise: `LANES` numbers can be read; the read needs no alignment.
+        // SAFETY: the caller guarantees that `LANES` numbers can be read. The read needs no alignment.
         unsafe { from.cast::<Self::Vector>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn store_unchecked(self, v: Self::Vector, to: *mut f32) {
-        // SAFETY: the caller's promise: `LANES` numbers can be written; the write needs no alignment.
+        // SAFETY: the caller guarantees that `LANES` numbers can be written. The write needs no alignment.
         unsafe { to.cast::<Self::Vector>().write_unaligned(v) }
     }
 
     #[inline(always)]
     unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> Self::Pairs {
-        // SAFETY: the caller's promise: `LANES` pairs can be read; the read needs no alignment.
+        // SAFETY: the caller guarantees that `LANES` pairs can be read. The read needs no alignment.
         unsafe { from.cast::<Self::Pairs>().read_unaligned() }
     }
 }

@@ -1,11 +1,11 @@
-//! Every instruction set's primitives against plain Rust.
+//! Compares the primitives of every instruction set with plain Rust.
 
 use super::tile::{Fp32, Layout, PanelProduct, Start};
 use super::vector::MAX_LANES;
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs each primitive on the same numbers and returns what it gave.
+/// Runs each primitive on the lanes of `a` and `b` and compares the results with plain Rust.
 struct Primitives {
     a: [f32; MAX_LANES],
     b: [f32; MAX_LANES],
@@ -53,7 +53,8 @@ impl Kernel for Primitives {
             let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
             assert_eq!(got, bf16_bits(*x), "bf16 of {x}");
         }
-        // What overflows and what is no number must show: nearest, so the largest finite number overflows too.
+        // Infinities and NaNs must be preserved. Rounding is to nearest, so the largest finite number becomes
+        // infinite.
         let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN, f32::MAX];
         for x in special {
             simd.store_pairs(simd.round_to_bf16(simd.splat(x), simd.splat(1.0)), &mut pairs);
@@ -91,7 +92,7 @@ fn primitives_agree_with_plain_rust() {
 }
 
 #[test]
-fn aligned_memory_is_zeroed_aligned_and_as_long_as_asked() {
+fn aligned_memory_has_the_requested_length_and_is_zeroed_and_aligned() {
     for len in [0, 1, 16, 17, 1000, 300_000] {
         let mut numbers = AlignedVec::<f32>::zeroed(len);
         assert_eq!(numbers.len(), len);
@@ -105,7 +106,7 @@ fn aligned_memory_is_zeroed_aligned_and_as_long_as_asked() {
     }
 }
 
-/// How long the slices of a product are, beyond or short of what its sizes need.
+/// The difference between the length of each slice of a product and the length that its sizes require.
 #[derive(Clone, Copy, Default)]
 struct Lengths {
     a: isize,
@@ -123,7 +124,7 @@ struct Sized {
 impl Kernel for Sized {
     type Output = bool;
 
-    /// Whether the product of these lengths is computed, rather than refused.
+    /// Whether the product is computed correctly; `false` if it panics.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> bool {
         let (rows, steps, stride) = (S::TILE_ROWS + 1, 3, S::TILE_ROWS + 5);
@@ -135,7 +136,7 @@ impl Kernel for Sized {
             (Layout::RowMajor { stride }, (rows - 1) * stride + steps)
         };
         let a = memory(a_length, self.lengths.a);
-        // Wider than it is read, as where a panel is some columns of a matrix.
+        // The stride is larger than the panel is wide, as when a panel is a few columns of a matrix.
         let panel_stride = panel_width + 3;
         let panel = memory((steps - 1) * panel_stride + panel_width, self.lengths.panel);
         let mut c = memory((rows - 1) * panel_width + width, self.lengths.c);
@@ -159,7 +160,7 @@ impl Kernel for Sized {
 }
 
 #[test]
-fn a_product_takes_slices_that_just_fit_and_no_shorter_ones() {
+fn a_product_accepts_slices_of_the_required_length_and_panics_for_shorter_ones() {
     for isa in Isa::available() {
         for step_major in [false, true] {
             for width in [1, MAX_LANES, 2 * MAX_LANES] {

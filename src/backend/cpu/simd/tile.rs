@@ -1,8 +1,8 @@
-//! The innermost loop: a small block of a matrix product, held in registers.
+//! The innermost loop of the matrix products: a small tile of the result, whose sums are kept in registers.
 //!
-//! `C = start + A B` for a few rows of A and one *panel* of B: a panel is `2 * LANES` columns of B, stored
-//! step by step (`[steps][2 * LANES]`), so that the loop reads it as one stream. A step is one column of A:
-//! one number in fp32, one pair of numbers in bf16.
+//! A tile is `C = start + A B` for a few rows of A and one *panel* of B. A panel consists of `2 * LANES`
+//! columns of B. It is stored step by step (`[steps][2 * LANES]`), so the loop reads it sequentially. A step is
+//! one column of A and one row of B in fp32, and a pair of columns and rows in bf16.
 //!
 //! ```text
 //!            B panel: 2 vectors wide
@@ -12,44 +12,45 @@
 //!   A: rows  | sums   | sums   |   12 x 2 registers on AVX-512, 6 x 2 on AVX2
 //! ```
 //!
-//! There is no blocking over steps: a panel of 2048 steps does not fit the first-level cache, but it is read
-//! in order at 128 bytes per 12 cycles, which the second level (and nearly the third) supplies.
+//! The loop is not blocked over steps. A panel of 2048 steps does not fit the first-level cache, but it is read
+//! sequentially at 128 bytes per 12 cycles, which the second-level cache (and nearly the third) can supply.
 
 use super::vector::{Bf16Pair, MAX_LANES, Simd};
 
-/// Widest panel of any instruction set.
+/// The largest number of columns in a panel, over all instruction sets.
 pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;
 
-/// Tallest tile of any instruction set.
+/// The largest number of rows in a tile, over all instruction sets.
 const MAX_ROWS: usize = 12;
 
-/// From the start of the first of `rows` (not 0), `stride` apart, to the end of the last, which is `width` wide.
+/// The number of elements from the start of the first row to the end of the last, for `rows` rows (at least 1)
+/// of `width` elements whose starts are `stride` apart.
 #[inline(always)]
 fn extent(rows: usize, stride: usize, width: usize) -> usize {
-    // Saturating: what wrapped round would pass for a small number.
+    // Saturating, because a wrapped result would be small and the check against a slice's length would pass.
     (rows - 1).saturating_mul(stride).saturating_add(width)
 }
 
-/// What one step of a product multiplies.
+/// The number format of the factors of a product.
 pub(crate) trait Product: Copy + 'static {
-    /// One element of A; B's vectors are of the same.
+    /// One step of a row of A or of a column of B: a number or a pair of numbers.
     type Word: Copy + 'static;
-    /// A vector of words.
+    /// A vector of `LANES` words.
     type Operand<S: Simd>: Copy;
-    /// Rows of the register tile.
+    /// The number of rows in the register tile.
     fn tile_rows<S: Simd>() -> usize;
-    /// All lanes equal `word`.
+    /// Returns a vector with `word` in all lanes.
     fn splat<S: Simd>(simd: S, word: Self::Word) -> Self::Operand<S>;
-    /// Loads `LANES` words.
+    /// Loads `LANES` words without a bounds check.
     ///
     /// # Safety
     /// `from` must be valid for reading `LANES` words.
     unsafe fn load<S: Simd>(simd: S, from: *const Self::Word) -> Self::Operand<S>;
-    /// `sum + a b`.
+    /// `sum + a b`, lane by lane.
     fn multiply<S: Simd>(simd: S, sum: S::Vector, a: Self::Operand<S>, b: Self::Operand<S>) -> S::Vector;
 }
 
-/// fp32 times fp32.
+/// The factors are fp32 numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Fp32;
 
@@ -69,7 +70,7 @@ impl Product for Fp32 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::Vector {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { simd.load_unchecked(from) }
     }
 
@@ -79,7 +80,7 @@ impl Product for Fp32 {
     }
 }
 
-/// Pairs of bf16, summed in fp32.
+/// The factors are pairs of bf16 numbers. The sums are fp32.
 #[derive(Clone, Copy)]
 pub(crate) struct Bf16;
 
@@ -99,7 +100,7 @@ impl Product for Bf16 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(simd: S, from: *const Bf16Pair) -> S::Pairs {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { simd.load_pairs_unchecked(from) }
     }
 
@@ -109,57 +110,58 @@ impl Product for Bf16 {
     }
 }
 
-/// How A lies in memory.
+/// The memory layout of A.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Row `i` starts at `i * stride`, its steps are neighbours.
+    /// Row `i` starts at `i * stride` and its steps are consecutive.
     RowMajor {
-        /// Words from a row to the next.
+        /// Words from the start of one row to the start of the next.
         stride: usize,
     },
-    /// Step `k` starts at `k * stride`, its rows are neighbours.
+    /// Step `k` starts at `k * stride` and its rows are consecutive.
     StepMajor {
-        /// Words from a step to the next.
+        /// Words from the start of one step to the start of the next.
         stride: usize,
     },
 }
 
-/// What the sums start with.
+/// The initial values of the sums.
 #[derive(Clone, Copy)]
 pub(crate) enum Start<'a> {
-    /// A number per column; at least a panel's width of them.
+    /// One number for each column. There must be as many as a panel has columns.
     Bias(&'a [f32]),
-    /// What C holds.
+    /// The old contents of C.
     Output,
 }
 
-/// One panel's product: `C[rows][width] = max(start + A B, floor)`.
+/// The product for one panel of B: `C[rows][width] = max(start + A B, floor)`.
 pub(crate) struct PanelProduct<'a, P: Product> {
-    /// A.
     pub a: &'a [P::Word],
-    /// How A lies.
+    /// The layout of A.
     pub layout: Layout,
-    /// B's panel: `[steps][2 * LANES]`.
+    /// The panel of B: `[steps][2 * LANES]`.
     pub panel: &'a [P::Word],
-    /// Words from a step of the panel to the next: `2 * LANES` where it has been packed.
+    /// Words from the start of one step of the panel to the start of the next: `2 * LANES` if the panel is
+    /// packed.
     pub panel_stride: usize,
-    /// Columns of A.
+    /// The number of steps in A and B.
     pub steps: usize,
-    /// C, from its first element that this panel makes.
+    /// C, beginning with the first element of this panel's columns.
     pub c: &'a mut [f32],
-    /// Elements from a row of C to the next.
+    /// Elements from the start of one row of C to the start of the next.
     pub c_stride: usize,
-    /// Rows of A and C.
+    /// The number of rows of A and C.
     pub rows: usize,
-    /// Columns of C that exist: at most `2 * LANES`, less in a matrix's last panel.
+    /// The number of columns of C: at most `2 * LANES`; the last panel of a matrix may have fewer.
     pub width: usize,
-    /// What the sums start with.
+    /// The initial values of the sums.
     pub start: Start<'a>,
-    /// Results are not less: 0 is ReLU, minus infinity nothing.
+    /// The lower limit of the results: 0 for ReLU, negative infinity for no limit.
     pub floor: f32,
 }
 
-/// What a tile reads; its pointers are valid for all steps of all rows, as [`PanelProduct::run`] has checked.
+/// The operands of a tile. Its pointers are valid for all steps of all rows, which [`PanelProduct::run`] has
+/// checked.
 #[derive(Clone, Copy)]
 struct Operands<W> {
     a: *const W,
@@ -171,27 +173,28 @@ struct Operands<W> {
 }
 
 impl<P: Product> PanelProduct<'_, P> {
-    /// Computes it. Panics if a slice is shorter than the sizes say.
+    /// Computes the product. Panics if a slice is too short for the sizes.
     #[inline(always)]
     pub(crate) fn run<S: Simd>(mut self, simd: S) {
-        // What the blocks of `ragged_tile` rely on.
+        // The sizes of the arrays in `ragged_tile` depend on this.
         const { assert!(S::LANES <= MAX_LANES && S::LANES.is_power_of_two()) }
         let panel_width = 2 * S::LANES;
         if self.rows == 0 || self.width == 0 {
             return;
         }
         assert!(self.width <= panel_width, "a panel has {panel_width} columns");
-        assert!(self.c.len() >= extent(self.rows, self.c_stride, self.width), "C is short");
+        assert!(self.c.len() >= extent(self.rows, self.c_stride, self.width), "C is too short");
         if self.steps > 0 {
             let needed = extent(self.steps, self.panel_stride, panel_width);
-            assert!(self.panel.len() >= needed, "the panel is short");
+            assert!(self.panel.len() >= needed, "the panel is too short");
             let needed = match self.layout {
                 Layout::RowMajor { stride } => extent(self.rows, stride, self.steps),
                 Layout::StepMajor { stride } => extent(self.steps, stride, self.rows),
             };
-            assert!(self.a.len() >= needed, "A is short");
+            assert!(self.a.len() >= needed, "A is too short");
         }
-        // Tiles of nearly equal height: 64 rows are 4 x 11 and 2 x 10 rather than 5 x 12 and 4.
+        // The tiles have nearly equal heights: with at most 12 rows, 64 rows become 4 x 11 + 2 x 10 instead of
+        // 5 x 12 + 4.
         let tiles = self.rows.div_ceil(P::tile_rows::<S>());
         let mut row = 0;
         for tile in 0..tiles {
@@ -205,25 +208,25 @@ impl<P: Product> PanelProduct<'_, P> {
         }
     }
 
-    /// Rows `row .. row + height` of a panel that is `2 * LANES` wide.
+    /// Computes the rows `row .. row + height` for a panel with all its `2 * LANES` columns.
     #[inline(always)]
     fn tile<S: Simd>(&mut self, simd: S, row: usize, height: usize) {
         let bias = match self.start {
             Start::Bias(bias) => {
-                assert!(bias.len() >= 2 * S::LANES, "the bias is short");
+                assert!(bias.len() >= 2 * S::LANES, "the bias is too short");
                 bias.as_ptr()
             }
             Start::Output => std::ptr::null(),
         };
         let operands = self.operands(row);
         let c = &mut self.c[row * self.c_stride..];
-        // SAFETY: `run` has checked that A has all steps of rows up to `rows`, that the panel has all steps,
-        // and that C has `rows` rows of `width` = `2 * LANES` columns; `row + height <= rows`. A bias that is
-        // not null has `2 * LANES` numbers.
+        // SAFETY: `run` has checked that A has all steps of `rows` rows, that the panel has all steps, and that
+        // C has `rows` rows of `width` = `2 * LANES` columns; and `row + height <= rows`. A bias that is not
+        // null has `2 * LANES` numbers.
         unsafe { any_height::<S, P>(simd, operands, height, bias, c.as_mut_ptr(), self.c_stride) }
     }
 
-    /// As `tile`, for a panel of which only `width` columns exist.
+    /// Computes the rows `row .. row + height` for the last panel of a matrix, which has only `width` columns.
     #[inline(always)]
     fn ragged_tile<S: Simd>(&mut self, simd: S, row: usize, height: usize) {
         let mut block = [0.0_f32; MAX_ROWS * MAX_PANEL];
@@ -243,9 +246,9 @@ impl<P: Product> PanelProduct<'_, P> {
                 std::ptr::null()
             }
         };
-        // SAFETY: A and the panel as in `tile`; `block` has room for `MAX_ROWS` rows of `MAX_PANEL` columns,
-        // `any_height` takes no more than `MAX_ROWS` rows, and `2 * LANES <= MAX_PANEL`; `bias` has `MAX_PANEL`
-        // numbers.
+        // SAFETY: A and the panel are valid for the same reasons as in `tile`. `block` has room for `MAX_ROWS`
+        // rows of `MAX_PANEL` columns; `any_height` accepts at most `MAX_ROWS` rows, and a panel has at most
+        // `MAX_PANEL` columns. `bias` has `MAX_PANEL` numbers.
         unsafe { any_height::<S, P>(simd, self.operands(row), height, from, block.as_mut_ptr(), stride) }
         for i in 0..height {
             let c = &mut self.c[(row + i) * self.c_stride..][..self.width];
@@ -253,26 +256,26 @@ impl<P: Product> PanelProduct<'_, P> {
         }
     }
 
-    /// The operands, from row `row` of A.
+    /// The operands of a tile whose first row is `row`.
     #[inline(always)]
     fn operands(&self, row: usize) -> Operands<P::Word> {
         let first = match self.layout {
             Layout::RowMajor { stride } => row * stride,
             Layout::StepMajor { .. } => row,
         };
-        // `wrapping_add`: with no steps A may be empty, and then the pointer is never read.
+        // `wrapping_add`, because A may be empty if there are no steps. The pointer is not read in that case.
         let a = self.a.as_ptr().wrapping_add(first);
         let PanelProduct { layout, panel_stride, steps, floor, .. } = *self;
         Operands { a, layout, panel: self.panel.as_ptr(), panel_stride, steps, floor }
     }
 }
 
-/// Picks the tile compiled for `height` rows.
+/// Computes a tile of `height` rows with the function that is compiled for this height.
 ///
 /// # Safety
-/// `operands.a` must have all steps of `height` rows, the panel all steps, and `c` be valid for writing (and,
-/// with no bias, reading) `2 * LANES` numbers at each of `height` multiples of `c_stride`; `bias` is null or
-/// has as many.
+/// `operands.a` must be valid for reading all steps of `height` rows, and the panel for reading all steps. `c`
+/// must be valid for writing `2 * LANES` numbers at each of the first `height` multiples of `c_stride`. `bias`
+/// must be null or valid for reading `2 * LANES` numbers; if it is null, `c` must be valid for reading too.
 #[inline(always)]
 unsafe fn any_height<S: Simd, P: Product>(
     simd: S,
@@ -286,11 +289,11 @@ unsafe fn any_height<S: Simd, P: Product>(
         ($($height:literal)*) => {
             match height {
                 $($height if $height <= P::tile_rows::<S>() => match operands.layout {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller guarantees the same conditions.
                     Layout::RowMajor { stride } => unsafe {
                         tile::<S, P, $height, true>(simd, operands, stride, bias, c, c_stride)
                     },
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller guarantees the same conditions.
                     Layout::StepMajor { stride } => unsafe {
                         tile::<S, P, $height, false>(simd, operands, stride, bias, c, c_stride)
                     },
@@ -302,11 +305,11 @@ unsafe fn any_height<S: Simd, P: Product>(
     heights!(1 2 3 4 5 6 7 8 9 10 11 12)
 }
 
-/// `ROWS` x `2 * LANES` sums in registers.
+/// Computes a tile of `ROWS` x `2 * LANES` sums, which are kept in registers. Step `k` of row `i` of A is at
+/// `i * a_stride + k` if `ROW_MAJOR`, and at `k * a_stride + i` otherwise.
 ///
 /// # Safety
-/// As [`any_height`]'s, for `ROWS` rows: row `i`, step `k` of A is at `i * a_stride + k` if `ROW_MAJOR`, else
-/// at `k * a_stride + i`.
+/// The conditions of [`any_height`] must hold for `ROWS` rows.
 #[inline(always)]
 unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     simd: S,
@@ -321,7 +324,7 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     for (i, row) in sums.iter_mut().enumerate() {
         for (half, sum) in row.iter_mut().enumerate() {
             let from = if bias.is_null() { c.wrapping_add(i * c_stride).cast_const() } else { bias };
-            // SAFETY: both the bias and C's row have `2 * LANES` numbers.
+            // SAFETY: the bias and the row of C both have `2 * LANES` numbers.
             *sum = unsafe { simd.load_unchecked(from.wrapping_add(half * S::LANES)) };
         }
     }
@@ -329,22 +332,22 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
         let b = panel.wrapping_add(k * panel_stride);
         // SAFETY: step `k` of the panel has `2 * LANES` words.
         let first = unsafe { P::load(simd, b) };
-        // SAFETY: as above.
+        // SAFETY: step `k` of the panel has `2 * LANES` words.
         let second = unsafe { P::load(simd, b.wrapping_add(S::LANES)) };
         for (i, row) in sums.iter_mut().enumerate() {
             let at = if ROW_MAJOR { i * a_stride + k } else { k * a_stride + i };
-            // SAFETY: row `i` has a step `k`.
+            // SAFETY: A has step `k` of row `i`.
             let word = P::splat(simd, unsafe { *a.wrapping_add(at) });
             row[0] = P::multiply(simd, row[0], word, first);
             row[1] = P::multiply(simd, row[1], word, second);
         }
     }
-    // The sum second, so that NaN is not hidden.
+    // The sum is the second argument, so that a NaN in it stays.
     let floor = simd.splat(floor);
     for (i, row) in sums.iter().enumerate() {
         for (half, &sum) in row.iter().enumerate() {
             let to = c.wrapping_add(i * c_stride + half * S::LANES);
-            // SAFETY: C's row has `2 * LANES` numbers.
+            // SAFETY: the row of C has `2 * LANES` numbers.
             unsafe { simd.store_unchecked(simd.max(floor, sum), to) };
         }
     }

@@ -9,28 +9,28 @@
 //! [`plan`] has the arithmetic and what is remembered; [`trend`] foresees whether a rival move will overtake.
 //! Here the two meet the search: the stopper.
 
-pub mod plan;
-pub mod trend;
+pub(super) mod plan;
+pub(super) mod trend;
 
-pub use plan::Parameters;
+pub(super) use plan::Parameters;
 
-use super::clock::milliseconds;
-use super::{Clock, TimeManager};
-use crate::search::{IterationStats, Stopper, StopperHints, TimeUsageHint};
+use super::clock::{Clock, milliseconds};
+use super::manager::TimeManager;
+use crate::search::stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 use plan::GameMemory;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trend::VisitsTrend;
 
 /// See the module.
-pub struct Smooth {
+pub(super) struct Smooth {
     /// Shared with the stopper of the running search, which reports speed and the move's end.
     memory: Arc<Mutex<GameMemory>>,
 }
 
 impl Smooth {
     /// For a new game.
-    pub fn new(parameters: Parameters) -> Smooth {
+    pub(super) fn new(parameters: Parameters) -> Smooth {
         Smooth { memory: Arc::new(Mutex::new(GameMemory::new(parameters))) }
     }
 }
@@ -71,9 +71,6 @@ impl Stopper for SmoothStopper {
             .measure_speed(milliseconds(stats.time_since_first_batch), stats.nodes_since_move_start);
         let now = stats.time_since_move_start;
         self.trend.update(now, &stats.edge_visits);
-        if stats.time_usage_hint == TimeUsageHint::ImmediateMove {
-            return true;
-        }
         let needs_reserve = stats.time_usage_hint == TimeUsageHint::NeedMoreTime
             || stats.time_since_first_batch <= self.reserve_is_free_for
             || self.trend.is_overtaken_by(self.last_deadline);
@@ -143,13 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn stops_at_its_deadline_or_when_told() {
+    fn stops_at_its_deadline() {
         let mut stopper = stopper("smooth", 600_000);
         let deadline = limit_at(&mut *stopper, 2000, |_| ()).as_millis() as u64;
         let mut hints = StopperHints::default();
         assert!(!stopper.should_stop(&at(deadline - 1), &mut hints));
         assert!(stopper.should_stop(&at(deadline + 1), &mut hints));
-        let told = IterationStats { time_usage_hint: TimeUsageHint::ImmediateMove, ..at(2100) };
-        assert!(stopper.should_stop(&told, &mut hints));
     }
 }

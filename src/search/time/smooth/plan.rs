@@ -1,13 +1,15 @@
 //! The arithmetic of the smooth manager, and what it remembers of the game.
 
-use crate::search::time::{Clock, TimeManagerError, arguments::Arguments, legacy::MovesLeftCurve};
+use crate::search::time::arguments::{Arguments, TimeManagerError};
+use crate::search::time::clock::Clock;
+use crate::search::time::legacy::MovesLeftCurve;
 
 /// Nodes per second before any was measured.
 const FIRST_SPEED: f64 = 20_000.0;
 
 /// lc0's eighteen parameters of this manager, with its names and defaults.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameters {
+pub(crate) struct Parameters {
     /// `init-tree-reuse` (0.52): the part of a tree that is there again at the next move, at first.
     pub first_tree_reuse: f64,
     /// `max-tree-reuse` (0.73): never count on more.
@@ -47,7 +49,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Takes them from the option's text.
-    pub fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
+    pub(crate) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         let midpoint = arguments.take("midpoint", 45.2, 1.0..=1000.0)?;
         let steepness = arguments.take("steepness", 5.93, 0.1..=100.0)?;
         Ok(Parameters {
@@ -77,7 +79,7 @@ impl Parameters {
 
 /// What one move gets, in ms. The clock has the last word on both.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MovePlan {
+pub(crate) struct MovePlan {
     /// For a move like any other.
     pub budget_ms: f64,
     /// On top of it, for a hard one.
@@ -86,7 +88,7 @@ pub struct MovePlan {
 
 /// What the manager has learned in this game.
 #[derive(Debug)]
-pub struct GameMemory {
+pub(crate) struct GameMemory {
     parameters: Parameters,
     /// The part of a tree that is there again at the next move.
     tree_reuse: f64,
@@ -111,7 +113,7 @@ pub struct GameMemory {
 
 impl GameMemory {
     /// Nothing learned yet.
-    pub fn new(parameters: Parameters) -> GameMemory {
+    pub(crate) fn new(parameters: Parameters) -> GameMemory {
         GameMemory {
             tree_reuse: parameters.first_tree_reuse,
             speed: FIRST_SPEED,
@@ -128,12 +130,12 @@ impl GameMemory {
     }
 
     /// The settings it was made with.
-    pub fn parameters(&self) -> &Parameters {
+    pub(crate) fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
     /// Plans a move; `reused_nodes`: visits that the root already has.
-    pub fn plan_move(&mut self, clock: &Clock, game_ply: u32, reused_nodes: u64) -> MovePlan {
+    pub(crate) fn plan_move(&mut self, clock: &Clock, game_ply: u32, reused_nodes: u64) -> MovePlan {
         let parameters = self.parameters;
         if std::mem::take(&mut self.is_first_move) {
             self.reserve_ms = clock.remaining_ms() * parameters.first_reserve;
@@ -167,7 +169,7 @@ impl GameMemory {
     ///
     /// Faster than thought is believed at once. Slower is believed little by little over the window, because a
     /// search often starts slowly.
-    pub fn measure_speed(&mut self, elapsed_ms: f64, nodes: u64) -> f64 {
+    pub(crate) fn measure_speed(&mut self, elapsed_ms: f64, nodes: u64) -> f64 {
         if elapsed_ms <= self.last_measured_ms {
             return self.speed;
         }
@@ -187,7 +189,7 @@ impl GameMemory {
     }
 
     /// The move is made. `from_reserve_ms`: `None` where the reserve was not touched.
-    pub fn finish_move(&mut self, elapsed_ms: f64, from_reserve_ms: Option<f64>, nodes: u64) {
+    pub(crate) fn finish_move(&mut self, elapsed_ms: f64, from_reserve_ms: Option<f64>, nodes: u64) {
         self.speed_is_settled = true;
         self.last_nodes = nodes;
         self.reserve_ms = (self.reserve_ms - from_reserve_ms.unwrap_or(0.0)).max(0.0);

@@ -4,7 +4,7 @@
 //! expected to slow down and its rivals to speed up; if on these terms a rival has more visits at the deadline,
 //! the move is worth more time.
 
-use super::Parameters;
+use super::plan::Parameters;
 use std::time::Duration;
 
 /// The visits of root moves at one moment.
@@ -16,7 +16,7 @@ struct Look {
 
 /// See the module.
 #[derive(Debug)]
-pub struct VisitsTrend {
+pub(crate) struct VisitsTrend {
     period: Duration,
     best_move_optimism: f64,
     rival_optimism: f64,
@@ -29,7 +29,7 @@ pub struct VisitsTrend {
 
 impl VisitsTrend {
     /// Nothing seen yet.
-    pub fn new(parameters: &Parameters) -> VisitsTrend {
+    pub(crate) fn new(parameters: &Parameters) -> VisitsTrend {
         VisitsTrend {
             period: Duration::from_secs_f64(parameters.trend_period_ms / 1000.0),
             best_move_optimism: parameters.best_move_optimism,
@@ -41,7 +41,7 @@ impl VisitsTrend {
     }
 
     /// Takes a look. Those that are not later than the last one are ignored.
-    pub fn update(&mut self, now: Duration, visits: &[u32]) {
+    pub(crate) fn update(&mut self, now: Duration, visits: &[u32]) {
         if visits.is_empty() || self.latest.as_ref().is_some_and(|latest| now <= latest.at) {
             return;
         }
@@ -55,7 +55,7 @@ impl VisitsTrend {
     }
 
     /// Whether the most visited move will have fewer visits than another at a later moment.
-    pub fn is_overtaken_by(&self, moment: Duration) -> bool {
+    pub(crate) fn is_overtaken_by(&self, moment: Duration) -> bool {
         let (Some(baseline), Some(latest)) = (&self.baseline, &self.latest) else {
             return false;
         };

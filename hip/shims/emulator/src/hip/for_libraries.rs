@@ -1,5 +1,5 @@
 //! What AMD's own rocBLAS and hipBLASLt call of HIP's runtime, and the engine does not: with these functions they run on
-//! the emulator (`scripts/rocm_libraries.sh`). The bindings do not have them; the signatures are HIP 6.4's.
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings do not have them; the signatures are HIP 6.4's.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

@@ -1,0 +1,297 @@
+#!/usr/bin/env bash
+# Runs the GPU evaluator on an NVIDIA card through hip/shims/cuda: correctness, speed, races, time by operation.
+#
+# usage: scripts/checks/cuda.sh PACKED [step ...]
+#   PACKED  the folder that scripts/checks/cuda_pack.sh made
+# Steps: correct speed profile branches sweep large sanitize; the first three without names. Each has a time limit;
+# together they end within nine minutes, and what there was no time for is named. Two calls do all that a machine is
+# needed for: `correct speed profile`, then `branches sweep large`. Logs and tables go to $OUT, or to a folder under
+# /tmp; large networks, compiled kernels and tables of products stay in $STORE (/tmp/rukh-cuda unless set) for the next call.
+# Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (PyTorch's will do), python3 with numpy and protobuf for the large
+# networks, compute-sanitizer for the step of this name.
+set -uo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+packed=$(cd "${1:?usage: scripts/checks/cuda.sh PACKED [step ...]}" && pwd)
+shift
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(correct speed profile)
+work=$(mktemp -d /tmp/rukh-cuda.XXXXXX)
+out=${OUT:-$work/out}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+store=${STORE:-/tmp/rukh-cuda}
+mkdir -p "$store/tables"
+start=$SECONDS
+failed=()
+
+# ROCm's names for the shim: links, so that it is loaded once.
+libraries=$work/rocm
+mkdir -p "$libraries"
+for name in amdhip64 hiprtc rocblas hipblaslt; do
+    ln -s "$packed/lib/librocm_cuda_shim.so" "$libraries/lib$name.so"
+done
+# By these the engine sees that "rocBLAS" has kernels for the card.
+mkdir -p "$libraries/rocblas/library"
+for card in sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121; do
+    touch "$libraries/rocblas/library/TensileLibrary_lazy_$card.dat"
+done
+export RUKH_ROCM_LIBRARY_PATH=$libraries
+# CUDA's libraries that Python packages brought along, before those of a toolkit.
+found=$(python3 - 2>/dev/null <<'PYTHON'
+import glob, sys
+folders = {path.rsplit("/", 1)[0] for root in sys.path for path in glob.glob(root + "/nvidia/*/lib/lib*.so*")}
+print(":".join(sorted(folders, key=lambda folder: "cu13" not in folder)))
+PYTHON
+)
+if [ -n "$found" ]; then
+    export RUKH_CUDA_SHIM_PATH=$found${RUKH_CUDA_SHIM_PATH:+:$RUKH_CUDA_SHIM_PATH}
+    export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+# Kernels are compiled once.
+export XDG_CACHE_HOME=$store/cache
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "no nvidia-smi"
+
+rukh=$packed/rukh
+random=$store/networks
+mkdir -p "$random"
+names=(t82-like t1-like bt4-full)
+
+# The large networks are written while the first step runs.
+makers=()
+if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
+    for name in "${names[@]}"; do
+        [ ! -e "$random/$name.pb.gz" ] || continue
+        mkdir -p "$random/.part-$name"
+        {
+            timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &&
+                mv "$random/.part-$name/$name.pb.gz" "$random/"
+        } &
+        makers+=($!)
+    done
+else
+    echo "no net_pb2.py or no make_nets.py in $packed: no large networks"
+fi
+large_networks() {
+    local pid
+    for pid in ${makers[@]+"${makers[@]}"}; do
+        wait "$pid" || cat "$work"/make-*.log
+    done
+    makers=()
+}
+
+# Seconds after which everything has ended.
+all=535
+
+# run SECONDS LOG COMMAND …: within that time and what is left of all; the command's status is kept.
+run() {
+    local limit=$1 log=$2 left=$((all - (SECONDS - start)))
+    shift 2
+    if [ $left -lt 5 ]; then
+        echo "NOT DONE, the time is over: $*"
+        return 1
+    fi
+    [ "$limit" -le $left ] || limit=$left
+    timeout --kill-after=5 "$limit" "$@" >"$out/$log" 2>&1
+    local status=$?
+    [ $status -eq 0 ] || echo "status $status: $*"
+    return $status
+}
+
+# The shim alone: products by every algorithm that is offered, and a captured graph. Then every network of
+# tests/data and of ../shared in fp32, fp16 and bf16, in every bucket, against lc0's figures.
+step_correct() {
+    if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
+        tail -25 "$out/card.log"
+        echo "the shim does not work with this card: nothing else is tried"
+        steps=()
+        return 1
+    fi
+    grep "^test result" "$out/card.log"
+    run 150 correct.log "$packed/distance" --seconds=110 "$here/tests/data" "$packed/shared"
+    local status=$?
+    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|passed over|distance:|rocm-cuda-shim" "$out/correct.log" | cut -c1-300 | head -60
+    return $status
+}
+
+# The large networks against the CPU's fp32, and t1-like against lc0.
+step_large() {
+    large_networks
+    local networks=()
+    for name in t82-like bt4-full; do
+        [ -e "$random/$name.pb.gz" ] && networks+=("$random/$name.pb.gz")
+    done
+    local folder=$work/large
+    mkdir -p "$folder"
+    cp "$here"/tests/data/micro-attn.* "$folder/"
+    [ -e "$packed/shared/t1-like.json" ] && cp "$packed/shared/t1-like.json" "$folder/" && ln -sf "$random/t1-like.pb.gz" "$folder/"
+    run 110 large.log "$packed/distance" --seconds=70 --max-batch=256 "$folder" ${networks[@]+"${networks[@]}"}
+    local status=$?
+    grep -vE "^micro|^ALL" "$out/large.log" | cut -c1-300 | head -30
+    return $status
+}
+
+# measure SECONDS FILE NETWORK SET …: a line of $out/FILE for each set of options, and on the screen as it comes.
+measure() {
+    local limit=$1 log=$2 name=$3 left=$((all - (SECONDS - start)))
+    shift 3
+    if [ ! -e "$random/$name.pb.gz" ] || [ $left -lt 15 ]; then
+        echo "$name NOT DONE: no network or no time" | tee -a "$out/$log"
+        return 1
+    fi
+    [ "$limit" -le $left ] || limit=$left
+    (
+        cd "$store/tables" || exit 1
+        timeout --kill-after=5 "$limit" "$packed/sweep" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
+            "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
+        exit "${PIPESTATUS[0]}"
+    ) || { tail -3 "$out/$log.err" && return 1; }
+}
+milliseconds=500
+
+# The table of products that each network is measured with: made by whoever comes first.
+tuned() {
+    echo "tune=full,tuning_file=$1.csv"
+}
+
+# Evaluations per second beside lc0's and the bars that we set ourselves: as it is by default, then with one thing
+# after another.
+step_speed() {
+    large_networks
+    local name status=0
+    for name in "${names[@]}"; do
+        measure 90 plain.txt "$name" "tuning_file=$name-quick.csv" "$(tuned "$name"),wait=block" "$(tuned "$name"),wait=spin" \
+            "$(tuned "$name"),wait=spin,streams=2" "$(tuned "$name"),wait=spin,streams=1" "tune=off,wait=spin" || status=1
+        RUKH_CUDA_SHIM_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin" || status=1
+    done
+    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    return $status
+}
+
+# All options against each other, the most promising first.
+step_sweep() {
+    large_networks
+    milliseconds=300
+    local name fork rows status=0 overlap list log
+    for overlap in "" 1; do
+        for name in "${names[@]}"; do
+            log=plain.txt
+            [ -z "$overlap" ] || log=overlap.txt
+            list=()
+            for fork in 0 32 64 128 1024; do
+                list+=("$(tuned "$name"),wait=spin,fork=$fork")
+            done
+            for rows in 16 64 256; do
+                list+=("$(tuned "$name"),wait=spin,few_rows=$rows")
+            done
+            list+=("$(tuned "$name"),wait=spin,streams=1" "$(tuned "$name"),wait=spin,streams=2"
+                "$(tuned "$name"),wait=spin,streams=4" "threads=2/$(tuned "$name"),wait=spin,streams=1"
+                "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
+                "tune=off,wait=spin,gemm=rocblas" "$(tuned "$name"),wait=spin,graph=false")
+            if [ -n "$overlap" ]; then list=("${list[@]:0:11}"); fi
+            RUKH_CUDA_SHIM_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
+        done
+    done
+    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    return $status
+}
+
+# Right answers of branches beside each other, of kernels launched early, and of measured products.
+step_branches() {
+    local name status=0 log
+    mkdir -p "$work/some"
+    for name in attn smolgen multihead relu-nogate se-attnpol se-conv; do
+        ln -sf "$here/tests/data/micro-$name".* "$work/some/"
+    done
+    for log in fork overlap tuned; do
+        local overlap="" options="fork=1024,wait=spin" most=512
+        [ $log != overlap ] || overlap=1
+        [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
+        RUKH_CUDA_SHIM_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
+            --formats=fp32,fp16 --options="$options" "$work/some" || status=1
+        echo "-- $log"
+        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rocm-cuda-shim" "$out/branches-$log.log" | cut -c1-300 | head -20
+    done
+    return $status
+}
+
+# Memory accesses and races of all kernels that a few networks use, in a batch that is padded.
+step_sanitize() {
+    local sanitizer tool network format status=0
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    if [ -z "$sanitizer" ]; then
+        echo "skipped: no compute-sanitizer"
+        return 0
+    fi
+    export RUKH_CUDA_SHIM_NVRTC_OPTIONS=-lineinfo
+    for tool in memcheck racecheck; do
+        for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
+            format=${network#*:}
+            local backend=rocm-$format
+            [ "$format" = fp32 ] && backend=rocm
+            XDG_CACHE_HOME=$work/cache-lineinfo run 40 "sanitize-$tool-${network%:*}.log" "$sanitizer" --tool "$tool" \
+                --error-exitcode 9 "$rukh" backendbench --weights="$here/tests/data/${network%:*}.pb.gz" \
+                --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false" --batches=6 \
+                --start-batch-size=7 --max-batch-size=7 || status=1
+            echo "$tool ${network%:*} $format: $(grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitize-$tool-${network%:*}.log" | tail -1)"
+        done
+    done
+    unset RUKH_CUDA_SHIM_NVRTC_OPTIONS
+    return $status
+}
+
+# The time of each kind of step, one after another with nothing else running, and of each operation.
+step_profile() {
+    large_networks
+    local name batch status=0
+    for name in "${names[@]}"; do
+        [ -e "$random/$name.pb.gz" ] || continue
+        for batch in 16 256; do
+            echo "== $name, batch $batch" | tee -a "$out/steps.txt"
+            milliseconds=50
+            measure 30 steps.txt "$name" "threads=1/$(tuned "$name"),streams=1,max_batch=512,time_steps=$batch" ||
+                status=1
+            milliseconds=500
+        done
+        # With bytes and floors; its figures go wrong, as operations in place are repeated: only the times count.
+        batch=256
+        RUKH_CUDA_SHIM_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
+            --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
+            --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
+            --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null
+        [ -s "$work/profile-$name-$batch.tsv" ] || continue
+        python3 "$here/scripts/checks/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
+            >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; head -12 "$out/profile-$name-$batch.txt"; } || status=1
+    done
+    return $status
+}
+
+while [ ${#steps[@]} -gt 0 ]; do
+    step=${steps[0]}
+    steps=("${steps[@]:1}")
+    if ! declare -F "step_$step" >/dev/null; then
+        echo "no step $step; there are: correct speed profile branches sweep large sanitize" >&2
+        exit 2
+    fi
+    # What began late would be cut off by the machine's own limit.
+    if [ $((SECONDS - start)) -gt $((all - 30)) ]; then
+        echo "== $step NOT DONE: the time is over"
+        failed+=("$step")
+        continue
+    fi
+    echo "== $step"
+    begin=$SECONDS
+    "step_$step" || failed+=("$step")
+    echo "== $step: $((SECONDS - begin)) s"
+done
+cp "$store"/tables/*.csv "$out/" 2>/dev/null
+# What comes back from a machine may be limited to few files.
+cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
+cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
+# Networks that no step has waited for.
+for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+rm -rf "$work/cache-lineinfo"
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "FAILED: ${failed[*]} (after $((SECONDS - start)) s)"
+    exit 1
+fi
+echo "passed in $((SECONDS - start)) s"

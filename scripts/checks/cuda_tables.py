@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Tables for scripts/checks/cuda.sh.
+
+usage: cuda_tables.py speed FILE ...             the best of a sweep's lines beside lc0's and our bars
+       cuda_tables.py profile BATCH FILE.tsv     the CUDA shim's times by operation, with TFLOP/s and GB/s
+"""
+import os
+import re
+import sys
+
+# Evaluations per second on one H200: lc0's best mode there, and what we want to reach.
+BARS = {
+    "t82-like": {16: (12033, 16000), 64: (23163, 33000), 256: (29346, 40000), 512: (30093, 42000)},
+    "bt4-full": {16: (9821, 13000), 64: (17128, 23000), 256: (20791, 26000), 512: (21652, 27000)},
+    "t1-like": {16: (30369, 50000), 64: (69961, 130000), 256: (114486, 200000), 512: (126951, 230000)},
+}
+# Of one H200, measured: bf16 products of 8192^3 on random data, and copies, bytes read and written.
+PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
+
+
+def speed(files):
+    """The best of each network and batch size, with the options that gave it."""
+    best, sets = {}, 0
+    for file in files:
+        with open(file) as stream:
+            lines = [line.split() for line in stream if not line.startswith("#")]
+        for words in lines:
+            # network, options, seconds "s", then sizes and positions per second
+            if len(words) < 6 or words[3] != "s" or words[0] not in BARS:
+                continue
+            sets += 1
+            options = f"{words[1]} ({os.path.basename(file).removesuffix('.txt')})"
+            for size, rate in zip(words[4::2], words[5::2]):
+                key = (words[0], int(size))
+                best[key] = max(best.get(key, (0.0, "")), (float(rate), options))
+    print(f"best of {sets} sets of options")
+    print(f"{'network':9} {'batch':>5} {'ours':>7} {'lc0':>7} {'bar':>7} {'of lc0':>6} {'of bar':>6}  options")
+    for name, bars in BARS.items():
+        for size, (lc0, bar) in bars.items():
+            rate, options = best.get((name, size), (0.0, "not measured"))
+            print(f"{name:9} {size:5} {rate:7.0f} {lc0:7} {bar:7} {rate / lc0:6.2f} {rate / bar:6.2f}  {options}")
+
+
+def numbers(text):
+    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", text)}
+
+
+def work(name, width):
+    """Floating-point operations and least bytes of one operation; None where the name does not say."""
+    if name.startswith(("hipblaslt", "rocblas")):
+        n = numbers(name)
+        batch = n.get("batch", 1)
+        types = re.search(r"type=(\d+)->(\d+)", name)
+        size = [4 if code == "0" else 2 for code in types.groups()]
+        m, rows, k = n["m"], n["n"], n["k"]
+        return 2.0 * m * rows * k * batch, batch * ((m * k + rows * k) * size[0] + m * rows * size[1])
+    match = re.match(r"(\w+?)_(f32|f16|bf16)(?:_([wd])(\d+))? (\d+)x(\d+)x", name)
+    if not match:
+        return None
+    kernel, kind, letter, value, x, y = match.groups()
+    size = 4 if kind == "f32" else 2
+    if kernel == "attention" and letter == "d":
+        heads, depth = int(x) * int(y), int(value)
+        return heads * 4.0 * 64 * 64 * depth, heads * size * (64 * 64 + 4 * 64 * depth)
+    if kernel == "layer_norm" and letter == "w":
+        rows, wide = int(x) * 8, int(value)
+        if wide > 1024:
+            rows, wide = int(x), width or wide
+            return 0.0, rows * wide * size * 2
+        # Branch and residual in, result out; of smolgen's first LayerNorm only two of the three.
+        return 0.0, rows * wide * size * 3
+    return None
+
+
+def profile(batch, file):
+    rows = {}
+    width = None
+    total = 0.0
+    with open(file) as stream:
+        for line in stream:
+            time, name = line.rstrip("\n").split("\t")
+            row = rows.setdefault(name, [0, 0.0, width])
+            row[0] += 1
+            row[1] += float(time)
+            if name.startswith(("hipblaslt", "rocblas")):
+                width = numbers(name)["m"]
+    # The same pass may have run more than once; each ends in one policy.
+    passes = max((row[0] for name, row in rows.items() if re.match(r"(attention_)?policy_", name)), default=1)
+    for row in rows.values():
+        row[0] /= passes
+        row[1] /= passes
+        total += row[1]
+    count = sum(row[0] for row in rows.values())
+    print(f"{count:.0f} operations, {total / 1000:.3f} ms one after another: {batch / total * 1e6:.0f} positions/s at most")
+    print("     us  share  times    each us  TFLOP/s   GB/s  floor us  operation")
+    for name, (times, time, wide) in sorted(rows.items(), key=lambda item: -item[1][1]):
+        each = time / times
+        cells = " " * 25
+        found = work(name, wide)
+        if found:
+            flops, size = found
+            floor = max(flops / PEAK_TFLOPS, size / PEAK_GBS * 1e3) / 1e6
+            cells = f"{flops / each / 1e6:8.1f} {size / each / 1e3:6.0f} {floor:9.1f}"
+        print(f"{time:7.1f} {time / total:6.1%} {times:6.0f} {each:10.2f} {cells}  {name}")
+
+
+def main():
+    if sys.argv[1:2] == ["speed"]:
+        speed(sys.argv[2:])
+    elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:
+        profile(int(sys.argv[2]), sys.argv[3])
+    else:
+        sys.exit(__doc__)
+
+
+main()

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
+# GPU: only the driver's library is the emulator (hip/shims/emulator), which then runs AMD's kernels beside ours.
+#
+# usage: scripts/checks/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
+#   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
+#              nothing is installed, and apt's own lists are left alone
+#   build      the emulator and the tests
+#   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the kernels' tests
+#              on what came out for gfx1100 and gfx1151
+#   run-time   the engine on gfx1150, for which it holds no code: compiles at start, multiplies with hipBLASLt
+#   refusal    the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library knows
+#   hipblaslt  every network against lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
+#   rocblas    the same, and fp32, on gfx1100, where rocBLAS does
+# Needs a Debian, or with DEBIAN_MIRROR=(address) another system with apt and the keyring of its archive, on x86-64.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/checks/steps.sh
+root=$PWD/target/rocm
+debian=$root/root/usr/lib/x86_64-linux-gnu
+profile=${PROFILE:-quick}
+built=$PWD/target/$profile/deps
+
+step_fetch() {
+    mkdir -p "$root"/apt/{lists,cache/archives}/partial "$root/root"
+    # Debian's archive as this machine has it, or any other.
+    local mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)}
+    if [ -z "$mirror" ]; then
+        echo "no mirror of Debian is known: set DEBIAN_MIRROR" >&2
+        return 1
+    fi
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$root/apt/sources.list"
+    cat >"$root/apt/apt.conf" <<END
+Dir::Etc::SourceList "$root/apt/sources.list";
+Dir::Etc::SourceParts "-";
+Dir::State "$root/apt";
+Dir::State::Lists "$root/apt/lists";
+Dir::State::status "/dev/null";
+Dir::Cache "$root/apt/cache";
+Debug::NoLocking "true";
+END
+    export APT_CONFIG=$root/apt/apt.conf
+    apt-get update
+    apt-get install --download-only --yes --no-install-recommends libhipblaslt1 librocblas4 libhiprtc6
+    local package
+    for package in "$root"/apt/cache/archives/*.deb; do
+        # Without the kernels for cards that the emulator does not know.
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root/root" --exclude=./usr/share --exclude='*gfx8*' \
+            --exclude='*gfx9*' --exclude='*gfx10*' --exclude='*gfx1101*' --exclude='*gfx1102*' --exclude='*gfx12*'
+    done
+    apt-cache show --no-all-versions libhipblaslt1 librocblas4 libhiprtc6 libc6 | grep -E '^(Package|Version):' |
+        paste -d' ' - - | tee "$root/versions"
+}
+
+# Builds tests, and links each program under its target's name. By what cargo says it made: the engine lies beside the
+# tests of its library, under the same name.
+build_tests() {
+    local path name
+    cargo test --profile "$profile" --no-run --message-format=json-render-diagnostics "$@" |
+        sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p' |
+        while read -r path; do
+            name=${path##*/}
+            ln -s "$path" "$root/programs/${name%-*}"
+        done
+}
+
+step_build() {
+    rm -rf "$root/programs" "$root/libraries"
+    mkdir -p "$root/programs" "$root/libraries"
+    build_tests --lib --test integration
+    build_tests -p rocm-emulator --test emulator
+    local name
+    for name in libamdhip64.so libamdhip64.so.6; do
+        ln -s "$built/librocm_emulator.so" "$root/libraries/$name"
+    done
+    for name in librocblas.so.4 libhipblaslt.so.1 libhiprtc.so.6; do
+        ln -s "$debian/$name" "$root/libraries/${name%.*}"
+    done
+}
+
+# A program with Debian sid's C library, for AMD's libraries want a newer one than many machines have.
+with_libraries() {
+    env RUKH_ROCM_LIBRARY_PATH="$root/libraries" HIPBLASLT_TENSILE_LIBPATH="$debian/hipblaslt/library" \
+        ROCBLAS_TENSILE_LIBPATH="$(echo "$debian"/rocblas/*/library)" \
+        "$root/root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/libraries:$debian" "$@"
+}
+
+# One of the tests of networks, in this process, for an architecture.
+network_test() {
+    RUKH_EMULATOR_ARCH=$1 RUKH_TEST_ON_EMULATOR=1 with_libraries "$root/programs/integration" --exact "rocm::$2" \
+        --nocapture --test-threads=1
+}
+
+step_hiprtc() {
+    mkdir -p "$root/objects"
+    RUKH_TEST_OBJECTS=$root/objects with_libraries "$root/programs/rukh" --ignored --nocapture \
+        --exact backend::rocm::code_objects::tests::hiprtc_compiles_for_every_architecture
+    local architecture
+    for architecture in gfx1100 gfx1151; do
+        RUKH_EMULATOR_ARCH=$architecture RUKH_EMULATOR_OBJECTS=$root/objects "$root/programs/emulator" kernels::
+    done
+}
+
+step_run-time() {
+    XDG_CACHE_HOME=$root/cache network_test gfx1150 every_network_stays_near_lc0_in_fp16
+    ls -l "$root/cache/rukh"
+}
+
+step_refusal() {
+    local architecture said
+    for architecture in gfx1150 gfx1200; do
+        said=$(printf 'isready\ngo nodes 4\nwait\nquit\n' | RUKH_EMULATOR_ARCH=$architecture XDG_CACHE_HOME=$root/cache \
+            with_libraries "target/$profile/rukh" --weights=tests/data/micro-attn.pb.gz -o max_batch=1,warm_up=false)
+        grep "rocBLAS has no kernels for $architecture" <<<"$said"
+        grep bestmove <<<"$said"
+    done
+}
+
+step_hipblaslt() {
+    network_test gfx1151 every_network_stays_near_lc0_in_fp16
+    network_test gfx1151 every_network_stays_near_lc0_in_bf16
+}
+
+step_rocblas() {
+    network_test gfx1100 every_network_says_what_lc0_says_in_fp32
+    network_test gfx1100 every_network_stays_near_lc0_in_fp16
+    network_test gfx1100 every_network_stays_near_lc0_in_bf16
+    network_test gfx1100 value_error::it_is_what_lc0_s_figures_make_it
+}
+
+run_steps "fetch build hiprtc run-time refusal hipblaslt rocblas" "$@"

@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""Finds instructions that take other lanes' numbers where some lanes may be asleep.
+
+usage: lanes.py FILE ...       llvm-objdump -d's text of code objects; exit code 1 where there are any
+Exchanges of lanes (permlane, DPP, swizzle, permute) and products of matrices need what every lane has computed. In the
+source they stand where all lanes are; but a compiler that does not know what they do may move them, or the last step
+before them, into the branch of the lanes that use the result. The lanes that they read from have then not done theirs,
+and sums lack a part: clang 19 does it to v_permlanex16 and v_wmma.
+
+The check follows EXEC, the mask of lanes, along all paths: saved, narrowed by a condition, put back. An exchange is right
+only where EXEC is what the kernel began with, or where all conditions since then are the same for all lanes that it is
+among: made of scalars and of the number of the wave (or half of 64 lanes) in its block, so that all get there or none.
+scripts/kernels/compile.sh runs it on all kernels.
+"""
+import re
+import sys
+
+EXCHANGE = re.compile(r"v_permlane|v_s?wmma|v_mfma|v_smfmac|ds_b?permute|ds_swizzle|\w+_dpp$")
+# Of them, those that may reach over 32 lanes.
+WIDE = re.compile(r"v_mfma|v_smfmac|ds_b?permute|v_permlane64")
+LINE = re.compile(r"\t(\S+) *(.*?) *// ([0-9A-F]+):")
+TARGET = re.compile(r"<(\w+)(?:\+0x([0-9a-f]+))?>")
+ALL = ("all",)  # EXEC as a kernel starts, but for groups of lanes that do not get there at all
+EITHER = ("either",)  # all lanes or none
+
+
+def parse(lines):
+    """Kernel -> [(address, mnemonic, operands, target of a branch)]."""
+    kernels, starts, code = {}, {}, None
+    for line in lines:
+        head = re.match(r"([0-9a-f]+) <(\w+)>:", line)
+        if head:
+            starts[head.group(2)] = int(head.group(1), 16)
+            code = kernels.setdefault(head.group(2), [])
+            continue
+        found = LINE.match(line)
+        if not found:
+            continue
+        name, operands, address = found.group(1), found.group(2), int(found.group(3), 16)
+        target = None
+        if "branch" in name:
+            place = TARGET.search(line)
+            target = starts[place.group(1)] + int(place.group(2) or "0", 16)
+        code.append((address, name, [o.strip() for o in operands.split(",")] if operands else [], target))
+    return kernels
+
+
+def scalar(operand):
+    """The name of a scalar operand's first register: s4, s[4:5] -> s4; exec, vcc of either width."""
+    if operand in ("exec", "exec_lo"):
+        return "exec"
+    if operand in ("vcc", "vcc_lo"):
+        return "vcc"
+    found = re.fullmatch(r"s\[?(\d+)(?::(\d+))?\]?", operand)
+    return f"s{found.group(1)}" if found else None
+
+
+def registers(operand):
+    """All scalar registers of an operand."""
+    found = re.fullmatch(r"s\[(\d+):(\d+)\]", operand)
+    if found:
+        return {f"s{i}" for i in range(int(found.group(1)), int(found.group(2)) + 1)}
+    return {scalar(operand)} - {None}
+
+
+def above(mask):
+    """The masks that hold this one, from itself up."""
+    yield mask
+    while mask != ALL:
+        mask = mask[2]
+        yield mask
+
+
+def within(inner, outer):
+    return outer in above(inner)
+
+
+def common(a, b):
+    others = set(above(b))
+    return next(mask for mask in above(a) if mask in others)
+
+
+def union(a, b):
+    if within(a, b):
+        return b
+    if within(b, a):
+        return a
+    if a[0] == "rest" and a[1] == b or b[0] == "rest" and b[1] == a:
+        return (a if a[0] == "rest" else b)[2]
+    return None
+
+
+def without(a, b):
+    """a's lanes that are not in b, which lies within it."""
+    if b[0] == "rest" and b[2] == a:
+        return b[1]
+    return ("rest", b, a)
+
+
+def merge(place, a, b):
+    if a == b:
+        return a
+    if a[0] == "meet" and a[1] == place:
+        a = a[2]
+    shared = common(a, b)
+    return ("meet", place, shared)
+
+
+def before_loop(mask):
+    """What EXEC was before the innermost loop whose lanes leave one by one."""
+    return next((m[2] for m in above(mask) if m[0] == "meet"), None)
+
+
+def parts(name, operands):
+    """The one or two operations of an instruction."""
+    both = ", ".join(operands)
+    if "::" not in both:
+        return [(name, operands)]
+    first, second = both.split("::")
+    name_2, rest = second.strip().split(None, 1)
+    return [(name, [o.strip() for o in first.split(",")]), (name_2, [o.strip() for o in rest.split(",")])]
+
+
+def vectors(operand):
+    """All vector registers of an operand."""
+    found = re.match(r"[-|]*v\[(\d+):(\d+)\]", operand)
+    if found:
+        return {f"v{i}" for i in range(int(found.group(1)), int(found.group(2)) + 1)}
+    found = re.match(r"[-|]*(v\d+)", operand)
+    return {found.group(1)} if found else set()
+
+
+def same_in_group(name, sources, mask, held, same, lanes):
+    """Whether a vector instruction gives all lanes of a group the same number."""
+    if mask != ALL or EXCHANGE.match(name) or "mbcnt" in name:
+        return False
+    if "cndmask" in name and held.get(scalar(sources[-1])) != EITHER or "_ci_" in name:
+        return False
+    shift = re.match(r"v_(lshrrev_b32|bfe_u32)", name)
+    if shift:
+        item, by = (sources[1], sources[0]) if shift.group(1) == "lshrrev_b32" else (sources[0], sources[1])
+        if same.get(item) == "item" and by.isdigit() and 2 ** int(by) >= lanes:
+            return True
+    return all(same.get(register) == "group" for operand in sources for register in vectors(operand))
+
+
+def step(instruction, state, lanes):
+    """The state after an instruction: EXEC's mask (None: not known yet), the masks that scalar registers hold, and the
+    vector registers with the same number in all lanes of a group, or with the work item's own."""
+    address, name, operands, _ = instruction
+    mask, held, same = state
+    base = re.sub(r"_(b32|b64)$", "", name)
+    to = scalar(operands[0]) if operands else None
+    unknown = ("unknown", address, ALL)
+
+    def value(operand):
+        if operand in ("0", "-1"):
+            return EITHER
+        return mask if scalar(operand) == "exec" else held.get(scalar(operand))
+
+    def combine(kind, a, b):
+        if kind == "s_mov":
+            return a
+        if a == EITHER or b == EITHER:
+            # All or none of them with all or none.
+            other = b if a == EITHER else a
+            return EITHER if other in (ALL, EITHER) else None
+        if kind in ("s_xor", "s_andn2", "s_and_not1") and a and a == b:
+            return EITHER if a == ALL else None
+        if kind == "s_and" and (a or b):
+            return ("part", address, a if not b else b if not a else a if within(a, b) else b)
+        if kind in ("s_andn2", "s_and_not1") and a:
+            return without(a, b) if b and within(b, a) else ("part", address, a)
+        if kind == "s_or" and a and b:
+            return union(a, b)
+        if kind == "s_xor" and a and b:
+            return without(a, b) if within(b, a) else without(b, a) if within(a, b) else None
+        return None
+
+    if "saveexec" in base:
+        source, saved = value(operands[1]), mask
+        if source == EITHER and saved == ALL:
+            pass
+        elif base == "s_and_saveexec":
+            mask = ("part", address, saved)
+        elif base == "s_or_saveexec" and source and source != EITHER:
+            mask = union(saved, source)
+        elif base in ("s_and_not1_saveexec", "s_andn2_saveexec") and source and source != EITHER:
+            if source[0] == "rest" and source[1] == saved:
+                mask = source  # they have no lane in common
+            else:
+                mask = without(source, saved) if within(saved, source) and saved != source else None
+        else:
+            mask = None
+        return mask or unknown, {**held, to: saved}, same
+    if name.startswith("v_cmp"):
+        sources = operands if name.startswith("v_cmpx") else operands[1:]
+        either = mask == ALL and all(same.get(r) == "group" for o in sources for r in vectors(o))
+        if name.startswith("v_cmpx"):
+            return (mask if either else ("part", address, mask)), held, same
+        held = {k: v for k, v in held.items() if k != to}
+        return mask, {**held, to: EITHER} if either else held, same
+    result = None
+    if base in ("s_mov", "s_and", "s_or", "s_xor", "s_andn2", "s_and_not1") and len(operands) > 1:
+        a, b = value(operands[1]), value(operands[2]) if len(operands) > 2 else None
+        result = combine(base, a, b)
+        if to == "exec" and result is None and base == "s_or":
+            # A mask that a loop collected: those who left it.
+            return before_loop(mask), held, same
+    if to == "exec":
+        # All lanes or none: where it is none, nothing happens.
+        return (ALL if result == EITHER else result or unknown), held, same
+    if name.startswith(("s_cmp", "s_bitcmp", "s_cbranch", "s_waitcnt", "s_delay", "global_store", "ds_store", "ds_write")):
+        return mask, held, same
+    held, same_before = dict(held), same
+    for part_name, part_operands in parts(name, operands):
+        if not part_operands:
+            continue
+        writes = registers(part_operands[0]) | vectors(part_operands[0])
+        sources = part_operands[1:]
+        if sources and ("_co_" in part_name or "div_scale" in part_name):
+            writes |= registers(sources[0])
+            sources = sources[1:]
+        if "fmac" in part_name or "dot2" in part_name:
+            sources = [*sources, part_operands[0]]
+        alike = part_name.startswith("v_") and same_in_group(part_name, sources, mask, held, same_before, lanes)
+        for register in writes:
+            held.pop(register, None)
+        if any(same.get(register) for register in writes) or alike:
+            same = {k: v for k, v in same.items() if k not in writes}
+            if alike:
+                same.update((register, "group") for register in writes if register[0] == "v")
+    if result and to:
+        held[to] = result
+    # The item's number may come beside others in its register.
+    if re.match(r"v_and_b32", name) and operands[1] == "0x3ff" and same_before.get(operands[2]) == "item" and mask == ALL:
+        same = {**same, operands[0]: "item"}
+    return mask, held, same
+
+
+def check(code):
+    """The number of exchanges, and the instructions among them that run where lanes may be asleep."""
+    # Within 32 lanes, or in a wave of 64 among all.
+    wide = any("exec" in operands for _, _, operands, _ in code)
+    exchanges, asleep = [], []
+    for lanes in (32, 64) if wide else (32,):
+        for i, mask in masks(code, lanes).items():
+            name = code[i][1]
+            if EXCHANGE.match(name) and lanes == (64 if wide and WIDE.match(name) else 32):
+                exchanges.append(i)
+                if mask != ALL:
+                    asleep.append(i)
+    return len(exchanges), [code[i] for i in sorted(asleep)]
+
+
+def masks(code, lanes):
+    """EXEC before each instruction that is reached, where conditions may differ between groups of so many lanes."""
+    index = {instruction[0]: i for i, instruction in enumerate(code)}
+    states = {0: (ALL, {}, {"v0": "item"})}
+    todo, stuck = [0], set()
+    while todo or stuck:
+        # A loop's end is understood when its beginning has been reached from its end. What never is, is not known.
+        i = todo.pop() if todo else stuck.pop()
+        after = step(code[i], states[i], lanes)
+        if after[0] is None:
+            if todo:
+                stuck.add(i)
+                continue
+            after = (("unknown", code[i][0], ALL), *after[1:])
+        stuck.discard(i)
+        following = [] if code[i][3] is None else [index[code[i][3]]]
+        if code[i][1] not in ("s_branch", "s_endpgm") and i + 1 < len(code):
+            following.append(i + 1)
+        for j in following:
+            if j not in states:
+                state = after
+            else:
+                kept = [{k: v for k, v in states[j][n].items() if after[n].get(k) == v} for n in (1, 2)]
+                state = (merge(code[j][0], states[j][0], after[0]), *kept)
+            if states.get(j) != state:
+                states[j] = state
+                todo.append(j)
+    return {i: state[0] for i, state in states.items()}
+
+
+def text(instruction):
+    address, name, operands, _ = instruction
+    return f"{address:#x}: {name} {', '.join(operands)}"
+
+
+# The two ways in which clang 19 compiled "add the lanes, store the sum in lane 0", shortened; then a loop whose lanes
+# leave one by one, and a branch with another side, with exchanges behind them.
+SINKING = """
+0000000000000000 <moved>:
+	v_mov_b32_dpp v6, v4 row_xmask:8 row_mask:0xf bank_mask:0xf // 000000000000: 00000000
+	s_and_saveexec_b32 s1, vcc_lo                               // 000000000004: 00000000
+	s_cbranch_execz 4                                           // 000000000008: 00000000 <moved+0x18>
+	v_add_f32_e32 v4, v4, v6                                    // 00000000000C: 00000000
+	v_permlanex16_b32 v6, v4, s2, 0xfedcba98                    // 000000000010: 00000000
+	global_store_b32 v0, v6, s[4:5]                             // 000000000014: 00000000
+	s_endpgm                                                    // 000000000018: 00000000
+0000000000000100 <right>:
+	v_permlanex16_b32 v6, v4, s2, 0xfedcba98                    // 000000000100: 00000000
+	s_and_saveexec_b32 s3, vcc_lo                               // 000000000104: 00000000
+	s_xor_b32 s3, exec_lo, s3                                   // 000000000108: 00000000
+	global_store_b32 v0, v6, s[4:5]                             // 00000000010C: 00000000
+	s_and_not1_saveexec_b32 s3, s3                              // 000000000110: 00000000
+	global_store_b32 v0, v4, s[4:5]                             // 000000000114: 00000000
+	s_or_b32 exec_lo, exec_lo, s3                               // 000000000118: 00000000
+	v_permlanex16_b32 v6, v4, s2, 0xfedcba98                    // 00000000011C: 00000000
+	v_add_nc_u32_e32 v0, 1, v0                                  // 000000000120: 00000000
+	s_or_b32 s6, vcc_lo, s6                                     // 000000000124: 00000000
+	s_and_not1_b32 exec_lo, exec_lo, s6                         // 000000000128: 00000000
+	s_cbranch_execnz 65532                                      // 00000000012C: 00000000 <right+0x20>
+	s_or_b32 exec_lo, exec_lo, s6                               // 000000000130: 00000000
+	v_permlanex16_b32 v6, v4, s2, 0xfedcba98                    // 000000000134: 00000000
+	s_endpgm                                                    // 000000000138: 00000000
+"""
+
+
+def test():
+    """Fails where the check itself does."""
+    kernels = parse(SINKING.splitlines())
+    total, asleep = check(kernels["moved"])
+    assert total == 2 and [i[0] for i in asleep] == [0x10], asleep
+    total, asleep = check(kernels["right"])
+    assert total == 3 and not asleep, asleep
+
+
+def main():
+    test()
+    failed = False
+    for path in sys.argv[1:]:
+        for kernel, code in parse(open(path)).items():
+            total, asleep = check(code)
+            if asleep:
+                failed = True
+                print(f"{path} {kernel}: {len(asleep)} of {total} exchanges, first {text(asleep[0])}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Writes the table of what each kernel needs, and fails where that cannot be right.
+
+usage: resources.py FOLDER VERSION ARCHITECTURE ...
+FOLDER has, for each architecture, the compiler's remarks (.remarks), llvm-readelf's notes and symbols (.notes) and
+llvm-objdump's text (.text); scripts/kernels/compile.sh makes them.
+"""
+import re
+import sys
+
+import lanes
+
+# An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
+MATRIX = re.compile(r"v_(wmma|mfma)_")
+PLAIN = {"gfx1030"}
+# Kernels that are not there without them.
+NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
+
+
+def fail(message):
+    sys.exit(f"resources.py: {message}")
+
+
+def remarks(path):
+    """The compiler's remarks: kernel -> field -> number."""
+    found, kernel = {}, None
+    for line in open(path):
+        match = re.search(r"remark: +([A-Za-z /\[\]]+?): +(\S+)", line)
+        if not match:
+            continue
+        field, value = match.group(1), match.group(2)
+        if field == "Function Name":
+            kernel = found.setdefault(value, {})
+        elif value.isdigit():
+            kernel[re.sub(r" \[.*", "", field)] = int(value)
+    return found
+
+
+def code_sizes(path):
+    """Bytes of each function symbol."""
+    sizes = {}
+    for line in open(path):
+        match = re.match(r" *\d+: [0-9a-f]+ +(\d+) FUNC .* (\S+)$", line)
+        if match:
+            sizes[match.group(2)] = int(match.group(1))
+    return sizes
+
+
+def instructions(path):
+    """Kernel -> mnemonics."""
+    found, kernel = {}, None
+    for line in open(path):
+        match = re.match(r"[0-9a-f]+ <([a-z0-9_]+)>:", line)
+        if match:
+            kernel = found.setdefault(match.group(1), [])
+        elif line.startswith("\t"):
+            kernel.append(line.split(None, 1)[0])
+    return found
+
+
+def check(architecture, name, row, code):
+    where = f"{architecture} {name}"
+    if row["VGPRs Spill"] or row["SGPRs Spill"]:
+        fail(f"{where} spills registers")
+    if row["ScratchSize"] or row.get("Dynamic Stack") == "True":
+        fail(f"{where} uses scratch memory")
+    if not any(c.startswith("global_load") for c in code) or not any(c.startswith("global_store") for c in code):
+        fail(f"{where} reads or writes nothing")
+    if any(c.startswith(("flat_", "scratch_")) for c in code):
+        fail(f"{where} has flat or scratch accesses")
+    if row["VGPRs"] < 8 or len(code) < 100:
+        fail(f"{where} looks empty: {row['VGPRs']} VGPRs, {len(code)} instructions")
+    matrix = sum(bool(MATRIX.match(c)) for c in code)
+    depth = re.fullmatch(r"attention_b?f16_d(\d+)", name)
+    if depth:
+        tiles = 2 if architecture.startswith("gfx9") else 1
+        expected = tiles * 2 * 4 * max(1, int(depth.group(1)) // 16)
+        if matrix != expected:
+            fail(f"{where} has {matrix} matrix instructions, not {expected}")
+    elif "dense_" in name:
+        if matrix == 0 or matrix % 4:
+            fail(f"{where} has {matrix} matrix instructions, not a multiple of 4")
+    elif matrix:
+        fail(f"{where} has matrix instructions")
+    return matrix
+
+
+def check_lanes(architecture, path):
+    """Fails where a kernel takes numbers of lanes that may be asleep."""
+    exchanges = 0
+    for name, code in lanes.parse(open(path)).items():
+        total, asleep = lanes.check(code)
+        exchanges += total
+        if asleep:
+            where = f"{architecture} {name}: {len(asleep)} of {total} exchanges between lanes"
+            fail(f"{where} run where lanes may be asleep, first {lanes.text(asleep[0])}")
+    if exchanges < 100:
+        fail(f"{architecture} has only {exchanges} exchanges between lanes")
+
+
+def main():
+    lanes.test()
+    folder, version, *architectures = sys.argv[1:]
+    print("# What each kernel needs")
+    print()
+    print(f"Made by scripts/kernels/compile.sh with clang {version}; not to be edited. Registers are per lane (VGPRs, AGPRs) or")
+    print("wave (SGPRs); shared memory is per block; waves is how many fit a SIMD by registers and shared memory;")
+    print("matrix is the number of matrix instructions. Nothing spills and nothing uses scratch memory, or the script")
+    print("fails.")
+    names = None
+    for architecture in architectures:
+        rows = remarks(f"{folder}/{architecture}.remarks")
+        sizes = code_sizes(f"{folder}/{architecture}.notes")
+        code = instructions(f"{folder}/{architecture}.text")
+        expected = {n for n in names or rows if architecture not in PLAIN or not NEEDS_MATRIX.search(n)}
+        if architecture not in PLAIN:
+            if names is not None and set(rows) != set(names):
+                fail(f"{architecture} has other kernels than {architectures[0]}")
+            names = names or list(rows)
+        elif set(rows) != expected:
+            fail(f"{architecture} has other kernels than {architectures[0]}")
+        check_lanes(architecture, f"{folder}/{architecture}.text")
+        print()
+        print(f"## {architecture}")
+        print()
+        print("| kernel | VGPRs | AGPRs | SGPRs | shared bytes | waves | matrix | code bytes |")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        for name in sorted(rows, key=lambda n: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", n)]):
+            row = rows[name]
+            matrix = check(architecture, name, row, code[name])
+            cells = [row["VGPRs"], row.get("AGPRs", 0), row["SGPRs"], row["LDS Size"], row["Occupancy"], matrix, sizes[name]]
+            print(f"| {name} | {' | '.join(map(str, cells))} |")
+
+
+main()

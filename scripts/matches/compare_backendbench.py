@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Measures this engine's evaluator beside others, in turn, and prints medians and ratios.
+
+    scripts/matches/compare_backendbench.py --net NET --batch 8 --threads 1 \\
+        'rukh=target/release/rukh --backend=cpu' 'lc0=lc0 --backend=blas'
+
+Each engine is `NAME=COMMAND`, where the command may begin with environment variables (`OMP_NUM_THREADS=1 lc0 …`);
+`backendbench`, the network, the batch size and the threads are added. The engines
+take turns, `--rounds` times, so that a machine whose speed drifts is as unfair to one as to the other. Of each run
+the median column counts (evaluations per second); printed are the median of those, their range, and the ratio of
+the first engine's median to each other's.
+"""
+
+import argparse
+import shlex
+import subprocess
+import sys
+
+from engine_figures import measure_in_turn, parse_engines, print_figures
+
+MEDIAN_COLUMN = 6
+
+
+def measure(environment, words, arguments):
+    """One run; returns the median column of its one row, in evaluations per second."""
+    program, *options = words
+    # lc0 wants its mode first.
+    line = [program, "backendbench", *options, f"--weights={arguments.net}", f"--threads={arguments.threads}",
+            f"--start-batch-size={arguments.batch}", f"--max-batch-size={arguments.batch}",
+            f"--batches={arguments.batches}"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
+    rows = [row.split(",") for row in done.stdout.splitlines() if row.strip().startswith(f"{arguments.batch},")]
+    if len(rows) != 1:
+        sys.exit(f"{shlex.join(line)} printed no row for batch {arguments.batch}:\n{done.stdout}{done.stderr}")
+    return float(rows[0][MEDIAN_COLUMN])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
+    parser.add_argument("--net", required=True)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batches", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+
+    figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
+                              lambda environment, words: measure(environment, words, arguments))
+    title = f"batch {arguments.batch}, {arguments.threads} thread(s), {arguments.rounds} rounds, evaluations/s"
+    print_figures(title, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Measures this engine's search beside others, in turn: nodes per second of `go nodes` on three positions.
+
+    scripts/matches/compare_search.py --nodes 300000 --threads 1 --option MinibatchSize=256 \\
+        'rukh=target/release/rukh --backend=random' 'lc0=lc0 --backend=random --task-workers=0'
+
+Each engine is `NAME=COMMAND`, the command perhaps with environment variables first. Smart pruning is off, so that
+every node asked for is searched. The engines take turns, `--rounds` times; of each run nodes over time counts, all
+positions together. Printed are the median, the range, and the ratio of the first engine's median to each other's.
+"""
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+from engine_figures import measure_in_turn, parse_engines, print_figures
+
+POSITIONS = [
+    "startpos",
+    "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    "fen r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R b KQ - 5 8",
+]
+
+
+class Engine:
+    """A UCI engine, as much of it as is needed here."""
+
+    def __init__(self, environment, words, options):
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True, env=environment)
+        for option in options:
+            name, _, value = option.partition("=")
+            self.send(f"setoption name {name} value {value}")
+
+    def send(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def wait_for(self, word):
+        """Reads to the line that begins with `word`; returns the last node count seen."""
+        nodes = 0
+        for line in self.process.stdout:
+            if found := re.search(r" nodes (\d+) ", line):
+                nodes = int(found.group(1))
+            if line.startswith(word):
+                return nodes
+        sys.exit(f"{shlex.join(self.process.args)} ended before `{word}`")
+
+    def search(self, position, nodes):
+        """One search of a fresh tree; returns nodes and seconds."""
+        self.send("ucinewgame")
+        self.send(f"position {position}")
+        self.send("isready")
+        self.wait_for("readyok")
+        start = time.monotonic()
+        self.send(f"go nodes {nodes}")
+        searched = self.wait_for("bestmove")
+        return searched, time.monotonic() - start
+
+    def quit(self):
+        self.send("quit")
+        self.process.wait()
+
+
+def measure(environment, words, options, nodes):
+    """One run over all positions, in nodes per second."""
+    engine = Engine(environment, words, options)
+    engine.search(POSITIONS[0], 1)
+    results = [engine.search(position, nodes) for position in POSITIONS]
+    engine.quit()
+    return sum(count for count, _ in results) / sum(seconds for _, seconds in results)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
+    parser.add_argument("--nodes", type=int, default=300_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+
+    options = [f"Threads={arguments.threads}", "SmartPruningFactor=0", *arguments.option]
+    figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
+                              lambda environment, words: measure(environment, words, options, arguments.nodes))
+    title = f"{arguments.nodes} nodes, {arguments.threads} thread(s), {arguments.rounds} rounds, nodes/s"
+    print_figures(title, figures)
+
+
+if __name__ == "__main__":
+    main()

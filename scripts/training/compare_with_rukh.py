@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What PyTorch says of a network file on 100 positions: the figures that the engine's own evaluator is held to.
+
+    scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json
+
+The weights are the file's (16 bits), the arithmetic is fp32 on the CPU. `tests/integration/trained_network.rs` reads
+the result for the embedded network from tests/data/trained-network-goldens.json, and for any other from the two files
+that RUKH_TRAINED_NETWORK names, `NETWORK.pb.gz:GOLDENS.json`. The positions are of random games, standard and
+Chess960, so that all pieces, castling rights and promotions occur; the same each time. Some have moves before them
+that make them occur for the second time. Needs python-chess.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+from pathlib import Path
+
+import chess
+import torch
+
+import lc0_file
+from model import plies_left
+from policy_map import LOGIT_OF_INDEX
+from positions import policy_index, record
+from records import FLAG_REPEATED, RECORD_SIZE, decode
+
+POSITIONS = 100
+#: A few positions that random games seldom bring.
+SPECIAL = [
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+    "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
+    "1n2k1n1/P1P4P/8/8/8/8/p1p4p/1N2K1N1 w - - 0 1",
+    "1n2k1n1/P1P4P/8/8/8/8/p1p4p/1N2K1N1 b - - 0 1",
+    "8/8/8/8/4k3/8/4P3/4K3 w - - 99 150",
+    "8/8/4k3/8/8/2QK4/8/8 b - - 61 120",
+    "4k3/8/8/8/8/8/8/4K2R w K - 12 40",
+    "rk2r3/pppppppp/8/8/8/8/PPPPPPPP/RK2R3 w EAea - 3 9",
+]
+#: Positions and moves after which they occur again.
+REPEATED = [
+    ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "g1f3 g8f6 f3g1 f6g8"),
+    ("8/2P5/8/8/8/3K4/8/2k5 w - - 0 66", "d3e3 c1d1 e3d3 d1c1"),
+    ("r1bq1rk1/pp2bppp/2n1pn2/3p4/3P4/2NB1N2/PP3PPP/R1BQR1K1 b - - 5 10", "c8d7 c1g5 d7c8 g5c1"),
+    ("6k1/5ppp/8/8/8/8/r4PPP/1R4K1 w - - 12 40", "b1c1 a2b2 c1b1 b2a2"),
+]
+
+
+def positions():
+    """Boards of the repeated and the special positions and of random games, not over."""
+    rng = random.Random(1)
+    boards = [chess.Board(fen, chess960=True) for fen in SPECIAL]
+    for fen, moves in REPEATED:
+        board = chess.Board(fen, chess960=True)
+        for move in moves.split():
+            board.push_uci(move)
+        boards.append(board)
+    while len(boards) < POSITIONS:
+        chess960 = len(boards) % 3 == 0
+        board = chess.Board.from_chess960_pos(rng.randrange(960)) if chess960 else chess.Board()
+        for _ in range(rng.randrange(1, 160)):
+            moves = list(board.legal_moves)
+            if not moves:
+                break
+            board.push(rng.choice(moves))
+        if not board.is_game_over():
+            # As the engine reads it back from the FEN.
+            boards.append(chess.Board(board.shredder_fen(), chess960=True))
+    return boards
+
+
+@torch.no_grad()
+def goldens(network, boards):
+    raw = b"".join(record(board, flags=FLAG_REPEATED * board.is_repetition(2)).tobytes() for board in boards)
+    batch = decode(torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(-1, RECORD_SIZE))
+    logits, value, moves_left = network.float().eval()(batch.planes)
+    wdl = torch.softmax(value, dim=1)
+    plies = plies_left(moves_left)
+    entries = []
+    for i, board in enumerate(boards):
+        indices = sorted(policy_index(board, move) for move in board.legal_moves)
+        entries.append({
+            "fen": board.root().shredder_fen(),
+            "moves": [move.uci() for move in board.move_stack],
+            "q": round((wdl[i, 0] - wdl[i, 2]).item(), 6),
+            "d": round(wdl[i, 1].item(), 6),
+            "m": round(plies[i].item(), 4),
+            "policy": [[index, round(logits[i, LOGIT_OF_INDEX[index]].item(), 5)] for index in indices],
+        })  # fmt: skip
+    return entries
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("network")
+    parser.add_argument("goldens")
+    arguments = parser.parse_args()
+    network = lc0_file.read(arguments.network)
+    digest = hashlib.sha256(Path(arguments.network).read_bytes()).hexdigest()
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in goldens(network, positions()))
+    Path(arguments.goldens).write_text(
+        f'{{"network_sha256":"{digest}","computed_by":"PyTorch {torch.__version__}, fp32","positions":[\n{lines}\n]}}\n',
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()

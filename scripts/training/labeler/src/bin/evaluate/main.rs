@@ -1,0 +1,185 @@
+//! How well networks agree with held-out labels: their raw outputs, no search.
+//!
+//! ```text
+//! evaluate --weights a.pb.gz --weights b.pb.gz heldout-*.bin
+//! ```
+//!
+//! Any network that the engine loads can be measured. It sees each position with White to move (records are
+//! seen from the side to move), without a history, as the engine fills one in for a FEN.
+
+mod heldout;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use heldout::Heldout;
+use labeler::shards::read_shard;
+use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
+use rukh::chess::{Color, PositionHistory};
+use rukh::net::input::encode;
+use rukh::net::policy_index::{index_of, move_at};
+use rukh::net::{HeadSelection, HistoryFill, InputPlanes, Network};
+use std::path::{Path, PathBuf};
+
+/// Positions evaluated together.
+const BATCH: usize = 64;
+
+/// Compares networks with held-out labelled positions.
+#[derive(Parser)]
+struct Arguments {
+    /// A network; may be given several times.
+    #[arg(short, long, required = true)]
+    weights: Vec<PathBuf>,
+    /// Shards of held-out positions.
+    #[arg(required = true)]
+    shards: Vec<PathBuf>,
+    /// At most so many positions.
+    #[arg(long, default_value_t = 50_000)]
+    positions: usize,
+    /// Threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Products in bf16.
+    #[arg(long)]
+    bf16: bool,
+}
+
+/// Sums over positions.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    positions: usize,
+    top1: usize,
+    policy: f64,
+    wdl: f64,
+    q: f64,
+    with_end: usize,
+    moves_left: f64,
+}
+
+impl Sums {
+    fn add(&mut self, heldout: &Heldout, transform: u8, said: &RawEvaluation) {
+        // A canonical network speaks of the moves of a turned board.
+        let logit = |index: u16| {
+            let turned = match transform {
+                0 => index,
+                _ => index_of(move_at(index, Color::White, 0), Color::White, transform),
+            };
+            f64::from(said.policy[usize::from(turned)])
+        };
+        let best = logit(heldout.best);
+        let largest = heldout.legal.iter().map(|&index| logit(index)).fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = heldout.legal.iter().map(|&index| (logit(index) - largest).exp()).sum();
+        self.positions += 1;
+        self.top1 += usize::from(best == largest);
+        self.policy += total.ln() - (best - largest);
+        let (q, d) = (f64::from(said.q), f64::from(said.d));
+        let wdl = [(1.0 - d + q) / 2.0, d, (1.0 - d - q) / 2.0];
+        // A head that is sure rounds to 0, whose logarithm would be the whole mean.
+        let surprise = |(label, said): (f64, f64)| -label * said.max(1e-6).ln();
+        self.wdl += heldout.wdl.into_iter().zip(wdl).map(surprise).sum::<f64>();
+        self.q += (q - (heldout.wdl[0] - heldout.wdl[2])).abs();
+        if let Some(plies) = heldout.plies_left {
+            self.with_end += 1;
+            self.moves_left += (f64::from(said.m) - f64::from(plies)).abs();
+        }
+    }
+
+    fn and(self, other: Sums) -> Sums {
+        Sums {
+            positions: self.positions + other.positions,
+            top1: self.top1 + other.top1,
+            policy: self.policy + other.policy,
+            wdl: self.wdl + other.wdl,
+            q: self.q + other.q,
+            with_end: self.with_end + other.with_end,
+            moves_left: self.moves_left + other.moves_left,
+        }
+    }
+}
+
+/// The first `limit` positions of the shards.
+fn read(shards: &[PathBuf], limit: usize) -> Result<Vec<Heldout>> {
+    let mut positions = Vec::new();
+    let mut damage = None;
+    for path in shards {
+        if positions.len() == limit {
+            break;
+        }
+        read_shard(path, |record| {
+            if positions.len() < limit && damage.is_none() {
+                match Heldout::from_record(record) {
+                    Ok(heldout) => positions.push(heldout),
+                    Err(error) => damage = Some(error),
+                }
+            }
+        })?;
+        if let Some(error) = damage {
+            return Err(error).with_context(|| format!("{} has a damaged record", path.display()));
+        }
+    }
+    Ok(positions)
+}
+
+/// Evaluates `positions` on one thread.
+fn measure(network: &CpuNetwork, format: rukh::net::InputFormat, positions: &[Heldout]) -> Sums {
+    let mut sums = Sums::default();
+    for batch in positions.chunks(BATCH) {
+        let (inputs, transforms): (Vec<InputPlanes>, Vec<u8>) = batch
+            .iter()
+            .map(|heldout| {
+                encode(&PositionHistory::new(heldout.position.clone()), format, HistoryFill::FenOnly)
+            })
+            .unzip();
+        let said = network.evaluate_raw(&inputs);
+        for ((heldout, transform), said) in batch.iter().zip(transforms).zip(&said) {
+            sums.add(heldout, transform, said);
+        }
+    }
+    sums
+}
+
+fn report(path: &Path, arguments: &Arguments, positions: &[Heldout]) -> Result<()> {
+    let network = Network::load(path, &HeadSelection::default())?;
+    let architecture = network.architecture.clone();
+    let precision = if arguments.bf16 { Precision::Bf16 } else { Precision::Fp32 };
+    let packed = CpuNetwork::new(network, precision, InstructionSet::best());
+    let share = positions.len().div_ceil(arguments.threads.max(1));
+    let sums = std::thread::scope(|scope| {
+        let threads: Vec<_> = positions
+            .chunks(share)
+            .map(|part| scope.spawn(|| measure(&packed, architecture.input_format, part)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("an evaluation does not panic"))
+            .fold(Sums::default(), Sums::and)
+    });
+    let count = sums.positions as f64;
+    let or_none = |has: bool, value: f64| if has { format!("{value:.4}") } else { "-".to_owned() };
+    println!(
+        "| {} | {} | {:.2} % | {:.4} | {} | {:.4} | {} |",
+        path.file_name().unwrap_or_default().display(),
+        sums.positions,
+        100.0 * sums.top1 as f64 / count,
+        sums.policy / count,
+        or_none(architecture.wdl, sums.wdl / count),
+        sums.q / count,
+        or_none(architecture.moves_left && sums.with_end > 0, sums.moves_left / sums.with_end as f64),
+    );
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let positions = read(&arguments.shards, arguments.positions)?;
+    if positions.is_empty() {
+        bail!("there are no positions in these shards");
+    }
+    println!(
+        "| network | positions | top 1 | policy cross-entropy | WDL cross-entropy | q error | moves-left error |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for path in &arguments.weights {
+        report(path, &arguments, &positions)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `label` makes training positions: it plays games with Stockfish and writes down what the searches say.
+//!
+//! ```text
+//! label --stockfish /usr/games/stockfish --processes 64 --seconds 600 --nodes 2000 --output labels --seed 1
+//! label --check labels/*.bin
+//! ```
+//!
+//! One thread and one Stockfish process (version 15 or later, for `UCI_ShowWDL`) per core play games by
+//! themselves. A game begins after 0…14 random moves from the usual start, from a random Chess960 start, or
+//! from a random endgame; lopsided starts are mostly given up. Every position is searched for a fixed number
+//! of nodes: best move, score and win/draw/loss of that search are the position's label, and mostly the best
+//! move is played. Some moves are others, among the best few or at random, so that positions after mistakes
+//! are in the data as well. On part of the positions a second search scores the best four moves.
+//!
+//! A position comes once, whatever the rule-50 counter; positions of complete shards in the output folder
+//! count too, so a later run with another seed adds to them. Games end by the rules, or are called: most of
+//! those that are clearly won, and most of those that are level for long. When the run ends (time,
+//! positions, interrupt), games under way are written without a result. [`labeler::record`] describes the records,
+//! [`labeler::shards`] the files: `train-SEED-NUMBER.bin`, and `heldout-SEED-NUMBER.bin` for one game in 200.
+//!
+//! A Stockfish that dies or is silent for 10 s is replaced. One built for the processor at hand is worth it:
+//! Debian's binary of Stockfish 15.1 (SSE2 alone) needs 1.6 times the time of a build for AVX2 for the same
+//! moves.
+
+mod adjudication;
+mod check;
+mod deviation;
+mod explorer;
+mod game;
+mod generate;
+mod openings;
+mod progress;
+mod seen;
+mod stockfish;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes labelled training positions: games played by Stockfish, every position judged by a search.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Stockfish's program.
+    #[arg(long, value_name = "PATH", default_value = "stockfish")]
+    stockfish: PathBuf,
+    /// How many Stockfish processes play at once; one per core is best.
+    #[arg(long, value_name = "N", default_value_t = default_processes())]
+    processes: usize,
+    /// Stop after this time.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    seconds: f64,
+    /// Stop after about this many positions.
+    #[arg(long, value_name = "COUNT", default_value_t = u64::MAX, hide_default_value = true)]
+    positions: u64,
+    /// Nodes of a search.
+    #[arg(long, value_name = "NODES", default_value_t = 2000)]
+    nodes: u64,
+    /// Nodes of the second search, which scores four moves [default: 1.5 times the nodes].
+    #[arg(long, value_name = "NODES")]
+    multipv_nodes: Option<u64>,
+    /// Share of positions with four moves scored (never less than what deviations need, some 10 %).
+    #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = share)]
+    multipv_share: f64,
+    /// Share of games from Chess960 starts.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = share)]
+    chess960_share: f64,
+    /// Share of games from random endgames.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.06, value_parser = share)]
+    endgame_share: f64,
+    /// A network, or `<embedded>`: side lines go where a search with it would look.
+    #[arg(long, value_name = "FILE")]
+    explorer: Option<String>,
+    /// Share of the games' positions at which such a line of 1 to 6 positions begins.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, requires = "explorer")]
+    explore_share: f64,
+    /// Folder for the shards.
+    #[arg(long, value_name = "FOLDER", required_unless_present = "check")]
+    output: Option<PathBuf>,
+    /// Seed of openings and deviations; every run into a folder needs its own.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// One game in so many goes to the held-out shards.
+    #[arg(long, value_name = "GAMES", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    heldout_every: u32,
+    /// Positions in a shard.
+    #[arg(long, value_name = "COUNT", default_value_t = 65536)]
+    shard_positions: usize,
+    /// Close a shard after this time, full or not.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    shard_seconds: f64,
+    /// Verify shards and print what is in them, instead of making any.
+    #[arg(long, value_name = "SHARD", num_args = 1.., exclusive = true)]
+    check: Option<Vec<PathBuf>>,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("label: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<()> {
+    if let Some(shards) = &arguments.check {
+        return check::check(shards);
+    }
+    let share_of_kinds = arguments.chess960_share + arguments.endgame_share;
+    ensure!(share_of_kinds <= 1.0, "--chess960-share and --endgame-share are {share_of_kinds} together");
+    let seconds = |value: f64| Duration::try_from_secs_f64(value);
+    let settings = generate::Settings {
+        stockfish: arguments.stockfish,
+        processes: arguments.processes.max(1),
+        output: arguments.output.unwrap_or_default(),
+        seed: arguments.seed,
+        heldout_every: arguments.heldout_every,
+        shard_positions: arguments.shard_positions.max(1),
+        shard_age: seconds(arguments.shard_seconds)?,
+        plan: game::Plan {
+            nodes: arguments.nodes.max(1),
+            multipv_nodes: arguments
+                .multipv_nodes
+                .unwrap_or(arguments.nodes.saturating_add(arguments.nodes / 2))
+                .max(1),
+            multipv_share: arguments.multipv_share,
+            shares: openings::Shares { chess960: arguments.chess960_share, endgame: arguments.endgame_share },
+            explorer: (arguments.explorer.as_deref())
+                .map(|name| explorer::Explorer::load(name, arguments.explore_share))
+                .transpose()?,
+        },
+    };
+    let progress = Arc::new(progress::Progress::new(seconds(arguments.seconds)?, arguments.positions));
+    let interrupted = Arc::clone(&progress);
+    ctrlc::set_handler(move || interrupted.stop()).context("cannot catch interrupts")?;
+    generate::generate(&settings, &progress)
+}
+
+fn default_processes() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
+}

@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""Tests of the trainer's parts, against python-chess and against each other.
+
+python -m unittest discover scripts/training        (needs torch, numpy and python-chess)
+"""
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import chess
+import numpy as np
+import torch
+
+import lc0_file
+import optimizer
+import peers
+import repetition
+from data import DeviceData, ShardReader
+from losses import Loss, PolicyMap, Weights, expected_score, label_weights
+from model import Network, Shape
+from policy_map import INDEX_OF, MIRRORED_INDEX, MOVES
+from positions import policy_index, record
+from records import PLANES, RECORD, RULE50_SCALE, decode, plausible, position_hash
+
+SMALL = Shape(width=32, layers=2, heads=2, ffn=48, smolgen=(4, 16, 8), policy=32, value=(4, 16), moves_left=(2, 8))
+#: What `program` trains.
+SMALLEST = Shape(width=32, layers=1, heads=2, ffn=32, smolgen=(2, 8, 8), policy=32, value=(2, 8))
+
+
+def games(count=20, plies=120, seed=1, chess960=False):
+    """Random games, as boards."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        board = chess.Board.from_chess960_pos(rng.randrange(960)) if chess960 else chess.Board()
+        for _ in range(plies):
+            if board.is_game_over():
+                break
+            yield board.copy(stack=False)
+            board.push(rng.choice(list(board.legal_moves)))
+
+
+def raw_records(boards, **fields):
+    rows = b"".join(record(board, **fields).tobytes() for board in boards)
+    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, RECORD.itemsize).copy()
+
+
+class PolicyMapTest(unittest.TestCase):
+    def test_mirroring_twice_changes_nothing(self):
+        self.assertTrue((MIRRORED_INDEX[MIRRORED_INDEX] == np.arange(len(MOVES))).all())
+
+    def test_known_indices(self):
+        # Figures of lc0: a1b1, e2e4, g1f3, the first promotion.
+        self.assertEqual(INDEX_OF[0, 1, None], 0)
+        self.assertEqual(INDEX_OF[chess.E2, chess.E4, None], 322)
+        self.assertEqual(INDEX_OF[48, 56, 0], 1792)
+
+    def test_every_legal_move_has_an_index_of_its_own(self):
+        for board in games(10, chess960=True):
+            indices = [policy_index(board, move) for move in board.legal_moves]
+            self.assertEqual(len(set(indices)), len(indices))
+
+
+class RecordTest(unittest.TestCase):
+    def planes(self, board):
+        """The planes as the definition of the input format has them."""
+        us = board.turn
+        seen = board if us else board.mirror()
+        planes = np.zeros((64, 17), dtype=np.float32)
+        for square, piece in seen.piece_map().items():
+            planes[square, piece.piece_type - 1 + (0 if piece.color else 6)] = 1
+        for square in chess.SquareSet(seen.clean_castling_rights()):
+            king = seen.king(chess.WHITE if square < 8 else chess.BLACK)
+            planes[square, 14 if square % 8 > king % 8 else 13] = 1
+        planes[:, 15] = min(board.halfmove_clock, 100) / RULE50_SCALE
+        planes[:, 16] = 1
+        return planes
+
+    def test_records_are_decoded_to_the_positions_planes_and_moves(self):
+        boards = [*games(10), *games(10, seed=2, chess960=True)]
+        raw = raw_records(boards)
+        self.assertTrue(plausible(raw).all())
+        batch = decode(torch.from_numpy(raw))
+        for i, board in enumerate(boards):
+            np.testing.assert_array_equal(batch.planes[i].numpy(), self.planes(board), board.fen())
+            legal = {policy_index(board, move) for move in board.legal_moves}
+            self.assertEqual(set(torch.nonzero(batch.legal[i])[:, 0].tolist()), legal)
+
+    def test_mirrored_records_are_the_mirrored_positions(self):
+        boards = [board for board in games(20, plies=200) if not board.castling_rights]
+        self.assertGreater(len(boards), 100)
+        index = torch.from_numpy(MIRRORED_INDEX)
+        every = torch.ones(len(boards), dtype=torch.bool)
+        got = decode(torch.from_numpy(raw_records(boards)), every, index)
+        flipped = [board.transform(chess.flip_horizontal) for board in boards]
+        wanted = decode(torch.from_numpy(raw_records(flipped)))
+        self.assertTrue(torch.equal(got.planes, wanted.planes))
+        self.assertTrue(torch.equal(got.legal, wanted.legal))
+
+    def test_positions_with_castling_rights_are_not_mirrored(self):
+        raw = torch.from_numpy(raw_records([chess.Board()]))
+        one = torch.ones(1, dtype=torch.bool)
+        mirrored = decode(raw, one, torch.from_numpy(MIRRORED_INDEX))
+        self.assertTrue(torch.equal(mirrored.planes, decode(raw).planes))
+
+    def test_repeated_positions_are_marked_by_their_plane_alone(self):
+        raw = torch.from_numpy(raw_records(list(games(2))))
+        planes, again = decode(raw).planes, decode(repetition.as_repeated(raw)).planes
+        self.assertTrue((again[:, :, PLANES.index(12)] == 1).all())
+        again[:, :, PLANES.index(12)] = 0
+        self.assertTrue(torch.equal(planes, again))
+
+    def test_hash_is_of_the_position_without_its_counter(self):
+        boards = list(games(5))
+        raw = raw_records(boards)
+        other = raw.copy()
+        other[:, 28] = 7
+        other[:, 30:] ^= 255
+        np.testing.assert_array_equal(position_hash(raw), position_hash(other))
+        keys = {(board.board_fen(), board.turn, board.castling_rights, board.ep_square) for board in boards}
+        self.assertLessEqual(len(set(position_hash(raw).tolist())), len(keys))
+
+    def test_senseless_records_are_found(self):
+        raw = raw_records([chess.Board()] * 4)
+        raw[1, 46:48] = 255  # no such policy index
+        raw[2, 46:48] = 0  # an illegal move
+        raw[3, 40] = 5  # too many labels
+        self.assertEqual(plausible(raw).tolist(), [True, False, False, False])
+
+
+class LossTest(unittest.TestCase):
+    def test_scores_are_in_order(self):
+        scores = torch.tensor([-31999.0, -31990, -3000, -300, 0, 300, 900, 31970, 31990, 31999])
+        expected = expected_score(scores)
+        self.assertTrue((expected.diff() > 0).all(), expected)
+        self.assertAlmostEqual(expected[4].item(), 0.5)
+
+    def test_soft_labels_prefer_the_better_move(self):
+        board = chess.Board()
+        moves = list(board.legal_moves)[:3]
+        raw = raw_records([board], moves=moves, scores=[40, 30, -200], flags=4)
+        weights = label_weights(decode(torch.from_numpy(raw)))[0]
+        self.assertAlmostEqual(weights.sum().item(), 1, places=5)
+        self.assertTrue(weights[0] > weights[1] > weights[2] > weights[3])
+        self.assertEqual(weights[3].item(), 0)
+
+    def test_a_network_that_is_right_loses_nothing(self):
+        class Right(torch.nn.Module):
+            def forward(self, planes):
+                logits = torch.full((len(planes), 4288), -30.0)
+                logits[:, PolicyMap().logit_of_index[batch.moves[:, 0]]] = 30.0
+                return logits, batch.wdl.log().clamp(min=-30), batch.plies_left / 20
+
+        board = chess.Board()
+        raw = raw_records([board], moves=[chess.Move.from_uci("e2e4")], result=255, win=1000, loss=0, plies_left=80)
+        batch = decode(torch.from_numpy(raw))
+        _, parts = Loss(Right(), Weights(smoothing=0.0))(batch)
+        np.testing.assert_allclose(parts.numpy(), 0, atol=1e-6)
+
+    def again(self, scores, first, **fields):
+        """Which move of the starting position gains most by a step against the gradient when it occurs again: e2e4,
+        d2d4, c2c4 are labelled with `scores`, or e2e4 alone; the network plays `first`, and a2a3 next."""
+        board = chess.Board()
+        moves = [board.parse_uci(move) for move in ("e2e4", "d2d4", "c2c4")][: len(scores)]
+        raw = torch.from_numpy(raw_records([board], moves=moves, scores=scores, flags=4 if len(scores) > 1 else 0))
+        batch = decode(repetition.show_again(raw, 1))
+        place = {move: PolicyMap().logit_of_index[policy_index(board, board.parse_uci(move))]
+                 for move in ("e2e4", "d2d4", "c2c4", "a2a3")}  # fmt: skip
+        logits = torch.zeros(2, 4288)
+        logits[:, place["a2a3"]], logits[:, place[first]] = 2.0, 4.0
+        logits.requires_grad_()
+
+        class Fixed(torch.nn.Module):
+            def forward(self, _):
+                return logits, torch.zeros(2, 3), torch.zeros(2)
+
+        Loss(Fixed(), Weights())(batch, repeats=1)[0].backward()
+        return min(place, key=lambda move: logits.grad[1, place[move]].item())
+
+    def test_a_won_position_that_occurs_again_wants_another_move(self):
+        self.assertEqual(self.again([300, 280, -50], first="e2e4"), "d2d4")
+        # What was played before was not the best.
+        self.assertEqual(self.again([300, 120, -50], first="d2d4"), "e2e4")
+        # All else is lost: once more.
+        self.assertEqual(self.again([300, -300, -400], first="e2e4"), "e2e4")
+        # Nothing is known of the others: the network's own second choice.
+        self.assertEqual(self.again([300], first="e2e4"), "a2a3")
+        self.assertEqual(self.again([300], first="d2d4"), "e2e4")
+
+    def test_a_lost_position_may_occur_again(self):
+        self.assertEqual(self.again([-200, -220, -600], first="e2e4"), "e2e4")
+        self.assertEqual(self.again([-200, -240, -600], first="d2d4"), "d2d4")
+        self.assertEqual(self.again([-200], first="e2e4"), "e2e4")
+
+    def test_illegal_moves_get_no_gradient(self):
+        network = Network(SMALL)
+        batch = decode(torch.from_numpy(raw_records(list(games(1, plies=8)))))
+        logits = network(batch.planes)[0].detach().requires_grad_()
+
+        class Fixed(torch.nn.Module):
+            def forward(self, _):
+                return logits, torch.zeros(len(logits), 3), torch.zeros(len(logits))
+
+        Loss(Fixed(), Weights())(batch)[0].backward()
+        illegal = ~PolicyMap().legal(batch)
+        self.assertEqual(logits.grad[illegal].abs().max().item(), 0)
+
+
+class FileTest(unittest.TestCase):
+    def test_a_network_is_read_back(self):
+        for shape in (SMALL, Shape(width=32, layers=1, heads=4, ffn=32, smolgen=(0, 0, 0), policy=16)):
+            torch.manual_seed(1)
+            network = Network(shape)
+            with tempfile.TemporaryDirectory() as directory:
+                paths = [Path(directory) / name for name in ("a.pb.gz", "b.pb.gz", "c.pb.gz")]
+                for path in paths[:2]:
+                    lc0_file.write(path, network, training_steps=5, description="test")
+                self.assertEqual(paths[0].read_bytes(), paths[1].read_bytes())
+                back = lc0_file.read(paths[0])
+            self.assertEqual(back.shape, shape)
+            planes = decode(torch.from_numpy(raw_records(list(games(2))))).planes
+            with torch.no_grad():
+                for a, b in zip(network(planes), back(planes), strict=True):
+                    self.assertLess((a - b).abs().max().item(), 5e-3)
+
+    def test_unseen_planes_have_no_weight(self):
+        matrix = lc0_file._embedding(Network(SMALL))
+        unseen = [plane for plane in range(112) if plane not in PLANES]
+        self.assertEqual(np.abs(matrix[:, unseen]).max(), 0)
+
+
+class DataTest(unittest.TestCase):
+    def write(self, path, raw):
+        part = path.with_suffix(".part")
+        raw.tofile(part)
+        part.rename(path)
+
+    def test_shards_are_found_once_and_held_out_positions_never_trained_on(self):
+        boards = list(games(10))
+        raw = raw_records(boards)
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            reader = ShardReader(directory)
+            data = DeviceData(torch.device("cpu"), 10_000, 1_000)
+            self.assertIsNone(reader.look())
+            self.write(directory / "train-1.bin", raw[:400])
+            raw[:5].tofile(directory / "train-2.part")
+            data.add(reader.look())
+            self.assertIsNone(reader.look())
+            before = data.count
+            self.write(directory / "heldout-1.bin", raw[390:450])
+            self.write(directory / "train-2.bin", raw[400:])
+            data.add(reader.look())
+            heldout = set(position_hash(data.heldout.numpy()).tolist())
+            seen = set(position_hash(data.records[: data.count].numpy()).tolist())
+        self.assertEqual((len(data.heldout), before), (60, 400))
+        self.assertFalse(heldout & seen)
+
+    def test_new_data_is_drawn_more_often_until_it_has_its_share(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory, raw = Path(name), raw_records(list(games(4)))
+            reader, data = ShardReader(directory), DeviceData(torch.device("cpu"), 10_000, 0)
+            self.write(directory / "train-1.bin", raw[:200])
+            data.add(reader.look())
+            for _ in range(20):
+                data.batch(100)
+            self.write(directory / "train-2.bin", raw[200:300])
+            data.add(reader.look())
+            first = data.shares[1]
+            for _ in range(40):
+                data.batch(100)
+                data.weigh()
+        self.assertGreater(first, 2 / 3)
+        visits = np.array(data.draws) / np.array(data.sizes)
+        self.assertLess(visits.max() / visits.min(), 1.2)
+
+
+class OptimizerTest(unittest.TestCase):
+    def test_orthogonalised_matrices_keep_their_directions(self):
+        torch.manual_seed(1)
+        for rows, columns in ((16, 16), (8, 32), (32, 8)):
+            matrices = torch.randn(3, rows, columns)
+            got = optimizer.orthogonalise(matrices).float()
+            u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+            values = torch.linalg.svdvals(got)
+            self.assertTrue((values > 0.5).all() and (values < 1.4).all(), values)
+            alignment = torch.nn.functional.cosine_similarity(got.flatten(1), (u @ v).flatten(1))
+            self.assertTrue((alignment > 0.9).all(), alignment)
+
+    def test_both_optimisers_learn_a_position(self):
+        batch = decode(torch.from_numpy(raw_records(list(games(1, plies=30)))))
+        for kind in ("adamw", "muon"):
+            torch.manual_seed(1)
+            network = Network(SMALL)
+            loss = Loss(network, Weights())
+            optimizers = optimizer.build(network, kind, 3e-3, 0.01)
+            first = loss(batch)[0].item()
+            for _ in range(60):
+                for one in optimizers:
+                    one.zero_grad()
+                loss(batch)[0].backward()
+                for one in optimizers:
+                    one.step()
+            self.assertLess(loss(batch)[0].item(), 0.5 * first, kind)
+
+
+def average_and_check(peers):
+    parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in ((2, 3), (5,))]
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, float(peers.rank))
+    peers.average_gradients(parameters)
+    assert all((parameter.grad == 0.5).all() for parameter in parameters), parameters
+    assert peers.sum(torch.tensor([1.0 + peers.rank])).item() == 3
+    assert peers.first_one_says([7.5 + peers.rank], "cpu") == [7.5]
+
+
+class PeersTest(unittest.TestCase):
+    def test_gradients_are_averaged_and_the_first_one_is_heard(self):
+        peers.run(2, "cpu", average_and_check)
+
+
+def shards(directory):
+    """Writes 300 records to train on and others to hold out; gives them all."""
+    raw = raw_records(list(games(3)))
+    raw[:300].tofile(directory / "train-1.bin")
+    raw[300:].tofile(directory / "heldout-1.bin")
+    return raw
+
+
+def program(directory, *arguments):
+    """The command that trains a very small network on the shards of a directory, and writes into it."""
+    return [
+        sys.executable, Path(__file__).with_name("train.py"), f"--data={directory}", "--device=cpu", "--no-compile",
+        "--batch=16", "--capacity=1000", "--minimum-records=10", f"--export={directory / 'network.pb.gz'}",
+        f"--log={directory / 'log'}", "--report-interval=1", "--width=32", "--layers=1", "--heads=2", "--ffn=32",
+        "--smolgen=2,8,8", "--value=2,8", *arguments,
+    ]  # fmt: skip
+
+
+class ProgramTest(unittest.TestCase):
+    def test_two_processes_make_one_network(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            shards(directory)
+            command = program(directory, "--processes=2", "--checkpoint-interval=1", "--seconds=10")
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+            entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
+            self.assertGreater(entries[-1]["step"], 0)
+            self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
+
+    def test_a_run_ends_in_time_and_is_gone_on_with(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            raw = shards(directory)
+            # A shard that was cut off: half a record at its end.
+            (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
+            start = directory / "start.pb.gz"
+            lc0_file.write(start, Network(SMALLEST))
+            command = program(directory, f"--checkpoint={directory / 'checkpoint'}", f"--start-from={start}")
+            steps = []
+            for seconds in (8, 24):
+                started = time.monotonic()
+                subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
+                # Roughly: the interpreter's own start is not in the budget, and a machine may be busy.
+                self.assertLess(time.monotonic() - started, seconds + 120)
+                entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
+                steps.append(entries[-1]["step"])
+                self.assertGreaterEqual(entries[-1]["seconds"], seconds)
+                self.assertEqual(entries[-1]["heldout"], len(raw) - 300)
+                self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
+            # It went on, and did not begin again.
+            self.assertGreater(steps[1], steps[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""Trains a network on shards of labelled positions, for a given time, and writes it as lc0's .pb.gz.
+
+    scripts/training/train.py --data DIR --seconds 900 --checkpoint run.pt --export run.pb.gz --name run
+
+The data may grow while it trains. --seconds is the time from the start of the program (waiting for data and compiling
+included; of all runs together, where it goes on from a checkpoint); the learning rate depends on the time alone, so
+that it always ends at zero. The exported network has the moving average of the weights. SIGTERM and SIGINT end it
+early, with checkpoint and export.
+"""
+
+import argparse
+import copy
+import json
+import os
+import queue
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+import lc0_file
+import optimizer
+import peers
+import repetition
+from data import DeviceData, ShardReader
+from losses import Loss, Metrics, PolicyMap, Weights
+from model import Network, Shape
+from policy_map import MIRRORED_INDEX
+from records import decode
+
+PARTS = ("loss", "policy", "value", "moves_left")
+#: The device is waited for after so many steps, so that the clock means something.
+STEPS_BETWEEN_LOOKS = 10
+#: Held-out positions evaluated together.
+EVALUATION_BATCH = 2048
+
+
+def sizes(text):
+    return tuple(int(size) for size in text.split(","))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    files = parser.add_argument_group("files")
+    files.add_argument("--data", required=True, help="directory of train-*.bin and heldout-*.bin")
+    files.add_argument("--checkpoint", help="gone on from if it exists, written every --checkpoint-interval seconds")
+    files.add_argument("--start-from", help="network file to begin with, if there is no checkpoint yet")
+    files.add_argument("--export", help="network file, written as often")
+    files.add_argument("--log", help="one JSON object a line: what is printed")
+    files.add_argument("--name", default="network", help="for messages")
+
+    shape = parser.add_argument_group("network")
+    default = Shape()
+    shape.add_argument("--width", type=int, default=default.width)
+    shape.add_argument("--layers", type=int, default=default.layers)
+    shape.add_argument("--heads", type=int, default=default.heads)
+    shape.add_argument("--ffn", type=int, default=default.ffn)
+    shape.add_argument("--smolgen", type=sizes, default=default.smolgen,
+                       help="channels per square, hidden size, size per head; 0,0,0 for none")  # fmt: skip
+    shape.add_argument("--policy", type=int, help="width of the policy head (default: --width)")
+    shape.add_argument("--value", type=sizes, default=default.value, help="channels per square, hidden size")
+    shape.add_argument("--moves-left", type=sizes, default=default.moves_left, help="likewise")
+    shape.add_argument("--ffn-activation", default=default.ffn_activation)
+    shape.add_argument("--default-activation", default=default.default_activation)
+
+    run = parser.add_argument_group("training")
+    run.add_argument("--seconds", type=float, required=True)
+    run.add_argument("--batch", type=int, default=4096)
+    run.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
+    run.add_argument("--learning-rate", type=float, default=1e-3)
+    run.add_argument("--weight-decay", type=float, default=0.05)
+    run.add_argument("--warm-up", type=float, default=0.03, help="share of the time")
+    run.add_argument("--decay-from", type=float, default=0.3, help="share of the time after which the rate falls")
+    run.add_argument("--ema", type=float, default=0.999, help="decay of the average of the weights, per step")
+    run.add_argument("--clip", type=float, default=1.0, help="norm of the gradient")
+    run.add_argument("--no-mirror", action="store_true", help="do not mirror files at random")
+    run.add_argument("--repeated", type=float, default=0.1,
+                     help="share of a batch that is shown again, as repeated positions; at most 0.5")  # fmt: skip
+    run.add_argument("--seed", type=int, default=1)
+    for name, value in asdict(Weights()).items():
+        run.add_argument(f"--weight-{name.replace('_', '-')}", type=float, default=value)
+
+    machine = parser.add_argument_group("machine")
+    machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    machine.add_argument("--processes", type=int, default=1,
+                         help="each has a GPU of its own, and --batch positions a step")  # fmt: skip
+    machine.add_argument("--no-compile", action="store_true")
+    machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
+    machine.add_argument("--minimum-records", type=int, default=200_000, help="to begin with")
+    machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to look at")
+    machine.add_argument("--report-interval", type=float, default=10)
+    machine.add_argument("--evaluation-interval", type=float, default=60)
+    machine.add_argument("--checkpoint-interval", type=float, default=60)
+    machine.add_argument("--rescan-interval", type=float, default=20)
+    return parser.parse_args()
+
+
+class Trainer:
+    def __init__(self, peers, args):
+        self.peers, self.args, self.started = peers, args, time.monotonic()
+        self.device = torch.device(f"cuda:{peers.rank}" if args.device == "cuda" and peers.count > 1 else args.device)
+        torch.manual_seed(args.seed)
+        torch.set_float32_matmul_precision("high")
+        self.network = self._network().to(self.device)
+        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.weights = Weights(**{name: getattr(args, f"weight_{name}") for name in asdict(Weights())})
+        self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
+        if not args.no_compile:
+            self.loss = torch.compile(self.plain_loss)
+        self.optimizers = optimizer.build(self.network, args.optimizer, args.learning_rate, args.weight_decay)
+        self.policy_map = PolicyMap().to(self.device)
+        self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)
+        self.step, self.seconds_before, self.training_from = 0, 0.0, None
+        self.is_compiled = False
+        # Halved whenever the loss is no longer a number.
+        self.rate_factor = 1.0
+        self.metrics = {}
+        self.stop = self.is_over = self.is_save_due = False
+        self.learning_rate = None
+        if args.checkpoint and Path(args.checkpoint).exists():
+            self.restore(torch.load(args.checkpoint, map_location=self.device, weights_only=True))
+            # Not the same draws again.
+            torch.manual_seed(args.seed + self.step)
+            self.say(f"goes on from step {self.step}, after {self.seconds_before:.0f} s")
+        self.safe = self.state()
+        # Draws of its own from here on.
+        torch.manual_seed(torch.initial_seed() + (peers.rank << 32))
+
+    def _network(self):
+        if not self.args.start_from:
+            return Network(self._shape())
+        network = lc0_file.read(self.args.start_from)
+        if network.shape != self._shape():
+            sys.exit(f"{self.args.start_from} is another network: {network.shape}")
+        return network
+
+    def _shape(self):
+        args = self.args
+        return Shape(
+            width=args.width, layers=args.layers, heads=args.heads, ffn=args.ffn, smolgen=args.smolgen,
+            policy=args.policy or args.width, value=args.value, moves_left=args.moves_left,
+            default_activation=args.default_activation, ffn_activation=args.ffn_activation,
+        )  # fmt: skip
+
+    def say(self, text, **figures):
+        if not self.peers.is_first:
+            return
+        print(f"{self.args.name} {self.elapsed():6.0f} s  {text}", flush=True)
+        if self.args.log and figures:
+            with open(self.args.log, "a", encoding="utf-8") as file:
+                print(json.dumps({"seconds": round(self.elapsed(), 1), "step": self.step} | figures), file=file)
+
+    # Time
+
+    def elapsed(self):
+        """Seconds of all runs together."""
+        return self.seconds_before + time.monotonic() - self.started
+
+    def rate(self):
+        """The learning rate now, from the time since training began: warm-up, plateau, straight down to zero."""
+        args = self.args
+        length = max(args.seconds - self.training_from, 1e-9)
+        share = min(max((self.elapsed() - self.training_from) / length, 0.0), 1.0)
+        if share < args.warm_up:
+            factor = share / args.warm_up
+        else:
+            factor = min(1.0, (1.0 - share) / max(1.0 - args.decay_from, 1e-9))
+        return args.learning_rate * self.rate_factor * max(factor, 1e-3)
+
+    # State
+
+    def state(self):
+        """All that a later run needs, but for the data; copies."""
+        copied = {
+            "shape": self.network.shape.as_dict(),
+            "network": self.network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizers": [one.state_dict() for one in self.optimizers],
+            "step": self.step,
+            "seconds": self.elapsed(),
+            "training_from": self.training_from,
+            "rate_factor": self.rate_factor,
+        }
+        return copy.deepcopy(copied)
+
+    def restore(self, state):
+        if state["shape"] != self.network.shape.as_dict():
+            sys.exit(f"the checkpoint is of another network: {state['shape']}")
+        self.network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        for one, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            one.load_state_dict(copy.deepcopy(saved))
+        self.step, self.training_from = state["step"], state["training_from"]
+        self.rate_factor, self.seconds_before = state["rate_factor"], state["seconds"]
+
+    def save(self):
+        """Checkpoint and export, each whole or not at all."""
+        args = self.args
+        self.safe = self.state()
+        if not self.peers.is_first:
+            return
+        if args.checkpoint:
+            part = f"{args.checkpoint}.part"
+            torch.save(self.safe, part)
+            os.replace(part, args.checkpoint)
+        if args.export:
+            part = f"{args.export}.part"
+            figures = {"learning_rate": self.rate()}
+            if self.metrics:
+                figures["policy_loss"] = self.metrics["policy_cross_entropy"]
+                figures["accuracy"] = 100 * self.metrics["top1"]
+            description = f"Rukh, scripts/training; {json.dumps(self.network.shape.as_dict())}"
+            lc0_file.write(part, self.average, training_steps=self.step, description=description, figures=figures)
+            os.replace(part, args.export)
+
+    # Work
+
+    def repeats(self):
+        """How many positions of a batch are others again."""
+        return int(self.args.batch * min(self.args.repeated, 0.5))
+
+    def autocast(self):
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+
+    def train_step(self, raw):
+        """One step; returns the loss's parts, which may still be on their way."""
+        args = self.args
+        mirror = None if args.no_mirror else torch.rand(len(raw), device=self.device) < 0.5
+        repeats = self.repeats()
+        if repeats:
+            raw = repetition.show_again(raw, repeats)
+            mirror = None if mirror is None else torch.cat([mirror, mirror[:repeats]])
+        batch = decode(raw, mirror, self.mirrored_index)
+        for one in self.optimizers:
+            one.zero_grad(set_to_none=True)
+            for group in one.param_groups:
+                group["lr"] = self.learning_rate
+        with self.autocast():
+            total, parts = self.loss(batch, repeats)
+        total.backward()
+        self.peers.average_gradients(self.network.parameters())
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), args.clip, foreach=True)
+        for one in self.optimizers:
+            one.step()
+        self.step += 1
+        # The average forgets the beginning sooner.
+        decay = min(args.ema, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)
+        return parts
+
+    def careful_step(self, raw):
+        """A step that does without the compiler if the compiler fails."""
+        try:
+            parts = self.train_step(raw)
+            self.is_compiled = True
+            return parts
+        except Exception as error:  # Whatever it raises: the compiler is not needed.
+            if self.loss is self.plain_loss:
+                raise
+            self.say(f"torch.compile failed, goes on without it: {str(error).splitlines()[:1]}")
+            self.loss, self.is_compiled = self.plain_loss, True
+            elapsed = self.elapsed()
+            self.restore(self.safe)
+            self.seconds_before, self.started = elapsed, time.monotonic()
+            return self.train_step(raw)
+
+    @torch.no_grad()
+    def evaluate(self, data):
+        if not self.peers.is_first:
+            return
+        metrics = Metrics()
+        for start in range(0, len(data.heldout), EVALUATION_BATCH):
+            raw = data.heldout[start : start + EVALUATION_BATCH]
+            batch = decode(raw)
+            with self.autocast():
+                outputs = self.average(batch.planes)
+                again, _, _ = self.average(decode(repetition.as_repeated(raw)).planes)
+            metrics.add(outputs, batch, self.policy_map, again)
+        self.metrics = metrics.means()
+        if self.metrics:
+            shown = "  ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+            self.say(f"held-out ({metrics.positions}): {shown}", heldout=metrics.positions, **self.metrics)
+
+    def run(self):
+        args = self.args
+        machine = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+        self.say(f"{self.network.parameter_count()} parameters on {machine}, PyTorch {torch.__version__}: {args}")
+        reader = ShardReader(args.data, args.rescan_interval)
+        reader.start()
+        data = DeviceData(self.device, args.capacity, args.heldout)
+        while data.count < args.minimum_records and self.elapsed() < args.seconds and not self.stop:
+            self.take(reader, data, timeout_s=1.0)
+        if not data.count and not self.step:
+            sys.exit(f"{args.name}: no data in {args.data}")
+        if self.training_from is None:
+            self.training_from = self.elapsed()
+        # Who has no data ends the run for all.
+        if not self.peers.sum(torch.tensor(float(not data.count), device=self.device)):
+            self.train(reader, data)
+        reader.stopped.set()
+        self.evaluate(data)
+        self.save()
+        self.say(f"ends after {self.step} steps, {self.epochs(data):.2f} epochs of {data.count} records")
+
+    def take(self, reader, data, timeout_s=None):
+        """Adds what the reader has ready, waiting for it if there is a timeout."""
+        while True:
+            try:
+                generation = reader.ready.get(timeout=timeout_s) if timeout_s else reader.ready.get_nowait()
+            except queue.Empty:
+                return
+            data.add(generation)
+            self.say(f"{generation.shards} new shards: {data.count} records, {len(data.heldout)} held out",
+                     records=data.count)  # fmt: skip
+            timeout_s = None
+
+    def train(self, reader, data):
+        args = self.args
+        sums, steps, reported = torch.zeros(len(PARTS), device=self.device), 0, time.monotonic()
+        evaluated = weighed = self.saved = reported
+        while self.goes_on():
+            raw = data.batch(args.batch - self.repeats())
+            sums += self.train_step(raw) if self.is_compiled else self.careful_step(raw)
+            steps += 1
+            if self.step % STEPS_BETWEEN_LOOKS and self.device.type == "cuda":
+                continue
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()
+            if not torch.isfinite(self.peers.sum(sums.clone())).all():
+                self.fall_back()
+                sums.zero_()
+                steps, reported = 0, time.monotonic()
+                continue
+            now = time.monotonic()
+            if now - weighed >= 2:
+                weighed = now
+                self.take(reader, data)
+                data.weigh()
+            if now - reported >= args.report_interval:
+                means = dict(zip(PARTS, (sums / steps).tolist(), strict=True))
+                self.report(means, steps * args.batch * self.peers.count / (now - reported), data)
+                sums.zero_()
+                steps, reported = 0, time.monotonic()
+            if now - evaluated >= args.evaluation_interval:
+                self.evaluate(data)
+                evaluated = reported = time.monotonic()
+                sums.zero_()
+                steps = 0
+            if self.is_save_due:
+                self.save()
+                self.saved, self.is_save_due = time.monotonic(), False
+
+    def goes_on(self):
+        """Whether there is time for another step. Also says how large it is, and whether to save: the same for all
+        processes, now and then."""
+        if self.peers.count == 1 or self.step % STEPS_BETWEEN_LOOKS == 0 or self.learning_rate is None:
+            is_over = self.elapsed() >= self.args.seconds or self.stop
+            is_save_due = time.monotonic() - self.saved >= self.args.checkpoint_interval
+            said = self.peers.first_one_says([self.rate(), float(is_over), float(is_save_due)], self.device)
+            self.learning_rate, self.is_over, self.is_save_due = said[0], bool(said[1]), bool(said[2])
+        return not self.is_over
+
+    def epochs(self, data):
+        """How often a record has been drawn on average, by all processes."""
+        return data.epochs() * self.peers.count
+
+    def report(self, means, samples_per_second, data):
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
+        self.say(
+            f"step {self.step}  {samples_per_second:.0f} samples/s  {self.epochs(data):.2f} epochs of {data.count}  "
+            f"rate {self.rate():.2e}  {shown}",
+            samples_per_second=round(samples_per_second), epochs=round(self.epochs(data), 3), rate=self.rate(), **means,
+        )  # fmt: skip
+
+    def fall_back(self):
+        """After a loss that is no number: the last good state, and half the learning rate."""
+        self.say("the loss is not finite: back to the last checkpoint, with half the learning rate")
+        elapsed = self.elapsed()
+        self.restore(self.safe)
+        self.seconds_before, self.started = elapsed, time.monotonic()
+        self.rate_factor /= 2
+        self.safe["rate_factor"] = self.rate_factor
+
+
+def work(peers, args):
+    trainer = Trainer(peers, args)
+
+    def stop(*_):
+        trainer.stop = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    trainer.run()
+
+
+def main():
+    args = arguments()
+    peers.run(args.processes, args.device, work, args)
+
+
+if __name__ == "__main__":
+    main()

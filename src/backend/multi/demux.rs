@@ -1,0 +1,186 @@
+//! `demux`: each batch is dealt out to several backends, which evaluate their parts at the same time.
+//!
+//! **Queue protocol:** a submitted batch pushes one part to each backend's own queue and its ticket blocks on
+//! one channel per part, in order; a worker of that backend pops the part, evaluates it, and sends its
+//! outcome, `Ok` or `Err`; the first `Err` is the batch's; dropping the backend closes all queues, and a part
+//! that no worker will evaluate, or whose worker died, drops its end of the channel, which the ticket sees as
+//! `Err`.
+//!
+//! Requests are dealt like cards, `step` at a time, so the parts are as equal as can be at whatever size the
+//! batch is submitted, and each request is added to its backend's batch at once, without a copy. With whom
+//! the deal begins moves on from batch to batch: batches of one use all backends in turn.
+
+use super::children::{Child, cached_by_any, common_attributes};
+use crate::backend::queue::WorkQueue;
+use crate::backend::queue::{Reply, WorkerTicket, Workers, reply_channel};
+use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module.
+pub struct DemuxBackend {
+    attributes: Arc<Attributes>,
+    children: Vec<Child>,
+    queues: Arc<[Arc<WorkQueue<Part>>]>,
+    step: usize,
+    /// Batches made so far. Relaxed: only its own value matters.
+    next: AtomicUsize,
+    _workers: Workers<Part>,
+}
+
+/// One backend's share of a batch.
+struct Part {
+    batch: OrderedBatch,
+    reply: Reply,
+}
+
+impl DemuxBackend {
+    /// Starts the worker threads. `step`: how many requests in a row a child gets; at most what its batches
+    /// hold.
+    pub fn new(children: Vec<Child>, step: usize) -> Result<DemuxBackend, BackendError> {
+        let common = common_attributes("demux", &children);
+        let step = step.clamp(1, common.maximum_batch_size);
+        let attributes = Arc::new(Attributes {
+            recommended_batch_size: common.recommended_batch_size * children.len(),
+            maximum_batch_size: common.maximum_batch_size / step * step * children.len(),
+            ..common
+        });
+        let mut workers = Workers::new();
+        let mut queues = Vec::new();
+        for child in &children {
+            let queue = Arc::new(WorkQueue::new());
+            for _ in 0..child.threads.max(1) {
+                let name = child.backend.attributes().name.clone();
+                workers.start(&attributes.name, &queue, move |queue| work(&name, queue))?;
+            }
+            queues.push(queue);
+        }
+        Ok(DemuxBackend {
+            attributes,
+            children,
+            queues: queues.into(),
+            step,
+            next: AtomicUsize::new(0),
+            _workers: workers,
+        })
+    }
+}
+
+impl Backend for DemuxBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        let ordered =
+            |child: &Child| OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
+        Box::new(DealtBatch {
+            attributes: Arc::clone(&self.attributes),
+            queues: Arc::clone(&self.queues),
+            deal: Deal {
+                first: self.next.fetch_add(1, Ordering::Relaxed) % self.children.len(),
+                step: self.step,
+                children: self.children.len(),
+            },
+            parts: self.children.iter().map(ordered).collect(),
+            length: 0,
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        cached_by_any(&self.children, request)
+    }
+
+    fn clear_cache(&self) {
+        self.children.iter().for_each(|child| child.backend.clear_cache());
+    }
+}
+
+/// Which child gets which request.
+#[derive(Clone, Copy)]
+struct Deal {
+    first: usize,
+    step: usize,
+    children: usize,
+}
+
+impl Deal {
+    fn child_of(&self, request: usize) -> usize {
+        (self.first + request / self.step) % self.children
+    }
+}
+
+struct DealtBatch {
+    attributes: Arc<Attributes>,
+    queues: Arc<[Arc<WorkQueue<Part>>]>,
+    deal: Deal,
+    /// One per child.
+    parts: Vec<OrderedBatch>,
+    length: usize,
+}
+
+impl Batch for DealtBatch {
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        self.parts[self.deal.child_of(self.length)].add(request);
+        self.length += 1;
+        Added::Queued
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        if let Err(error) = check_batch_size(&self.attributes, self.length) {
+            return Done::boxed(Err(error));
+        }
+        let tickets = self.parts.into_iter().zip(self.queues.iter()).map(|(batch, queue)| {
+            if batch.is_empty() {
+                return None;
+            }
+            let (reply, ticket) = reply_channel(&self.attributes.name);
+            // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees
+            // that.
+            let _ = queue.push(Part { batch, reply });
+            Some(ticket)
+        });
+        Box::new(DealtTicket { deal: self.deal, length: self.length, tickets: tickets.collect() })
+    }
+}
+
+struct DealtTicket {
+    deal: Deal,
+    length: usize,
+    tickets: Vec<Option<WorkerTicket>>,
+}
+
+impl Ticket for DealtTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let parts = self.tickets.into_iter().map(|ticket| match ticket {
+            Some(ticket) => ticket.finish(),
+            None => Ok(Evaluations::default()),
+        });
+        let parts: Vec<Evaluations> = parts.collect::<Result<_, _>>()?;
+        let mut parts: Vec<_> = parts.iter().map(|part| part.iter()).collect();
+        let mut all = Evaluations::with_capacity(self.length);
+        for request in 0..self.length {
+            // An `OrderedBatch` returns one evaluation per request, so there always is a next one.
+            if let Some((value, priors)) = parts[self.deal.child_of(request)].next() {
+                all.push(value, priors.iter().copied());
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A worker: until its queue is closed, evaluates what comes.
+fn work(name: &str, queue: &WorkQueue<Part>) {
+    while let Some(parts) = queue.pop(|_, _| false) {
+        for Part { batch, reply } in parts {
+            reply.send(catch_panic(name, || batch.submit().finish()));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `multiplexing`: a pool of backends behind one queue; small batches of many threads become large ones.
+//!
+//! **Queue protocol:** a submitted batch is pushed to one queue and its ticket blocks on a channel of one
+//! place; a free worker pops it, with those behind it that fit into the same device batch, evaluates them on
+//! its backend, and sends each its outcome, `Ok` or `Err`; dropping the backend closes the queue, workers
+//! finish what is queued and end, a later submit answers `Err`; and were a worker to die, its end of the
+//! channel would be dropped, which the ticket sees as `Err`.
+//!
+//! So a fast backend takes more batches than a slow one, and the games of a self-play run share device
+//! batches. The price is a copy of each request, since it is not known at that time which backend will
+//! evaluate it.
+
+use super::children::{Child, cached_by_any, common_attributes};
+use crate::backend::queue::OwnedRequest;
+use crate::backend::queue::WorkQueue;
+use crate::backend::queue::{Outcome, Reply, Workers, reply_channel};
+use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
+use std::sync::Arc;
+
+/// See the module.
+pub struct MultiplexingBackend {
+    attributes: Arc<Attributes>,
+    children: Vec<Child>,
+    queue: Arc<WorkQueue<Job>>,
+    _workers: Workers<Job>,
+}
+
+/// A batch on its way.
+struct Job {
+    requests: Vec<OwnedRequest>,
+    reply: Reply,
+}
+
+impl MultiplexingBackend {
+    /// Starts the worker threads.
+    pub fn new(children: Vec<Child>) -> Result<MultiplexingBackend, BackendError> {
+        let attributes = Arc::new(common_attributes("multiplexing", &children));
+        let queue = Arc::new(WorkQueue::new());
+        let mut workers = Workers::new();
+        for child in &children {
+            for _ in 0..child.threads.max(1) {
+                let child = child.clone();
+                workers.start(&attributes.name, &queue, move |queue| work(&child, queue))?;
+            }
+        }
+        Ok(MultiplexingBackend { attributes, children, queue, _workers: workers })
+    }
+}
+
+impl Backend for MultiplexingBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(QueuedBatch {
+            attributes: Arc::clone(&self.attributes),
+            queue: Arc::clone(&self.queue),
+            requests: Vec::new(),
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        cached_by_any(&self.children, request)
+    }
+
+    fn clear_cache(&self) {
+        self.children.iter().for_each(|child| child.backend.clear_cache());
+    }
+}
+
+struct QueuedBatch {
+    attributes: Arc<Attributes>,
+    queue: Arc<WorkQueue<Job>>,
+    requests: Vec<OwnedRequest>,
+}
+
+impl Batch for QueuedBatch {
+    fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        self.requests.push(OwnedRequest::new(request));
+        Added::Queued
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        if let Err(error) = check_batch_size(&self.attributes, self.requests.len()) {
+            return Done::boxed(Err(error));
+        }
+        let (reply, ticket) = reply_channel(&self.attributes.name);
+        // If the queue is closed, the job comes back and is dropped with its reply: the ticket sees that.
+        let _ = self.queue.push(Job { requests: self.requests, reply });
+        Box::new(ticket)
+    }
+}
+
+/// A worker: until the queue is closed, evaluates what comes on `child`.
+fn work(child: &Child, queue: &WorkQueue<Job>) {
+    let fits = |taken: &[Job], next: &Job| {
+        let length: usize = taken.iter().map(|job| job.requests.len()).sum();
+        length + next.requests.len() <= child.maximum_batch
+    };
+    while let Some(jobs) = queue.pop(fits) {
+        let outcome = catch_panic(&child.backend.attributes().name, || evaluate(child, &jobs));
+        share_out(outcome, jobs);
+    }
+}
+
+/// All requests of all jobs, in one batch.
+fn evaluate(child: &Child, jobs: &[Job]) -> Outcome {
+    let mut batch = OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
+    for request in jobs.iter().flat_map(|job| &job.requests) {
+        batch.add(request.as_request());
+    }
+    batch.submit().finish()
+}
+
+/// Gives each job its part. A ticket that nobody waits for any more is no loss.
+fn share_out(outcome: Outcome, mut jobs: Vec<Job>) {
+    let evaluations = match outcome {
+        Ok(evaluations) => evaluations,
+        Err(error) => {
+            return jobs.into_iter().for_each(|job| job.reply.send(Err(error.clone())));
+        }
+    };
+    if jobs.len() == 1 {
+        return jobs.remove(0).reply.send(Ok(evaluations));
+    }
+    let mut evaluations = evaluations.iter();
+    for job in jobs {
+        let mut part = Evaluations::with_capacity(job.requests.len());
+        for (value, priors) in evaluations.by_ref().take(job.requests.len()) {
+            part.push(value, priors.iter().copied());
+        }
+        job.reply.send(Ok(part));
+    }
+}

@@ -1,0 +1,44 @@
+//! `roundrobin`: each batch goes to the next of several backends in turn.
+//!
+//! Without threads or queues: a batch is its backend's own, chosen when it is made. For backends that are
+//! equally fast; otherwise `multiplexing` keeps the faster one busier.
+
+use super::children::{Child, cached_by_any, common_attributes};
+use crate::backend::{Attributes, Backend, Batch, EvalRequest, Evaluation};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module.
+pub struct RoundRobinBackend {
+    attributes: Attributes,
+    children: Vec<Child>,
+    /// Batches made so far. Relaxed: only its own value matters.
+    next: AtomicUsize,
+}
+
+impl RoundRobinBackend {
+    /// `first` and `more`: at least one child.
+    pub fn new(first: Child, more: Vec<Child>) -> RoundRobinBackend {
+        let children: Vec<Child> = std::iter::once(first).chain(more).collect();
+        let attributes = common_attributes("roundrobin", &children);
+        RoundRobinBackend { attributes, children, next: AtomicUsize::new(0) }
+    }
+}
+
+impl Backend for RoundRobinBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        self.children[turn % self.children.len()].backend.new_batch()
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        cached_by_any(&self.children, request)
+    }
+
+    fn clear_cache(&self) {
+        self.children.iter().for_each(|child| child.backend.clear_cache());
+    }
+}

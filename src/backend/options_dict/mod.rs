@@ -1,0 +1,310 @@
+//! The text of `BackendOptions` (`-o`): a backend's options, and its children with theirs.
+//!
+//! ```text
+//! threads=2                                     one option
+//! backend=rocm,(gpu=0),(gpu=1)                  two nameless children that inherit `backend`
+//! work(backend=cpu-bf16),truth(backend=cpu)     two named children
+//! cpu,trivial                                   two children, each named like its backend
+//! record_file="a, b.bin"                        quotes ('…' or "…") around text with , ( ) =
+//! ```
+//!
+//! The syntax is lc0's, so that text written for lc0 works here. If a child does not have an option, the value comes
+//! from the parentheses around the child. A bare word is a child without options; if a backend asks for a flag of that
+//! name, the bare word sets it. An option that no backend asks for is an error
+//! ([`ParsedOptions::check_all_used`]), so that a misspelt option is never ignored silently.
+//!
+//! Values stay text until a backend asks for them with a type, so that the error can name the expected type and range.
+
+mod syntax;
+
+use self::syntax::{ParsedNode, option_error};
+use crate::backend::BackendError;
+use std::cell::Cell;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// A parsed option text. The root is node 0.
+#[derive(Debug)]
+pub struct ParsedOptions {
+    nodes: Vec<Node>,
+}
+
+/// A node of the text, and which parts of it a backend has read.
+#[derive(Debug)]
+struct Node {
+    name: String,
+    parent: Option<usize>,
+    entries: Vec<Entry>,
+    children: Vec<usize>,
+    /// Set for a child that became a backend, and for a bare word that was read as a flag.
+    used: Cell<bool>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: String,
+    value: String,
+    used: Cell<bool>,
+}
+
+impl From<ParsedNode> for Node {
+    fn from(parsed: ParsedNode) -> Node {
+        let ParsedNode { name, parent, entries, children } = parsed;
+        let entries =
+            entries.into_iter().map(|(key, value)| Entry { key, value, used: Cell::new(false) }).collect();
+        Node { name, parent, entries, children, used: Cell::new(parent.is_none()) }
+    }
+}
+
+/// The options of one backend, and those of the nodes around it. A cheap handle to a node of [`ParsedOptions`].
+#[derive(Clone, Copy, Debug)]
+pub struct OptionsDict<'a> {
+    tree: &'a ParsedOptions,
+    node: usize,
+}
+
+impl ParsedOptions {
+    /// Parses an option text, which may be empty.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`] with the place of the first syntax error.
+    pub fn parse(text: &str) -> Result<ParsedOptions, BackendError> {
+        Ok(ParsedOptions { nodes: syntax::parse(text)?.into_iter().map(Node::from).collect() })
+    }
+
+    /// The options of the backend that the user named.
+    pub fn root(&self) -> OptionsDict<'_> {
+        OptionsDict { tree: self, node: 0 }
+    }
+
+    /// Checks that every option and child was read. `backend` is the name for the error message.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`] with the first option or child that no backend asked for.
+    pub fn check_all_used(&self, backend: &str) -> Result<(), BackendError> {
+        for node in &self.nodes {
+            if let Some(entry) = node.entries.iter().find(|entry| !entry.used.get()) {
+                return Err(option_error(
+                    &format!("{}={}", entry.key, entry.value),
+                    format!("the backend {backend} has no such option"),
+                ));
+            }
+            if !node.used.get() {
+                return Err(option_error(
+                    &node.name,
+                    format!("the backend {backend} has no such option and takes no child backends"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> OptionsDict<'a> {
+    /// The name before the parentheses; empty for the root and for nameless children.
+    pub fn name(&self) -> &'a str {
+        &self.tree.nodes[self.node].name
+    }
+
+    /// The children, in the order written. They count as used from now on.
+    pub fn children(&self) -> Vec<OptionsDict<'a>> {
+        let nodes = &self.tree.nodes;
+        let children = &nodes[self.node].children;
+        children
+            .iter()
+            .map(|&node| {
+                nodes[node].used.set(true);
+                OptionsDict { tree: self.tree, node }
+            })
+            .collect()
+    }
+
+    /// The name of the backend that this child asks for: its own `backend=`; else the child's name if `is_known` accepts
+    /// it; else the inherited `backend=`; else the child's name.
+    pub fn backend_name(&self, is_known: impl Fn(&str) -> bool) -> &'a str {
+        let own = self.find_in(self.node, "backend");
+        let named = Some(self.name()).filter(|name| is_known(name));
+        own.or(named).or_else(|| self.inherited_backend()).unwrap_or(self.name())
+    }
+
+    /// The `backend=` that children inherit. Only the root's counts: the root's own backend is named by the option
+    /// `Backend`. In every other node `backend=` names the node's own backend.
+    pub fn inherited_backend(&self) -> Option<&'a str> {
+        self.find_in(0, "backend")
+    }
+
+    /// The text of an option, from this node or the nearest one around it that has the option.
+    pub fn text(&self, key: &str) -> Option<&'a str> {
+        let mut node = Some(self.node);
+        while let Some(at) = node {
+            if let Some(value) = self.find_in(at, key) {
+                return Some(value);
+            }
+            node = self.tree.nodes[at].parent;
+        }
+        None
+    }
+
+    /// A number within `range`, or `default` if the option is not given.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`] if the text is not a number of this range.
+    pub fn number<T>(&self, key: &str, default: T, range: RangeInclusive<T>) -> Result<T, BackendError>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        match text.parse::<T>() {
+            // `contains` is false for NaN.
+            Ok(value) if range.contains(&value) => Ok(value),
+            _ => Err(option_error(
+                &format!("{key}={text}"),
+                format!("expected a number from {} to {}", range.start(), range.end()),
+            )),
+        }
+    }
+
+    /// A flag: `key=true`, `key=false`, or the bare word `key` for true.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`] if the value is not `true` or `false`.
+    pub fn flag(&self, key: &str, default: bool) -> Result<bool, BackendError> {
+        match self.text(key) {
+            None => Ok(self.take_bare_word(key) || default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(other) => Err(option_error(&format!("{key}={other}"), "expected true or false".to_owned())),
+        }
+    }
+
+    /// One of `choices` (word, meaning); the first is the default.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`] if the text is not one of the words.
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, BackendError> {
+        let text = self.text(key).unwrap_or(choices[0].0);
+        choices.iter().find(|(word, _)| *word == text).map(|&(_, meaning)| meaning).ok_or_else(|| {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            option_error(&format!("{key}={text}"), format!("expected one of {}", words.join(", ")))
+        })
+    }
+
+    /// Whether the children include a bare word `key`; it then counts as used.
+    fn take_bare_word(&self, key: &str) -> bool {
+        let nodes = &self.tree.nodes;
+        let word = nodes[self.node]
+            .children
+            .iter()
+            .map(|&child| &nodes[child])
+            .find(|child| child.name == key && child.entries.is_empty() && child.children.is_empty());
+        if let Some(word) = word {
+            word.used.set(true);
+        }
+        word.is_some()
+    }
+
+    fn find_in(&self, node: usize, key: &str) -> Option<&'a str> {
+        let entry = self.tree.nodes[node].entries.iter().find(|entry| entry.key == key)?;
+        entry.used.set(true);
+        Some(&entry.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reason(text: &str) -> String {
+        ParsedOptions::parse(text).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn reads_lc0_style_text() {
+        let tree =
+            ParsedOptions::parse(" backend=cpu , threads = 3,(gpu=0),second(gpu=1,delay=0.5), trivial,")
+                .unwrap();
+        let root = tree.root();
+        let children = root.children();
+        let names: Vec<&str> = children.iter().map(|child| child.name()).collect();
+        assert_eq!(names, ["", "second", "trivial"]);
+        assert_eq!(children[0].number("gpu", 9, 0..=9).unwrap(), 0);
+        assert_eq!(children[1].number("gpu", 9, 0..=9).unwrap(), 1);
+        assert_eq!(children[1].number("delay", 0.0, 0.0..=9.0).unwrap(), 0.5);
+        // The first is inherited, the second a default.
+        assert_eq!(children[2].number("threads", 1, 1..=64).unwrap(), 3);
+        assert_eq!(children[2].number("gpu", 7, 0..=9).unwrap(), 7);
+        let is_known = |name: &str| name == "cpu" || name == "trivial";
+        let backends: Vec<&str> = children.iter().map(|child| child.backend_name(is_known)).collect();
+        assert_eq!(backends, ["cpu", "cpu", "trivial"]);
+        tree.check_all_used("test").unwrap();
+    }
+
+    #[test]
+    fn values_may_be_quoted_and_flags_may_be_bare_words() {
+        let tree =
+            ParsedOptions::parse(r#"record_file="C:\my games, (old)=1.bin",replay=C:\x y.bin,uniform"#)
+                .unwrap();
+        let root = tree.root();
+        assert_eq!(root.text("record_file"), Some(r"C:\my games, (old)=1.bin"));
+        assert_eq!(root.text("replay"), Some(r"C:\x y.bin"));
+        assert!(root.flag("uniform", false).unwrap());
+        assert!(!root.flag("other", false).unwrap());
+        tree.check_all_used("test").unwrap();
+    }
+
+    #[test]
+    fn unknown_options_and_children_are_named() {
+        let tree = ParsedOptions::parse("threads=2,treads=4").unwrap();
+        tree.root().number("threads", 1, 1..=8).unwrap();
+        let error = tree.check_all_used("cpu").unwrap_err().to_string();
+        assert!(error.contains("treads=4") && error.contains("cpu"), "{error}");
+
+        for (text, part) in [("child(x=1)", "x=1"), ("fast", "fast")] {
+            let error = ParsedOptions::parse(text).unwrap().check_all_used("cpu").unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_say_what_was_expected() {
+        let tree = ParsedOptions::parse("threads=many,batch=0,rtol=nan,uniform=maybe,mode=fast").unwrap();
+        let root = tree.root();
+        let errors = [
+            root.number("threads", 1, 1..=8).unwrap_err().to_string(),
+            root.number("batch", 1, 1..=1024).unwrap_err().to_string(),
+            root.number("rtol", 0.1, 0.0..=1.0).unwrap_err().to_string(),
+            root.flag("uniform", false).unwrap_err().to_string(),
+            root.choice("mode", &[("check", 0), ("histo", 1)]).unwrap_err().to_string(),
+        ];
+        let expected = ["threads=many", "1 to 1024", "rtol=nan", "true or false", "check, histo"];
+        for (error, part) in errors.iter().zip(expected) {
+            assert!(error.contains(part), "{error} lacks {part}");
+        }
+    }
+
+    #[test]
+    fn malformed_text_is_refused_with_a_reason() {
+        assert!(reason("a(b=1").contains("no matching `)`"));
+        assert!(reason("a)").contains("no matching `(`"));
+        assert!(reason("=1").contains("before `=`"));
+        assert!(reason("a=,b=1").contains("after `=`"));
+        assert!(reason("a='x").contains("not closed"));
+        assert!(reason("a=1 (b)").contains("comma"));
+        assert!(reason("a,a").contains("twice"));
+        assert!(reason("k=1,k=2").contains("twice"));
+        assert!(reason(&"(".repeat(1000)).contains("nested"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[a-c=,() '\"é]{0,40}") {
+            if let Ok(tree) = ParsedOptions::parse(&text) {
+                let _ = tree.check_all_used("test");
+            }
+        }
+    }
+}

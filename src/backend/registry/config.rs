@@ -1,0 +1,56 @@
+//! What the user asked for.
+
+use crate::backend::position_key::KeyRules;
+use crate::net::HistoryFill;
+use crate::options::Options;
+
+/// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. Every
+/// backend is made to accept it.
+pub(super) const LARGEST_BATCH: usize = 1024;
+
+/// The options that decide which backend is made. The engine makes a new backend when one of them has changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BackendConfig {
+    /// The name of a backend, or `auto`.
+    pub backend: String,
+    /// The backend's own options, in the syntax of [`crate::backend::options_dict`].
+    pub options: String,
+    /// A path, or another location that [`find_network`](crate::net::discover::find_network) accepts.
+    pub network: String,
+    /// Divides the policy logits.
+    pub policy_softmax_temperature: f32,
+    /// Share of the optimistic policy head, 0 … 1.
+    pub policy_optimism: f32,
+    /// Whether to evaluate the network's value-error head too.
+    pub value_error: bool,
+    /// What fills the input planes of positions before the game's first.
+    pub history_fill: HistoryFill,
+    /// Evaluations that the cache holds; 0 turns the cache off.
+    pub cache_entries: usize,
+    /// What two positions must have in common to share a cache entry.
+    pub cache_key_rules: KeyRules,
+}
+
+impl BackendConfig {
+    /// The backend that `options` ask for.
+    pub fn from_options(options: &Options) -> BackendConfig {
+        BackendConfig {
+            backend: options.backend.name().to_owned(),
+            options: options.backend_opts.clone(),
+            network: options.weights.clone(),
+            policy_softmax_temperature: options.policy_softmax_temp,
+            policy_optimism: options.policy_optimism,
+            value_error: options.use_uncertainty_weighting || options.use_cpuct_uncertainty,
+            history_fill: options.history_fill,
+            cache_entries: options.nncache as usize,
+            cache_key_rules: KeyRules::from_options(options),
+        }
+    }
+}
+
+/// The defaults of the option table.
+impl Default for BackendConfig {
+    fn default() -> BackendConfig {
+        BackendConfig::from_options(&Options::default())
+    }
+}

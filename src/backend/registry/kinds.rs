@@ -1,0 +1,212 @@
+//! Every backend, and how each is made from its options.
+
+use super::config::LARGEST_BATCH;
+use super::maker::{BackendKind, Made, Maker, Selection};
+use crate::backend::BackendError;
+use crate::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
+use crate::backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
+use crate::backend::options_dict::OptionsDict;
+use crate::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
+use crate::backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
+use crate::backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
+use crate::options::BackendName;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every backend, best first: `auto` tries those of [`Selection::Automatic`] in this order.
+pub const BACKENDS: &[BackendKind] = &[
+    BackendKind {
+        name: BackendName::RocmAuto,
+        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
+        selection: Selection::Automatic,
+        make: |maker, options| make_rocm(maker, BackendName::RocmAuto, RocmPrecision::Auto, options),
+    },
+    BackendKind {
+        name: BackendName::RocmFp16,
+        description: "AMD GPU, weights and products in fp16",
+        selection: Selection::ByName,
+        make: |maker, options| make_rocm(maker, BackendName::RocmFp16, RocmPrecision::Fp16, options),
+    },
+    BackendKind {
+        name: BackendName::RocmBf16,
+        description: "AMD GPU, weights and products in bf16",
+        selection: Selection::ByName,
+        make: |maker, options| make_rocm(maker, BackendName::RocmBf16, RocmPrecision::Bf16, options),
+    },
+    BackendKind {
+        name: BackendName::Rocm,
+        description: "AMD GPU, fp32",
+        selection: Selection::ByName,
+        make: |maker, options| make_rocm(maker, BackendName::Rocm, RocmPrecision::Fp32, options),
+    },
+    BackendKind {
+        name: BackendName::Cpu,
+        description: "this processor, fp32 (threads, batch_size, isa; policy_head, value_head)",
+        selection: Selection::Automatic,
+        make: |maker, options| make_cpu(maker, Precision::Fp32, options),
+    },
+    BackendKind {
+        name: BackendName::CpuBf16,
+        description: "this processor, products in bf16: twice as fast with AVX512-BF16, less exact",
+        selection: Selection::Automatic,
+        make: |maker, options| make_cpu(maker, Precision::Bf16, options),
+    },
+    BackendKind {
+        name: BackendName::Trivial,
+        description: "no network: counts material; for tests and for measuring the search",
+        selection: Selection::WithoutNetwork,
+        make: |_, _| Ok(Arc::new(TrivialBackend::new())),
+    },
+    BackendKind {
+        name: BackendName::Random,
+        description: "no network: repeatable random values (seed, uniform; delay, per_position, slots, batch)",
+        selection: Selection::WithoutNetwork,
+        make: make_random,
+    },
+    BackendKind {
+        name: BackendName::Check,
+        description: "compares two backends (mode=check/display/histo, atol, rtol, freq)",
+        selection: Selection::WithoutNetwork,
+        make: make_check,
+    },
+    BackendKind {
+        name: BackendName::RecordReplay,
+        description: "writes evaluations to record_file, or answers from replay_file",
+        selection: Selection::WithoutNetwork,
+        make: make_record_replay,
+    },
+    BackendKind {
+        name: BackendName::RoundRobin,
+        description: "several backends, each batch to the next in turn",
+        selection: Selection::WithoutNetwork,
+        make: |maker, options| {
+            let mut children = maker.children(options)?;
+            Ok(Arc::new(RoundRobinBackend::new(children.remove(0), children)))
+        },
+    },
+    BackendKind {
+        name: BackendName::Multiplexing,
+        description: "several backends behind one queue; merges small batches (max_batch, workers)",
+        selection: Selection::WithoutNetwork,
+        make: |maker, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
+    },
+    BackendKind {
+        name: BackendName::Demux,
+        description: "several backends, each batch dealt out among them (step, workers)",
+        selection: Selection::WithoutNetwork,
+        make: |maker, options| {
+            let step = options.number("step", 1, 1..=LARGEST_BATCH)?;
+            Ok(Arc::new(DemuxBackend::new(maker.children(options)?, step)?))
+        },
+    },
+];
+
+/// `isa` is for comparing: nobody needs less than the best instruction set in play.
+fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -> Made {
+    let defaults = CpuOptions::default();
+    let available = InstructionSet::available();
+    let instructions = options
+        .text("isa")
+        .map(|name| {
+            let found = available.iter().find(|known| known.name().eq_ignore_ascii_case(name));
+            found.copied().ok_or_else(|| BackendError::Option {
+                option: format!("isa={name}"),
+                reason: format!(
+                    "this processor has {}",
+                    available.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ")
+                ),
+            })
+        })
+        .transpose()?;
+    let cpu_options = CpuOptions {
+        threads: options.number("threads", defaults.threads, 1..=512)?,
+        maximum_batch_size: options.number("batch_size", defaults.maximum_batch_size, 1..=LARGEST_BATCH)?,
+        instructions,
+    };
+    Ok(Arc::new(CpuBackend::new(
+        maker.network(options)?,
+        precision,
+        &cpu_options,
+        maker.config().policy_softmax_temperature,
+        maker.config().history_fill,
+    )?))
+}
+
+/// The options are read before a device is looked for, so that they are known where there is none.
+fn make_rocm(
+    maker: &Maker<'_>,
+    name: BackendName,
+    precision: RocmPrecision,
+    options: OptionsDict<'_>,
+) -> Made {
+    let rocm_options = RocmOptions::read(options, LARGEST_BATCH)?;
+    let device = RocmBackend::open(name.name(), &rocm_options)?;
+    let backend = RocmBackend::new(
+        device,
+        Arc::unwrap_or_clone(maker.network(options)?),
+        precision,
+        &rocm_options,
+        maker.config().policy_softmax_temperature,
+        maker.config().history_fill,
+    )?;
+    backend.notices().iter().for_each(|notice| maker.notice(notice.clone()));
+    Ok(Arc::new(backend))
+}
+
+fn make_random(_: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+    let defaults = RandomOptions::default();
+    let milliseconds = |key: &str| -> Result<Duration, BackendError> {
+        Ok(Duration::from_secs_f64(options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0))
+    };
+    Ok(Arc::new(RandomBackend::new(RandomOptions {
+        seed: options.number("seed", defaults.seed, 0..=u64::MAX)?,
+        uniform: options.flag("uniform", defaults.uniform)?,
+        delay: milliseconds("delay")?,
+        per_position: milliseconds("per_position")?,
+        slots: options.number("slots", defaults.slots, 1..=1024)?,
+        batch: options.number("batch", defaults.batch, 1..=LARGEST_BATCH)?,
+    })))
+}
+
+fn make_check(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+    let children = maker.children(options)?;
+    let [work, reference] = children.as_slice() else {
+        return Err(BackendError::Create {
+            name: "check".to_owned(),
+            reason: format!("it compares two backends, as in `-o cpu-bf16,cpu`; {} given", children.len()),
+        });
+    };
+    let defaults = CheckOptions::default();
+    let check_options = CheckOptions {
+        mode: options.choice(
+            "mode",
+            &[("check", CheckMode::Check), ("display", CheckMode::Display), ("histo", CheckMode::Histogram)],
+        )?,
+        absolute_tolerance: options.number("atol", defaults.absolute_tolerance, 0.0..=1.0)?,
+        relative_tolerance: options.number("rtol", defaults.relative_tolerance, 0.0..=1.0)?,
+        frequency: options.number("freq", defaults.frequency, 0.0..=1.0)?,
+    };
+    let (work, reference) = (Arc::clone(&work.backend), Arc::clone(&reference.backend));
+    Ok(Arc::new(CheckBackend::new(work, reference, check_options)))
+}
+
+fn make_record_replay(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+    match (options.text("record_file"), options.text("replay_file")) {
+        (Some(record), None) => {
+            let mut children = maker.children(options)?;
+            let inner = children.remove(0).backend;
+            if !children.is_empty() {
+                let reason = "it records one backend; for several, put a roundrobin inside".to_owned();
+                return Err(BackendError::Create { name: "recordreplay".to_owned(), reason });
+            }
+            Ok(Arc::new(RecordingBackend::new(inner, Path::new(record))?))
+        }
+        (None, Some(replay)) => Ok(Arc::new(ReplayingBackend::new(Path::new(replay))?)),
+        _ => Err(BackendError::Create {
+            name: "recordreplay".to_owned(),
+            reason: "it needs either record_file=FILE or replay_file=FILE among the backend options"
+                .to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,214 @@
+//! Makes a backend by its name, and the backends inside it.
+//!
+//! The network is read once, however many backends share it, and not at all where none of them needs one.
+
+use super::config::{BackendConfig, LARGEST_BATCH};
+use crate::backend::multi::Child;
+use crate::backend::options_dict::OptionsDict;
+use crate::backend::{Backend, BackendError};
+use crate::net::discover::find_network;
+use crate::net::{HeadSelection, Network, NetworkError, NetworkFile};
+use crate::options::{AUTODISCOVER, BackendName};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Limit on backends nested in backends; making them is recursive.
+const MAXIMUM_DEPTH: usize = 8;
+
+/// The most positions that `multiplexing` merges into one batch by default, as in lc0.
+const MULTIPLEXING_BATCH: usize = 256;
+
+/// One backend that the user can name.
+pub struct BackendKind {
+    /// The word for it in the option `Backend`.
+    pub name: BackendName,
+    /// One line, with the names of its own options.
+    pub description: &'static str,
+    /// Whether `auto` may choose it.
+    pub selection: Selection,
+    /// Makes it from its own options.
+    pub(super) make: fn(&Maker<'_>, OptionsDict<'_>) -> Made,
+}
+
+/// When a backend is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Selection {
+    /// It evaluates the network, and `auto` tries it.
+    Automatic,
+    /// It evaluates the network, but only if the user names it.
+    ByName,
+    /// It does not evaluate a network itself.
+    WithoutNetwork,
+}
+
+/// A new backend, or why it cannot be made.
+pub(super) type Made = Result<Arc<dyn Backend>, BackendError>;
+
+/// The state that the functions of [`BackendKind::make`] share while one configuration is put together.
+pub(super) struct Maker<'a> {
+    config: &'a BackendConfig,
+    kinds: &'a [BackendKind],
+    /// The network's file, kept while another backend may need it.
+    file: RefCell<Option<NetworkFile>>,
+    /// The path of the network's file.
+    found: RefCell<Option<PathBuf>>,
+    /// Networks that several backends may share, by their choice of heads.
+    networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
+    notices: RefCell<Vec<String>>,
+    /// How many backends are being made, each inside the one before.
+    depth: Cell<usize>,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(config: &'a BackendConfig, kinds: &'a [BackendKind]) -> Maker<'a> {
+        Maker {
+            config,
+            kinds,
+            file: RefCell::default(),
+            found: RefCell::default(),
+            networks: RefCell::default(),
+            notices: RefCell::default(),
+            depth: Cell::default(),
+        }
+    }
+
+    pub(super) fn config(&self) -> &BackendConfig {
+        self.config
+    }
+
+    /// Adds a message for the user.
+    pub(super) fn notice(&self, text: String) {
+        self.notices.borrow_mut().push(text);
+    }
+
+    /// The messages for the user; the last one names the network if the user left the choice to us.
+    pub(super) fn into_notices(self) -> Vec<String> {
+        let mut notices = self.notices.into_inner();
+        let was_discovered = ["", AUTODISCOVER].contains(&self.config.network.as_str());
+        let found = self.found.into_inner().filter(|_| was_discovered);
+        notices.extend(found.map(|path| format!("network {}", path.display())));
+        notices
+    }
+
+    /// The backend called `name`.
+    pub(super) fn make(&self, name: &str, options: OptionsDict<'_>) -> Made {
+        let name = BackendName::from_name(name).ok_or_else(|| BackendError::Unknown {
+            name: name.to_owned(),
+            known: BackendName::NAMES.join(", "),
+        })?;
+        match self.kinds.iter().find(|kind| kind.name == name) {
+            Some(kind) => self.make_kind(kind, options),
+            None => self.make_auto(options),
+        }
+    }
+
+    fn make_kind(&self, kind: &BackendKind, options: OptionsDict<'_>) -> Made {
+        if self.depth.get() == MAXIMUM_DEPTH {
+            let reason = format!("backends are nested more than {MAXIMUM_DEPTH} deep");
+            return Err(BackendError::Create { name: kind.name.to_string(), reason });
+        }
+        self.depth.update(|depth| depth + 1);
+        let made = (kind.make)(self, options);
+        self.depth.update(|depth| depth - 1);
+        made
+    }
+
+    /// The best backend that can run the network on this machine.
+    fn make_auto(&self, options: OptionsDict<'_>) -> Made {
+        let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
+        *self.file.borrow_mut() = Some(file);
+        let mut first_failure = None;
+        for kind in self.kinds.iter().filter(|kind| kind.selection == Selection::Automatic) {
+            match (self.make_kind(kind, options), &first_failure) {
+                // A backend that cannot run here is passed over. Any other error is one that the user can mend.
+                (Err(error @ BackendError::Create { .. }), None) => first_failure = Some(error),
+                (Err(BackendError::Create { .. }), Some(_)) => {}
+                (Ok(backend), Some(error)) => {
+                    self.notice(format!("{error}; using {} instead", kind.name));
+                    return Ok(backend);
+                }
+                (made, _) => return made,
+            }
+        }
+        Err(first_failure.unwrap_or_else(|| BackendError::Create {
+            name: BackendName::Auto.to_string(),
+            reason: "this build has no backend that evaluates networks".to_owned(),
+        }))
+    }
+
+    /// The children that `options` list. If they list none, one child: the backend that `backend=` names, else `auto`.
+    pub(super) fn children(&self, options: OptionsDict<'_>) -> Result<Vec<Child>, BackendError> {
+        let nodes = options.children();
+        if nodes.is_empty() {
+            let name = options.inherited_backend().unwrap_or(BackendName::Auto.name());
+            return Ok(vec![self.child(name, options)?]);
+        }
+        nodes
+            .into_iter()
+            .map(|node| self.child(node.backend_name(|name| BackendName::from_name(name).is_some()), node))
+            .collect()
+    }
+
+    fn child(&self, name: &str, options: OptionsDict<'_>) -> Result<Child, BackendError> {
+        if name.is_empty() {
+            let reason =
+                "a child without a name needs backend=NAME, inside or outside its parentheses".to_owned();
+            return Err(BackendError::Option { option: "( … )".to_owned(), reason });
+        }
+        let child = Child::new(self.make(name, options)?);
+        let maximum_batch = child.maximum_batch;
+        Ok(Child {
+            threads: options.number("workers", child.threads, 1..=128)?,
+            maximum_batch: options
+                .number("max_batch", MULTIPLEXING_BATCH.min(maximum_batch), 1..=LARGEST_BATCH)?
+                .min(maximum_batch),
+            ..child
+        })
+    }
+
+    /// The network, with the heads that `options` choose.
+    ///
+    /// A backend that stands alone gets the only reference: neither the file nor the network is kept here while the
+    /// backend packs the weights.
+    pub(super) fn network(&self, options: OptionsDict<'_>) -> Result<Arc<Network>, BackendError> {
+        let mut heads = HeadSelection {
+            policy_optimism: self.config.policy_optimism,
+            value_error: self.config.value_error,
+            ..HeadSelection::default()
+        };
+        if let Some(policy) = options.text("policy_head") {
+            heads.policy = policy.to_owned();
+        }
+        if let Some(value) = options.text("value_head") {
+            heads.value = value.to_owned();
+        }
+        let known = self
+            .networks
+            .borrow()
+            .iter()
+            .find(|(known, _)| *known == heads)
+            .map(|(_, network)| Arc::clone(network));
+        if let Some(network) = known {
+            return Ok(network);
+        }
+        let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
+        let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
+        let network = Arc::new(network);
+        if self.depth.get() > 1 {
+            *self.file.borrow_mut() = Some(file);
+            self.networks.borrow_mut().push((heads, Arc::clone(&network)));
+        }
+        Ok(network)
+    }
+
+    /// The network's file: the one kept from before, or else opened now.
+    fn network_file(&self) -> Result<NetworkFile, NetworkError> {
+        if let Some(file) = self.file.take() {
+            return Ok(file);
+        }
+        let file = find_network(&self.config.network)?;
+        *self.found.borrow_mut() = Some(file.path().to_owned());
+        Ok(file)
+    }
+}

@@ -1,0 +1,21 @@
+//! From the user's words (`Backend`, `BackendOptions`, `WeightsFile` …) to a backend that the search can use.
+//!
+//! To add a backend, add its name to [`BackendName`](crate::options::BackendName), a row to [`BACKENDS`], and the
+//! function that makes it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`create`] | makes the backend that a [`BackendConfig`] asks for, with batch splitter and cache around it |
+//! | [`kinds`] | lists every backend, and makes each from its options |
+//! | [`maker`] | makes a backend by its name, its children too; reads the network once for all of them |
+//! | [`config`] | what the user asked for |
+
+mod config;
+mod create;
+mod kinds;
+mod maker;
+
+pub use config::BackendConfig;
+pub use create::{CreatedBackend, create};
+pub use kinds::BACKENDS;
+pub use maker::{BackendKind, Selection};

@@ -1,0 +1,12 @@
+//! Backends without a network, for tests and for measuring the search by itself.
+//!
+//! | module | how it evaluates |
+//! |---|---|
+//! | [`trivial`] | counts material |
+//! | [`random`] | hashes the position; simulates a device that takes time |
+
+mod random;
+mod trivial;
+
+pub use random::{RandomBackend, RandomOptions};
+pub use trivial::TrivialBackend;

@@ -1,0 +1,111 @@
+//! A backend that takes larger batches than the one inside it.
+//!
+//! The search may be asked for batches (`MinibatchSize`) that a device has no memory for. A full part is
+//! submitted the moment the next request arrives, so an asynchronous backend works on it while the rest is
+//! gathered.
+
+use crate::backend::ticket::{OrderedBatch, OrderedTicket};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    ticket::{Done, check_batch_size},
+};
+use std::sync::Arc;
+
+/// See the module.
+pub struct BatchSplittingBackend {
+    inner: Arc<dyn Backend>,
+    attributes: Arc<Attributes>,
+    part_size: usize,
+}
+
+impl BatchSplittingBackend {
+    /// Takes batches of up to `maximum_batch_size`, whatever `inner` takes.
+    pub fn new(inner: Arc<dyn Backend>, maximum_batch_size: usize) -> BatchSplittingBackend {
+        let part_size = inner.attributes().maximum_batch_size.max(1);
+        let attributes = Arc::new(Attributes { maximum_batch_size, ..inner.attributes().clone() });
+        BatchSplittingBackend { inner, attributes, part_size }
+    }
+}
+
+impl Backend for BatchSplittingBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(SplitBatch {
+            open: OrderedBatch::new(&self.attributes.name, self.inner.new_batch()),
+            inner: Arc::clone(&self.inner),
+            attributes: Arc::clone(&self.attributes),
+            part_size: self.part_size,
+            submitted: Vec::new(),
+            length: 0,
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        self.inner.cached(request)
+    }
+
+    fn clear_cache(&self) {
+        self.inner.clear_cache();
+    }
+
+    fn cache_fullness_permille(&self) -> Option<u32> {
+        self.inner.cache_fullness_permille()
+    }
+}
+
+struct SplitBatch {
+    inner: Arc<dyn Backend>,
+    attributes: Arc<Attributes>,
+    part_size: usize,
+    /// Full parts, under way.
+    submitted: Vec<OrderedTicket>,
+    /// The part being filled.
+    open: OrderedBatch,
+    length: usize,
+}
+
+impl Batch for SplitBatch {
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        if self.open.len() == self.part_size {
+            let next = OrderedBatch::new(&self.attributes.name, self.inner.new_batch());
+            self.submitted.push(std::mem::replace(&mut self.open, next).submit());
+        }
+        self.open.add(request);
+        self.length += 1;
+        Added::Queued
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        if let Err(error) = check_batch_size(&self.attributes, self.length) {
+            return Done::boxed(Err(error));
+        }
+        let mut parts = self.submitted;
+        let last = self.open.submit();
+        if parts.is_empty() {
+            return Box::new(last);
+        }
+        parts.push(last);
+        Box::new(SplitTicket { parts })
+    }
+}
+
+struct SplitTicket {
+    parts: Vec<OrderedTicket>,
+}
+
+impl Ticket for SplitTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let mut all = Evaluations::default();
+        for part in self.parts {
+            all.append(&part.finish()?);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,138 @@
+//! The evaluation cache: a backend around a backend that remembers.
+//!
+//! A hit costs no place in the batch ([`Added::Ready`]); results enter when their batch completes. Two
+//! requests for one position in flight at the same time are both evaluated: finding that out would cost every
+//! request more than the rare second evaluation. No lock is held while anything is evaluated.
+//!
+//! What counts as the same position is decided in [`crate::backend::position_key`]; where evaluations are kept is
+//! `cache_store`.
+
+use super::cache_store::Store;
+use crate::backend::position_key::{KeyRules, cache_key};
+use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
+use crate::chess::PositionHistory;
+use std::sync::Arc;
+
+/// What an entry takes in all, its share of the index included.
+pub const BYTES_PER_ENTRY: u64 = 100;
+
+/// See the module. Make it the outermost decorator: it also turns a panic inside an evaluation into an error.
+pub struct CachingBackend {
+    inner: Arc<dyn Backend>,
+    store: Arc<Store>,
+    key_rules: KeyRules,
+}
+
+impl CachingBackend {
+    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `key_rules`: what must
+    /// agree besides the position.
+    pub fn new(
+        inner: Arc<dyn Backend>,
+        entries: usize,
+        key_rules: KeyRules,
+    ) -> Result<CachingBackend, BackendError> {
+        let store = Store::new(entries).ok_or_else(|| BackendError::Option {
+            option: format!("NNCacheSize={entries}"),
+            reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
+        })?;
+        Ok(CachingBackend { inner, store: Arc::new(store), key_rules })
+    }
+}
+
+impl Backend for CachingBackend {
+    fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        Box::new(CachingBatch {
+            name: self.inner.attributes().name.clone(),
+            inner: self.inner.new_batch(),
+            store: Arc::clone(&self.store),
+            key_rules: self.key_rules,
+            keys: Vec::new(),
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        self.store.get(cache_key(request.history, self.key_rules), request.moves.len())
+    }
+
+    fn clear_cache(&self) {
+        self.store.clear();
+        self.inner.clear_cache();
+    }
+
+    fn cache_fullness_permille(&self) -> Option<u32> {
+        Some(self.store.fullness_permille())
+    }
+}
+
+/// Remembers the keys of what it passes on.
+struct CachingBatch {
+    name: String,
+    inner: Box<dyn Batch>,
+    store: Arc<Store>,
+    key_rules: KeyRules,
+    keys: Vec<u64>,
+}
+
+impl Batch for CachingBatch {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn load_ahead(&self, history: &PositionHistory) {
+        self.store.load_ahead(cache_key(history, self.key_rules));
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        let key = cache_key(request.history, self.key_rules);
+        if let Some(evaluation) = self.store.get(key, request.moves.len()) {
+            return Added::Ready(evaluation);
+        }
+        match self.inner.add(request) {
+            Added::Queued => {
+                self.keys.push(key);
+                Added::Queued
+            }
+            Added::Ready(evaluation) => {
+                self.store.insert(key, evaluation.value, &evaluation.priors);
+                Added::Ready(evaluation)
+            }
+        }
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        if self.keys.is_empty() {
+            return Done::boxed(Ok(Evaluations::default()));
+        }
+        let CachingBatch { name, inner, store, keys, .. } = *self;
+        match catch_panic(&name, || Ok(inner.submit())) {
+            Ok(inner) => Box::new(CachingTicket { name, inner, store, keys }),
+            Err(error) => Done::boxed(Err(error)),
+        }
+    }
+}
+
+struct CachingTicket {
+    name: String,
+    inner: Box<dyn Ticket>,
+    store: Arc<Store>,
+    keys: Vec<u64>,
+}
+
+impl Ticket for CachingTicket {
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let CachingTicket { name, inner, store, keys } = *self;
+        let evaluations = catch_panic(&name, || inner.wait())?;
+        check_outcome_length(&name, keys.len(), evaluations.len())?;
+        for (&key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
+            store.insert(key, value, priors);
+        }
+        Ok(evaluations)
+    }
+}

@@ -1,0 +1,346 @@
+//! Where the cache keeps evaluations.
+//!
+//! `NNCacheSize` entries are given memory once: about 100 bytes each, reserved at the start and touched as it
+//! fills. Up to 64 shards, chosen by the key, each a mutex around
+//! ```text
+//! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
+//!           ^ overwritten first                          ^ head
+//! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
+//! ```
+//! Records vary in length (two bytes a prior, see [`CompactPrior`]), so the ring holds as many as fit, and a
+//! new one overwrites the oldest. An index entry knows the lap on which its record was written, which tells
+//! whether it has been overwritten since; the key in the record decides in the end. A record is written front
+//! to back, so that its key is the first thing to go.
+
+use crate::backend::cache_line::load_ahead;
+use crate::backend::{CompactPrior, Evaluation, Value};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Words of a record before its priors.
+const RECORD_HEADER: usize = 3;
+/// Priors in a word.
+const PRIORS_PER_WORD: usize = 4;
+/// Words that an entry is given: room for 32 moves, about the average of real games.
+const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
+/// Index entries in a bucket: one cache line holds two buckets.
+const BUCKET: usize = 4;
+/// A shard is not made smaller than this.
+const MINIMUM_SHARD_ENTRIES: usize = 256;
+const MAXIMUM_SHARDS: usize = 64;
+
+/// All shards; a power of two of them, or none where the cache is off.
+pub(super) struct Store {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+impl Store {
+    /// `None` where the memory cannot be had.
+    pub(super) fn new(entries: usize) -> Option<Store> {
+        let shards = match entries {
+            0 => 0,
+            _ => (entries / MINIMUM_SHARD_ENTRIES + 1).next_power_of_two().min(MAXIMUM_SHARDS),
+        };
+        let shards: Option<Box<[Mutex<Shard>]>> =
+            (0..shards).map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new)).collect();
+        Some(Store { shards: shards? })
+    }
+
+    fn shard(&self, key: u64) -> Option<MutexGuard<'_, Shard>> {
+        // The number of shards is a power of two, at most 64: the top six bits choose.
+        let mask = self.shards.len().checked_sub(1)?;
+        Some(lock(&self.shards[(key >> 58) as usize & mask]))
+    }
+
+    pub(super) fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
+        self.shard(key)?.get(key, moves)
+    }
+
+    /// Has the index entries of `key` brought nearer: they are anywhere in many megabytes.
+    pub(super) fn load_ahead(&self, key: u64) {
+        if let Some(shard) = self.shard(key)
+            && let Some(entry) = shard.index.get(shard.bucket_start(key))
+        {
+            load_ahead(entry);
+        }
+    }
+
+    pub(super) fn insert(&self, key: u64, value: Value, priors: &[f32]) {
+        if let Some(mut shard) = self.shard(key) {
+            shard.insert(key, value, priors);
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            lock(shard).clear();
+        }
+    }
+
+    pub(super) fn fullness_permille(&self) -> u32 {
+        let (filled, capacity) =
+            self.shards.iter().map(|shard| lock(shard).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if capacity == 0 { 0 } else { (filled as u64 * 1000 / capacity as u64) as u32 }
+    }
+}
+
+/// A shard is right between any two operations of its methods on it, so a poisoned lock can be used on.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// See the picture in the module's description.
+struct Shard {
+    /// Grows to `capacity` on the first lap, so that memory is touched only as it fills.
+    ring: Vec<u64>,
+    capacity: usize,
+    /// Where the next record goes.
+    head: usize,
+    /// How often the head went round; wraps.
+    lap: u8,
+    /// Whether it ever went round.
+    has_wrapped: bool,
+    /// Buckets of [`BUCKET`] [`IndexEntry`]s, as plain numbers: zeroed memory comes from the system
+    /// untouched.
+    index: Vec<u64>,
+}
+
+/// Where a record is: 24 bits of the key, the lap of writing, the place in the ring plus 1. 0: nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct IndexEntry(u64);
+
+impl IndexEntry {
+    fn new(tag: u32, lap: u8, at: usize) -> IndexEntry {
+        IndexEntry(u64::from(tag) << 40 | u64::from(lap) << 32 | (at as u64 + 1))
+    }
+
+    fn tag(self) -> u32 {
+        (self.0 >> 40) as u32
+    }
+
+    fn lap(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+
+    fn at(self) -> Option<usize> {
+        (self.0 as u32).checked_sub(1).map(|at| at as usize)
+    }
+}
+
+impl Shard {
+    fn new(entries: usize) -> Option<Shard> {
+        let capacity = entries.max(MINIMUM_SHARD_ENTRIES).checked_mul(WORDS_PER_ENTRY)?;
+        // Three quarters full on average: few buckets overflow before the ring goes round.
+        let index_length = (entries.max(MINIMUM_SHARD_ENTRIES) / 3 + 1).checked_mul(BUCKET)?;
+        if capacity >= u32::MAX as usize {
+            return None; // would not fit an index entry
+        }
+        let mut ring = Vec::new();
+        ring.try_reserve_exact(capacity).ok()?;
+        // `vec!` cannot be made to fail gently; so ask first.
+        Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
+        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index: vec![0; index_length] })
+    }
+
+    /// Where `key`'s record is. One of another number of moves is another position that has the same key.
+    fn locate(&self, key: u64, moves: usize) -> Option<usize> {
+        let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
+        let stored_moves = self.ring.get(at + 2)? >> 48;
+        (stored_moves as usize == moves).then_some(at)
+    }
+
+    fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
+        let at = self.locate(key, moves)?;
+        let (q_and_d, m_e_and_count) = (*self.ring.get(at + 1)?, *self.ring.get(at + 2)?);
+        let start = at + RECORD_HEADER;
+        let words = self.ring.get(start..start + moves.div_ceil(PRIORS_PER_WORD))?;
+        let priors = (0..moves)
+            .map(|index| {
+                let bits = words[index / PRIORS_PER_WORD] >> (16 * (index % PRIORS_PER_WORD));
+                CompactPrior::from_bits(bits as u16).get()
+            })
+            .collect();
+        let value = Value {
+            q: f32::from_bits(q_and_d as u32),
+            d: f32::from_bits((q_and_d >> 32) as u32),
+            m: f32::from_bits(m_e_and_count as u32),
+            e: CompactPrior::from_bits((m_e_and_count >> 32) as u16).get(),
+        };
+        Some(Evaluation { value, priors })
+    }
+
+    fn insert(&mut self, key: u64, value: Value, priors: &[f32]) {
+        let length = RECORD_HEADER + priors.len().div_ceil(PRIORS_PER_WORD);
+        if length > self.capacity || priors.len() > usize::from(u16::MAX) {
+            return;
+        }
+        // Already there: another thread was faster. (Were it another position with this key, then rather the
+        // new one.)
+        if self.locate(key, priors.len()).is_some() {
+            return;
+        }
+        let at = self.make_room(length);
+        let both = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        self.write(at, key);
+        self.write(at + 1, both(value.q.to_bits(), value.d.to_bits()));
+        let e_and_count = u32::from(CompactPrior::new(value.e).bits()) | (priors.len() as u32) << 16;
+        self.write(at + 2, both(value.m.to_bits(), e_and_count));
+        for (offset, chunk) in priors.chunks(PRIORS_PER_WORD).enumerate() {
+            let word = chunk
+                .iter()
+                .rev()
+                .fold(0, |word, &prior| word << 16 | u64::from(CompactPrior::new(prior).bits()));
+            self.write(at + RECORD_HEADER + offset, word);
+        }
+        let slot = self.slot_to_replace(key);
+        self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
+    }
+
+    /// Moves the head over `length` words and returns where they start; goes round where they do not fit.
+    fn make_room(&mut self, length: usize) -> usize {
+        if self.head + length > self.capacity {
+            self.head = 0;
+            self.lap = self.lap.wrapping_add(1);
+            self.has_wrapped = true;
+        }
+        let at = self.head;
+        self.head += length;
+        at
+    }
+
+    fn write(&mut self, at: usize, word: u64) {
+        match self.ring.get_mut(at) {
+            Some(place) => *place = word,
+            // The first lap, or a lap that comes nearer to the end than those before: at most a record's
+            // length is missing. The capacity is reserved, so this never reallocates.
+            None => {
+                self.ring.resize(at, 0);
+                self.ring.push(word);
+            }
+        }
+    }
+
+    /// Where the bucket's next entry goes: that of the same key, a dead one, or that of the oldest record.
+    fn slot_to_replace(&self, key: u64) -> usize {
+        let start = self.bucket_start(key);
+        let oldest_first = |&slot: &usize| {
+            let entry = IndexEntry(self.index[slot]);
+            match entry.at() {
+                _ if self.find(entry, key).is_some() => usize::MAX,
+                Some(at) if self.is_alive(entry, at) && at < self.head => self.head - at,
+                Some(at) if self.is_alive(entry, at) => self.head + self.capacity - at,
+                _ => usize::MAX,
+            }
+        };
+        (start..start + BUCKET).max_by_key(oldest_first).unwrap_or(start)
+    }
+
+    /// The place of the record that `entry` points to, if that is `key`'s.
+    fn find(&self, entry: IndexEntry, key: u64) -> Option<usize> {
+        let at = entry.at().filter(|_| entry.tag() == tag(key))?;
+        (self.is_alive(entry, at) && self.ring.get(at) == Some(&key)).then_some(at)
+    }
+
+    /// Whether the record is still there: written on this lap, or on the last one and the head has not come
+    /// by.
+    fn is_alive(&self, entry: IndexEntry, at: usize) -> bool {
+        match self.lap.wrapping_sub(entry.lap()) {
+            0 => at < self.head,
+            1 => at >= self.head,
+            _ => false,
+        }
+    }
+
+    fn bucket_start(&self, key: u64) -> usize {
+        // The low half of the key, scaled to the number of buckets.
+        let buckets = (self.index.len() / BUCKET) as u64;
+        ((u64::from(key as u32) * buckets) >> 32) as usize * BUCKET
+    }
+
+    fn bucket(&self, key: u64) -> &[u64] {
+        let start = self.bucket_start(key);
+        &self.index[start..start + BUCKET]
+    }
+
+    fn clear(&mut self) {
+        if self.ring.is_empty() {
+            return;
+        }
+        self.ring.clear();
+        self.index.fill(0);
+        (self.head, self.lap, self.has_wrapped) = (0, 0, false);
+    }
+
+    /// Words in use and words given.
+    fn fill(&self) -> (usize, usize) {
+        (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
+    }
+}
+
+/// Bits of the key that choose neither the bucket nor (but for six) the shard.
+fn tag(key: u64) -> u32 {
+    (key >> 40) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::position_key::mix;
+
+    fn priors(key: u64) -> Vec<f32> {
+        vec![1.0 / (1 + key % 7) as f32; 20 + (key % 23) as usize]
+    }
+
+    fn value(key: u64) -> Value {
+        Value { q: (key % 1000) as f32 / 1000.0, d: 0.25, m: key as f32, e: (key % 4) as f32 / 4.0 }
+    }
+
+    /// Whatever a lookup returns must be what was stored under that key.
+    fn check(store: &Store, key: u64) -> bool {
+        let Some(found) = store.get(mix(key), priors(key).len()) else {
+            return false;
+        };
+        assert_eq!(found.value, value(key));
+        for (found, stored) in found.priors.iter().zip(priors(key)) {
+            assert!((found - stored).abs() <= stored / 4096.0);
+        }
+        true
+    }
+
+    #[test]
+    fn the_newest_entries_stay_and_are_right() {
+        const ENTRIES: u64 = 5000;
+        let store = Store::new(ENTRIES as usize).unwrap();
+        for key in 0..20 * ENTRIES {
+            store.insert(mix(key), value(key), &priors(key));
+            assert!(check(&store, key), "an entry is there right after insertion");
+        }
+        let newest = (19 * ENTRIES..20 * ENTRIES).filter(|&key| check(&store, key)).count() as u64;
+        assert!(newest > ENTRIES * 9 / 10, "only {newest} of the newest {ENTRIES} are left");
+        assert!((0..18 * ENTRIES).filter(|&key| check(&store, key)).count() == 0, "the oldest are gone");
+        assert_eq!(store.fullness_permille(), 1000);
+        store.clear();
+        assert!(!(0..20 * ENTRIES).any(|key| check(&store, key)));
+        assert_eq!(store.fullness_permille(), 0);
+    }
+
+    #[test]
+    fn another_number_of_moves_is_another_position() {
+        let store = Store::new(100).unwrap();
+        store.insert(1, value(1), &[0.5, 0.5]);
+        assert!(store.get(1, 2).is_some() && store.get(1, 3).is_none());
+        store.insert(1, value(2), &[0.2, 0.3, 0.5]);
+        assert!(store.get(1, 2).is_none());
+        assert_eq!(store.get(1, 3).unwrap().value, value(2));
+    }
+
+    #[test]
+    fn sizes_at_both_ends() {
+        let off = Store::new(0).unwrap();
+        off.insert(1, value(1), &[1.0]);
+        assert!(off.get(1, 1).is_none());
+        let small = Store::new(1).unwrap();
+        small.insert(1, value(1), &[1.0]);
+        assert!(small.get(1, 1).is_some());
+        assert!(Store::new(usize::MAX).is_none(), "an error, not an abort");
+    }
+}

@@ -1,0 +1,322 @@
+//! `check`: evaluates on two backends and reports how far they are apart; the search gets the first one's
+//! answers.
+//!
+//! The way to try a new kernel, a precision or a card in real play. Reports go to stderr (or to where the
+//! maker says), never to stdout, which belongs to UCI. `mode` says what is reported for each batch that is
+//! compared: `check` one line, passed or failed; `display` the largest errors; `histo` a histogram of all
+//! errors. When the backend is dropped, a summary follows.
+
+use crate::backend::ticket::{OrderedBatch, OrderedTicket};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is reported of each batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckMode {
+    /// Whether all values and priors are within the tolerances.
+    Check,
+    /// The largest absolute and relative errors.
+    Display,
+    /// How many errors there are of each order of magnitude.
+    Histogram,
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckOptions {
+    /// See [`CheckMode`].
+    pub mode: CheckMode,
+    /// Errors up to this are passed.
+    pub absolute_tolerance: f64,
+    /// Errors up to this part of the larger figure are passed too.
+    pub relative_tolerance: f64,
+    /// The part of batches that is compared, 0 … 1.
+    pub frequency: f64,
+}
+
+/// lc0's defaults.
+impl Default for CheckOptions {
+    fn default() -> CheckOptions {
+        CheckOptions {
+            mode: CheckMode::Check,
+            absolute_tolerance: 1e-5,
+            relative_tolerance: 1e-4,
+            frequency: 0.2,
+        }
+    }
+}
+
+/// Takes the report's lines.
+pub type ReportSink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// See the module.
+pub struct CheckBackend {
+    attributes: Attributes,
+    work: Arc<dyn Backend>,
+    reference: Arc<dyn Backend>,
+    comparison: Arc<Comparison>,
+    /// Batches made so far. Relaxed: only its own value matters.
+    batches: AtomicU64,
+}
+
+/// What all batches share.
+struct Comparison {
+    options: CheckOptions,
+    /// Whether both tell the value's error.
+    has_value_error: bool,
+    sink: ReportSink,
+    totals: Mutex<Totals>,
+}
+
+#[derive(Default)]
+struct Totals {
+    batches: u64,
+    failed: u64,
+    values: Errors,
+    priors: Errors,
+}
+
+impl CheckBackend {
+    /// Compares `work` with `reference` and reports to stderr.
+    pub fn new(work: Arc<dyn Backend>, reference: Arc<dyn Backend>, options: CheckOptions) -> CheckBackend {
+        // `eprintln!` would panic where stderr is closed.
+        let to_stderr = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+        CheckBackend::with_sink(work, reference, options, Box::new(to_stderr))
+    }
+
+    /// The same, reporting to `sink`.
+    pub fn with_sink(
+        work: Arc<dyn Backend>,
+        reference: Arc<dyn Backend>,
+        options: CheckOptions,
+        sink: ReportSink,
+    ) -> CheckBackend {
+        let (ours, theirs) = (work.attributes(), reference.attributes());
+        let attributes = Attributes {
+            name: format!("check({}, {})", ours.name, theirs.name),
+            has_wdl: ours.has_wdl && theirs.has_wdl,
+            has_mlh: ours.has_mlh && theirs.has_mlh,
+            has_value_error: ours.has_value_error && theirs.has_value_error,
+            runs_on_cpu: ours.runs_on_cpu || theirs.runs_on_cpu,
+            suggested_threads: ours.suggested_threads,
+            recommended_batch_size: ours.recommended_batch_size,
+            maximum_batch_size: ours.maximum_batch_size.min(theirs.maximum_batch_size),
+        };
+        sink(&format!(
+            "check: {} against {} in {:.0} % of batches, tolerances {:.1e} absolute, {:.1e} relative",
+            ours.name,
+            theirs.name,
+            100.0 * options.frequency,
+            options.absolute_tolerance,
+            options.relative_tolerance
+        ));
+        let has_value_error = attributes.has_value_error;
+        let comparison = Arc::new(Comparison { options, has_value_error, sink, totals: Mutex::default() });
+        CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
+    }
+
+    /// How many batches were compared, and how many of them were out of tolerance.
+    pub fn totals(&self) -> (u64, u64) {
+        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        (totals.batches, totals.failed)
+    }
+}
+
+impl Backend for CheckBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        // Evenly spread, and always the same ones: batch n is compared where n * frequency passes an integer.
+        let batch = self.batches.fetch_add(1, Ordering::Relaxed) as f64;
+        let frequency = self.comparison.options.frequency;
+        if ((batch + 1.0) * frequency).floor() <= (batch * frequency).floor() {
+            return self.work.new_batch();
+        }
+        let ordered =
+            |backend: &Arc<dyn Backend>| OrderedBatch::new(&backend.attributes().name, backend.new_batch());
+        Box::new(CheckBatch {
+            work: ordered(&self.work),
+            reference: ordered(&self.reference),
+            comparison: Arc::clone(&self.comparison),
+        })
+    }
+
+    fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
+        self.work.cached(request)
+    }
+
+    fn clear_cache(&self) {
+        self.work.clear_cache();
+        self.reference.clear_cache();
+    }
+}
+
+impl Drop for CheckBackend {
+    fn drop(&mut self) {
+        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.comparison.sink)(&format!(
+            "check: {} batches compared, {} failed; values {}; priors {}",
+            totals.batches, totals.failed, totals.values, totals.priors
+        ));
+    }
+}
+
+struct CheckBatch {
+    work: OrderedBatch,
+    reference: OrderedBatch,
+    comparison: Arc<Comparison>,
+}
+
+impl Batch for CheckBatch {
+    fn len(&self) -> usize {
+        self.work.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        self.work.add(request);
+        self.reference.add(request);
+        Added::Queued
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        Box::new(CheckTicket {
+            work: self.work.submit(),
+            reference: self.reference.submit(),
+            comparison: self.comparison,
+        })
+    }
+}
+
+struct CheckTicket {
+    work: OrderedTicket,
+    reference: OrderedTicket,
+    comparison: Arc<Comparison>,
+}
+
+impl Ticket for CheckTicket {
+    /// An error of either backend is an error: a check that silently stopped checking would be worse.
+    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
+        let (work, reference) = (self.work.finish(), self.reference.finish());
+        let work = work?;
+        self.comparison.compare(&work, &reference?);
+        Ok(work)
+    }
+}
+
+impl Comparison {
+    fn compare(&self, work: &Evaluations, reference: &Evaluations) {
+        let (mut values, mut priors) = (Errors::default(), Errors::default());
+        for ((work_value, work_priors), (reference_value, reference_priors)) in
+            work.iter().zip(reference.iter())
+        {
+            values.add(&self.options, work_value.q, reference_value.q);
+            values.add(&self.options, work_value.d, reference_value.d);
+            if self.has_value_error {
+                values.add(&self.options, work_value.e, reference_value.e);
+            }
+            if work_priors.len() != reference_priors.len() {
+                priors.failed += 1;
+            }
+            for (&work_prior, &reference_prior) in work_priors.iter().zip(reference_priors) {
+                priors.add(&self.options, work_prior, reference_prior);
+            }
+        }
+        self.report(work.len(), &values, &priors);
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.batches += 1;
+        totals.failed += u64::from(values.failed + priors.failed > 0);
+        totals.values.merge(&values);
+        totals.priors.merge(&priors);
+    }
+
+    fn report(&self, length: usize, values: &Errors, priors: &Errors) {
+        let report = match self.options.mode {
+            CheckMode::Check if values.failed + priors.failed == 0 => {
+                format!("check: passed for a batch of {length}")
+            }
+            CheckMode::Check => format!(
+                "check: *** FAILED *** for a batch of {length}: {} of {} values and {} of {} priors differ",
+                values.failed, values.count, priors.failed, priors.count
+            ),
+            CheckMode::Display => {
+                format!("check: largest errors in a batch of {length}: values {values}; priors {priors}")
+            }
+            CheckMode::Histogram => {
+                let mut both = values.clone();
+                both.merge(priors);
+                format!("check: absolute errors in a batch of {length}:{}", both.histogram_text())
+            }
+        };
+        (self.sink)(&report);
+    }
+}
+
+/// Decades of the histogram: from 10^-12 to 10^0.
+const DECADES: usize = 14;
+
+/// Differences between two sets of figures.
+#[derive(Clone, Default)]
+struct Errors {
+    count: u64,
+    /// Out of tolerance.
+    failed: u64,
+    largest_absolute: f64,
+    largest_relative: f64,
+    /// `[0]`: below 10^-12 or equal; `[1 + k]`: from 10^(k - 12) on.
+    decades: [u64; DECADES],
+}
+
+impl Errors {
+    fn add(&mut self, options: &CheckOptions, work: f32, reference: f32) {
+        let (work, reference) = (f64::from(work), f64::from(reference));
+        let absolute = (work - reference).abs();
+        let scale = work.abs().max(reference.abs());
+        self.count += 1;
+        // Written so that a NaN fails.
+        let passes = absolute <= (options.relative_tolerance * scale).max(options.absolute_tolerance);
+        self.failed += u64::from(!passes);
+        let absolute = if absolute.is_nan() { f64::INFINITY } else { absolute };
+        self.largest_absolute = self.largest_absolute.max(absolute);
+        if scale > 0.0 {
+            self.largest_relative = self.largest_relative.max(absolute / scale);
+        }
+        let decade = (absolute.log10().floor() + 13.0).clamp(0.0, (DECADES - 1) as f64);
+        self.decades[decade as usize] += 1;
+    }
+
+    fn merge(&mut self, other: &Errors) {
+        self.count += other.count;
+        self.failed += other.failed;
+        self.largest_absolute = self.largest_absolute.max(other.largest_absolute);
+        self.largest_relative = self.largest_relative.max(other.largest_relative);
+        for (ours, theirs) in self.decades.iter_mut().zip(other.decades) {
+            *ours += theirs;
+        }
+    }
+
+    fn histogram_text(&self) -> String {
+        let mut text = String::new();
+        for (decade, &count) in self.decades.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let part = 100.0 * count as f64 / self.count as f64;
+            let label = match decade {
+                0 => "     < 1e-12".to_owned(),
+                _ => format!(">= 1e{:<+4}   ", decade as i32 - 13),
+            };
+            let bar = "#".repeat((part / 2.0).ceil() as usize);
+            text.push_str(&format!("\n  {label} {count:>8} {part:>5.1} % {bar}"));
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for Errors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1e} absolute, {:.1e} relative", self.largest_absolute, self.largest_relative)
+    }
+}

@@ -1,0 +1,20 @@
+//! Decorators: backends around one backend (`check`: around two).
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`cache`] | answers from the evaluation cache, and evaluates the rest |
+//! | [`cache_store`] | the memory of the cache |
+//! | [`batch_split`] | accepts larger batches than the backend inside |
+//! | [`check`] | compares two backends and reports the differences |
+//! | [`record`] | writes every evaluation to a file, or answers from one |
+
+mod batch_split;
+mod cache;
+mod cache_store;
+mod check;
+mod record;
+
+pub use batch_split::BatchSplittingBackend;
+pub use cache::{BYTES_PER_ENTRY, CachingBackend};
+pub use check::{CheckBackend, CheckMode, CheckOptions, ReportSink};
+pub use record::{RecordingBackend, ReplayingBackend};

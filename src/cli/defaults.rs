@@ -1,0 +1,15 @@
+//! The options that a mode starts from. As in lc0, the benchmarks have defaults of their own.
+
+use crate::options::Options;
+
+/// The table's defaults, changed where `mode` has its own.
+pub(super) fn default_options(mode: Option<&str>) -> Options {
+    let options = Options::default();
+    match mode {
+        Some("bench" | "benchmark") => {
+            Options { threads: 2, nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
+        }
+        Some("backendbench") => Options { threads: 1, ..options },
+        _ => options,
+    }
+}

@@ -1,0 +1,26 @@
+//! Why the engine refuses a command.
+
+use crate::backend::BackendError;
+use crate::chess::{FenError, UciMoveError};
+use crate::options::OptionError;
+use crate::search::time::TimeManagerError;
+
+/// Why a command was refused. The engine is then in the same state as before the command.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum EngineError {
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    #[error(transparent)]
+    Fen(#[from] FenError),
+    #[error("position: {0}")]
+    Move(#[from] UciMoveError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error(transparent)]
+    TimeManager(#[from] TimeManagerError),
+    #[error("cannot start a search thread: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error("ponderhit: no `go ponder` is running")]
+    NotPondering,
+}

@@ -1,0 +1,406 @@
+//! One game: options, position, go, stop. Owns the backend, the tree and the running search.
+//!
+//! One thread drives an [`Engine`] (the UCI loop or a benchmark). A search runs on threads of its own and answers
+//! through the [`Responder`]. A command that would disturb the search (a new position, a new game, another `go`) ends
+//! it first, so the tree changes only while no search uses it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
+//! | [`root_tablebases`] | probes the tablebases at the root |
+//! | [`known_root`] | replaces the scores of a root that the tablebases know |
+//! | [`game`] | the start position and the moves played |
+//! | [`error`] | why a command was refused |
+
+mod error;
+mod game;
+mod game_tree;
+mod known_root;
+mod root_tablebases;
+
+pub use self::error::EngineError;
+
+use self::game::Game;
+use self::game_tree::GameTree;
+use self::known_root::KnownScores;
+use self::root_tablebases::{RootProbe, RootTablebases};
+use crate::backend::Backend;
+use crate::backend::registry::{self, BackendConfig};
+use crate::backend::wrap::BYTES_PER_ENTRY;
+use crate::chess::{PackedMove, Position, uci_move};
+use crate::options::Options;
+use crate::search::limits::{GoParams, PositionCommand};
+use crate::search::memory::tree_limit;
+use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::time::{TimeManager, make_time_manager};
+use crate::search::{
+    BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
+    build_stoppers,
+};
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Arc, is_finished};
+use crate::tree::Tree;
+use std::time::{Duration, Instant};
+
+/// If `go` follows `position` within this time, the GUI sent both together: the clock has run since `position`
+/// arrived.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// The engine behind the UCI commands and the benchmarks.
+pub struct Engine {
+    options: Options,
+    responder: Arc<dyn Responder>,
+    /// The backend and the configuration that it was made from. The first search makes it.
+    backend: Option<(BackendConfig, Arc<dyn Backend>)>,
+    /// The time manager and the value of `TimeManager` that it was made from.
+    time_manager: Option<(String, Box<dyn TimeManager>)>,
+    tablebases: RootTablebases,
+    /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
+    correction_history: Option<Arc<CorrectionHistory>>,
+    game: Game,
+    tree: GameTree,
+    search: Option<Search>,
+    /// Threads of ended searches that may still wait for a batch whose result nobody needs.
+    retired: Vec<JoinHandle<()>>,
+    /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
+    holds_answer: bool,
+    /// The running `go ponder`.
+    pondering: Option<GoParams>,
+    /// When the last `position` arrived, and when it had been executed.
+    position_times: Option<(Instant, Instant)>,
+}
+
+impl Engine {
+    /// An engine at the standard start position. It loads no network yet.
+    pub fn new(options: Options, responder: Arc<dyn Responder>) -> Engine {
+        Engine {
+            options,
+            responder,
+            backend: None,
+            time_manager: None,
+            correction_history: None,
+            tablebases: RootTablebases::default(),
+            game: Game::standard_start(),
+            tree: GameTree::new(),
+            search: None,
+            retired: Vec::new(),
+            holds_answer: false,
+            pondering: None,
+            position_times: None,
+        }
+    }
+
+    /// The current value of every option.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Sets an option by its UCI name. A running search keeps the old value.
+    ///
+    /// # Errors
+    /// An unknown name, or a value that is not allowed.
+    pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
+        let mut changed = self.options.clone();
+        changed.set(name, value)?;
+        // A wrong description of a time manager is an error now, not at the next `go`.
+        make_time_manager(&changed.time_manager)?;
+        self.options = changed;
+        Ok(())
+    }
+
+    /// Starts a new game: clears the tree, the cache, and what the time manager remembers.
+    pub fn new_game(&mut self) {
+        self.end_search();
+        self.tree.discard();
+        self.time_manager = None;
+        self.correction_history = None;
+        if let Some((_, backend)) = &self.backend {
+            backend.clear_cache();
+        }
+    }
+
+    /// Makes the backend, unless it exists or a search is running.
+    ///
+    /// # Errors
+    /// The backend cannot be made.
+    pub fn ensure_ready(&mut self) -> Result<(), EngineError> {
+        if self.is_searching() {
+            return Ok(());
+        }
+        self.backend().map(|_| ())
+    }
+
+    /// Sets the position. The part of the tree that belongs to it is kept.
+    ///
+    /// # Errors
+    /// A malformed FEN or an illegal move. The old position stays.
+    pub fn set_position(&mut self, command: &PositionCommand) -> Result<(), EngineError> {
+        let arrived = Instant::now();
+        let game = Game::new(command)?;
+        self.end_search();
+        if game.start != self.game.start {
+            // Another game, without `ucinewgame`: the time saved in the last one is lost.
+            self.time_manager = None;
+            self.correction_history = None;
+        }
+        self.tree.follow(&self.game, &game);
+        self.game = game;
+        self.position_times = Some((arrived, Instant::now()));
+        Ok(())
+    }
+
+    /// Starts a search.
+    ///
+    /// # Errors
+    /// The backend or a thread cannot be made. No best move is sent then; see [`Engine::answer_without_search`].
+    pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
+        let start = self.clock_start();
+        self.end_search();
+        let searchmoves = self.searchmoves(go);
+        if self.game.history.last().legal_moves().is_empty() {
+            self.show_finished_game();
+            self.holds_answer = go.infinite || go.ponder;
+            if !self.holds_answer {
+                self.answer_without_search();
+            }
+            return Ok(());
+        }
+        self.start_search(go, searchmoves, start)
+    }
+
+    /// Answers a `go` that could not be searched: with any legal move, or with the null move if there is none.
+    pub fn answer_without_search(&mut self) {
+        self.holds_answer = false;
+        let any = self.game.history.last().legal_moves().first().copied();
+        self.responder.best_move(&BestMove { best: any, ponder: None });
+    }
+
+    /// Stops the running search, which then sends its best move. Does nothing if no search is running.
+    pub fn stop(&mut self) {
+        self.pondering = None;
+        if self.holds_answer {
+            self.answer_without_search();
+        }
+        if let Some(search) = &self.search {
+            search.stop();
+        }
+    }
+
+    /// The opponent played the pondered move: the search continues, now limited by the clock.
+    ///
+    /// # Errors
+    /// No `go ponder` is running.
+    pub fn ponder_hit(&mut self) -> Result<(), EngineError> {
+        let start = Instant::now();
+        if self.holds_answer {
+            self.answer_without_search();
+            return Ok(());
+        }
+        let mut go = self.pondering.take().ok_or(EngineError::NotPondering)?;
+        go.ponder = false;
+        let stopper = self.stoppers(&go)?;
+        let search = self.search.as_ref().ok_or(EngineError::NotPondering)?;
+        search.ponder_hit(stopper, start);
+        Ok(())
+    }
+
+    /// Blocks until the running search has sent its best move. An open-ended search (`go infinite`) sends it only after
+    /// [`Engine::stop`].
+    pub fn wait(&mut self) {
+        if let Some(search) = &self.search {
+            search.wait_for_move();
+        }
+    }
+
+    /// Whether the best move of the last `go` is still to come.
+    pub fn is_searching(&self) -> bool {
+        self.holds_answer || self.search.as_ref().is_some_and(|search| !search.has_responded())
+    }
+
+    /// The root's visits, in the running search or else in the last one.
+    pub fn total_nodes(&self) -> u64 {
+        self.search.as_ref().map_or(0, Search::total_nodes)
+    }
+
+    /// The visits among them that came from transpositions, without an evaluation.
+    pub fn absorbed_visits(&self) -> u64 {
+        self.search.as_ref().map_or(0, Search::absorbed_visits)
+    }
+
+    /// The current position.
+    pub fn position(&self) -> &Position {
+        self.game.history.last()
+    }
+
+    /// Ends the search and returns its tree.
+    pub fn finished_tree(&mut self) -> &Tree {
+        self.end_search();
+        self.tree.tree()
+    }
+
+    /// The backend for the current options. If they have changed since the last call, makes a new one.
+    ///
+    /// # Errors
+    /// The backend cannot be made.
+    pub fn backend(&mut self) -> Result<Arc<dyn Backend>, EngineError> {
+        let config = BackendConfig::from_options(&self.options);
+        if let Some((made_from, backend)) = &self.backend
+            && *made_from == config
+        {
+            return Ok(backend.clone());
+        }
+        let created = registry::create(&config)?;
+        for notice in &created.notices {
+            self.responder.message(notice);
+        }
+        // Both belong to the values of another network.
+        self.tree.discard();
+        self.correction_history = None;
+        self.backend = Some((config, created.backend.clone()));
+        Ok(created.backend)
+    }
+
+    /// Ends a running search, after it has sent its best move. Its threads no longer use the tree then. This does not
+    /// wait for the batch that is being evaluated, which may take a large network on a CPU a second.
+    fn end_search(&mut self) {
+        self.pondering = None;
+        if self.holds_answer {
+            self.answer_without_search();
+        }
+        if let Some(search) = self.search.take() {
+            search.stop();
+            search.wait_for_move();
+            let released = search.release();
+            if !released.tree_is_sound {
+                self.tree.discard();
+            }
+            self.retired.retain(|thread| !is_finished(thread));
+            self.retired.extend(released.threads);
+        }
+    }
+
+    /// When the clock of a `go` that arrives now began to run.
+    fn clock_start(&self) -> Instant {
+        let now = Instant::now();
+        match self.position_times {
+            Some((arrived, done))
+                if !self.options.strict_uci_timing && now.duration_since(done) < TOGETHER =>
+            {
+                arrived
+            }
+            _ => now,
+        }
+    }
+
+    /// The legal moves of `go searchmoves`. A message names each of the others.
+    fn searchmoves(&self, go: &GoParams) -> Vec<PackedMove> {
+        let mut moves = Vec::new();
+        for text in &go.searchmoves {
+            match uci_move::parse(self.game.history.last(), text) {
+                Ok(m) => moves.push(PackedMove::new(m)),
+                Err(error) => self.responder.message(&format!("error: searchmoves: {error}")),
+            }
+        }
+        moves
+    }
+
+    /// Reports the score of a game without a legal move. The best move is then UCI's null move, `0000`.
+    fn show_finished_game(&self) {
+        let is_mate = self.game.history.last().is_check();
+        let score = if is_mate { Score::Mate(0) } else { Score::Cp(0) };
+        self.responder.thinking(&[ThinkingInfo {
+            depth: Some(0),
+            score: Some(score),
+            ..ThinkingInfo::default()
+        }]);
+    }
+
+    fn start_search(
+        &mut self,
+        go: &GoParams,
+        searchmoves: Vec<PackedMove>,
+        start: Instant,
+    ) -> Result<(), EngineError> {
+        let backend = self.backend()?;
+        let looks_for_mate = go.mate.is_some();
+        self.tree.prepare(self.options.clear_tree, looks_for_mate);
+        // In `go infinite`, an analysis, neither side is the player.
+        let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
+        let mut params = SearchParams::from_options(&self.options, backend.attributes(), player);
+        if let Some(moves) = go.mate {
+            params = params.for_mate_in(moves);
+        }
+        let stopper = self.stoppers(go)?;
+        // The tables know which moves win, not which of them mates first: they are of no use to `go mate`.
+        let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
+            true => RootProbe::none(searchmoves),
+            false => {
+                let history = &self.game.history;
+                self.tablebases.probe(&self.options, history, searchmoves, &*self.responder)
+            }
+        };
+        let reused = self.tree.root_visits();
+        let bytes_beside_tree = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
+        let memory_limit =
+            tree_limit(u64::from(self.options.ramlimit_mb), bytes_beside_tree, self.tree.tree().used_bytes());
+        let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
+            true => reused.saturating_add(nodes),
+            false => nodes,
+        });
+        let responder: Arc<dyn Responder> = match known {
+            Some(root) => Arc::new(KnownScores {
+                responder: self.responder.clone(),
+                root,
+                score_type: self.options.score_type,
+                draw_score: params.draw_score_for(self.game.history.last().side_to_move()),
+            }),
+            None => self.responder.clone(),
+        };
+        let correction_history = self.options.use_correction_history.then(|| {
+            Arc::clone(self.correction_history.get_or_insert_with(|| Arc::new(CorrectionHistory::new())))
+        });
+        let setup = SearchSetup {
+            tree: self.tree.tree().clone(),
+            backend,
+            params,
+            score_type: self.options.score_type,
+            history: self.game.history.clone(),
+            searchmoves,
+            tablebases,
+            tablebase_hits,
+            correction_history,
+            memory_limit,
+            // If the root already has its visits, one more gives the search something to report.
+            visit_limit: visit_limit.map(|limit| limit.max(1)),
+            stopper,
+            start,
+            is_open_ended: go.infinite || go.ponder,
+            predecessors: std::mem::take(&mut self.retired),
+        };
+        self.search = Some(Search::start(setup, responder)?);
+        self.pondering = go.ponder.then(|| go.clone());
+        Ok(())
+    }
+
+    /// The stoppers for `go`, with the time manager of the current options.
+    fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
+        let start = SearchStart::new(self.game.history.last(), self.tree.root_visits());
+        let description = &self.options.time_manager;
+        if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
+            self.time_manager = Some((description.clone(), make_time_manager(description)?));
+        }
+        let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
+        Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
+    }
+}
+
+impl Drop for Engine {
+    /// No thread may outlive the engine: the backend's GPU libraries must not be unloaded while a thread uses them.
+    fn drop(&mut self) {
+        self.search = None;
+        for thread in self.retired.drain(..) {
+            // The thread has reported its own panic already.
+            let _ = thread.join();
+        }
+    }
+}

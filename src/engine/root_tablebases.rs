@@ -1,0 +1,91 @@
+//! The tablebases at the root: which moves to search, and which score is certain.
+
+use super::known_root::{KnownRoot, mating_moves};
+use crate::chess::tablebase::Tablebases;
+use crate::chess::{PackedMove, PositionHistory};
+use crate::options::Options;
+use crate::search::Responder;
+use crate::sync::Arc;
+
+/// The tables of the option `SyzygyPath`, opened when the first search needs them.
+#[derive(Default)]
+pub(super) struct RootTablebases {
+    /// The value of `SyzygyPath` that `tables` were opened from.
+    path: String,
+    /// `None` if the path is empty or the tables cannot be opened.
+    tables: Option<Arc<Tablebases>>,
+}
+
+/// What a search gets from the tablebases.
+pub(super) struct RootProbe {
+    /// The root moves to search; empty means all.
+    pub(super) searchmoves: Vec<PackedMove>,
+    /// The tables for the leaves, if the leaves are probed.
+    pub(super) tablebases: Option<Arc<Tablebases>>,
+    /// The number of probes at the root.
+    pub(super) tablebase_hits: u64,
+    /// The root's result, where the tables know it.
+    pub(super) known: Option<KnownRoot>,
+}
+
+impl RootProbe {
+    /// No tablebases.
+    pub(super) fn none(searchmoves: Vec<PackedMove>) -> RootProbe {
+        RootProbe { searchmoves, tablebases: None, tablebase_hits: 0, known: None }
+    }
+}
+
+impl RootTablebases {
+    /// Probes the last position of `history`. Unless the user chose `searchmoves`, only the root moves that keep the
+    /// best result are searched.
+    ///
+    /// If the moves are ranked by distance to zeroing, the leaves are not probed: every leaf would be a win, and only
+    /// the network can tell which way leads to mate.
+    pub(super) fn probe(
+        &mut self,
+        options: &Options,
+        history: &PositionHistory,
+        searchmoves: Vec<PackedMove>,
+        responder: &dyn Responder,
+    ) -> RootProbe {
+        self.open(&options.syzygy_paths, responder);
+        let mut probe = RootProbe { tablebases: self.tables.clone(), ..RootProbe::none(searchmoves) };
+        if let Some(tables) = &self.tables
+            && probe.searchmoves.is_empty()
+            && let Some(root) = tables.root_moves(history, options.syzygy_fast_play)
+        {
+            probe.searchmoves = root.best;
+            probe.tablebase_hits = 1;
+            if root.by_distance {
+                probe.tablebases = None;
+                probe.known = KnownRoot::look_up(tables, history);
+                let mates = mating_moves(history, &probe.searchmoves);
+                if !mates.is_empty() {
+                    probe.searchmoves = mates;
+                    probe.known = Some(KnownRoot::Mate);
+                }
+            }
+        }
+        probe
+    }
+
+    /// Opens the tables of `path`, unless they are open already.
+    fn open(&mut self, path: &str, responder: &dyn Responder) {
+        if self.path == path {
+            return;
+        }
+        path.clone_into(&mut self.path);
+        self.tables = None;
+        if path.is_empty() {
+            return;
+        }
+        match Tablebases::open(path) {
+            Ok(tables) => {
+                let (files, men) = (tables.files(), tables.max_pieces());
+                responder.message(&format!("found {files} tablebase files with up to {men} pieces"));
+                self.tables = Some(Arc::new(tables));
+            }
+            Err(error) => responder.message(&format!("error: {error}")),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The sums over finished visits on their way up the tree: plain or weighted.
+//!
+//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that weights visits, needs the variance
+//! of their values, or corrects evaluations by what it has learned adds up [`Weighted`], and keeps [`ExtraStatistics`]
+//! beside each node. Which of the two it is does not change during a search.
+
+use crate::backend::Value;
+use crate::chess::Position;
+use crate::search::policy::SearchParams;
+use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::state::{SearchContext, Step};
+use crate::tree::{ExtraStatistics, Node, NodeId, Outcome, Sample, Totals, Tree, Weighted};
+
+/// The finished visits of each step of a minibatch. A search uses one of the two.
+#[derive(Default)]
+pub(crate) struct StepValues {
+    plain: Vec<Totals>,
+    weighted: Vec<Weighted>,
+}
+
+/// A sum over finished visits.
+pub(super) trait VisitAccumulator: Copy + Default {
+    /// The sums of this kind.
+    fn step_values(values: &mut StepValues) -> &mut Vec<Self>;
+    /// One visit of the leaf `id`. `value` is the network's, `sample` that after contempt and calibration.
+    fn of_leaf(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> Self;
+    /// Visits of a node whose result is certain.
+    fn of_outcome(params: &SearchParams, outcome: Outcome, visits: u32) -> Self;
+    fn visits(&self) -> u32;
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+    #[must_use]
+    fn for_parent(self) -> Self;
+    /// Counts the visits at the node of a step, and then at the link that led there: a link never has more visits than
+    /// its child.
+    fn finish(&self, context: &SearchContext, step: &Step);
+}
+
+impl VisitAccumulator for Totals {
+    #[inline]
+    fn step_values(values: &mut StepValues) -> &mut Vec<Totals> {
+        &mut values.plain
+    }
+
+    #[inline]
+    fn of_leaf(_: &SearchContext, _: NodeId, _: Value, sample: Sample) -> Totals {
+        Totals::of(sample, 1)
+    }
+
+    #[inline]
+    fn of_outcome(_: &SearchParams, outcome: Outcome, visits: u32) -> Totals {
+        Totals::of(outcome.sample(), visits)
+    }
+
+    #[inline]
+    fn visits(&self) -> u32 {
+        self.visits
+    }
+
+    #[inline]
+    fn plus(self, other: Totals) -> Totals {
+        Totals::plus(self, other)
+    }
+
+    #[inline]
+    fn for_parent(self) -> Totals {
+        Totals::for_parent(self)
+    }
+
+    #[inline]
+    fn finish(&self, context: &SearchContext, step: &Step) {
+        context.tree.node(step.node).finish(*self);
+        finish_at_link(&context.tree, step, self.visits);
+    }
+}
+
+impl VisitAccumulator for Weighted {
+    fn step_values(values: &mut StepValues) -> &mut Vec<Weighted> {
+        &mut values.weighted
+    }
+
+    fn of_leaf(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> Weighted {
+        let (sample, weight) = corrected_value(context, id, value, sample);
+        Weighted::of(sample, 1, weight)
+    }
+
+    fn of_outcome(params: &SearchParams, outcome: Outcome, visits: u32) -> Weighted {
+        Weighted::of(outcome.sample(), visits, params.uncertainty.certain_weight())
+    }
+
+    fn visits(&self) -> u32 {
+        self.totals.visits
+    }
+
+    fn plus(self, other: Weighted) -> Weighted {
+        Weighted::plus(self, other)
+    }
+
+    fn for_parent(self) -> Weighted {
+        Weighted::for_parent(self)
+    }
+
+    fn finish(&self, context: &SearchContext, step: &Step) {
+        if let Some(table) = &context.correction_history {
+            let (node, extra) = (context.tree.node(step.node), context.tree.extra_statistics(step.node));
+            learn(table, node, extra, self);
+        }
+        context.tree.finish_weighted(step.node, self);
+        finish_at_link(&context.tree, step, self.totals.visits);
+    }
+}
+
+#[inline]
+fn finish_at_link(tree: &Tree, step: &Step, visits: u32) {
+    if let Some(link) = step.link {
+        tree.link(link).finish(visits);
+    }
+}
+
+/// Begins the extra statistics of a claimed node, if the search keeps them.
+#[inline]
+pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, position: &Position) {
+    if context.keeps_extra_statistics {
+        begin_with_tag(context, id, position);
+    }
+}
+
+// Rarely used code is kept out of line, here and below, so that the usual path stays short.
+#[cold]
+#[inline(never)]
+fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
+    let tag = context.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(position));
+    context.tree.extra_statistics(id).begin(tag);
+}
+
+/// The value that a visit of a leaf counts, and its weight. The extra statistics keep the network's own value.
+#[cold]
+#[inline(never)]
+fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
+    let extra = context.tree.extra_statistics(id);
+    extra.set_own_evaluation(sample.wl, value.e);
+    let corrected = match &context.correction_history {
+        Some(table) => table.correct(extra.tag(), sample, context.params.correction_lambda),
+        None => sample,
+    };
+    (corrected, context.params.uncertainty.weight(value.e))
+}
+
+/// The value and the weight of a leaf that is backed up out of order.
+#[inline]
+pub(super) fn leaf_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
+    if context.keeps_extra_statistics { corrected_value(context, id, value, sample) } else { (sample, 1.0) }
+}
+
+/// The mean weight of a node's visits.
+#[inline]
+pub(super) fn mean_weight(context: &SearchContext, id: NodeId) -> f32 {
+    if context.keeps_extra_statistics { recorded_mean_weight(&context.tree, id) } else { 1.0 }
+}
+
+#[cold]
+#[inline(never)]
+fn recorded_mean_weight(tree: &Tree, id: NodeId) -> f32 {
+    let visits = tree.node(id).visits().max(1);
+    (tree.extra_statistics(id).weight(visits) / f64::from(visits)) as f32
+}
+
+/// Counts visits of one value, with the same weight each, at the node of a step and at the link that led there.
+#[inline]
+pub(super) fn finish_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
+    if context.keeps_extra_statistics {
+        finish_weighted_sample(context, step, sample, visits, weight);
+    } else {
+        Totals::of(sample, visits).finish(context, step);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn finish_weighted_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
+    Weighted::of(sample, visits, weight).finish(context, step);
+}
+
+/// Teaches the correction history how far the values below a node are from the network's value of the node.
+fn learn(table: &CorrectionHistory, node: &Node, extra: &ExtraStatistics, finished: &Weighted) {
+    // The first visit is the network's value itself, and a proven value says nothing about the network's.
+    if node.visits() == 0 || node.is_terminal() || finished.weight <= 0.0 {
+        return;
+    }
+    table.learn(extra.tag(), extra.own_wl() - finished.mean_wl(), finished.weight as f32);
+}

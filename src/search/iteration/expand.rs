@@ -1,0 +1,81 @@
+//! Expanding a leaf: its priors become part of the tree, and other visits may go on below it.
+
+use super::scratch::Scratch;
+use crate::backend::Value;
+use crate::chess::PackedMove;
+use crate::search::state::{SearchContext, SharedControl};
+use crate::tree::{Edge, Node, Sample};
+use rand_distr::Distribution;
+
+/// Publishes a claimed leaf with its priors. If the tree has no room for them, the claim is given back, the search ends,
+/// and the result is `false`.
+pub(super) fn expand(
+    context: &SearchContext,
+    control: &SharedControl,
+    scratch: &mut Scratch,
+    node: &Node,
+    is_root: bool,
+    moves: &[PackedMove],
+    priors: &[f32],
+) -> bool {
+    let has_links = !is_root || link_root(context, scratch, node, moves, priors);
+    if has_links && context.tree.expand(node, priors.iter().copied(), &mut scratch.walk.allocator) {
+        return true;
+    }
+    end_search_of_full_tree(context, control);
+    node.cancel_claim();
+    false
+}
+
+/// Ends the search because no node can be added to the tree.
+#[cold]
+pub(super) fn end_search_of_full_tree(context: &SearchContext, control: &SharedControl) {
+    let message = "the tree is full: no more nodes can be added".to_owned();
+    control.fail(&*context.responder, message);
+}
+
+/// Makes links for all moves of the root. They have the exact priors, because the user may see them, and noise if the
+/// options ask for it.
+fn link_root(
+    context: &SearchContext,
+    scratch: &mut Scratch,
+    node: &Node,
+    moves: &[PackedMove],
+    priors: &[f32],
+) -> bool {
+    let Scratch { edges, walk, .. } = scratch;
+    edges.clear();
+    edges.extend(moves.iter().zip(priors).map(|(&m, &prior)| Edge::new(m, prior)));
+    if context.params.noise_epsilon > 0.0 {
+        add_noise(edges, context.params.noise_epsilon, context.params.noise_alpha);
+    }
+    // The move breaks ties, so that the order is the same everywhere.
+    edges.sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
+    context.tree.link_exactly(node, edges, &mut walk.allocator)
+}
+
+/// The network's `value` of a leaf, `depth` plies below the root, with contempt and calibration.
+pub(super) fn value_at(context: &SearchContext, value: Value, depth: usize) -> Sample {
+    let sample = Sample { wl: value.q, d: value.d, m: value.m };
+    let rescale = &context.params.wdl_rescale;
+    // The root's side is to move at even depths.
+    let root_side = context.history.last().side_to_move();
+    rescale.apply(sample, if depth.is_multiple_of(2) { root_side } else { !root_side })
+}
+
+/// Mixes Dirichlet noise into the priors.
+fn add_noise(edges: &mut [Edge], epsilon: f32, alpha: f32) {
+    let Ok(gamma) = rand_distr::Gamma::new(alpha, 1.0) else {
+        return;
+    };
+    let mut rng = rand::rng();
+    let noise: Vec<f32> = edges.iter().map(|_| gamma.sample(&mut rng)).collect();
+    let total: f32 = noise.iter().sum();
+    if total < f32::MIN_POSITIVE {
+        return;
+    }
+    for (edge, noise) in edges.iter_mut().zip(noise) {
+        let prior = edge.prior() * (1.0 - epsilon) + epsilon * noise / total;
+        *edge = Edge::new(edge.packed_move(), prior);
+    }
+}

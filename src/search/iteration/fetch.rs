@@ -1,0 +1,73 @@
+//! Step 6, fetch: the evaluations become priors and values of the leaves that waited for them.
+
+use super::accumulate::VisitAccumulator;
+use super::expand::{expand, value_at};
+use super::mate::rule_mate_out;
+use super::scratch::Scratch;
+use crate::backend::Evaluations;
+use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, VisitCounts};
+use crate::sync::atomic::Ordering;
+use crate::tree::{Totals, Weighted};
+
+/// Expands the leaves of a minibatch, and puts the value of each at its step in `scratch`, for backup. Returns the visits
+/// that were finished by this: one for each leaf that the tree had room for.
+pub(crate) fn fetch(
+    context: &SearchContext,
+    counters: &Counters,
+    control: &SharedControl,
+    scratch: &mut Scratch,
+    gathered: &Gathered,
+    evaluations: &Evaluations,
+) -> VisitCounts {
+    let evaluated = gathered.waiting.len() as u64;
+    counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
+    match context.keeps_extra_statistics {
+        false => fetch_as::<Totals>(context, counters, control, scratch, gathered, evaluations),
+        true => fetch_weighted(context, counters, control, scratch, gathered, evaluations),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fetch_weighted(
+    context: &SearchContext,
+    counters: &Counters,
+    control: &SharedControl,
+    scratch: &mut Scratch,
+    gathered: &Gathered,
+    evaluations: &Evaluations,
+) -> VisitCounts {
+    fetch_as::<Weighted>(context, counters, control, scratch, gathered, evaluations)
+}
+
+#[inline(always)]
+fn fetch_as<T: VisitAccumulator>(
+    context: &SearchContext,
+    counters: &Counters,
+    control: &SharedControl,
+    scratch: &mut Scratch,
+    gathered: &Gathered,
+    evaluations: &Evaluations,
+) -> VisitCounts {
+    let mut values = std::mem::take(T::step_values(&mut scratch.values));
+    values.clear();
+    values.resize(gathered.steps.len(), T::default());
+    let mut counts = VisitCounts::default();
+    // The last leaf first: the allocator then hands out the same places as it would during backup.
+    for (index, leaf) in gathered.waiting.iter().enumerate().rev() {
+        let Some(leaf) = leaf else { continue };
+        let step = gathered.step(leaf.step);
+        let node = context.tree.node(step.node);
+        let (value, priors) = evaluations.get(index);
+        let moves = &gathered.moves[leaf.moves.clone()];
+        if expand(context, control, scratch, node, step.parent.is_none(), moves, priors) {
+            let depth = leaf.depth as usize - 1;
+            rule_mate_out(context, counters, &gathered.steps, leaf.step, depth);
+            let sample = value_at(context, value, depth);
+            values[leaf.step as usize] = T::of_leaf(context, step.node, value, sample);
+            counts = counts.with(leaf.depth as usize, 1);
+        }
+    }
+    *T::step_values(&mut scratch.values) = values;
+    counts
+}

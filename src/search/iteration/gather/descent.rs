@@ -1,0 +1,251 @@
+//! One descent from the root, with as many visits as are wanted.
+//!
+//! One descent makes many visits at once: at each node the budget is shared among the children as if the visits were
+//! made one by one (each counts as started at once), then each child gets its share. Positions are made and unmade along
+//! the way, so a move is played once for all the visits that go through it.
+//!
+//! A visit that ends in a known value (terminal, in the cache, or absorbed from a shared node's other parents, see
+//! [`crate::tree`]) is backed up at once, *out of order*.
+
+use super::leaf::{outcome_by_rule, outcome_by_tablebase};
+use crate::backend::{Added, EvalRequest};
+use crate::search::iteration::accumulate::{begin_extra_statistics, leaf_value, mean_weight};
+use crate::search::iteration::backup::{Finished, back_up};
+use crate::search::iteration::expand::{end_search_of_full_tree, expand, value_at};
+use crate::search::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
+use crate::search::iteration::scratch::Scratch;
+use crate::search::iteration::selection::{Candidate, Choice, MAX_DEPTH, RootFocus, Task, plan, task_at};
+use crate::search::state::{
+    Counters, Leaf, Minibatch, SearchContext, SharedControl, Step, StepIndex, VisitCounts,
+};
+use crate::sync::atomic::Ordering;
+use crate::tree::{MOST_EDGES, State};
+
+/// The visits that a descent has made.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Found {
+    pub(super) leaves: u32,
+    pub(super) out_of_order: u32,
+    pub(super) collisions: u32,
+}
+
+/// A node on the path of a descent.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    step: StepIndex,
+    /// Plies below the root.
+    depth: usize,
+}
+
+/// What a descent reads and changes.
+pub(super) struct Descent<'a> {
+    pub(super) context: &'a SearchContext,
+    pub(super) counters: &'a Counters,
+    pub(super) control: &'a SharedControl,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) batch: &'a mut Minibatch,
+    pub(super) found: Found,
+}
+
+impl Descent<'_> {
+    /// Makes `budget` visits of the root, or one if the root is not evaluated yet.
+    pub(super) fn start(mut self, budget: u32, focus: &RootFocus<'_>) -> Found {
+        let root = self.context.root();
+        let in_flight = if root.state() == State::Unevaluated { 1 } else { budget };
+        let step = Step { parent: None, link: None, node: self.context.tree.root(), in_flight };
+        self.counters.root_in_flight.fetch_add(in_flight, Ordering::Relaxed);
+        let place = Place { step: self.batch.gathered.push(step), depth: 0 };
+        match root.state() {
+            State::Expanded => self.share_out(place, budget, Some(focus)),
+            State::Unevaluated if in_flight == 1 && root.try_claim() => self.evaluate(place),
+            _ => self.collide(in_flight),
+        }
+        self.found
+    }
+
+    /// Shares `budget` visits in flight at `place` among the node's children and makes them.
+    fn share_out(&mut self, place: Place, budget: u32, focus: Option<&RootFocus<'_>>) {
+        if place.depth >= MAX_DEPTH {
+            return self.collide(budget);
+        }
+        let context = self.context;
+        let id = self.batch.gathered.step(place.step).node;
+        let mut candidates = self.scratch.take_list();
+        let choice = Choice {
+            node: context.tree.node(id),
+            exploration: context.exploration(id, focus.is_some()),
+            focus,
+            skips_ruled_out: mate_plies(context, self.counters).is_some(),
+        };
+        let Scratch { walk, ranking, .. } = &mut *self.scratch;
+        let collided = plan(context, walk, ranking, &choice, budget, &mut candidates);
+        if collided > 0 {
+            self.collide(collided);
+        }
+        for candidate in &candidates {
+            self.follow(place, candidate);
+        }
+        self.scratch.keep_list(candidates);
+    }
+
+    /// Makes the visits that were planned for a child of the node at `place`.
+    fn follow(&mut self, place: Place, candidate: &Candidate) {
+        let context = self.context;
+        let link = context.tree.link(candidate.link);
+        let is_terminal = candidate.task == Task::Terminal;
+        if !is_terminal {
+            let history = &mut self.scratch.walk.history;
+            history.push(link.edge().packed_move().unpack(history.last()));
+            if candidate.child.is_none() {
+                self.batch.request.load_ahead(history);
+            }
+        }
+        let child = candidate.child.or_else(|| {
+            let walk = &mut self.scratch.walk;
+            let key = context.params.graph_search.then(|| walk.history.future_key()).flatten();
+            context.tree.child_or_new(link, key, &mut walk.allocator)
+        });
+        if let Some(id) = child {
+            let step = Step {
+                parent: Some(place.step),
+                link: Some(candidate.link),
+                node: id,
+                in_flight: candidate.share,
+            };
+            let place = Place { step: self.batch.gathered.push(step), depth: place.depth + 1 };
+            let task = match candidate.task {
+                Task::Enter => task_at(context.tree.node(id)),
+                planned => Some(planned),
+            };
+            match task {
+                Some(Task::Evaluate) => self.evaluate(place),
+                Some(Task::Descend) => self.descend(place),
+                Some(Task::Terminal) => self.revisit_terminal(place),
+                Some(Task::Enter | Task::Nothing) | None => self.collide(candidate.share),
+            }
+            // If nothing is in flight any more, the step is of no use to backup.
+            self.batch.gathered.steps.pop_if(|last| last.in_flight == 0);
+        } else {
+            end_search_of_full_tree(context, self.control);
+            link.cancel_in_flight(candidate.share);
+            self.collide(candidate.share);
+        }
+        if !is_terminal {
+            self.scratch.walk.history.pop();
+        }
+    }
+
+    /// Absorbs the visits that the node at `place` has from other parents, and makes the rest of the visits below it.
+    fn descend(&mut self, place: Place) {
+        let context = self.context;
+        let step = *self.batch.gathered.step(place.step);
+        let node = context.tree.node(step.node);
+        let mut left = step.in_flight;
+        if node.is_shared()
+            && let (Some(parent), Some(id)) = (step.parent, step.link)
+        {
+            let link = context.tree.link(id);
+            let absorbed = link.absorb(left, node);
+            if absorbed > 0 {
+                link.cancel_in_flight(absorbed);
+                left -= absorbed;
+                self.batch.gathered.steps[place.step as usize].in_flight = left;
+                let finished = Finished {
+                    sample: node.sample().for_parent(),
+                    visits: absorbed,
+                    weight: mean_weight(context, step.node),
+                    is_proof: false,
+                };
+                self.back_up_from(parent, finished, place.depth);
+                self.counters.absorbed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
+            }
+        }
+        if left > 0 {
+            self.share_out(place, left, None);
+        }
+    }
+
+    /// Evaluates the node at `place`, which this thread has claimed and visits once: by the rules, from the cache, or by
+    /// adding it to the batch.
+    fn evaluate(&mut self, place: Place) {
+        let (context, counters) = (self.context, self.counters);
+        let step = *self.batch.gathered.step(place.step);
+        let node = context.tree.node(step.node);
+        let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
+        let position = walk.history.last();
+        begin_extra_statistics(context, step.node, position);
+        position.packed_moves(leaf_moves);
+        leaf_moves.truncate(MOST_EDGES);
+        let outcome = outcome_by_rule(context, position, leaf_moves.is_empty(), place.depth)
+            .or_else(|| {
+                let parent = self.batch.gathered.step(step.parent?).node;
+                let parent_m = context.tree.node(parent).sample().m;
+                outcome_by_tablebase(context, counters, position, parent_m)
+            })
+            .or_else(|| outcome_by_last_move(context, counters, position, place.depth));
+        if let Some(outcome) = outcome {
+            node.publish_terminal(outcome);
+            rule_mate_out(context, counters, &self.batch.gathered.steps, place.step, place.depth);
+            if let Some(link) = step.link {
+                context.tree.link(link).note_result();
+            }
+            let weight = context.params.uncertainty.certain_weight();
+            let finished = Finished { sample: outcome.sample(), visits: 1, weight, is_proof: true };
+            return self.back_up_from(place.step, finished, place.depth);
+        }
+        let request = EvalRequest { history: &walk.history, moves: leaf_moves };
+        match self.batch.request.add(request) {
+            Added::Ready(evaluation) => {
+                let moves = std::mem::take(leaf_moves);
+                let is_root = step.parent.is_none();
+                let priors = &evaluation.priors;
+                if expand(context, self.control, self.scratch, node, is_root, &moves, priors) {
+                    rule_mate_out(context, counters, &self.batch.gathered.steps, place.step, place.depth);
+                    let sample = value_at(context, evaluation.value, place.depth);
+                    let (sample, weight) = leaf_value(context, step.node, evaluation.value, sample);
+                    let finished = Finished { sample, visits: 1, weight, is_proof: false };
+                    self.back_up_from(place.step, finished, place.depth);
+                }
+                self.scratch.leaf_moves = moves;
+            }
+            Added::Queued => {
+                let gathered = &mut self.batch.gathered;
+                let first_move = gathered.moves.len();
+                gathered.moves.extend_from_slice(leaf_moves);
+                gathered.waiting.push(Some(Leaf {
+                    step: place.step,
+                    depth: place.depth as u32 + 1,
+                    moves: first_move..gathered.moves.len(),
+                }));
+                gathered.leaf_count += 1;
+                self.found.leaves += 1;
+            }
+        }
+    }
+
+    /// Counts the exact value of the terminal node at `place` again.
+    fn revisit_terminal(&mut self, place: Place) {
+        let context = self.context;
+        let step = *self.batch.gathered.step(place.step);
+        let node = context.tree.node(step.node);
+        let (Some(outcome), visits) = (node.outcome(), step.in_flight) else { return };
+        // A shared node may have been proven by way of another parent, which this one does not know yet.
+        let is_news = node.is_shared() && step.link.is_some_and(|link| context.tree.link(link).note_result());
+        let weight = context.params.uncertainty.certain_weight();
+        let finished = Finished { sample: outcome.sample(), visits, weight, is_proof: is_news };
+        self.back_up_from(place.step, finished, place.depth);
+    }
+
+    /// Backs visits up at once. `depth` is that of the node that was visited.
+    fn back_up_from(&mut self, from: StepIndex, finished: Finished, depth: usize) {
+        back_up(self.context, self.counters, &mut self.batch.gathered.steps, from, finished);
+        self.counters.count_visits(VisitCounts::default().with(depth + 1, finished.visits));
+        self.found.out_of_order += finished.visits;
+    }
+
+    /// Counts visits that found nothing to do. They stay in flight on their path until the batch is done.
+    fn collide(&mut self, visits: u32) {
+        self.batch.gathered.collision_events += 1;
+        self.found.collisions += visits;
+    }
+}

@@ -1,0 +1,50 @@
+//! Step 1, initialise: makes room in the tree if its memory is used up, and begins an empty minibatch.
+
+use super::scratch::Scratch;
+use crate::search::memory;
+use crate::search::state::{Minibatch, Parking, SearchContext, SharedControl, SpentMemory};
+
+/// Begins an iteration of the worker with this `index`. `None` means that the search has released the tree meanwhile.
+pub(super) fn initialise(
+    context: &SearchContext,
+    control: &SharedControl,
+    parking: &Parking,
+    index: usize,
+    scratch: &mut Scratch,
+    spent: SpentMemory,
+) -> Option<Minibatch> {
+    make_room(context, control, parking, index, scratch)?;
+    Some(Minibatch::new(context.backend.new_batch(), spent))
+}
+
+/// Recycles the tree if its memory is used up. `None` means that the search has released the tree meanwhile.
+pub(crate) fn make_room(
+    context: &SearchContext,
+    control: &SharedControl,
+    parking: &Parking,
+    index: usize,
+    scratch: &mut Scratch,
+) -> Option<()> {
+    let limit = context.memory_limit;
+    let visits_per_iteration = context.params.threads * context.params.minibatch_size;
+    if !memory::is_used_up(&context.tree, limit, visits_per_iteration) || control.is_stopping() {
+        return parking.give_way(index);
+    }
+    scratch.give_back(&context.tree);
+    parking.work_alone(index, |parked| {
+        // From now on reports and stoppers read no more of the tree than the root's moves.
+        control.lock().is_recycling = true;
+        let in_flight = parked.flat_map(|gathered| gathered.steps.iter().map(|step| step.node));
+        let recycled = context.tree.recycle(memory::recycled_size(limit), in_flight);
+        let mut control = control.lock();
+        control.is_recycling = false;
+        if recycled.fewest_visits > 0 && !control.has_reported_recycling {
+            control.has_reported_recycling = true;
+            drop(control);
+            let megabytes = limit / 1_000_000;
+            context.responder.message(&format!(
+                "the tree has used up its {megabytes} MB: what was visited least makes room from now on"
+            ));
+        }
+    })
+}

@@ -1,0 +1,204 @@
+//! A worker: a search thread that repeats the same seven steps until the search stops.
+//!
+//! | step | function |
+//! |---|---|
+//! | 1 | [`initialise`](initialise::initialise): makes room in the tree and begins an empty minibatch |
+//! | 2 | [`gather`](gather::gather): descends from the root to leaves worth evaluating |
+//! | 3 | [`give_up_collisions`](collisions::give_up_collisions): ends an iteration that found no leaf |
+//! | 4 | [`prefetch`](prefetch::prefetch): tops the batch up with positions for the cache |
+//! | 5 | [`evaluate`](evaluate::evaluate): waits for the backend, with the visits parked |
+//! | 6 | [`fetch`](fetch::fetch): expands the leaves |
+//! | 7 | [`back_up_batch`](backup::back_up_batch): carries their values up to the root |
+//!
+//! | module | contents |
+//! |---|---|
+//! | this file | the loop |
+//! | [`initialise`], [`gather`], [`collisions`] | steps 1 to 3 |
+//! | [`prefetch`], [`evaluate`], [`fetch`] | steps 4 to 6 |
+//! | [`backup`] | step 7, and the backup of visits out of order |
+//! | [`proof`] | exact results from the children's |
+//! | [`expand`] | publishes a leaf with its priors |
+//! | [`mate`] | rules out what a search for a mate need not visit |
+//! | [`scratch`] | the memory that a worker reuses |
+//! | [`selection`] | which children get the next visits |
+//! | [`accumulate`] | sums over visits, plain or weighted |
+
+mod accumulate;
+mod backup;
+mod collisions;
+mod evaluate;
+mod expand;
+mod fetch;
+mod gather;
+mod initialise;
+mod mate;
+mod prefetch;
+mod proof;
+mod scratch;
+mod selection;
+
+#[cfg(all(feature = "loom", test))]
+pub(crate) use self::{
+    backup::{Finished, back_up, back_up_batch},
+    fetch::fetch,
+    initialise::make_room,
+    scratch::Scratch as WorkerScratch,
+};
+
+use super::state::{Counters, Parking, SearchContext, SearchState, SharedControl, SpentMemory};
+use super::stop::{StopperHints, pause_for_speed_limit};
+use super::watchdog;
+use crate::backend::BackendError;
+use crate::sync::atomic::Ordering;
+use crate::sync::thread;
+use crate::tree::State;
+use scratch::Scratch;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How long a thread that keeps the speed limit sleeps before it looks at the stop flag again.
+const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
+
+/// The body of the worker thread with this `index`. A panic ends the search like an error, and a move is still sent.
+pub(crate) fn run_worker(state: &SearchState, index: usize) {
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        state.wait_for_predecessors();
+        Worker::new(state, index).run();
+    }));
+    if ended.is_err() && state.parking.leave_in_panic(index, |gathered| state.cancel(gathered)) {
+        let error = BackendError::Evaluate {
+            name: state.context.backend.attributes().name.clone(),
+            reason: "a search thread panicked".to_owned(),
+        };
+        state.control.fail(&*state.context.responder, format!("error: {error}"));
+    }
+}
+
+struct Worker<'a> {
+    context: &'a SearchContext,
+    counters: &'a Counters,
+    control: &'a SharedControl,
+    parking: &'a Parking,
+    /// This worker's place in `parking`.
+    index: usize,
+    scratch: Scratch,
+    hints: StopperHints,
+    /// The last minibatch's memory.
+    spent: SpentMemory,
+}
+
+impl<'a> Worker<'a> {
+    fn new(state: &'a SearchState, index: usize) -> Worker<'a> {
+        Worker {
+            context: &state.context,
+            counters: &state.counters,
+            control: &state.control,
+            parking: &state.parking,
+            index,
+            scratch: Scratch::new(state.context.history.clone()),
+            hints: StopperHints::default(),
+            spent: SpentMemory::default(),
+        }
+    }
+
+    /// Searches until the search stops, or evaluating fails.
+    fn run(mut self) {
+        self.iterate_until_stopped();
+        self.scratch.give_back(&self.context.tree);
+    }
+
+    fn iterate_until_stopped(&mut self) {
+        if self.parking.resume(self.index).is_none() {
+            return;
+        }
+        while self.goes_on() {
+            match self.iterate() {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(error) => {
+                    self.control.fail(&*self.context.responder, format!("error: {error}"));
+                    break;
+                }
+            }
+        }
+        self.parking.leave(self.index);
+    }
+
+    /// Whether another iteration is due. If the search stops before the root is evaluated, one worker must still evaluate
+    /// it, or a move must be sent without.
+    fn goes_on(&self) -> bool {
+        !self.control.is_stopping()
+            || (self.context.root().state() == State::Unevaluated && !self.control.lock().has_responded)
+    }
+
+    /// The seven steps. `Break` means that the search has released the tree meanwhile.
+    fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
+        let &mut Worker { context, counters, control, parking, index, .. } = self;
+        let scratch = &mut self.scratch;
+
+        // 1. Initialise.
+        let spent = std::mem::take(&mut self.spent);
+        let Some(mut minibatch) = initialise::initialise(context, control, parking, index, scratch, spent)
+        else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let progress = control.progress();
+
+        // 2. Gather.
+        let remaining = self.hints.remaining_playouts;
+        gather::gather(context, counters, control, scratch, &mut minibatch, remaining);
+        let has_results = minibatch.gathered.has_results();
+
+        if minibatch.gathered.leaf_count == 0 {
+            // 3. Collisions.
+            let gathered = minibatch.gathered;
+            self.spent = collisions::give_up_collisions(context, counters, control, gathered, progress);
+        } else {
+            // 4. Prefetch.
+            prefetch::prefetch(context, counters, control, scratch, &mut minibatch);
+
+            // 5. Evaluate.
+            let evaluated = evaluate::evaluate(context, counters, parking, index, minibatch)?;
+            let Some((gathered, evaluations)) = evaluated else { return Ok(ControlFlow::Break(())) };
+
+            // 6. Fetch.
+            let counts = fetch::fetch(context, counters, control, scratch, &gathered, &evaluations);
+
+            // 7. Back up.
+            self.spent = backup::back_up_batch(context, counters, &mut scratch.values, gathered, counts);
+        }
+        self.finish_iteration(has_results);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Counts the iteration, asks the stoppers, reports news, and keeps the speed limit.
+    fn finish_iteration(&mut self, has_results: bool) {
+        if has_results {
+            self.counters.batches.fetch_add(1, Ordering::Relaxed);
+            self.control.count_progress();
+        }
+        let mut control = self.control.lock();
+        if has_results {
+            control.first_batch.get_or_insert_with(Instant::now);
+        }
+        self.hints = watchdog::consult_stoppers(self.context, self.counters, self.control, &mut control);
+        watchdog::report_if_changed(self.context, self.counters, &mut control);
+        let since = control.first_batch.unwrap_or(control.start);
+        drop(control);
+        self.keep_speed_limit(since);
+    }
+
+    /// `NodesPerSecondLimit`: sleeps until the visits so far are due.
+    fn keep_speed_limit(&self, since: Instant) {
+        let limit = self.context.params.nodes_per_second_limit;
+        while limit > 0.0 && !self.control.is_stopping() {
+            let playouts = self.counters.playouts.load(Ordering::Relaxed);
+            let pause = pause_for_speed_limit(limit, playouts, since.elapsed());
+            if pause.is_zero() {
+                return;
+            }
+            thread::sleep(pause.min(SPEED_LIMIT_NAP));
+        }
+    }
+}

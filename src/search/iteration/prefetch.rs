@@ -1,0 +1,105 @@
+//! Step 4, prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
+
+use super::mate::mate_plies;
+use super::scratch::Scratch;
+use super::selection::{Choice, MAX_DEPTH, list_candidates};
+use crate::backend::{Added, EvalRequest};
+use crate::search::policy::select;
+use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
+use crate::tree::{NodeId, State};
+
+/// Adds positions for the cache to `batch`, up to `params.max_prefetch` requests in all. Does nothing for a backend on
+/// the CPU, where a position costs as much in a larger batch.
+pub(super) fn prefetch(
+    context: &SearchContext,
+    counters: &Counters,
+    control: &SharedControl,
+    scratch: &mut Scratch,
+    batch: &mut Minibatch,
+) {
+    let attributes = context.backend.attributes();
+    let target = context.params.max_prefetch.min(attributes.maximum_batch_size);
+    if attributes.runs_on_cpu
+        || batch.request.is_empty()
+        || batch.request.len() >= target
+        || control.is_stopping()
+    {
+        return;
+    }
+    let budget = target - batch.request.len();
+    let skips_ruled_out = mate_plies(context, counters).is_some();
+    Prefetch { context, scratch, batch, skips_ruled_out }.below(context.tree.root(), budget, 0);
+}
+
+/// What a prefetch reads and changes.
+struct Prefetch<'a> {
+    context: &'a SearchContext,
+    scratch: &'a mut Scratch,
+    batch: &'a mut Minibatch,
+    skips_ruled_out: bool,
+}
+
+impl Prefetch<'_> {
+    /// Adds likely leaves below `id` to the batch. Returns how many of `budget` were used.
+    fn below(&mut self, id: NodeId, budget: usize, depth: usize) -> usize {
+        let context = self.context;
+        let node = context.tree.node(id);
+        if node.state() != State::Expanded || depth >= MAX_DEPTH {
+            return 0;
+        }
+        let exploration = context.exploration(id, depth == 0);
+        let choice = Choice { node, exploration, focus: None, skips_ruled_out: self.skips_ruled_out };
+        let mut candidates = self.scratch.take_list();
+        // One more than can be used, as the last one's rival.
+        let least_untried = budget.min(64) as u32 + 1;
+        list_candidates(context, &mut self.scratch.walk, &choice, least_untried, &mut candidates);
+        // Stable: of equals the better prior first.
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let mut used = 0;
+        for (rank, candidate) in candidates.iter().enumerate() {
+            if used >= budget {
+                break;
+            }
+            // Proven to lose, or of no policy at all.
+            if candidate.prior == 0.0 {
+                continue;
+            }
+            let rival = candidates.get(rank + 1).map_or(f32::NEG_INFINITY, |next| next.score);
+            let share = select::visits_until_overtaken(
+                candidate.prior,
+                exploration,
+                candidate.started,
+                candidate.utility,
+                rival,
+            );
+            let share = (share as usize).min(budget - used);
+            let m = context.tree.link(candidate.link).edge().packed_move();
+            let history = &mut self.scratch.walk.history;
+            history.push(m.unpack(history.last()));
+            let evaluated_child =
+                candidate.child.filter(|&child| context.tree.node(child).state() != State::Unevaluated);
+            used += match evaluated_child {
+                Some(child) => self.below(child, share, depth + 1),
+                None => self.add_position(),
+            };
+            self.scratch.walk.history.pop();
+        }
+        self.scratch.keep_list(candidates);
+        used
+    }
+
+    /// Adds the last position of the walk to the batch. Returns how much of the budget it takes.
+    fn add_position(&mut self) -> usize {
+        let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
+        walk.history.last().packed_moves(leaf_moves);
+        let request = EvalRequest { history: &walk.history, moves: leaf_moves };
+        // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
+        if !leaf_moves.is_empty()
+            && self.context.backend.cached(request).is_none()
+            && matches!(self.batch.request.add(request), Added::Queued)
+        {
+            self.batch.gathered.waiting.push(None);
+        }
+        1
+    }
+}

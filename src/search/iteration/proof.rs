@@ -1,0 +1,86 @@
+//! Proofs: a node whose children have exact results gets an exact result itself.
+
+use crate::sync::atomic::{Ordering, fence};
+use crate::tree::{Bounds, Node, Outcome, TerminalKind, Totals, Tree};
+
+/// What a changed child means for its parent.
+#[derive(Debug)]
+pub(super) enum Proof {
+    /// The parent's bounds did not change.
+    Nothing,
+    /// The parent's bounds are narrower now.
+    Narrowed,
+    /// The parent is terminal now, and its sums changed by these totals.
+    Proven(Totals),
+}
+
+/// Combines the bounds of all children of an expanded node: the node's bounds are the best of theirs, seen by the other
+/// side. If they are exact, the node becomes terminal, with the shortest win or the longest loss.
+pub(super) fn try_prove(tree: &Tree, node: &Node) -> Proof {
+    if node.is_terminal() {
+        return Proof::Nothing;
+    }
+    let edge_count = node.edge_count();
+    let mut bounds = Bounds::exact(-1);
+    let mut seen = 0;
+    // The shortest mate; the shortest tablebase win; the longest draw; the longest loss.
+    let (mut mate_plies, mut win_plies) = (None, u16::MAX);
+    let (mut draw_plies, mut loss_plies) = (0, 0);
+    let mut uses_tablebase = false;
+    // Two threads may end two children at the same time: each must see the other's, or nobody proves this node.
+    // Their ends were stored before, and this orders them before the loads below.
+    fence(Ordering::SeqCst);
+    for child in tree.links(node).filter_map(|(_, link)| link.child()) {
+        let child = tree.node(child);
+        seen += 1;
+        let outcome = child.outcome();
+        let child_bounds = match outcome {
+            // A first repetition is a draw on this path only: it proves nothing.
+            Some(Outcome { kind: TerminalKind::TwoFold, .. }) => Bounds::UNKNOWN,
+            _ => child.bounds(),
+        }
+        .flipped();
+        bounds.lower = bounds.lower.max(child_bounds.lower);
+        bounds.upper = bounds.upper.max(child_bounds.upper);
+        if let Some(outcome) = outcome {
+            let from_tablebase = outcome.kind == TerminalKind::Tablebase;
+            uses_tablebase |= from_tablebase;
+            match -outcome.result {
+                1 if from_tablebase => win_plies = win_plies.min(outcome.plies),
+                1 => mate_plies = Some(mate_plies.map_or(outcome.plies, |least| outcome.plies.min(least))),
+                0 => draw_plies = draw_plies.max(outcome.plies),
+                _ => loss_plies = loss_plies.max(outcome.plies),
+            }
+        }
+    }
+    if seen < edge_count {
+        bounds.upper = 1;
+    }
+    if bounds.is_exact() || bounds.lower == 1 {
+        let (plies, needs_tablebase) = match (bounds.lower, mate_plies) {
+            // A mate needs no tablebase, whatever the other moves do.
+            (1, Some(plies)) => (plies, false),
+            (1, None) => (win_plies, uses_tablebase),
+            (0, _) => (draw_plies, uses_tablebase),
+            _ => (loss_plies, uses_tablebase),
+        };
+        let kind = if needs_tablebase { TerminalKind::Tablebase } else { TerminalKind::EndOfGame };
+        return prove(node, Outcome { result: bounds.lower, plies: plies.saturating_add(1), kind });
+    }
+    if bounds == Bounds::UNKNOWN {
+        return Proof::Nothing;
+    }
+    node.narrow_bounds(bounds);
+    Proof::Narrowed
+}
+
+fn prove(node: &Node, outcome: Outcome) -> Proof {
+    let before = node.totals();
+    if !node.try_prove(outcome) {
+        return Proof::Nothing;
+    }
+    // All visits so far count with the exact value from now on.
+    let change = Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
+    node.adjust(change);
+    Proof::Proven(change)
+}

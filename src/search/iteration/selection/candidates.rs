@@ -1,0 +1,178 @@
+//! The candidates for the next visits of a node: its children with their scores.
+
+use super::root_focus::RootFocus;
+use super::walk::Walk;
+use crate::search::policy::select;
+use crate::search::state::SearchContext;
+use crate::tree::{Link, LinkId, Node, NodeId};
+
+/// The node whose visits are shared out, and the terms of the choice among its moves.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    pub(crate) node: &'a Node,
+    /// The factor of `prior / (1 + started)` in a score.
+    pub(crate) exploration: f32,
+    /// At the root, the moves that may be tried; `None` elsewhere.
+    pub(crate) focus: Option<&'a RootFocus<'a>>,
+    /// Whether this is a search for a mate, which skips the moves that were ruled out.
+    pub(crate) skips_ruled_out: bool,
+}
+
+/// A child of a node whose visits are being shared out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) link: LinkId,
+    /// `None` if the link has no child yet.
+    pub(crate) child: Option<NodeId>,
+    pub(crate) prior: f32,
+    /// Value and moves-left bonus, or first-play urgency if it is unvisited.
+    pub(crate) utility: f32,
+    /// Visits finished and in flight.
+    pub(crate) started: u32,
+    /// The PUCT score: exploration term and utility.
+    pub(crate) score: f32,
+    /// Visits to make in this descent.
+    pub(crate) share: u32,
+    pub(crate) task: Task,
+}
+
+impl Candidate {
+    /// A candidate that is not planned for yet. `fpu` is the utility of an untried move.
+    #[inline]
+    fn new(id: LinkId, link: Link<'_>, visits: u32, prior: f32, fpu: f32) -> Candidate {
+        Candidate {
+            link: id,
+            child: link.child(),
+            prior,
+            utility: fpu,
+            started: visits.wrapping_add(link.in_flight()),
+            score: 0.0,
+            share: 0,
+            task: Task::Nothing,
+        }
+    }
+}
+
+/// What a descent does with a candidate's share of the visits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Task {
+    /// Not decided yet, or busy: no visits go there.
+    Nothing,
+    /// Make its node, then see.
+    Enter,
+    /// Evaluate it. This thread has claimed it.
+    Evaluate,
+    /// Count its exact value.
+    Terminal,
+    /// Share the visits among its children.
+    Descend,
+}
+
+/// Lists the tried children of the chosen node, then its untried moves by falling prior, at least `least_untried` of them
+/// if there are so many. Returns the utility of an untried move, and how many untried moves are listed.
+pub(crate) fn list_candidates(
+    context: &SearchContext,
+    walk: &mut Walk,
+    choice: &Choice<'_>,
+    least_untried: u32,
+    candidates: &mut Vec<Candidate>,
+) -> (f32, u32) {
+    let Choice { node, exploration, focus, .. } = *choice;
+    let params = &context.params;
+    let tree = &*context.tree;
+    let parent = node.sample();
+    let draw_score = params.draw_score_for(walk.history.last().side_to_move());
+    let valuation = select::Valuation::new(params, parent, draw_score);
+    let mut links = tree.links(node);
+    walk.enter_node();
+    let mut visited_policy = 0.0;
+    // The candidates from the first unvisited one on are looked at once more.
+    let mut first_unvisited = usize::MAX;
+    let mut untried_count = 0;
+    let mut is_in_order = true;
+    loop {
+        for (id, link) in links.by_ref() {
+            let visits = link.visits();
+            let edge = link.edge();
+            let mut candidate = Candidate::new(id, link, visits, edge.prior(), f32::NAN);
+            if let (1.., Some(child)) = (visits, candidate.child) {
+                let child = tree.node(child);
+                match child.outcome() {
+                    None => candidate.utility = valuation.of_mean(child),
+                    Some(outcome) => {
+                        candidate.prior = select::prior_of(edge, Some(outcome));
+                        candidate.utility = valuation.of(outcome.sample());
+                    }
+                }
+                candidate.score = score(&candidate, exploration);
+                visited_policy += candidate.prior;
+            } else {
+                first_unvisited = first_unvisited.min(candidates.len());
+            }
+            let is_untried = candidate.started == 0;
+            is_in_order &= is_untried || untried_count == 0;
+            untried_count += u32::from(is_untried);
+            candidates.push(candidate);
+        }
+        if untried_count >= least_untried || !walk.grow(links.clone()) {
+            break;
+        }
+    }
+    let parent_q = select::utility(parent, draw_score);
+    let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
+    for candidate in candidates.iter_mut().skip(first_unvisited) {
+        if candidate.utility.is_nan() {
+            candidate.utility = fpu;
+            candidate.score = score(candidate, exploration);
+        }
+    }
+    if choice.skips_ruled_out {
+        let is_ruled_out =
+            |candidate: &&mut Candidate| candidate.child.is_some_and(|child| tree.node(child).is_ruled_out());
+        for candidate in candidates.iter_mut().filter(is_ruled_out) {
+            (candidate.utility, candidate.score) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
+        }
+    }
+    if let Some(focus) = focus.filter(|focus| focus.is_narrow()) {
+        candidates.retain(|candidate| focus.allows(candidate.link, tree.link(candidate.link)));
+        untried_count = candidates.iter().filter(|candidate| candidate.started == 0).count() as u32;
+    }
+    if !is_in_order {
+        // Stable: within each kind they stay in the order of their priors.
+        candidates.sort_by_key(|candidate| candidate.started == 0);
+    }
+    (fpu, untried_count)
+}
+
+/// Adds the next untried moves of the chosen node to the candidates, which must be all its links so far. Returns how many
+/// were added.
+pub(super) fn list_next(
+    context: &SearchContext,
+    walk: &mut Walk,
+    choice: &Choice<'_>,
+    fpu: f32,
+    candidates: &mut Vec<Candidate>,
+) -> u32 {
+    let mut links = context.tree.links(choice.node);
+    let listed = candidates.len();
+    if listed > 0 && links.nth(listed - 1).is_none() {
+        return 0;
+    }
+    // Another thread may have added links meanwhile.
+    let mut rest = links.clone();
+    if rest.next().is_none() && !walk.grow(links.clone()) {
+        return 0;
+    }
+    for (id, link) in links {
+        let mut candidate = Candidate::new(id, link, link.visits(), link.edge().prior(), fpu);
+        candidate.score = score(&candidate, choice.exploration);
+        candidates.push(candidate);
+    }
+    (candidates.len() - listed) as u32
+}
+
+/// The PUCT score of a candidate.
+#[inline]
+pub(super) fn score(candidate: &Candidate, exploration: f32) -> f32 {
+    candidate.prior * exploration / (1.0 + candidate.started as f32) + candidate.utility
+}

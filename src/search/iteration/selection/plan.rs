@@ -1,0 +1,90 @@
+//! Shares the visits of a node among its children: the heart of selection.
+
+use super::candidates::{Candidate, Choice, Task, list_candidates, list_next, score};
+use super::ranking::Ranking;
+use super::walk::Walk;
+use crate::search::policy::select;
+use crate::search::state::SearchContext;
+use crate::tree::{Node, State};
+
+/// What a visit has to do at this child. An unevaluated child is claimed for it. `None` means that another thread is
+/// evaluating the child.
+pub(crate) fn task_at(child: &Node) -> Option<Task> {
+    match child.state() {
+        State::Unevaluated => child.try_claim().then_some(Task::Evaluate),
+        State::Evaluating => None,
+        State::Expanded => Some(Task::Descend),
+        State::Terminal => Some(Task::Terminal),
+    }
+}
+
+/// Decides which child gets how many of `budget` visits, and adds them in flight at its link. Afterwards `candidates` are
+/// the children that get any. Returns how many visits found their child busy.
+pub(crate) fn plan(
+    context: &SearchContext,
+    walk: &mut Walk,
+    ranking: &mut Ranking,
+    choice: &Choice<'_>,
+    budget: u32,
+    candidates: &mut Vec<Candidate>,
+) -> u32 {
+    let exploration = choice.exploration;
+    // An untried move and its rival; the last visit needs no rival, for it has no more visits to bound.
+    let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
+    // The root has links for all its moves, and not all of them may be tried.
+    let mut may_be_more = choice.focus.is_none();
+    let mut left = budget;
+    let mut collided = 0;
+    ranking.fill(candidates.iter().map(|candidate| candidate.score));
+    while left > 0 {
+        if may_be_more && untried < left.min(2) {
+            let found = list_next(context, walk, choice, fpu, candidates);
+            may_be_more = found > 0;
+            untried += found;
+            let listed = ranking.len();
+            ranking.extend(candidates[listed..].iter().map(|next| next.score));
+        }
+        // If no move may be tried, because all were pruned, there is nothing to do.
+        let Some((best, rival_score)) = ranking.best_and_rival() else { break };
+        let candidate = &mut candidates[best];
+        let visits = select::visits_until_overtaken(
+            candidate.prior,
+            exploration,
+            candidate.started,
+            candidate.utility,
+            rival_score,
+        )
+        .min(left);
+        if candidate.task == Task::Nothing {
+            let task = match candidate.child {
+                Some(child) => task_at(context.tree.node(child)),
+                None => Some(Task::Enter),
+            };
+            candidate.task = task.unwrap_or(Task::Nothing);
+        }
+        let made = match candidate.task {
+            Task::Nothing => 0,
+            // One visit, for there is one evaluation.
+            Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
+            Task::Descend | Task::Terminal => visits,
+        };
+        if made == 0 {
+            // Its score stays what it is: all visits that are left would go there, and find it busy.
+            break;
+        }
+        left -= visits;
+        collided += visits - made;
+        untried = untried.saturating_sub(u32::from(candidate.started == 0));
+        candidate.share += made;
+        candidate.started += made;
+        if left > 0 {
+            candidate.score = score(candidate, exploration);
+            ranking.set(best, candidate.score);
+        }
+    }
+    candidates.retain(|candidate| candidate.share > 0);
+    for candidate in candidates {
+        context.tree.link(candidate.link).add_in_flight(candidate.share);
+    }
+    collided + left
+}

@@ -1,0 +1,142 @@
+//! Which candidate is ahead, while visits are given out one by one.
+//!
+//! Each visit lowers the score of the one that gets it, so the best and the next best are wanted a few times for each
+//! list of candidates. Looking at all of them, four at a time, is cheaper than any order that would have to be made
+//! first: there are about twenty.
+
+use crate::tree::MOST_EDGES;
+
+/// Scores that are looked at together.
+const LANES: usize = 4;
+/// Of no candidate, or of one whose evaluation is broken.
+const LAST_CHOICE: f32 = f32::NEG_INFINITY;
+
+/// The scores of a node's candidates, by the order in which they were listed.
+#[derive(Debug)]
+pub(crate) struct Ranking {
+    /// After the last candidate's as many of [`LAST_CHOICE`] as are looked at with it.
+    scores: [f32; (MOST_EDGES + 1).next_multiple_of(LANES)],
+    length: usize,
+}
+
+impl Default for Ranking {
+    fn default() -> Ranking {
+        let mut ranking = Ranking { scores: [0.0; _], length: 0 };
+        ranking.fill([].into_iter());
+        ranking
+    }
+}
+
+impl Ranking {
+    /// Ranks candidates of these scores.
+    pub(crate) fn fill(&mut self, scores: impl Iterator<Item = f32>) {
+        self.length = 0;
+        self.extend(scores);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Adds the next candidates.
+    #[inline]
+    pub(crate) fn extend(&mut self, scores: impl Iterator<Item = f32>) {
+        let places = &mut self.scores[self.length..];
+        let mut added = 0;
+        for (place, score) in places.iter_mut().zip(scores) {
+            *place = greater(score, LAST_CHOICE);
+            added += 1;
+        }
+        places.iter_mut().skip(added).take(LANES).for_each(|place| *place = LAST_CHOICE);
+        self.length += added;
+    }
+
+    /// Gives a candidate another score.
+    #[inline]
+    pub(crate) fn set(&mut self, index: usize, score: f32) {
+        self.scores[index] = greater(score, LAST_CHOICE);
+    }
+
+    /// The index of the best, the first of equals, and the score of the next best (-inf: there is none).
+    #[inline]
+    pub(crate) fn best_and_rival(&self) -> Option<(usize, f32)> {
+        if self.length == 0 {
+            return None;
+        }
+        let (scores, _) = self.scores[..self.length.next_multiple_of(LANES)].as_chunks::<LANES>();
+        let mut leaders = [LAST_CHOICE; LANES];
+        let mut rivals = [LAST_CHOICE; LANES];
+        for scores in scores {
+            for lane in 0..LANES {
+                rivals[lane] = greater(rivals[lane], lesser(leaders[lane], scores[lane]));
+                leaders[lane] = greater(leaders[lane], scores[lane]);
+            }
+        }
+        let (leader, rival) = (leaders.into_iter().zip(rivals)).fold(
+            (LAST_CHOICE, LAST_CHOICE),
+            |(leader, rival), (other_leader, other_rival)| {
+                let second = greater(rival, other_rival);
+                (greater(leader, other_leader), greater(second, lesser(leader, other_leader)))
+            },
+        );
+        let is_leader = |scores: &[f32; LANES]| scores.map(|score| score == leader);
+        let chunk = scores.iter().position(|scores| is_leader(scores) != [false; LANES])?;
+        let lane = is_leader(&scores[chunk]).iter().position(|&is_leader| is_leader)?;
+        Some((chunk * LANES + lane, rival))
+    }
+}
+
+/// The greater one; `b` where `a` is NaN. (What `f32::max` does for NaN in `b` costs as much again.)
+#[inline]
+fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// The lesser of two numbers.
+#[inline]
+fn lesser(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same by looking at all of them.
+    fn best_and_rival(scores: &[f32]) -> (usize, f32) {
+        let score = |index: usize| if scores[index].is_nan() { f32::NEG_INFINITY } else { scores[index] };
+        let best =
+            (0..scores.len()).fold(0, |best, index| if score(index) > score(best) { index } else { best });
+        let others = (0..scores.len()).filter(|&index| index != best);
+        (best, others.map(score).fold(f32::NEG_INFINITY, f32::max))
+    }
+
+    #[test]
+    fn the_best_is_found_as_if_all_were_looked_at() {
+        let mut state = 1_u32;
+        let mut roll = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Few different ones, so that some are equal; and broken ones.
+            if state >> 28 == 0 { f32::NAN } else { ((state >> 20) % 64) as f32 / 64.0 }
+        };
+        let mut ranking = Ranking::default();
+        assert_eq!(ranking.best_and_rival(), None);
+        for count in 1..60 {
+            let mut scores: Vec<f32> = (0..count).map(|_| roll()).collect();
+            ranking.fill(scores.iter().copied());
+            for step in 0..200 {
+                let expected = best_and_rival(&scores);
+                assert_eq!(ranking.best_and_rival(), Some(expected));
+                let lower = scores[expected.0] - roll() / 8.0;
+                scores[expected.0] = lower;
+                ranking.set(expected.0, lower);
+                if step % 50 == 0 {
+                    scores.push(roll());
+                    ranking.extend(scores[scores.len() - 1..].iter().copied());
+                    assert_eq!(ranking.len(), scores.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Backup, parking and recycling under `loom`, which tries all orders of the threads' steps: see [`crate::sync`].
+
+use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
+use super::state::{Gathered, Leaf, Parking, SearchState, Step};
+use super::{
+    BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
+};
+use crate::backend::synthetic::{RandomBackend, RandomOptions};
+use crate::backend::{Evaluations, Value};
+use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, check_model};
+use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+
+struct Nobody;
+
+impl Responder for Nobody {
+    fn thinking(&self, _: &[ThinkingInfo]) {}
+    fn best_move(&self, _: &BestMove) {}
+    fn message(&self, _: &str) {}
+}
+
+impl Stopper for Nobody {
+    fn should_stop(&mut self, _: &IterationStats, _: &mut StopperHints) -> bool {
+        false
+    }
+}
+
+const ONE_VISIT: Sample = Sample { wl: 0.5, d: 0.25, m: 0.0 };
+
+/// A node with a link for each of `moves` moves, visited once, by way of `links`.
+fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
+    let node = tree.node(id);
+    let edges: Vec<Edge> = (0..moves).map(|m| Edge::new(PackedMove::from_bits(m + 64), 0.25)).collect();
+    let mut allocator = Allocator::default();
+    assert!(node.try_claim() && tree.link_exactly(node, &edges, &mut allocator));
+    assert!(tree.expand(node, edges.iter().map(|edge| edge.prior()), &mut allocator));
+    tree.take_back(&mut allocator);
+    node.finish(Totals::of(ONE_VISIT, 1));
+    tree.links(node).map(|(id, _)| id).collect()
+}
+
+fn child_of(tree: &Tree, link: LinkId) -> NodeId {
+    let mut allocator = Allocator::default();
+    let child = tree.child_or_new(tree.link(link), None, &mut allocator).expect("room is left");
+    tree.take_back(&mut allocator);
+    child
+}
+
+/// A search on `tree` that nobody runs. Any memory is too much for it.
+fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
+    let position = Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position");
+    let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let setup = SearchSetup {
+        params: SearchParams { threads, ..SearchParams::default() },
+        memory_limit: 0,
+        ..SearchSetup::new(tree, backend, PositionHistory::new(position), Box::new(Nobody))
+    };
+    Arc::new(SearchState::new(setup, Arc::new(Nobody)))
+}
+
+/// A tree of a root with one move and two answers to it, none of them visited; the search on it; the links of the move
+/// and of the answers.
+fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
+    let tree = Arc::new(Tree::new());
+    let to_parent = expand(&tree, tree.root(), 1)[0];
+    let answers = expand(&tree, child_of(&tree, to_parent), 2);
+    tree.link(to_parent).finish(1);
+    tree.node(tree.root()).finish(Totals::of(ONE_VISIT.for_parent(), 1));
+    let shared = search_on(tree.clone(), 2);
+    (tree, shared, to_parent, answers)
+}
+
+/// A descent along `links` with one visit, which is in flight.
+fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
+    let mut steps = vec![Step { parent: None, link: None, node: tree.root(), in_flight: 1 }];
+    for &id in links {
+        let link = tree.link(id);
+        link.add_in_flight(1);
+        let node = link.child().expect("the model made one");
+        steps.push(Step { parent: Some(steps.len() as u32 - 1), link: Some(id), node, in_flight: 1 });
+    }
+    steps
+}
+
+/// Steps 6 and 7 of a minibatch.
+fn finish_batch(
+    shared: &SearchState,
+    scratch: &mut WorkerScratch,
+    gathered: Gathered,
+    evaluations: &Evaluations,
+) {
+    let SearchState { context, counters, control, .. } = shared;
+    let counts = fetch(context, counters, control, scratch, &gathered, evaluations);
+    back_up_batch(context, counters, &mut scratch.values, gathered, counts);
+}
+
+#[test]
+fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
+    // What each thread may see are very many combinations already: none is interrupted. (A fence that is weaker is found.)
+    check_model(0, || {
+        let (tree, shared, to_parent, moves) = two_plies();
+        let end = |last: LinkId| {
+            let (tree, shared) = (tree.clone(), shared.clone());
+            let child = child_of(&tree, last);
+            assert!(tree.node(child).try_claim());
+            let mut steps = descend(&tree, &[to_parent, last]);
+            shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+            spawn(move || {
+                let outcome = Outcome { result: 1, plies: 0, kind: TerminalKind::EndOfGame };
+                tree.node(child).publish_terminal(outcome);
+                let finished = Finished { sample: outcome.sample(), visits: 1, weight: 1.0, is_proof: true };
+                back_up(&shared.context, &shared.counters, &mut steps, 2, finished);
+            })
+        };
+        let threads = [end(moves[0]), end(moves[1])];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let parent = tree.link(to_parent).child().expect("the model made one");
+        let outcome = tree.node(parent).outcome().map(|outcome| (outcome.result, outcome.plies));
+        assert_eq!(outcome, Some((-1, 1)));
+        assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
+    });
+}
+
+#[test]
+fn visits_are_backed_up_by_two_threads_and_nothing_is_left_in_flight() {
+    check_model(2, || {
+        let (tree, shared, to_parent, moves) = two_plies();
+        let visit = |last: LinkId| {
+            let (tree, shared) = (tree.clone(), shared.clone());
+            let child = child_of(&tree, last);
+            spawn(move || {
+                let mut steps = descend(&tree, &[to_parent, last]);
+                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+                assert!(tree.node(child).try_claim());
+                let mut allocator = Allocator::default();
+                assert!(tree.expand(tree.node(child), [1.0].into_iter(), &mut allocator));
+                let finished = Finished { sample: ONE_VISIT, visits: 1, weight: 1.0, is_proof: false };
+                back_up(&shared.context, &shared.counters, &mut steps, 2, finished);
+            })
+        };
+        let threads = [visit(moves[0]), visit(moves[1])];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
+        assert_eq!(
+            (shared.context.root().visits(), shared.counters.root_in_flight.load(Ordering::Relaxed)),
+            (4, 0)
+        );
+    });
+}
+
+/// A minibatch that a test can recognise.
+fn marked(mark: u32) -> Gathered {
+    Gathered { out_of_order: mark, ..Gathered::default() }
+}
+
+/// Parking, and a cell that stands for the tree: `loom` checks that nobody changes it while another thread uses it.
+struct Office {
+    parking: Parking,
+    tree: UnsafeCell<u32>,
+}
+
+impl Office {
+    fn new(workers: usize) -> Arc<Office> {
+        Arc::new(Office { parking: Parking::new(workers), tree: UnsafeCell::new(0) })
+    }
+
+    /// Uses the tree, as others may at the same time.
+    fn work(&self) {
+        self.tree.with(|_| loom::thread::yield_now());
+    }
+
+    fn work_alone(&self) {
+        self.tree.with_mut(|_| ());
+    }
+}
+
+#[test]
+fn a_parked_minibatch_is_resumed_or_cancelled_once() {
+    check_model(3, || {
+        let office = Office::new(2);
+        let worker = |index: usize| {
+            let office = office.clone();
+            spawn(move || {
+                let Some(_) = office.parking.resume(index) else { return 0 };
+                office.work();
+                office.parking.park(index, marked(1));
+                // Evaluates.
+                let Some(gathered) = office.parking.resume(index) else { return 0 };
+                office.work();
+                office.parking.leave(index);
+                gathered.out_of_order
+            })
+        };
+        let workers = [worker(0), worker(1)];
+        let cancelled = std::cell::Cell::new(0);
+        assert!(office.parking.close(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
+        // From here on the tree is somebody else's.
+        office.work_alone();
+        let finished: u32 = workers.map(|thread| thread.join().unwrap()).into_iter().sum();
+        // A worker that never began has left nothing.
+        assert!(finished + cancelled.get() <= 2);
+        assert!(office.parking.close(|_| panic!("all have left")));
+    });
+}
+
+#[test]
+fn one_worker_is_alone_and_all_resume() {
+    check_model(3, || {
+        let office = Office::new(2);
+        let alone = {
+            let office = office.clone();
+            spawn(move || {
+                assert!(office.parking.resume(0).is_some());
+                office.work();
+                assert!(office.parking.work_alone(0, |_| office.work_alone()).is_some());
+                office.work();
+                office.parking.leave(0);
+            })
+        };
+        let other = {
+            let office = office.clone();
+            spawn(move || {
+                assert!(office.parking.resume(1).is_some());
+                office.work();
+                assert!(office.parking.give_way(1).is_some());
+                office.parking.park(1, marked(7));
+                assert_eq!(office.parking.resume(1).map(|gathered| gathered.out_of_order), Some(7));
+                office.work();
+                office.parking.leave(1);
+            })
+        };
+        alone.join().unwrap();
+        other.join().unwrap();
+        assert!(office.parking.close(|_| panic!("all have left")));
+    });
+}
+
+#[test]
+fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
+    check_model(3, || {
+        let office = Office::new(2);
+        let worker = |index: usize| {
+            let office = office.clone();
+            spawn(move || {
+                if office.parking.resume(index).is_none() {
+                    return;
+                }
+                office.work();
+                if office.parking.work_alone(index, |_| office.work_alone()).is_none() {
+                    return;
+                }
+                office.work();
+                office.parking.leave(index);
+            })
+        };
+        let workers = [worker(0), worker(1)];
+        // The search ends amid all this.
+        assert!(office.parking.close(|_| ()));
+        office.work_alone();
+        workers.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn a_panic_leaves_no_thread_waiting() {
+    check_model(3, || {
+        let office = Office::new(2);
+        let alone = {
+            let office = office.clone();
+            spawn(move || {
+                if office.parking.resume(0).is_some()
+                    && office.parking.work_alone(0, |_| office.work_alone()).is_some()
+                {
+                    office.parking.leave(0);
+                }
+            })
+        };
+        let panics = {
+            let office = office.clone();
+            spawn(move || {
+                let is_here = office.parking.resume(1).is_some();
+                if is_here {
+                    office.work();
+                }
+                assert_eq!(office.parking.leave_in_panic(1, |_| ()), is_here);
+                is_here
+            })
+        };
+        let is_sound = office.parking.close(|_| ());
+        office.work_alone();
+        alone.join().unwrap();
+        let was_here = panics.join().unwrap();
+        assert_eq!(is_sound, !was_here);
+    });
+}
+
+#[test]
+fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let links = expand(&tree, tree.root(), 3);
+        // A child of few visits, one of many (which is the best line), and one under evaluation.
+        let old = child_of(&tree, links[1]);
+        expand(&tree, old, 1);
+        tree.link(links[1]).finish(1);
+        let best = child_of(&tree, links[2]);
+        let outcome = Outcome { result: 0, plies: 0, kind: TerminalKind::EndOfGame };
+        assert!(tree.node(best).try_claim());
+        tree.node(best).publish_terminal(outcome);
+        tree.node(best).finish(Totals::of(outcome.sample(), 2));
+        tree.link(links[2]).finish(2);
+        tree.node(tree.root()).finish(Totals::of(ONE_VISIT, 3));
+        let child = child_of(&tree, links[0]);
+        assert!(tree.node(child).try_claim());
+        let shared = search_on(tree.clone(), 2);
+        let steps = descend(&tree, &[links[0]]);
+        shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+        let moves = vec![PackedMove::from_bits(64)];
+        let leaf = Leaf { step: 1, depth: 2, moves: 0..1 };
+        let gathered =
+            Gathered { waiting: vec![Some(leaf)], steps, moves, leaf_count: 1, ..Gathered::default() };
+        assert!(shared.parking.resume(1).is_some());
+        shared.parking.park(1, gathered);
+        let recycles = {
+            let shared = shared.clone();
+            spawn(move || {
+                assert!(shared.parking.resume(0).is_some());
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                let SearchState { context, control, parking, .. } = &*shared;
+                assert!(make_room(context, control, parking, 0, &mut scratch).is_some());
+                shared.parking.leave(0);
+            })
+        };
+        let comes_back = {
+            let shared = shared.clone();
+            spawn(move || {
+                let mut evaluations = Evaluations::default();
+                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
+                let gathered = shared.parking.resume(1).expect("nobody ends the search");
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                scratch.give_back(&shared.context.tree);
+                shared.parking.leave(1);
+            })
+        };
+        recycles.join().unwrap();
+        comes_back.join().unwrap();
+        // Recycled before or after: the visits are the same.
+        assert_eq!((shared.context.root().visits(), tree.node(child).visits()), (5, 1));
+        assert_eq!(tree.node(old).state(), State::Unevaluated, "it was collapsed");
+        assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
+    });
+}
+
+#[test]
+fn the_tree_is_released_while_workers_evaluate() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let link = expand(&tree, tree.root(), 1)[0];
+        let child = child_of(&tree, link);
+        let shared = search_on(tree.clone(), 1);
+        let worker = {
+            let (tree, shared) = (tree.clone(), shared.clone());
+            spawn(move || {
+                if shared.parking.resume(0).is_none() {
+                    return;
+                }
+                assert!(tree.node(child).try_claim());
+                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+                let leaf = Leaf { step: 1, depth: 2, moves: 0..1 };
+                let gathered = Gathered {
+                    waiting: vec![Some(leaf)],
+                    steps: descend(&tree, &[link]),
+                    moves: vec![PackedMove::from_bits(64)],
+                    leaf_count: 1,
+                    ..Gathered::default()
+                };
+                shared.parking.park(0, gathered);
+                let Some(gathered) = shared.parking.resume(0) else { return };
+                let mut evaluations = Evaluations::default();
+                evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
+                let mut scratch = WorkerScratch::new(shared.context.history.clone());
+                finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                shared.parking.leave(0);
+                scratch.give_back(&shared.context.tree);
+            })
+        };
+        assert!(shared.release_tree());
+        // Nothing is claimed or in flight, though the worker may still run.
+        let nodes = tree.check_invariants().map_err(|broken| broken.to_string());
+        assert_eq!(nodes, Ok(1 + tree.node(child).visits() as usize));
+        worker.join().unwrap();
+    });
+}

@@ -1,0 +1,21 @@
+//! The formulas of the search: what a move or a value counts. Nothing here changes a tree.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`select`] | PUCT, first-play urgency, the moves-left bonus |
+//! | [`params`] | the options that steer the search, as plain numbers |
+//! | [`uncertainty`] | weights of visits and cpuct by how uncertain values are |
+//! | [`contempt`] | contempt and calibration of the network's values |
+//! | [`correction_history`] | corrections of the network's values that earlier visits have taught |
+//! | [`outcome_model`] | the model behind contempt and scores |
+//! | [`math`] | arithmetic that gives the same bits on every machine |
+
+pub(crate) mod contempt;
+pub(crate) mod correction_history;
+pub(crate) mod math;
+pub(crate) mod outcome_model;
+pub(crate) mod params;
+pub(crate) mod select;
+pub(crate) mod uncertainty;
+
+pub use params::SearchParams;

@@ -1,0 +1,206 @@
+//! What makes a move worth a visit: PUCT, first-play urgency, the moves-left bonus.
+//!
+//! Pure functions of parameters and statistics. All values here are from the view of the side that chooses.
+//! Formulas as lc0's classic search defines them (and, before it, AlphaZero's).
+
+use super::SearchParams;
+use super::math::{natural_log, round_up};
+use crate::options::FpuStrategy;
+use crate::tree::{Edge, Node, Outcome, Sample};
+
+/// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
+pub(crate) fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
+    let growth = if is_root { &params.cpuct_at_root } else { &params.cpuct };
+    if growth.factor == 0.0 {
+        return growth.init;
+    }
+    growth.init + growth.factor * natural_log((visits as f32 + growth.base) / growth.base)
+}
+
+/// What multiplies `prior / (1 + started)` in a node of `visits` visits: cpuct times the root of the visits that
+/// went on to children.
+pub(crate) fn exploration(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
+    cpuct(params, visits, is_root) * (visits.saturating_sub(1).max(1) as f32).sqrt()
+}
+
+/// The value of a move that was never tried: an absolute one, or the parent's lowered by the share of the policy
+/// that was tried already.
+pub(crate) fn first_play_urgency(
+    params: &SearchParams,
+    parent_q: f32,
+    visited_policy: f32,
+    is_root: bool,
+) -> f32 {
+    let fpu = if is_root { &params.fpu_at_root } else { &params.fpu };
+    match fpu.strategy {
+        FpuStrategy::Absolute => fpu.value,
+        FpuStrategy::Reduction => parent_q - fpu.value * visited_policy.sqrt(),
+    }
+}
+
+/// The policy that a move counts with: none once it is proven to lose. A loss has no uncertainty, and nothing to
+/// explore.
+#[inline]
+pub(crate) fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
+    let loses = child.is_some_and(|outcome| outcome.result == 1);
+    if loses { 0.0 } else { edge.prior() }
+}
+
+/// q with draws worth `draw_score` to the side that chooses.
+pub(crate) fn utility(sample: Sample, draw_score: f32) -> f32 {
+    sample.wl + draw_score * sample.d
+}
+
+/// The bonus for shorter wins and longer losses, once a game is decided enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MovesLeftBonus<'a> {
+    /// `None`: the network has no moves-left head, or the parent is not decided.
+    active: Option<(&'a SearchParams, f32)>,
+}
+
+impl<'a> MovesLeftBonus<'a> {
+    /// For the children of a node of value `parent`.
+    pub(crate) fn new(params: &'a SearchParams, parent: Sample) -> MovesLeftBonus<'a> {
+        let decided = params.has_moves_left && parent.wl.abs() > params.moves_left.threshold;
+        MovesLeftBonus { active: decided.then_some((params, parent.m)) }
+    }
+
+    /// For a visited child with `m` plies left, whose utility is `q`.
+    pub(crate) fn of(&self, m: f32, q: f32) -> f32 {
+        let Some((params, parent_m)) = self.active else {
+            return 0.0;
+        };
+        let moves_left = &params.moves_left;
+        let effect = (moves_left.slope * (m - parent_m)).clamp(-moves_left.max_effect, moves_left.max_effect);
+        let direction = if q > 0.0 {
+            -1.0
+        } else if q < 0.0 {
+            1.0
+        } else {
+            0.0
+        };
+        // Measured from the threshold on, so that the effect sets in smoothly.
+        let decidedness = if moves_left.threshold > 0.0 && moves_left.threshold < 1.0 {
+            (q.abs() - moves_left.threshold).max(0.0) / (1.0 - moves_left.threshold)
+        } else {
+            q.abs()
+        };
+        let weight = moves_left.constant_factor
+            + moves_left.scaled_factor * decidedness
+            + moves_left.quadratic_factor * decidedness * decidedness;
+        effect * direction * weight
+    }
+}
+
+/// What the children of a node count, from its view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Valuation<'a> {
+    draw_score: f32,
+    bonus: MovesLeftBonus<'a>,
+    /// Neither draws nor plies left make a difference: nearly always.
+    is_plain: bool,
+}
+
+impl<'a> Valuation<'a> {
+    /// For the children of a node of value `parent`.
+    pub(crate) fn new(params: &'a SearchParams, parent: Sample, draw_score: f32) -> Valuation<'a> {
+        let bonus = MovesLeftBonus::new(params, parent);
+        Valuation { draw_score, bonus, is_plain: draw_score == 0.0 && bonus.active.is_none() }
+    }
+
+    /// A visited child of value `child`, in the child's view.
+    pub(crate) fn of(&self, child: Sample) -> f32 {
+        let (q, bonus) = self.parts(child);
+        q + bonus
+    }
+
+    /// What [`Valuation::of`] adds up: the utility, and the bonus for the plies left.
+    pub(crate) fn parts(&self, child: Sample) -> (f32, f32) {
+        let sample = child.for_parent();
+        let q = utility(sample, self.draw_score);
+        // The bonus compares the child's own plies left with the parent's.
+        (q, self.bonus.of(sample.m - 1.0, q))
+    }
+
+    /// A visited child whose value is the mean of its visits.
+    #[inline]
+    pub(crate) fn of_mean(&self, child: &Node) -> f32 {
+        if self.is_plain { 0.0 - child.mean_wl() } else { self.of(child.mean()) }
+    }
+}
+
+/// How many visits in a row a move of score `prior * exploration / (1 + started) + utility` stays ahead of
+/// `rival_score`, at least one.
+pub(crate) fn visits_until_overtaken(
+    prior: f32,
+    exploration: f32,
+    started: u32,
+    utility: f32,
+    rival_score: f32,
+) -> u32 {
+    if utility >= rival_score {
+        return u32::MAX;
+    }
+    let crossing = prior * exploration / (rival_score - utility);
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy this is
+    // NaN, which becomes 0.
+    round_up(crossing - 1.0 - started as f32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params() -> SearchParams {
+        SearchParams { has_moves_left: true, ..SearchParams::default() }
+    }
+
+    #[test]
+    fn cpuct_grows_with_the_logarithm_of_visits() {
+        let params = params();
+        assert!((cpuct(&params, 0, false) - 1.745).abs() < 1e-6);
+        let expected = 1.745 + 3.894 * ((1_000_000.0_f32 + 38739.0) / 38739.0).ln();
+        assert!((cpuct(&params, 1_000_000, false) - expected).abs() < 1e-4);
+    }
+
+    #[test]
+    fn untried_moves_lose_value_as_the_policy_is_tried() {
+        let params = params();
+        assert_eq!(first_play_urgency(&params, 0.2, 0.0, false), 0.2);
+        assert!((first_play_urgency(&params, 0.2, 0.25, false) - (0.2 - 0.33 * 0.5)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn shorter_wins_and_longer_losses_are_preferred() {
+        let params = params();
+        let winning = MovesLeftBonus::new(&params, Sample { wl: 0.95, d: 0.0, m: 30.0 });
+        assert!(winning.of(20.0, 0.95) > winning.of(40.0, 0.95));
+        let losing = MovesLeftBonus::new(&params, Sample { wl: -0.95, d: 0.0, m: 30.0 });
+        assert!(losing.of(20.0, -0.95) < losing.of(40.0, -0.95));
+        let level = MovesLeftBonus::new(&params, Sample { wl: 0.5, d: 0.0, m: 30.0 });
+        assert_eq!(level.of(20.0, 0.5), 0.0);
+    }
+
+    #[test]
+    fn visits_until_overtaken_matches_counting() {
+        let (prior, exploration, utility, rival) = (0.4, 3.0, 0.1, 0.25);
+        for start in 0..12 {
+            let mut started = start;
+            let mut counted = 0;
+            // Visit while it is ahead; the first visit is always made.
+            loop {
+                counted += 1;
+                started += 1;
+                if prior * exploration / (1.0 + started as f32) + utility <= rival {
+                    break;
+                }
+            }
+            assert_eq!(
+                visits_until_overtaken(prior, exploration, start, utility, rival),
+                counted,
+                "from {start}"
+            );
+        }
+        assert_eq!(visits_until_overtaken(0.4, 3.0, 0, 0.5, 0.25), u32::MAX);
+    }
+}

@@ -1,0 +1,17 @@
+//! Reports of a running search: the best move, info lines, and the statistics of all root moves.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`move_statistics`] | the statistics of all root moves |
+//! | [`info_lines`] | the best moves with their scores and lines of play |
+//! | [`best_move`] | the ranking of moves, and the choice among them |
+//! | [`score`] | the formulas of scores, shared with the engine |
+
+mod best_move;
+mod info_lines;
+mod move_statistics;
+pub(crate) mod score;
+
+pub(crate) use best_move::{best_move, ranked_root_moves};
+pub(crate) use info_lines::{is_news, send_info_lines};
+pub(crate) use move_statistics::send_move_statistics;

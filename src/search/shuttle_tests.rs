@@ -1,0 +1,156 @@
+//! Whole searches under `shuttle`: each run takes another random schedule of all the threads, which may switch at
+//! every atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and go on with the tree;
+//! after each one the tree must be sound, and one move have been told.
+//!
+//! `RUKH_SCHEDULES` says how many schedules each test runs; a failure prints how to replay it.
+
+use super::stop::VisitsStopper;
+use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use crate::backend::Backend;
+use crate::backend::multi::Child;
+use crate::backend::multi::DemuxBackend;
+use crate::backend::multi::MultiplexingBackend;
+use crate::backend::position_key::KeyRules;
+use crate::backend::synthetic::{RandomBackend, RandomOptions};
+use crate::backend::wrap::CachingBackend;
+use crate::chess::{Position, PositionHistory};
+use crate::sync::Arc;
+use crate::sync::thread::{JoinHandle, yield_now};
+use crate::tree::{State, Tree};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Short ways to mates, draws, transpositions and captures; few moves, so that threads meet.
+const POSITIONS: [&str; 4] = [
+    "7k/8/5K2/8/8/8/8/6R1 w - - 0 1",
+    "8/8/8/8/8/1p1k4/8/1K6 b - - 0 1",
+    "8/8/1p1p4/1P1P4/k7/8/K7/8 w - - 0 1",
+    "8/8/4k3/8/3pP3/8/4K3/8 b - e3 0 1",
+];
+
+/// Of the tests' own: no schedule depends on it.
+#[derive(Default)]
+struct Heard {
+    best_moves: AtomicU64,
+    messages: Mutex<Vec<String>>,
+}
+
+impl Responder for Heard {
+    fn thinking(&self, _: &[ThinkingInfo]) {}
+
+    fn best_move(&self, _: &BestMove) {
+        self.best_moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn message(&self, text: &str) {
+        self.messages.lock().expect("nothing panics here").push(text.to_owned());
+    }
+}
+
+fn random_backend() -> Arc<dyn Backend> {
+    // Any delay is a moment at which other threads may go on.
+    let delay = Duration::from_nanos(1);
+    Arc::new(RandomBackend::new(RandomOptions { delay, batch: 4, ..RandomOptions::default() }))
+}
+
+/// One search; `stops_after`: so many switches to other threads later, should it not have ended by then.
+fn search(
+    tree: &Arc<Tree>,
+    backend: &Arc<dyn Backend>,
+    visits: u64,
+    stops_after: Option<u32>,
+    predecessors: Vec<JoinHandle<()>>,
+    position: &str,
+) -> Released {
+    let mut rng = thread_rng();
+    let heard = Arc::new(Heard::default());
+    let history = PositionHistory::new(Position::from_fen(position).expect("a legal position"));
+    let stopper = Box::new(VisitsStopper::new(visits, false));
+    let setup = SearchSetup {
+        params: SearchParams {
+            threads: rng.gen_range(2..=3),
+            minibatch_size: rng.gen_range(1..=3),
+            ..SearchParams::default()
+        },
+        // So little is used up at once: the workers recycle again and again.
+        memory_limit: if rng.gen_bool(0.3) { 4_000 } else { u64::MAX },
+        visit_limit: Some(visits),
+        predecessors,
+        ..SearchSetup::new(tree.clone(), backend.clone(), history, stopper)
+    };
+    let search = Search::start(setup, heard.clone()).expect("threads can be had");
+    if let Some(switches) = stops_after {
+        for _ in 0..switches {
+            yield_now();
+        }
+        search.stop();
+    }
+    search.wait_for_move();
+    assert_eq!(search.failure(), None);
+    let released = search.release();
+    assert!(released.tree_is_sound);
+    assert_eq!(heard.best_moves.load(Ordering::Relaxed), 1);
+    let messages = heard.messages.lock().expect("nothing panics here").clone();
+    assert!(messages.iter().all(|text| text.starts_with("the tree has used up")), "{messages:?}");
+    tree.check_invariants().unwrap_or_else(|broken| panic!("{position}: {broken}"));
+    released
+}
+
+/// Two or three searches on one tree; the last one runs to its end.
+fn searches(backend: &Arc<dyn Backend>) {
+    let mut rng = thread_rng();
+    let position = POSITIONS[rng.gen_range(0..POSITIONS.len())];
+    let tree = Arc::new(Tree::new());
+    let mut threads = Vec::new();
+    for _ in 0..rng.gen_range(1..=2) {
+        let stops_after = rng.gen_range(0..200);
+        threads = search(&tree, backend, 1_000, Some(stops_after), threads, position).threads;
+    }
+    let root = tree.node(tree.root());
+    let visits = u64::from(root.visits()) + rng.gen_range(1..=12);
+    threads = search(&tree, backend, visits, None, threads, position).threads;
+    assert_eq!(root.state(), State::Expanded);
+    assert!(u64::from(root.visits()) >= visits, "{} visits, {visits} were wanted", root.visits());
+    for thread in threads {
+        thread.join().expect("panics are caught in the threads");
+    }
+    tree.check_invariants().unwrap_or_else(|broken| panic!("{position}: {broken}"));
+}
+
+fn run(scheduler: impl Scheduler + 'static, backend: fn() -> Arc<dyn Backend>) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(5_000_000);
+    shuttle::Runner::new(scheduler, config).run(move || searches(&backend()));
+}
+
+fn schedules() -> usize {
+    std::env::var("RUKH_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+}
+
+#[test]
+fn searches_are_sound_on_random_schedules() {
+    run(RandomScheduler::new(schedules()), random_backend);
+}
+
+/// Schedules with few switches, at the steps where they are rare otherwise.
+#[test]
+fn searches_are_sound_on_schedules_of_few_switches() {
+    run(PctScheduler::new(4, schedules()), random_backend);
+}
+
+#[test]
+fn searches_share_a_cache_and_a_queue_of_backends() {
+    run(RandomScheduler::new(schedules() / 4), || {
+        let children = || vec![Child::new(random_backend()), Child::new(random_backend())];
+        let backend: Arc<dyn Backend> = if thread_rng().gen_bool(0.5) {
+            Arc::new(MultiplexingBackend::new(children()).expect("threads can be had"))
+        } else {
+            Arc::new(DemuxBackend::new(children(), 1).expect("threads can be had"))
+        };
+        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("memory can be had"))
+    });
+}

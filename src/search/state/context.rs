@@ -1,0 +1,141 @@
+//! The part of a search's state that is constant while the search runs, and questions about its tree and root.
+
+use super::setup::SearchSetup;
+use crate::backend::Backend;
+use crate::chess::tablebase::Tablebases;
+use crate::chess::{Move, PackedMove, PositionHistory};
+use crate::options::ScoreType;
+use crate::search::info::Responder;
+use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::{SearchParams, select};
+use crate::search::stop::MOST_VISITS;
+use crate::sync::Arc;
+use crate::tree::{Allocator, LinkId, Node, NodeId, State, Tree};
+
+/// The constants of one search. The tree changes through its atomics, but it stays the same tree.
+pub(crate) struct SearchContext {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) params: SearchParams,
+    pub(crate) score_type: ScoreType,
+    /// The game up to the root.
+    pub(crate) history: PositionHistory,
+    /// The root moves to search. If it is empty, all root moves are searched.
+    pub(crate) searchmoves: Vec<PackedMove>,
+    pub(crate) tablebases: Option<Arc<Tablebases>>,
+    pub(crate) correction_history: Option<Arc<CorrectionHistory>>,
+    /// Whether nodes have extra statistics, which uncertainty and correction history need.
+    pub(crate) keeps_extra_statistics: bool,
+    /// Whether cpuct depends on more than a node's visits.
+    scales_cpuct: bool,
+    /// Bytes that the tree may use.
+    pub(crate) memory_limit: u64,
+    /// The most visits that the root may have, reused ones included.
+    visit_limit: u64,
+    /// Visits that the root had at the start.
+    pub(crate) initial_visits: u64,
+    pub(crate) responder: Arc<dyn Responder>,
+}
+
+impl SearchContext {
+    /// The constants of the search that `setup` describes.
+    pub(super) fn new(setup: &SearchSetup, responder: Arc<dyn Responder>) -> SearchContext {
+        let root = setup.tree.node(setup.tree.root());
+        let initial_visits = u64::from(root.visits());
+        if root.state() == State::Expanded {
+            // An inner node of an earlier search has links for its best moves only; the root needs all of them.
+            let mut allocator = Allocator::default();
+            setup.tree.link_all(root, setup.history.last(), &mut allocator);
+            setup.tree.take_back(&mut allocator);
+        }
+        SearchContext {
+            initial_visits,
+            keeps_extra_statistics: setup.params.uncertainty.is_on() || setup.correction_history.is_some(),
+            scales_cpuct: setup.params.uncertainty.scales_cpuct(),
+            visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
+            tree: setup.tree.clone(),
+            backend: setup.backend.clone(),
+            params: setup.params.clone(),
+            score_type: setup.score_type,
+            history: setup.history.clone(),
+            searchmoves: setup.searchmoves.clone(),
+            tablebases: setup.tablebases.clone(),
+            correction_history: setup.correction_history.clone(),
+            memory_limit: setup.memory_limit,
+            responder,
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        self.tree.node(self.tree.root())
+    }
+
+    /// How many more visits the root may start, if `in_flight` visits are in flight there.
+    pub(crate) fn visits_left(&self, in_flight: u32) -> u32 {
+        let started = u64::from(self.root().visits()) + u64::from(in_flight);
+        let left = self.visit_limit.saturating_sub(started);
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the user wants this root move searched.
+    pub(crate) fn is_searched(&self, m: PackedMove) -> bool {
+        self.searchmoves.is_empty() || self.searchmoves.contains(&m)
+    }
+
+    /// Some root move that is searched, for a search that has found nothing.
+    pub(crate) fn any_searched_move(&self) -> Option<Move> {
+        let moves = self.history.last().legal_moves();
+        moves.into_iter().find(|&m| self.is_searched(PackedMove::new(m)))
+    }
+
+    /// The value of a draw to the side to move at the root.
+    pub(crate) fn root_draw_score(&self) -> f32 {
+        self.params.draw_score_for(self.history.last().side_to_move())
+    }
+
+    /// The searched root link with the most visits, and its visits.
+    pub(crate) fn most_visited_root_link(&self) -> Option<(LinkId, u32)> {
+        let mut best: Option<(LinkId, u32)> = None;
+        for (id, link) in self.tree.links(self.root()) {
+            let visits = link.visits();
+            if visits > 0
+                && self.is_searched(link.edge().packed_move())
+                && best.is_none_or(|(_, most)| visits > most)
+            {
+                best = Some((id, visits));
+            }
+        }
+        best
+    }
+
+    /// The value that selection assumes for an untried root move.
+    pub(crate) fn root_first_play_urgency(&self) -> f32 {
+        let parent_q = select::utility(self.root().sample(), self.root_draw_score());
+        select::first_play_urgency(&self.params, parent_q, self.root_visited_policy(), true)
+    }
+
+    /// The sum of the priors of the root's visited moves.
+    pub(crate) fn root_visited_policy(&self) -> f32 {
+        (self.tree.links(self.root()))
+            .filter(|(_, link)| link.visits() > 0)
+            .map(|(_, link)| {
+                select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome()))
+            })
+            // An empty `sum` is -0, and would be shown so.
+            .fold(0.0, |sum, prior| sum + prior)
+    }
+
+    /// [`select::exploration`] of a node, scaled by how uncertain its values are if the options ask for that.
+    #[inline]
+    pub(crate) fn exploration(&self, id: NodeId, is_root: bool) -> f32 {
+        let plain = select::exploration(&self.params, self.tree.node(id).visits(), is_root);
+        if self.scales_cpuct { plain * self.cpuct_factor(id) } else { plain }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cpuct_factor(&self, id: NodeId) -> f32 {
+        let visits = self.tree.node(id).visits();
+        self.params.uncertainty.cpuct_factor(self.tree.extra_statistics(id), visits)
+    }
+}

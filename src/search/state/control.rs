@@ -1,0 +1,155 @@
+//! How the threads of a search control each other: the stop flag, the state behind a lock, and the signals on which
+//! threads sleep. The decisions are made elsewhere, in the [watchdog](crate::search::watchdog).
+
+use crate::chess::PackedMove;
+use crate::search::info::Responder;
+use crate::search::stop::{Stopper, StopperHints};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
+use std::time::{Duration, Instant};
+
+/// How long a worker that has nothing to do sleeps before it looks again.
+const LONGEST_WAIT_FOR_PROGRESS: Duration = Duration::from_millis(10);
+
+/// The clock of a search, its stoppers, and what was reported of it.
+pub(crate) struct Control {
+    pub(crate) stopper: Box<dyn Stopper>,
+    /// The stoppers' last hints.
+    pub(crate) hints: StopperHints,
+    /// When the move's clock started.
+    pub(crate) start: Instant,
+    /// When the first batch was done.
+    pub(crate) first_batch: Option<Instant>,
+    /// Whether the best move may be sent. It may not while the search is infinite or ponders.
+    pub(crate) may_respond: bool,
+    /// Whether the best move was sent, or is no longer wanted.
+    pub(crate) has_responded: bool,
+    /// When the stop flag was set.
+    pub(crate) stopped_at: Option<Instant>,
+    /// The message of the error that has ended the search.
+    pub(crate) failure: Option<String>,
+    pub(crate) last_report: LastReport,
+    /// Whether a worker is recycling the tree. Then a thread that holds this control, but has no place at the tree, may
+    /// read only the root and its children.
+    pub(crate) is_recycling: bool,
+    /// Whether the user was told that the tree is full and is being recycled.
+    pub(crate) has_reported_recycling: bool,
+}
+
+/// The figures of the last info line, so that only news is reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastReport {
+    pub(crate) best: Option<PackedMove>,
+    pub(crate) depth: u32,
+    pub(crate) seldepth: u32,
+    pub(crate) at: Option<Instant>,
+}
+
+impl Control {
+    pub(super) fn new(stopper: Box<dyn Stopper>, start: Instant, may_respond: bool) -> Control {
+        Control {
+            stopper,
+            hints: StopperHints::default(),
+            start,
+            first_batch: None,
+            may_respond,
+            has_responded: false,
+            stopped_at: None,
+            failure: None,
+            last_report: LastReport::default(),
+            is_recycling: false,
+            has_reported_recycling: false,
+        }
+    }
+}
+
+/// The [`Control`] behind its lock, the stop flag, and the two conditions on which threads sleep.
+pub(crate) struct SharedControl {
+    stop: AtomicBool,
+    control: Mutex<Control>,
+    control_changed: Condvar,
+    /// The number of finished iterations of all workers. A worker that found only collisions sleeps until it grows.
+    progress: Mutex<u64>,
+    progress_changed: Condvar,
+}
+
+impl SharedControl {
+    pub(super) fn new(control: Control) -> SharedControl {
+        SharedControl {
+            stop: AtomicBool::new(false),
+            control: Mutex::new(control),
+            control_changed: Condvar::new(),
+            progress: Mutex::new(0),
+            progress_changed: Condvar::new(),
+        }
+    }
+
+    /// Whether the workers should end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Sets the stop flag and wakes all threads of the search.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.stop_locked(&mut self.lock());
+    }
+
+    /// The same as [`SharedControl::stop`] for a thread that has locked the control.
+    pub(crate) fn stop_locked(&self, control: &mut Control) {
+        self.stop.store(true, Ordering::Release);
+        control.stopped_at.get_or_insert_with(Instant::now);
+        self.control_changed.notify_all();
+        self.count_progress();
+    }
+
+    /// Ends the search because of an error. The best move so far is still sent.
+    pub(crate) fn fail(&self, responder: &dyn Responder, message: String) {
+        self.stop.store(true, Ordering::Release);
+        let mut control = self.lock();
+        if control.failure.is_none() {
+            responder.message(&message);
+            control.failure = Some(message);
+        }
+        self.stop_locked(&mut control);
+    }
+
+    /// Locks the control. The panic of another thread does not make it unusable, because it holds plain figures.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until the control changes, at most for `limit`.
+    pub(crate) fn wait<'a>(
+        &'a self,
+        control: MutexGuard<'a, Control>,
+        limit: Duration,
+    ) -> MutexGuard<'a, Control> {
+        wait_timeout(&self.control_changed, &self.control, control, limit)
+    }
+
+    /// Wakes the threads that wait for a change of the control.
+    pub(crate) fn notify(&self) {
+        self.control_changed.notify_all();
+    }
+
+    /// The number of finished iterations of all workers.
+    pub(crate) fn progress(&self) -> u64 {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a finished iteration, and wakes the workers that wait for one.
+    pub(crate) fn count_progress(&self) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.progress_changed.notify_all();
+    }
+
+    /// Sleeps until more than `seen` iterations are finished or the search stops, at most for 10 ms.
+    pub(crate) fn wait_for_progress(&self, seen: u64) {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if *progress == seen && !self.is_stopping() {
+            let limit = LONGEST_WAIT_FOR_PROGRESS;
+            drop(wait_timeout(&self.progress_changed, &self.progress, progress, limit));
+        }
+    }
+}

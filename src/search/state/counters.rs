@@ -1,0 +1,67 @@
+//! Figures that any worker may change, and any thread may read.
+
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// The figures of one search. All orderings are Relaxed: stoppers, limits and info lines read them, and no thread waits
+/// for one of them.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Visits that this search has finished.
+    pub(crate) playouts: AtomicU64,
+    /// The sum of the depths of those visits.
+    depth_sum: AtomicU64,
+    /// The greatest depth of a visit.
+    pub(crate) seldepth: AtomicU32,
+    /// Iterations that have finished visits.
+    pub(crate) batches: AtomicU64,
+    pub(crate) network_evaluations: AtomicU64,
+    pub(crate) tablebase_hits: AtomicU64,
+    /// Visits that needed no evaluation because a shared node already had them from other parents.
+    pub(crate) absorbed: AtomicU64,
+    /// Visits in flight at the root, which no link counts.
+    pub(crate) root_in_flight: AtomicU32,
+    /// Whether a search for a mate has shown that there is none within its limit.
+    pub(crate) mate_is_refuted: AtomicBool,
+}
+
+/// Finished visits and their depths, before they are added to the [`Counters`].
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct VisitCounts {
+    visits: u64,
+    depth_sum: u64,
+    deepest: u32,
+}
+
+impl VisitCounts {
+    /// These and `visits` more, whose leaf is the `depth`th node from the root, the root counted.
+    pub(crate) fn with(self, depth: usize, visits: u32) -> VisitCounts {
+        VisitCounts {
+            visits: self.visits + u64::from(visits),
+            depth_sum: self.depth_sum + depth as u64 * u64::from(visits),
+            deepest: self.deepest.max(depth as u32),
+        }
+    }
+}
+
+impl Counters {
+    /// The counters of a search before which `tablebase_hits` root moves were found in the tablebases.
+    pub(super) fn new(tablebase_hits: u64) -> Counters {
+        Counters { tablebase_hits: AtomicU64::new(tablebase_hits), ..Counters::default() }
+    }
+
+    /// Adds finished visits.
+    pub(crate) fn count_visits(&self, counts: VisitCounts) {
+        self.depth_sum.fetch_add(counts.depth_sum, Ordering::Relaxed);
+        // All threads read the depth, and it seldom grows: do not write it in vain.
+        if counts.deepest > self.seldepth.load(Ordering::Relaxed) {
+            self.seldepth.fetch_max(counts.deepest, Ordering::Relaxed);
+        }
+        self.playouts.fetch_add(counts.visits, Ordering::Relaxed);
+    }
+
+    /// The mean depth of this search's visits, rounded down.
+    pub(crate) fn average_depth(&self) -> u32 {
+        let playouts = self.playouts.load(Ordering::Relaxed).max(1);
+        (self.depth_sum.load(Ordering::Relaxed) / playouts) as u32
+    }
+}

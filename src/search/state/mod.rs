@@ -1,0 +1,73 @@
+//! The state that the threads of one search share, taken apart by who may change it.
+//!
+//! A step of the worker takes the parts that it needs, so that its signature shows what it reads and what it changes.
+//! Only [`Search`](super::Search) and the threads' outermost functions know the whole [`SearchState`].
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`context`] | [`SearchContext`]: constant while the search runs |
+//! | [`control`] | [`SharedControl`]: the stop flag, and the [`Control`] behind its lock |
+//! | [`parking`] | [`Parking`]: which workers use the tree, and the minibatches of the others |
+//! | [`minibatch`] | [`Minibatch`]: the visits that one worker has in flight |
+//! | [`counters`] | [`Counters`]: figures that any worker may change |
+//! | [`setup`] | [`SearchSetup`]: the arguments of a search |
+
+mod context;
+mod control;
+mod counters;
+mod minibatch;
+mod parking;
+mod setup;
+
+pub(crate) use context::SearchContext;
+pub(crate) use control::{Control, LastReport, SharedControl};
+pub(crate) use counters::{Counters, VisitCounts};
+pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};
+pub(crate) use parking::Parking;
+pub use setup::SearchSetup;
+
+use super::info::Responder;
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Arc, Mutex, PoisonError};
+
+/// All parts of one search's state.
+pub(crate) struct SearchState {
+    pub(crate) context: SearchContext,
+    pub(crate) counters: Counters,
+    pub(crate) control: SharedControl,
+    pub(crate) parking: Parking,
+    predecessors: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl SearchState {
+    pub(crate) fn new(setup: SearchSetup, responder: Arc<dyn Responder>) -> SearchState {
+        SearchState {
+            context: SearchContext::new(&setup, responder),
+            counters: Counters::new(setup.tablebase_hits),
+            control: SharedControl::new(Control::new(setup.stopper, setup.start, !setup.is_open_ended)),
+            parking: Parking::new(setup.params.threads.max(1)),
+            predecessors: Mutex::new(setup.predecessors),
+        }
+    }
+
+    /// Waits until the threads of earlier searches no longer use the backend.
+    pub(crate) fn wait_for_predecessors(&self) {
+        // One worker joins them, and the others wait for the lock.
+        let mut predecessors = self.predecessors.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in predecessors.drain(..) {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// Takes the tree away from the workers, which are stopping. Returns whether the tree may be used again.
+    pub(crate) fn release_tree(&self) -> bool {
+        self.parking.close(|gathered| self.cancel(gathered))
+    }
+
+    /// Cancels the visits of a parked minibatch.
+    pub(crate) fn cancel(&self, gathered: Gathered) {
+        // The memory is not needed again.
+        let _: SpentMemory = gathered.cancel(&self.context.tree, &self.counters);
+    }
+}

@@ -1,0 +1,220 @@
+//! Which workers use the tree, so that a search can release it while its workers still wait for an evaluation.
+//!
+//! A worker *uses the tree* while it gathers and backs up, which takes a millisecond. While its batch is evaluated, which
+//! may take a second, the worker has *parked* its minibatch here. The thread that ends the search waits for the workers
+//! that use the tree, and cancels the parked minibatches. A worker that comes back later finds that it has lost its
+//! place, and leaves without touching the tree. So the tree is at rest long before the threads end.
+//!
+//! ```text
+//!   Parked (not begun) ──> Working <──> Parked (evaluating) ──> Left (the search has released the tree)
+//!                             └─────────────────────────────────^   (or the worker is done)
+//! ```
+
+use super::minibatch::Gathered;
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The place of one worker.
+enum Place {
+    /// The worker reads and changes the tree.
+    Working,
+    /// The worker does not touch the tree. The visits of this minibatch are in flight meanwhile.
+    Parked(Gathered),
+    /// The worker will not touch the tree any more.
+    Left,
+}
+
+/// The places of all workers of a search.
+pub(crate) struct Parking {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    places: Vec<Place>,
+    /// Whether a worker has panicked while it used the tree, which it may have left half changed.
+    is_broken: bool,
+    /// Whether a worker has the tree for itself, or waits for that.
+    is_paused: bool,
+}
+
+impl Parking {
+    /// Places of workers that have not begun yet.
+    pub(crate) fn new(count: usize) -> Parking {
+        let places = (0..count).map(|_| Place::Parked(Gathered::default())).collect();
+        Parking {
+            state: Mutex::new(State { places, is_broken: false, is_paused: false }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Parks the worker's minibatch until [`Parking::resume`]. Meanwhile the worker must not touch the tree.
+    pub(crate) fn park(&self, index: usize, gathered: Gathered) {
+        self.set(index, Place::Parked(gathered));
+    }
+
+    /// Lets the worker use the tree, and returns its minibatch. `None` means that the search has released the tree: the
+    /// worker must not touch it any more.
+    pub(crate) fn resume(&self, index: usize) -> Option<Gathered> {
+        let mut state = self.state();
+        while state.is_paused {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match std::mem::replace(&mut state.places[index], Place::Working) {
+            Place::Parked(gathered) => Some(gathered),
+            Place::Working => Some(Gathered::default()),
+            Place::Left => {
+                state.places[index] = Place::Left;
+                None
+            }
+        }
+    }
+
+    /// Runs `work` while no other worker uses the tree. `work` gets the parked minibatches, which stay parked until it is
+    /// done. If another worker is already alone, this one waits for it instead of running `work`. `None` means that the
+    /// search has released the tree.
+    pub(crate) fn work_alone(
+        &self,
+        index: usize,
+        work: impl FnOnce(&mut dyn Iterator<Item = &Gathered>),
+    ) -> Option<()> {
+        let mut state = self.state();
+        if matches!(state.places[index], Place::Left) {
+            return None;
+        }
+        state.places[index] = Place::Parked(Gathered::default());
+        self.changed.notify_all();
+        if !state.is_paused {
+            state.is_paused = true;
+            while state.places.iter().any(|place| matches!(place, Place::Working)) {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if !matches!(state.places[index], Place::Left) {
+                // If `work` panics, the tree is broken, as with any worker that uses it.
+                state.places[index] = Place::Working;
+                let parked = state.places.iter().filter_map(|place| match place {
+                    Place::Parked(gathered) => Some(gathered),
+                    Place::Working | Place::Left => None,
+                });
+                work(&mut { parked });
+                state.places[index] = Place::Parked(Gathered::default());
+            }
+            state.is_paused = false;
+            self.changed.notify_all();
+        }
+        drop(state);
+        self.resume(index).map(drop)
+    }
+
+    /// Lets another worker be alone if one waits for that. The calling worker must have no minibatch. `None` means that
+    /// the search has released the tree.
+    pub(crate) fn give_way(&self, index: usize) -> Option<()> {
+        let is_paused = self.state().is_paused;
+        if is_paused {
+            self.park(index, Gathered::default());
+            drop(self.resume(index)?);
+        }
+        Some(())
+    }
+
+    /// Ends the worker's use of the tree for good.
+    pub(crate) fn leave(&self, index: usize) {
+        self.set(index, Place::Left);
+    }
+
+    /// Ends the place of a worker that has panicked. If its minibatch was parked, `cancel` gets it; if the worker was
+    /// using the tree, the tree is broken. Returns whether the search had not yet released the tree.
+    pub(crate) fn leave_in_panic(&self, index: usize, cancel: impl FnOnce(Gathered)) -> bool {
+        let mut state = self.state();
+        let was = std::mem::replace(&mut state.places[index], Place::Left);
+        let was_left = matches!(was, Place::Left);
+        match was {
+            Place::Parked(gathered) => cancel(gathered),
+            Place::Working => {
+                state.is_broken = true;
+                // The worker may have been alone: the others must not wait for it any more.
+                state.is_paused = false;
+            }
+            Place::Left => {}
+        }
+        self.changed.notify_all();
+        !was_left
+    }
+
+    /// Releases the tree: waits for the workers that use it, and gives the parked minibatches to `cancel`. Afterwards no
+    /// worker touches the tree. The stop flag must be set before. Returns whether the tree may be used again.
+    pub(crate) fn close(&self, cancel: impl Fn(Gathered)) -> bool {
+        let mut state = self.state();
+        loop {
+            for place in &mut state.places {
+                if matches!(place, Place::Parked(_))
+                    && let Place::Parked(gathered) = std::mem::replace(place, Place::Left)
+                {
+                    cancel(gathered);
+                }
+            }
+            if state.places.iter().all(|place| matches!(place, Place::Left)) {
+                return !state.is_broken;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn set(&self, index: usize, place: Place) {
+        self.state().places[index] = place;
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parked_minibatch_is_cancelled_once() {
+        let parking = Parking::new(2);
+        assert!(parking.resume(0).is_some());
+        parking.park(0, Gathered { out_of_order: 7, ..Gathered::default() });
+        let found = std::cell::RefCell::new(Vec::new());
+        assert!(parking.close(|gathered| found.borrow_mut().push(gathered.out_of_order)));
+        assert_eq!(found.into_inner(), [7, 0]);
+        assert!(parking.resume(0).is_none() && parking.resume(1).is_none());
+        assert!(parking.close(|_| panic!("all have left")));
+    }
+
+    #[test]
+    fn a_worker_that_is_alone_sees_the_parked_minibatches() {
+        let parking = Parking::new(3);
+        assert!(parking.resume(0).is_some() && parking.resume(1).is_some());
+        std::thread::scope(|scope| {
+            let mut seen = Vec::new();
+            let other = scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                parking.park(1, Gathered { out_of_order: 7, ..Gathered::default() });
+                parking.resume(1).map(|gathered| gathered.out_of_order)
+            });
+            let done =
+                parking.work_alone(0, |parked| seen.extend(parked.map(|gathered| gathered.out_of_order)));
+            assert_eq!((done, seen), (Some(()), vec![7, 0]));
+            assert_eq!(other.join().expect("no thread panics"), Some(7));
+        });
+        parking.leave(0);
+        parking.leave(1);
+        assert!(parking.close(|_| ()));
+        assert!(parking.work_alone(1, |_| panic!("the tree was released")).is_none());
+    }
+
+    #[test]
+    fn a_panic_breaks_the_tree_only_if_the_worker_was_using_it() {
+        let parking = Parking::new(2);
+        assert!(parking.leave_in_panic(0, |_| ()));
+        assert!(parking.close(|_| ()));
+        let parking = Parking::new(1);
+        assert!(parking.resume(0).is_some());
+        assert!(parking.leave_in_panic(0, |_| panic!("nothing is parked")));
+        assert!(!parking.close(|_| ()));
+    }
+}

@@ -1,0 +1,79 @@
+//! The arguments of a search.
+
+use crate::backend::Backend;
+use crate::chess::tablebase::Tablebases;
+use crate::chess::{PackedMove, PositionHistory};
+use crate::options::{Options, ScoreType};
+use crate::search::policy::SearchParams;
+use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::stop::Stopper;
+use crate::sync::Arc;
+use crate::sync::thread::JoinHandle;
+use crate::tree::Tree;
+use std::time::Instant;
+
+/// The arguments of [`Search::start`](crate::search::Search::start).
+pub struct SearchSetup {
+    /// The tree to search. Its root is the last position of `history`.
+    pub tree: Arc<Tree>,
+    /// The evaluator of leaves.
+    pub backend: Arc<dyn Backend>,
+    /// Parameters of selection, backup, batches and reports.
+    pub params: SearchParams,
+    /// The unit of the scores in info lines.
+    pub score_type: ScoreType,
+    /// The game up to the root, which must have a legal move.
+    pub history: PositionHistory,
+    /// The root moves to search. If it is empty, all root moves are searched.
+    pub searchmoves: Vec<PackedMove>,
+    /// Endgame tablebases for leaves. `None` if there are none, or if the root moves were already chosen by their
+    /// distance to a win: then the network must find the way.
+    pub tablebases: Option<Arc<Tablebases>>,
+    /// Tablebase hits from before the search began, for info lines.
+    pub tablebase_hits: u64,
+    /// Corrections of the network's values, learned by earlier searches of the game.
+    pub correction_history: Option<Arc<CorrectionHistory>>,
+    /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
+    pub memory_limit: u64,
+    /// The most visits that the root may have, reused ones included; `None` means no limit.
+    pub visit_limit: Option<u64>,
+    /// Decides when the search stops.
+    pub stopper: Box<dyn Stopper>,
+    /// When the move's clock started.
+    pub start: Instant,
+    /// Whether the search is infinite or ponders. Then the best move is sent only after
+    /// [`Search::stop`](crate::search::Search::stop) or [`Search::ponder_hit`](crate::search::Search::ponder_hit).
+    pub is_open_ended: bool,
+    /// Threads of earlier searches that may still use the backend. The workers wait for them before they begin.
+    pub predecessors: Vec<JoinHandle<()>>,
+}
+
+impl SearchSetup {
+    /// A search of `tree`, whose root is the last position of `history`, until `stopper` ends it. The clock starts now.
+    /// Parameters have their defaults, all root moves are searched, and there are no tablebases, limits or remains of
+    /// earlier searches.
+    pub fn new(
+        tree: Arc<Tree>,
+        backend: Arc<dyn Backend>,
+        history: PositionHistory,
+        stopper: Box<dyn Stopper>,
+    ) -> SearchSetup {
+        SearchSetup {
+            tree,
+            backend,
+            params: SearchParams::default(),
+            score_type: Options::default().score_type,
+            history,
+            searchmoves: Vec::new(),
+            tablebases: None,
+            tablebase_hits: 0,
+            correction_history: None,
+            memory_limit: u64::MAX,
+            visit_limit: None,
+            stopper,
+            start: Instant::now(),
+            is_open_ended: false,
+            predecessors: Vec::new(),
+        }
+    }
+}

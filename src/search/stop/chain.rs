@@ -1,0 +1,121 @@
+//! Several reasons to stop, asked one after the other.
+
+use super::stopper::{IterationStats, Stopper, StopperHints};
+
+/// Stops as soon as one of its members does.
+///
+/// Order matters: members see the hints of those before them, and smart pruning lives on these hints, so it
+/// comes last. While the root has no visit at all there is no move to play, and nothing is asked.
+#[derive(Default)]
+pub struct ChainStopper {
+    members: Vec<Box<dyn Stopper>>,
+}
+
+impl ChainStopper {
+    /// A chain that never stops anything.
+    pub fn new() -> ChainStopper {
+        ChainStopper::default()
+    }
+
+    /// Adds a member, to be asked after those already there.
+    pub fn push(&mut self, stopper: impl Stopper + 'static) {
+        self.members.push(Box::new(stopper));
+    }
+
+    /// Adds a member that is boxed already, as a time manager hands it out.
+    pub fn push_boxed(&mut self, stopper: Box<dyn Stopper>) {
+        self.members.push(stopper);
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether nothing can stop the search but its user.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+impl Stopper for ChainStopper {
+    fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
+        if stats.total_nodes == 0 {
+            return false;
+        }
+        self.members.iter_mut().any(|member| member.should_stop(stats, hints))
+    }
+
+    fn on_search_done(&mut self, stats: &IterationStats) {
+        for member in &mut self.members {
+            member.on_search_done(stats);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::stop::{DepthStopper, TimeLimitStopper, VisitsStopper};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+    use std::time::Duration;
+
+    struct CountsItsEnd(Arc<AtomicU32>);
+
+    impl Stopper for CountsItsEnd {
+        fn should_stop(&mut self, _: &IterationStats, _: &mut StopperHints) -> bool {
+            false
+        }
+
+        fn on_search_done(&mut self, _: &IterationStats) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn any_member_stops_and_the_lowest_hint_wins() {
+        let mut chain = ChainStopper::new();
+        chain.push(TimeLimitStopper::new(Duration::from_millis(900)));
+        chain.push(VisitsStopper::new(500, true));
+        chain.push(TimeLimitStopper::new(Duration::from_millis(600)));
+        let mut stats = IterationStats {
+            total_nodes: 100,
+            time_since_move_start: Duration::from_millis(200),
+            ..Default::default()
+        };
+        let mut hints = StopperHints::default();
+        assert!(!chain.should_stop(&stats, &mut hints));
+        assert_eq!(hints.remaining_time, Some(Duration::from_millis(400)));
+        assert_eq!(hints.remaining_playouts, Some(400));
+
+        stats.time_since_move_start = Duration::from_millis(600);
+        assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+        stats.time_since_move_start = Duration::ZERO;
+        stats.total_nodes = 500;
+        assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+    }
+
+    #[test]
+    fn a_root_without_a_visit_is_never_left() {
+        let mut chain = ChainStopper::new();
+        chain.push(DepthStopper::new(0));
+        let mut stats = IterationStats::default();
+        assert!(!chain.should_stop(&stats, &mut StopperHints::default()));
+        stats.total_nodes = 1;
+        assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+    }
+
+    #[test]
+    fn everybody_hears_of_the_end() {
+        let ends = Arc::new(AtomicU32::new(0));
+        let mut chain = ChainStopper::new();
+        chain.push(CountsItsEnd(Arc::clone(&ends)));
+        chain.push_boxed(Box::new(CountsItsEnd(Arc::clone(&ends))));
+        assert_eq!((chain.len(), chain.is_empty()), (2, false));
+        chain.on_search_done(&IterationStats::default());
+        assert_eq!(ends.load(Ordering::Relaxed), 2);
+    }
+}

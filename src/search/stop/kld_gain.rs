@@ -1,0 +1,98 @@
+//! Kullback-Leibler gain: stop when more visits no longer move the distribution of visits.
+//!
+//! Every so many visits the distribution over root moves is compared with the one before. The divergence of the
+//! old from the new one, divided by the visits it took, is what a visit still teaches.
+
+use super::stopper::{IterationStats, Stopper, StopperHints};
+
+/// Stops when the gain per visit falls below a bound.
+#[derive(Debug)]
+pub struct KldGainStopper {
+    minimum_gain: f64,
+    interval: u64,
+    previous: Vec<u32>,
+    previous_total: f64,
+}
+
+impl KldGainStopper {
+    /// `minimum_gain` per node in nats; `interval` in visits between two comparisons.
+    pub fn new(minimum_gain: f64, interval: u64) -> KldGainStopper {
+        KldGainStopper { minimum_gain, interval, previous: Vec::new(), previous_total: 0.0 }
+    }
+}
+
+impl Stopper for KldGainStopper {
+    fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
+        // The root's own evaluation is a visit of no child.
+        let total = stats.total_nodes.saturating_sub(1) as f64;
+        let new_visits = total - self.previous_total;
+        if new_visits < self.interval as f64 {
+            return false;
+        }
+        let is_comparable = self.previous_total > 0.0 && self.previous.len() == stats.edge_visits.len();
+        let gain = divergence(&self.previous, self.previous_total, &stats.edge_visits, total);
+        self.previous.clone_from(&stats.edge_visits);
+        self.previous_total = total;
+        is_comparable && gain / new_visits < self.minimum_gain
+    }
+}
+
+/// The Kullback-Leibler divergence of `new` from `old`, both as counts with their totals, in nats.
+fn divergence(old: &[u32], old_total: f64, new: &[u32], new_total: f64) -> f64 {
+    old.iter()
+        .zip(new)
+        .filter(|&(&o, &n)| o > 0 && n > 0)
+        .map(|(&o, &n)| {
+            let (p, q) = (f64::from(o) / old_total, f64::from(n) / new_total);
+            p * (p / q).ln()
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visits(edges: &[u32]) -> IterationStats {
+        IterationStats {
+            total_nodes: 1 + edges.iter().map(|&n| u64::from(n)).sum::<u64>(),
+            edge_visits: edges.to_vec(),
+            ..Default::default()
+        }
+    }
+
+    fn answers(stopper: &mut KldGainStopper, sequence: &[&[u32]]) -> Vec<bool> {
+        sequence
+            .iter()
+            .map(|edges| stopper.should_stop(&visits(edges), &mut StopperHints::default()))
+            .collect()
+    }
+
+    #[test]
+    fn an_unchanged_distribution_stops_the_search() {
+        let mut stopper = KldGainStopper::new(1e-6, 100);
+        let sequence: [&[u32]; 3] = [&[60, 40], &[90, 60], &[120, 80]];
+        // The second look comes after 50 visits only: too early to compare.
+        assert_eq!(answers(&mut stopper, &sequence), [false, false, true]);
+    }
+
+    #[test]
+    fn a_moving_distribution_goes_on() {
+        // Half and half, then one to three: 0.5 ln 2 + 0.5 ln (2/3) = 0.1438 nats over 100 visits.
+        let sequence: [&[u32]; 2] = [&[50, 50], &[50, 150]];
+        assert_eq!(answers(&mut KldGainStopper::new(0.00143, 100), &sequence), [false, false]);
+        assert_eq!(answers(&mut KldGainStopper::new(0.00145, 100), &sequence), [false, true]);
+    }
+
+    #[test]
+    fn compares_with_the_last_look_and_not_the_first() {
+        let mut stopper = KldGainStopper::new(1e-4, 100);
+        let sequence: [&[u32]; 4] = [&[100, 0], &[100, 100], &[200, 200], &[300, 300]];
+        assert_eq!(answers(&mut stopper, &sequence)[..3], [false, false, true]);
+    }
+
+    #[test]
+    fn the_first_look_has_nothing_to_compare() {
+        assert!(!KldGainStopper::new(1.0, 1).should_stop(&visits(&[3, 3]), &mut StopperHints::default()));
+    }
+}

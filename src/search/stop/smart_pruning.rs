@@ -1,0 +1,216 @@
+//! Smart pruning: stop when nothing that is still to come can change the move.
+//!
+//! From the remaining time and nodes that other stoppers told, and the speed so far, follows how many playouts
+//! are still to come. If they were all given to the second best move and it still had fewer visits than the
+//! best, the rest of the search would be a waste. The factor makes this bolder: with 1.33, only three quarters
+//! of the remaining playouts count.
+//!
+//! The same estimate is handed to the search, which then does not visit root moves that cannot catch up.
+
+use super::stopper::{IterationStats, Stopper, StopperHints};
+use std::time::Duration;
+
+/// The speed of a search's first moments says little: nothing is concluded before so much time has passed
+/// since the first evaluation (lc0's value).
+const SETTLING_TIME: Duration = Duration::from_millis(200);
+/// Added to the playouts made when the speed is measured, so as to err on the side of thinking longer
+/// (lc0's value).
+const EXTRA_PLAYOUTS: u64 = 300;
+
+/// Stops when the best move cannot change any more. Needs the hints of time and node limits: last in a chain.
+#[derive(Debug)]
+pub struct SmartPruningStopper {
+    factor: f64,
+    minimum_batches: u64,
+    /// When the first playouts were seen, and how many. After `ponderhit` that is many: the speed is that of
+    /// what came later.
+    first_look: Option<(Duration, u64)>,
+}
+
+impl SmartPruningStopper {
+    /// `factor` is greater than 0 (0 means no smart pruning: make no such stopper). Before `minimum_batches`
+    /// of this search nothing is concluded from visits.
+    pub fn new(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
+        SmartPruningStopper { factor, minimum_batches, first_look: None }
+    }
+
+    /// How many more playouts there will be, divided by the factor; `None` where nothing bounds the search.
+    /// `playouts` were made in the time `thinking`.
+    fn remaining_playouts(&self, playouts: u64, thinking: Duration, hints: &StopperHints) -> Option<f64> {
+        let by_time = hints.remaining_time.map(|time| {
+            let measured = (playouts + EXTRA_PLAYOUTS) as f64 / thinking.as_secs_f64();
+            time.as_secs_f64() * hints.nodes_per_second.map_or(measured, f64::from)
+        });
+        let by_nodes = hints.remaining_playouts.map(|playouts| playouts as f64);
+        let remaining = match (by_time, by_nodes) {
+            (Some(a), Some(b)) => a.min(b),
+            (one, other) => one.or(other)?,
+        };
+        // Giving up early saves time on a clock. Without one there is nothing to save: only a certain end counts.
+        let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
+        Some(remaining / factor)
+    }
+}
+
+impl Stopper for SmartPruningStopper {
+    fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
+        if has_one_choice(stats) || stats.win_found {
+            return true;
+        }
+        if stats.edge_visits.is_empty() || stats.nodes_since_move_start == 0 {
+            return false;
+        }
+        let now = (stats.time_since_move_start, stats.nodes_since_move_start);
+        let first = *self.first_look.get_or_insert(now);
+        let (thinking, playouts) = (now.0.saturating_sub(first.0), now.1.saturating_sub(first.1));
+        // A speed must be measured for a while. A search without a clock needs none, and must not depend on one.
+        if hints.remaining_time.is_some() && thinking < SETTLING_TIME {
+            return false;
+        }
+        let Some(remaining) = self.remaining_playouts(playouts, thinking, hints) else {
+            return false;
+        };
+        // A float beyond the range of integers saturates.
+        hints.limit_playouts(remaining as u64);
+        stats.batches_since_move_start >= self.minimum_batches && remaining < lead(&stats.edge_visits)
+    }
+}
+
+/// One legal move, or one that does not lose by force. In a hopeless position the last one is thought over
+/// too: there is no hurry, and a proven mate makes a better score.
+fn has_one_choice(stats: &IterationStats) -> bool {
+    let moves = stats.edge_visits.len();
+    let choices = moves.saturating_sub(stats.losing_edges);
+    moves == 1 || (moves > 0 && choices <= usize::from(!stats.is_hopeless))
+}
+
+/// By how many visits the most visited move leads.
+fn lead(visits: &[u32]) -> f64 {
+    let (largest, second) =
+        visits.iter().fold((0, 0), |(largest, second), &n| (n.max(largest), second.max(n.min(largest))));
+    f64::from(largest - second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64, edges: &[u32]) -> IterationStats {
+        let playouts = edges.iter().map(|&n| u64::from(n)).sum();
+        IterationStats {
+            time_since_move_start: Duration::from_millis(ms),
+            total_nodes: playouts + 1,
+            nodes_since_move_start: playouts,
+            batches_since_move_start: playouts / 100,
+            edge_visits: edges.to_vec(),
+            ..Default::default()
+        }
+    }
+
+    fn time_left(ms: u64) -> StopperHints {
+        let mut hints = StopperHints::default();
+        hints.limit_time(Duration::from_millis(ms));
+        hints
+    }
+
+    /// A stopper that saw its first playout at 0 ms.
+    fn running(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
+        let mut stopper = SmartPruningStopper::new(factor, minimum_batches);
+        assert!(!stopper.should_stop(&at(0, &[1, 0]), &mut StopperHints::default()));
+        stopper
+    }
+
+    #[test]
+    fn the_lead_is_between_the_two_most_visited() {
+        assert_eq!(lead(&[]), 0.0);
+        assert_eq!(lead(&[7]), 7.0);
+        assert_eq!(lead(&[3, 9, 5]), 4.0);
+        assert_eq!(lead(&[9, 5, 9]), 0.0);
+    }
+
+    #[test]
+    fn stops_exactly_when_the_lead_is_more_than_what_can_come() {
+        // 700 playouts in 1000 ms (+300) are 1000 a second; 133 ms give 133 more, which count as 100.
+        let edges = [401, 299, 1];
+        let mut hints = time_left(133);
+        assert!(running(1.33, 0).should_stop(&at(1000, &edges), &mut hints));
+        assert_eq!(hints.remaining_playouts, Some(100));
+        assert!(!running(1.33, 0).should_stop(&at(1000, &[400, 300, 1]), &mut time_left(134)));
+        assert!(!running(1.0, 0).should_stop(&at(1000, &edges), &mut time_left(133)));
+    }
+
+    #[test]
+    fn a_node_limit_does_as_well_as_time() {
+        // Exactly: with 100 playouts to come a lead of 101 is safe, one of 100 is not, whatever the factor.
+        for (lead, stops) in [(101, true), (100, false)] {
+            let mut hints = StopperHints::default();
+            hints.limit_playouts(100);
+            let stats = at(1000, &[300 + lead, 300]);
+            assert_eq!(running(1.33, 0).should_stop(&stats, &mut hints), stops, "a lead of {lead}");
+        }
+        let mut hints = time_left(1);
+        hints.limit_playouts(10_000);
+        assert!(running(1.33, 0).should_stop(&at(1000, &[401, 300]), &mut hints), "the nearer end counts");
+    }
+
+    #[test]
+    fn a_speed_that_is_told_is_believed() {
+        let mut hints = time_left(1000);
+        hints.nodes_per_second = Some(50.0);
+        assert!(running(1.0, 0).should_stop(&at(1000, &[451, 400]), &mut hints));
+        assert!(!running(1.0, 0).should_stop(&at(1000, &[451, 400]), &mut time_left(1000)));
+    }
+
+    #[test]
+    fn without_any_limit_nothing_is_concluded() {
+        let mut hints = StopperHints::default();
+        assert!(!running(1.33, 0).should_stop(&at(100_000, &[1_000_000, 1]), &mut hints));
+        assert_eq!(hints.remaining_playouts, None);
+    }
+
+    #[test]
+    fn the_first_moments_do_not_count() {
+        let mut stopper = SmartPruningStopper::new(1.33, 0);
+        assert!(!stopper.should_stop(&at(5000, &[500, 1]), &mut time_left(1)));
+        assert!(!stopper.should_stop(&at(5199, &[500, 1]), &mut time_left(1)));
+        assert!(stopper.should_stop(&at(5200, &[500, 1]), &mut time_left(1)));
+    }
+
+    #[test]
+    fn what_was_pondered_is_no_speed() {
+        let mut stopper = SmartPruningStopper::new(1.0, 0);
+        assert!(!stopper.should_stop(&at(0, &[50_000, 49_000]), &mut time_left(1000)));
+        // 700 (+300) since: 1000 a second, and not 100 000.
+        let stats = at(1000, &[50_700, 49_000]);
+        assert!(stopper.should_stop(&stats, &mut time_left(1000)));
+        assert!(!stopper.should_stop(&stats, &mut time_left(1800)));
+    }
+
+    #[test]
+    fn minimum_batches_hold_the_stop_but_not_the_hint() {
+        let mut hints = time_left(133);
+        assert!(!running(1.33, 8).should_stop(&at(1000, &[500, 201]), &mut hints));
+        assert_eq!(hints.remaining_playouts, Some(100));
+        assert!(running(1.33, 7).should_stop(&at(1000, &[500, 201]), &mut time_left(133)));
+    }
+
+    #[test]
+    fn one_choice_is_no_choice() {
+        let asks = |edges: &[u32], losing_edges, is_hopeless| {
+            let stats = IterationStats { losing_edges, is_hopeless, ..at(0, edges) };
+            SmartPruningStopper::new(1.33, 0).should_stop(&stats, &mut StopperHints::default())
+        };
+        assert!(asks(&[1], 0, false), "one legal move");
+        assert!(!asks(&[1, 1], 0, false));
+        assert!(asks(&[1, 1], 1, false), "all but one lose");
+        assert!(!asks(&[1, 1], 1, true), "in a lost position it is no reason");
+        assert!(asks(&[1, 1], 2, true), "unless all are proven");
+        assert!(!asks(&[], 0, false), "no move is known yet");
+    }
+
+    #[test]
+    fn a_proven_win_stops_at_once() {
+        let stats = IterationStats { win_found: true, ..at(0, &[1, 1]) };
+        assert!(SmartPruningStopper::new(1.33, 50).should_stop(&stats, &mut StopperHints::default()));
+    }
+}

@@ -1,0 +1,70 @@
+//! `NodesPerSecondLimit`: an engine that is slower than it could be.
+//!
+//! The waiting itself belongs to the worker, after a batch is backed up: it sleeps for
+//! [`pause_for_speed_limit`] at a time, and looks at the stop flag in between. What belongs to the stoppers is
+//! that they know the speed beforehand and need not measure it.
+
+use super::stopper::{IterationStats, Stopper, StopperHints};
+use std::time::Duration;
+
+/// Tells those after it in the chain how fast the search may go. Stops nothing.
+#[derive(Debug)]
+pub struct SpeedHint {
+    nodes_per_second: f32,
+}
+
+impl SpeedHint {
+    /// The limit that the worker keeps.
+    pub fn new(nodes_per_second: f32) -> SpeedHint {
+        SpeedHint { nodes_per_second }
+    }
+}
+
+impl Stopper for SpeedHint {
+    fn should_stop(&mut self, _stats: &IterationStats, hints: &mut StopperHints) -> bool {
+        hints.nodes_per_second = Some(self.nodes_per_second);
+        false
+    }
+}
+
+/// How long the worker still has to wait, after `playouts` in `elapsed` (since the first batch), so as not to
+/// be faster than `limit` nodes per second. Zero: go on; also where `limit` is 0, which means none.
+///
+/// The answer may be long (a large batch at a low limit): sleep in steps, and look at the stop flag between.
+pub fn pause_for_speed_limit(limit: f32, playouts: u64, elapsed: Duration) -> Duration {
+    if limit.is_nan() || limit <= 0.0 {
+        return Duration::ZERO;
+    }
+    let due = playouts as f64 / f64::from(limit);
+    // A float of seconds may be too large for a Duration: a wait without end then.
+    Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_the_rest_of_the_second() {
+        let pause = |playouts, ms| pause_for_speed_limit(100.0, playouts, Duration::from_millis(ms));
+        assert_eq!(pause(50, 200), Duration::from_millis(300));
+        assert_eq!(pause(50, 500), Duration::ZERO);
+        assert_eq!(pause(50, 5000), Duration::ZERO);
+        assert_eq!(pause(0, 0), Duration::ZERO);
+    }
+
+    #[test]
+    fn no_limit_no_pause() {
+        for limit in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(pause_for_speed_limit(limit, 1_000_000, Duration::ZERO), Duration::ZERO);
+        }
+        assert_eq!(pause_for_speed_limit(f32::MIN_POSITIVE, u64::MAX, Duration::ZERO), Duration::MAX);
+    }
+
+    #[test]
+    fn the_hint_is_set_and_nothing_stops() {
+        let mut hints = StopperHints::default();
+        assert!(!SpeedHint::new(250.0).should_stop(&IterationStats::default(), &mut hints));
+        assert_eq!(hints.nodes_per_second, Some(250.0));
+    }
+}

@@ -1,0 +1,290 @@
+//! Chooses the stoppers for one `go`.
+//!
+//! Three kinds of search come out. One with no end of its own (`go infinite`, `go ponder`): only node and
+//! depth limits hold, and even then the engine keeps its move back until `stop` or `ponderhit`. One that looks
+//! for a mate: it ends early for nothing but the mate, though limits and the clock still count. And the usual one,
+//! which smart pruning may end early. None goes on where there is nothing left to find out.
+
+use super::limits::GoParams;
+use super::stop::{
+    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PlayoutsStopper,
+    SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
+};
+use super::time::{Clock, TimeManager};
+use crate::chess::{Color, Position};
+use crate::options::Options;
+use std::time::Duration;
+
+/// Where a search starts.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchStart {
+    /// Whose clock it is.
+    pub side_to_move: Color,
+    /// Plies played in the game, counted from its beginning also where a FEN stands there.
+    pub game_ply: u32,
+    /// Visits that the root has from earlier searches.
+    pub reused_nodes: u64,
+}
+
+impl SearchStart {
+    /// A search of this position.
+    pub fn new(position: &Position, reused_nodes: u64) -> SearchStart {
+        SearchStart { side_to_move: position.side_to_move(), game_ply: position.game_ply(), reused_nodes }
+    }
+}
+
+/// All the stoppers of one `go`.
+///
+/// At `ponderhit` this is called again, with `ponder` cleared and the clock started anew: a search that ponders
+/// has not touched the time manager.
+pub fn build_stoppers(
+    options: &Options,
+    go: &GoParams,
+    start: &SearchStart,
+    time_manager: &mut dyn TimeManager,
+) -> ChainStopper {
+    let overhead = u64::from(options.move_overhead);
+    let prunes = options.smart_pruning_factor > 0.0;
+    let has_no_end = go.infinite || go.ponder;
+    let mut chain = ChainStopper::new();
+
+    // Who analyses one line wants no other when that is a mate in one.
+    chain.push(SolvedStopper::new(has_no_end && options.multipv == 1));
+    if options.nps_limit > 0.0 {
+        chain.push(SpeedHint::new(options.nps_limit));
+    }
+    if !has_no_end && let Some(clock) = clock_of(go, start.side_to_move, overhead) {
+        chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
+    }
+    match go.nodes {
+        Some(nodes) if options.nodes_as_playouts => chain.push(PlayoutsStopper::new(nodes, prunes)),
+        _ => {}
+    }
+    let visits = go.nodes.filter(|_| !options.nodes_as_playouts).unwrap_or(MOST_VISITS);
+    chain.push(VisitsStopper::new(visits.min(MOST_VISITS), prunes));
+    if !has_no_end && let Some(time) = go.movetime {
+        chain.push(TimeLimitStopper::new(fixed_budget(time, overhead)));
+    }
+    if let Some(depth) = go.depth {
+        chain.push(DepthStopper::new(depth));
+    }
+    if let Some(moves) = go.mate {
+        chain.push(MateStopper::new(moves));
+    }
+    if !has_no_end && go.mate.is_none() {
+        if options.minimum_kldgain_per_node > 0.0 {
+            let minimum_gain = f64::from(options.minimum_kldgain_per_node);
+            chain.push(KldGainStopper::new(minimum_gain, u64::from(options.kldgain_average_interval)));
+        }
+        // Last, because it reads the others' hints.
+        if prunes {
+            let factor = f64::from(options.smart_pruning_factor);
+            chain.push(SmartPruningStopper::new(factor, u64::from(options.smart_pruning_minimum_batches)));
+        }
+    }
+    chain
+}
+
+/// The clock of the side to move, if it has one.
+fn clock_of(go: &GoParams, side: Color, overhead: u64) -> Option<Clock> {
+    let (time, increment) = match side {
+        Color::White => (go.wtime, go.winc),
+        Color::Black => (go.btime, go.binc),
+    };
+    Clock::new(time, increment, go.movestogo, overhead)
+}
+
+/// `go movetime` less the overhead, but at least half of it: a GUI that asks for a tenth of a second wants a
+/// thought, whatever the overhead is set to.
+fn fixed_budget(movetime: u64, overhead: u64) -> Duration {
+    Duration::from_millis(movetime.saturating_sub(overhead).max(movetime / 2).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::time::make_time_manager;
+    use crate::search::{IterationStats, Stopper, StopperHints};
+
+    fn start(side_to_move: Color) -> SearchStart {
+        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500 }
+    }
+
+    fn build(options: &Options, go: &GoParams, side: Color) -> ChainStopper {
+        let mut manager = make_time_manager("alphazero(alphazero-time-pct=50)").expect("a good description");
+        build_stoppers(options, go, &start(side), &mut *manager)
+    }
+
+    /// The hints of a search that has just begun, and whether it stops at once.
+    fn at_start(options: &Options, go: &GoParams, side: Color) -> (bool, StopperHints) {
+        let stats = IterationStats { total_nodes: 501, edge_visits: vec![300, 200], ..Default::default() };
+        let mut hints = StopperHints::default();
+        let stops = build(options, go, side).should_stop(&stats, &mut hints);
+        (stops, hints)
+    }
+
+    fn time_of(go: &GoParams, side: Color) -> Option<u128> {
+        at_start(&Options::default(), go, side).1.remaining_time.map(|time| time.as_millis())
+    }
+
+    #[test]
+    fn each_side_has_its_own_clock() {
+        let go = GoParams {
+            wtime: Some(10_200),
+            btime: Some(1200),
+            winc: Some(50),
+            binc: Some(100),
+            ..Default::default()
+        };
+        assert_eq!(time_of(&go, Color::White), Some(5000));
+        assert_eq!(time_of(&go, Color::Black), Some(500));
+        let only_white = GoParams { wtime: Some(10_200), ..Default::default() };
+        assert_eq!(time_of(&only_white, Color::Black), None);
+    }
+
+    #[test]
+    fn no_clock_counts_before_ponderhit() {
+        let clock = GoParams { wtime: Some(10_200), movetime: Some(300), ..Default::default() };
+        for go in [GoParams { infinite: true, ..clock.clone() }, GoParams { ponder: true, ..clock.clone() }] {
+            let mut chain = build(&Options::default(), &go, Color::White);
+            let stats = IterationStats {
+                total_nodes: 1_000_000,
+                nodes_since_move_start: 1_000_000,
+                time_since_move_start: Duration::from_secs(3600),
+                edge_visits: vec![999_999],
+                win_found: true,
+                ..Default::default()
+            };
+            let mut hints = StopperHints::default();
+            assert!(!chain.should_stop(&stats, &mut hints), "{go:?}");
+            assert_eq!(hints.remaining_time, None);
+        }
+        assert_eq!(time_of(&clock, Color::White), Some(150), "after ponderhit the time holds");
+    }
+
+    #[test]
+    fn a_fixed_time_is_cut_by_the_overhead_and_never_by_more_than_half() {
+        assert_eq!(
+            [1000, 400, 300, 100, 1, 0].map(|ms| fixed_budget(ms, 200).as_millis()),
+            [800, 200, 150, 50, 1, 1]
+        );
+        assert_eq!(fixed_budget(u64::MAX, u64::MAX), Duration::from_millis(u64::MAX / 2));
+    }
+
+    #[test]
+    fn nodes_are_visits_or_playouts() {
+        let go = GoParams { nodes: Some(501), ..Default::default() };
+        assert!(at_start(&Options::default(), &go, Color::White).0);
+        let as_playouts = Options { nodes_as_playouts: true, ..Options::default() };
+        let (stops, hints) = at_start(&as_playouts, &go, Color::White);
+        assert!(!stops);
+        assert_eq!(hints.remaining_playouts, Some(501));
+    }
+
+    #[test]
+    fn without_smart_pruning_every_root_move_is_searched() {
+        let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
+        let go = GoParams { nodes: Some(1000), ..Default::default() };
+        assert_eq!(at_start(&unpruned, &go, Color::White).1.remaining_playouts, None);
+        let one_move = IterationStats { total_nodes: 1, edge_visits: vec![1], ..Default::default() };
+        assert!(!build(&unpruned, &go, Color::White).should_stop(&one_move, &mut StopperHints::default()));
+        assert!(
+            build(&Options::default(), &go, Color::White)
+                .should_stop(&one_move, &mut StopperHints::default())
+        );
+    }
+
+    #[test]
+    fn a_mate_is_looked_for_as_long_as_it_takes() {
+        let go = GoParams { mate: Some(3), ..Default::default() };
+        let mut chain = build(&Options::default(), &go, Color::White);
+        let mut stats = IterationStats {
+            total_nodes: 100,
+            time_since_move_start: Duration::from_secs(3600),
+            edge_visits: vec![99],
+            mate_depth: Some(4),
+            win_found: true,
+            ..Default::default()
+        };
+        assert!(!chain.should_stop(&stats, &mut StopperHints::default()));
+        stats.mate_depth = Some(3);
+        assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+    }
+
+    #[test]
+    fn a_limit_holds_for_a_mate_too() {
+        let mate = GoParams { mate: Some(3), ..Default::default() };
+        let stats = IterationStats {
+            total_nodes: 100,
+            time_since_move_start: Duration::from_secs(1),
+            edge_visits: vec![99, 0],
+            ..Default::default()
+        };
+        for go in [
+            GoParams { movetime: Some(1000), ..mate.clone() },
+            GoParams { wtime: Some(1000), ..mate.clone() },
+            GoParams { nodes: Some(100), ..mate.clone() },
+        ] {
+            let mut chain = build(&Options::default(), &go, Color::White);
+            assert!(chain.should_stop(&stats, &mut StopperHints::default()), "{go:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_solved_is_not_searched() {
+        let endless = GoParams { infinite: true, ..Default::default() };
+        let limited = GoParams { nodes: Some(100_000), ..Default::default() };
+        let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
+        let two_lines = Options { multipv: 2, ..Options::default() };
+        let found = IterationStats { total_nodes: 9, edge_visits: vec![5, 3], ..Default::default() };
+        let solved = IterationStats { is_solved: true, ..found.clone() };
+        let mate_in_one = IterationStats { mate_depth: Some(1), ..found.clone() };
+        let mate_in_two = IterationStats { mate_depth: Some(2), ..found };
+        for (options, go, stats, stops) in [
+            (&unpruned, &endless, &solved, true),
+            (&unpruned, &limited, &solved, true),
+            (&two_lines, &endless, &solved, true),
+            (&unpruned, &endless, &mate_in_one, true),
+            // These want to know more.
+            (&unpruned, &endless, &mate_in_two, false),
+            (&two_lines, &endless, &mate_in_one, false),
+            (&unpruned, &limited, &mate_in_one, false),
+        ] {
+            let stopped = build(options, go, Color::White).should_stop(stats, &mut StopperHints::default());
+            assert_eq!(stopped, stops, "{go:?} {stats:?}");
+        }
+    }
+
+    #[test]
+    fn every_search_ends_before_its_counters_overflow() {
+        let stats = IterationStats { total_nodes: MOST_VISITS, ..Default::default() };
+        for go in [
+            GoParams { infinite: true, ..Default::default() },
+            GoParams { nodes: Some(u64::MAX), ..Default::default() },
+        ] {
+            let mut chain = build(&Options::default(), &go, Color::White);
+            assert!(chain.should_stop(&stats, &mut StopperHints::default()));
+        }
+    }
+
+    #[test]
+    fn options_bring_their_stoppers() {
+        let go = GoParams::default();
+        let grown = IterationStats { total_nodes: 1000, edge_visits: vec![500, 499], ..Default::default() };
+        let stops = |options: &Options| {
+            build(options, &go, Color::White).should_stop(&grown, &mut StopperHints::default())
+        };
+        assert!(!stops(&Options::default()));
+        // A full tree is no reason to stop.
+        assert!(!stops(&Options { ramlimit_mb: 1, ..Options::default() }));
+
+        let gain = Options { minimum_kldgain_per_node: 1e-6, ..Options::default() };
+        let mut chain = build(&gain, &go, Color::White);
+        let twice = IterationStats { total_nodes: 1999, edge_visits: vec![1000, 998], ..grown.clone() };
+        assert!(!chain.should_stop(&grown, &mut StopperHints::default()));
+        assert!(chain.should_stop(&twice, &mut StopperHints::default()));
+
+        let slow = Options { nps_limit: 40.0, ..Options::default() };
+        assert_eq!(at_start(&slow, &go, Color::White).1.nodes_per_second, Some(40.0));
+    }
+}

@@ -1,0 +1,394 @@
+//! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model is of
+//! the tree's own code, on a tree of a few nodes.
+//!
+//! Who only looks is the thread that is started last. `loom` lets it see what is out of date as well; but what it would
+//! have seen at the start, it does not go back to where the others load a value before they change it.
+
+use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
+use crate::chess::{PackedMove, Position};
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::{Arc, check_model};
+use loom::thread::spawn;
+
+/// A lone king in the corner: three moves.
+const THREE_MOVES: &str = "7k/8/8/8/8/8/8/K7 w - - 0 1";
+const PRIORS: [f32; 3] = [0.25, 0.5, 0.125];
+
+fn expand(tree: &Tree, node: &Node, priors: &[f32]) -> bool {
+    let mut allocator = Allocator::default();
+    let is_expanded = tree.expand(node, priors.iter().copied(), &mut allocator);
+    tree.take_back(&mut allocator);
+    is_expanded
+}
+
+/// A tree whose root has `count` links.
+fn tree_with_links(count: u16) -> (Arc<Tree>, Vec<LinkId>) {
+    let tree = Tree::new();
+    let root = tree.node(tree.root());
+    let edges: Vec<Edge> = (0..count).map(|m| Edge::new(PackedMove::from_bits(m + 64), 0.25)).collect();
+    let mut allocator = Allocator::default();
+    assert!(root.try_claim() && tree.link_exactly(root, &edges, &mut allocator));
+    assert!(tree.expand(root, edges.iter().map(|edge| edge.prior()), &mut allocator));
+    tree.take_back(&mut allocator);
+    root.finish(one_visit());
+    let links = tree.links(root).map(|(id, _)| id).collect();
+    (Arc::new(tree), links)
+}
+
+fn one_visit() -> Totals {
+    Totals::of(Sample { wl: 1.0, d: 0.0, m: 0.0 }, 1)
+}
+
+fn child_of(tree: &Tree, link: LinkId, key: Option<u64>) -> NodeId {
+    let mut allocator = Allocator::default();
+    let child = tree.child_or_new(tree.link(link), key, &mut allocator).expect("room is left");
+    tree.take_back(&mut allocator);
+    child
+}
+
+#[test]
+fn one_thread_claims_and_who_sees_it_expanded_sees_its_priors() {
+    check_model(3, || {
+        let tree = Arc::new(Tree::new());
+        let claim = |tree: Arc<Tree>| {
+            spawn(move || {
+                let root = tree.node(tree.root());
+                let is_mine = root.try_claim();
+                assert!(!is_mine || expand(&tree, root, &PRIORS));
+                is_mine
+            })
+        };
+        let claimants = [claim(tree.clone()), claim(tree.clone())];
+        let reader = {
+            let tree = tree.clone();
+            spawn(move || {
+                let root = tree.node(tree.root());
+                if root.state() == State::Expanded {
+                    assert_eq!(root.edge_count(), 3);
+                    assert_ne!(tree.storage.words.get(root.priors()).load(Ordering::Relaxed), 0);
+                }
+            })
+        };
+        let root = tree.node(tree.root());
+        let claims: Vec<bool> = claimants.map(|thread| thread.join().unwrap()).into();
+        reader.join().unwrap();
+        assert_ne!(claims[0], claims[1]);
+        assert_eq!((root.state(), root.edge_count()), (State::Expanded, 3));
+    });
+}
+
+#[test]
+fn a_claim_that_is_given_back_can_be_had_once_more() {
+    check_model(4, || {
+        let tree = Arc::new(Tree::new());
+        let claim = |tree: Arc<Tree>| {
+            spawn(move || {
+                let root = tree.node(tree.root());
+                root.try_claim() && {
+                    root.cancel_claim();
+                    root.try_claim()
+                }
+            })
+        };
+        let claimants = [claim(tree.clone()), claim(tree.clone())];
+        let holders =
+            claimants.map(|thread| thread.join().unwrap()).into_iter().filter(|&holds| holds).count();
+        let root = tree.node(tree.root());
+        let expected = if root.state() == State::Evaluating { 1 } else { 0 };
+        assert!(holders <= 1 && holders >= expected, "{holders} hold it, {:?}", root.state());
+    });
+}
+
+#[test]
+fn proofs_and_bounds_lose_nothing_of_each_other() {
+    use super::{Bounds, Outcome, TerminalKind};
+    check_model(4, || {
+        let tree = Arc::new(Tree::new());
+        let root = tree.node(tree.root());
+        assert!(root.try_claim() && expand(&tree, root, &PRIORS));
+        let outcome = Outcome { result: 1, plies: 5, kind: TerminalKind::EndOfGame };
+        let prove = |tree: Arc<Tree>| spawn(move || tree.node(tree.root()).try_prove(outcome));
+        let provers = [prove(tree.clone()), prove(tree.clone())];
+        let narrows = {
+            let tree = tree.clone();
+            spawn(move || {
+                let root = tree.node(tree.root());
+                root.narrow_bounds(Bounds { lower: 0, upper: 1 });
+                assert!(root.bounds().lower >= 0);
+            })
+        };
+        let proofs = provers.map(|thread| thread.join().unwrap());
+        narrows.join().unwrap();
+        assert!(proofs[0] != proofs[1]);
+        assert_eq!((root.outcome(), root.edge_count()), (Some(outcome), 3));
+    });
+}
+
+#[test]
+fn two_threads_that_make_links_make_the_same() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let root = tree.node(tree.root());
+        assert!(root.try_claim() && expand(&tree, root, &PRIORS));
+        let link = |tree: Arc<Tree>| {
+            spawn(move || {
+                let position = Position::from_fen(THREE_MOVES).expect("a legal position");
+                let root = tree.node(tree.root());
+                let mut allocator = Allocator::default();
+                assert!(tree.link_all(root, &position, &mut allocator));
+                let links: Vec<LinkId> = tree.links(root).map(|(id, _)| id).collect();
+                tree.take_back(&mut allocator);
+                links
+            })
+        };
+        let threads = [link(tree.clone()), link(tree.clone())];
+        let links = threads.map(|thread| thread.join().unwrap());
+        assert_eq!((links[0].len(), &links[0]), (3, &links[1]));
+        let edges: Vec<Edge> = tree.links(root).map(|(_, link)| link.edge()).collect();
+        assert!(edges.is_sorted_by(|a, b| a.prior() > b.prior()), "{edges:?}");
+    });
+}
+
+#[test]
+fn two_threads_find_one_child() {
+    for key in [None, Some(7)] {
+        check_model(3, move || {
+            let (tree, links) = tree_with_links(1);
+            let link = links[0];
+            let find = |tree: Arc<Tree>| spawn(move || child_of(&tree, link, key));
+            let threads = [find(tree.clone()), find(tree.clone())];
+            // What a reader finds is a node, which it may claim.
+            let reader = {
+                let tree = tree.clone();
+                spawn(move || {
+                    if let Some(child) = tree.link(link).child() {
+                        let node = tree.node(child);
+                        assert!(node.is_shared() == key.is_some() && node.try_claim());
+                        assert!(node.is_shared() == key.is_some() && node.state() == State::Evaluating);
+                    }
+                })
+            };
+            let children = threads.map(|thread| thread.join().unwrap());
+            reader.join().unwrap();
+            assert_eq!((children[0], tree.link(link).child()), (children[1], Some(children[0])));
+        });
+    }
+}
+
+#[test]
+fn transpositions_are_one_node_while_their_shard_grows() {
+    // A shard of four entries: it grows once three are used.
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let find = |tree: Arc<Tree>, keys: [u64; 2]| {
+            spawn(move || {
+                let mut allocator = Allocator::default();
+                let nodes = keys.map(|key| {
+                    tree.table.find_or_make(key, &tree.storage, &mut allocator).expect("room is left")
+                });
+                tree.take_back(&mut allocator);
+                nodes
+            })
+        };
+        let mut allocator = Allocator::default();
+        let [first, other] = [1, 4].map(|key| tree.table.find_or_make(key, &tree.storage, &mut allocator));
+        tree.take_back(&mut allocator);
+        let threads = [find(tree.clone(), [2, 3]), find(tree.clone(), [3, 2])];
+        let [[two, three], [three_again, two_again]] = threads.map(|thread| thread.join().unwrap());
+        assert_eq!((two, three), (two_again, three_again));
+        assert!(
+            two != three && ![first, other].contains(&Some(two)) && ![first, other].contains(&Some(three))
+        );
+        assert_eq!(
+            [1, 4].map(|key| tree.table.find_or_make(key, &tree.storage, &mut allocator)),
+            [first, other]
+        );
+    });
+}
+
+#[test]
+fn sums_hold_at_least_the_visits_that_are_seen() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let finish = |tree: Arc<Tree>| spawn(move || tree.node(tree.root()).finish(one_visit()));
+        let threads = [finish(tree.clone()), finish(tree.clone())];
+        let reader = {
+            let tree = tree.clone();
+            spawn(move || {
+                let seen = tree.node(tree.root()).totals();
+                assert!(seen.wl >= i64::from(seen.visits) * one_visit().wl, "{seen:?}");
+            })
+        };
+        let root = tree.node(tree.root());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        reader.join().unwrap();
+        assert_eq!((root.totals().visits, root.totals().wl), (2, 2 * one_visit().wl));
+    });
+}
+
+/// A visit by `link` ends at its child.
+fn finish_at(tree: &Tree, link: Link<'_>) {
+    let child = tree.node(link.child().expect("the model made one"));
+    child.finish(one_visit());
+    link.finish(1);
+    link.cancel_in_flight(1);
+}
+
+#[test]
+fn a_link_never_has_more_visits_than_its_child() {
+    check_model(2, || {
+        let (tree, links) = tree_with_links(1);
+        let link = links[0];
+        // One visit from another parent.
+        let child = child_of(&tree, link, Some(7));
+        tree.node(child).finish(one_visit());
+        let first = {
+            let tree = tree.clone();
+            spawn(move || {
+                tree.link(link).add_in_flight(1);
+                finish_at(&tree, tree.link(link));
+            })
+        };
+        let second = {
+            let tree = tree.clone();
+            spawn(move || {
+                let link = tree.link(link);
+                link.add_in_flight(2);
+                let absorbed = link.absorb(2, tree.node(child));
+                link.cancel_in_flight(absorbed);
+                for _ in absorbed..2 {
+                    finish_at(&tree, link);
+                }
+            })
+        };
+        let reader = {
+            let tree = tree.clone();
+            spawn(move || {
+                let visits = tree.link(link).visits();
+                assert!(visits <= tree.node(child).visits());
+            })
+        };
+        first.join().unwrap();
+        second.join().unwrap();
+        reader.join().unwrap();
+        let (visits, of_child) = (tree.link(link).visits(), tree.node(child).visits());
+        assert!(visits == 3 && visits <= of_child, "{visits} by the link, {of_child} of the child");
+        assert_eq!(tree.link(link).in_flight(), 0);
+    });
+}
+
+#[test]
+fn two_that_absorb_count_a_visit_once() {
+    check_model(3, || {
+        let (tree, links) = tree_with_links(1);
+        let link = links[0];
+        let child = child_of(&tree, link, Some(7));
+        let absorb = |tree: Arc<Tree>| {
+            spawn(move || {
+                let link = tree.link(link);
+                link.add_in_flight(2);
+                let absorbed = link.absorb(2, tree.node(child));
+                link.cancel_in_flight(2);
+                absorbed
+            })
+        };
+        let visits = {
+            let tree = tree.clone();
+            spawn(move || (0..2).for_each(|_| tree.node(child).finish(one_visit())))
+        };
+        let threads = [absorb(tree.clone()), absorb(tree.clone())];
+        visits.join().unwrap();
+        let absorbed: u32 = threads.map(|thread| thread.join().unwrap()).into_iter().sum();
+        assert_eq!(absorbed, tree.link(link).visits());
+        assert!(absorbed <= 2);
+    });
+}
+
+/// What [`Link::absorb`] builds upon: it looks at the child's visits, at those under way, and then at the link's.
+#[test]
+fn a_visit_that_is_not_under_way_any_more_is_counted() {
+    check_model(4, || {
+        let (tree, links) = tree_with_links(1);
+        let link = links[0];
+        let child = child_of(&tree, link, Some(7));
+        let visit = {
+            let tree = tree.clone();
+            spawn(move || {
+                tree.link(link).add_in_flight(1);
+                finish_at(&tree, tree.link(link));
+            })
+        };
+        let reader = {
+            let tree = tree.clone();
+            spawn(move || {
+                let link = tree.link(link);
+                let of_child = tree.node(child).visits();
+                let under_way = link.in_flight();
+                // Together with the load: Acquire, as absorbing has it.
+                fence(Ordering::Acquire);
+                assert!(of_child <= under_way + link.visits());
+            })
+        };
+        visit.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_free_is_never_more_than_what_was_freed() {
+    check_model(3, || {
+        let tree = Arc::new(Tree::new());
+        let mut allocator = Allocator::default();
+        let [first, second] = [(); 2].map(|()| allocator.take_node(&tree.storage).expect("room is left"));
+        let mut other = Allocator::default();
+        other.keep_node(second);
+        tree.node(second).begin(0, 0);
+        tree.node(second).end(0);
+        tree.node(first).end(0);
+        allocator.keep_node(first);
+        tree.take_back(&mut allocator);
+        let free_node = size_of::<Node>() as u64;
+        assert_eq!(tree.storage.free.free_bytes(), free_node);
+        let freeing = {
+            let tree = tree.clone();
+            spawn(move || tree.take_back(&mut other))
+        };
+        let taking = {
+            let tree = tree.clone();
+            spawn(move || {
+                let mut allocator = Allocator::default();
+                assert!(allocator.take_node(&tree.storage).is_some());
+                let free = tree.storage.free.free_bytes();
+                assert!(free <= 2 * free_node, "{free} bytes");
+                allocator
+            })
+        };
+        freeing.join().unwrap();
+        let mut allocator = taking.join().unwrap();
+        tree.take_back(&mut allocator);
+    });
+}
+
+#[test]
+fn threads_that_fill_a_chunk_get_entries_of_their_own() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        // Uses up the two blocks of the first chunk: both threads need the second one.
+        let mut allocator = Allocator::default();
+        for _ in 0..4 {
+            assert!(allocator.take_node(&tree.storage).is_some());
+        }
+        let take = |tree: Arc<Tree>| {
+            spawn(move || {
+                let mut allocator = Allocator::default();
+                let id = allocator.take_node(&tree.storage).expect("room is left");
+                tree.node(id).begin(0, 0);
+                id
+            })
+        };
+        let threads = [take(tree.clone()), take(tree.clone())];
+        let taken = threads.map(|thread| thread.join().unwrap());
+        assert!(taken[0] != taken[1] && !taken.contains(&tree.root()));
+        assert!(taken.iter().all(|&id| tree.node(id).state() == State::Unevaluated));
+    });
+}

@@ -1,0 +1,211 @@
+//! The pages in Markdown name only what is there: links, paths, and functions beside their file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The README is the page that every visitor reads, so it stays short.
+const README_BYTES: u64 = 8 * 1024;
+
+/// A backticked word that begins with one of these is a path from the top of the repository.
+const TOP_FOLDERS: [&str; 8] =
+    ["src/", "hip/", "tests/", "scripts/", "docs/", "weights/", ".github/", ".ci/"];
+
+/// Folders that a tool makes, so that a checkout lacks them.
+const MADE_BY_TOOLS: [&str; 1] = ["tests/fuzz/corpus"];
+
+/// Words that may stand before the name of an item of a Rust file.
+const DEFINITIONS: [&str; 9] =
+    ["fn", "struct", "enum", "trait", "type", "const", "static", "mod", "macro_rules!"];
+
+struct Page {
+    path: PathBuf,
+    text: String,
+}
+
+impl Page {
+    /// The page's lines outside of fenced code, with their numbers from 1.
+    fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines().filter(|(_, _, is_code)| !is_code).map(|(number, line, _)| (number, line))
+    }
+
+    /// Line numbers from 1, lines, and whether a line is fenced code.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str, bool)> {
+        let mut in_fence = false;
+        self.text.lines().enumerate().map(move |(index, line)| {
+            let is_fence = line.trim_start().starts_with("```");
+            in_fence ^= is_fence;
+            (index + 1, line, in_fence || is_fence)
+        })
+    }
+
+    fn at(&self, line: usize) -> String {
+        format!("{}:{line}", self.path.strip_prefix(root()).unwrap_or(&self.path).display())
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every page of the repository; `target` folders and hidden ones are left out.
+fn pages() -> Vec<Page> {
+    fn collect(folder: &Path, pages: &mut Vec<Page>) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if entry.file_type().unwrap().is_dir() {
+                if name != "target" && !name.starts_with('.') {
+                    collect(&path, pages);
+                }
+            } else if name.ends_with(".md") {
+                let text = fs::read_to_string(&path).unwrap();
+                pages.push(Page { path, text });
+            }
+        }
+    }
+    let mut pages = Vec::new();
+    collect(root(), &mut pages);
+    assert!(pages.len() > 10, "the pages are found: {}", pages.len());
+    pages
+}
+
+/// What stands between backticks in a line.
+fn code_spans(line: &str) -> Vec<&str> {
+    line.split('`').skip(1).step_by(2).collect()
+}
+
+/// The targets of the links in a line: `page.md#heading` of `[text](page.md#heading)`.
+fn link_targets(line: &str) -> Vec<&str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect()
+}
+
+/// The anchor that GitHub gives a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|&c| c.is_alphanumeric() || [' ', '-', '_'].contains(&c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn has_heading(page: &Path, wanted: &str) -> bool {
+    let page = Page { path: page.to_owned(), text: fs::read_to_string(page).unwrap() };
+    page.prose().any(|(_, line)| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
+}
+
+/// The path from the repository's top that a word of a page names. A placeholder (`FOLDER`), a pattern (`*`) and
+/// what follows it are left out. `None`: the word names no path.
+fn repository_path(word: &str) -> Option<String> {
+    let word = word.trim_end_matches(['.', ',', ':', ';', ')']);
+    TOP_FOLDERS.iter().find(|folder| word.starts_with(**folder))?;
+    let is_placeholder = |part: &str| {
+        let stem = part.split('.').next().unwrap_or_default();
+        let is_upper = stem.len() > 1 && stem.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        part.contains(['*', '…', '<', '{']) || is_upper && part != "README.md" && part != "RESOURCES.md"
+    };
+    let parts: Vec<&str> = word.split('/').take_while(|part| !is_placeholder(part)).collect();
+    Some(parts.join("/"))
+}
+
+#[test]
+fn the_readme_is_short() {
+    let bytes = fs::metadata(root().join("README.md")).unwrap().len();
+    assert!(bytes <= README_BYTES, "README.md has {bytes} bytes; move something to docs/");
+}
+
+#[test]
+fn links_in_pages_lead_somewhere() {
+    let mut dead = Vec::new();
+    for page in pages() {
+        for (number, line) in page.prose() {
+            for target in link_targets(line).into_iter().filter(|target| !target.contains("://")) {
+                let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+                let path = match file {
+                    "" => page.path.clone(),
+                    file => page.path.parent().unwrap().join(file),
+                };
+                let is_there = path.exists() && (heading.is_empty() || has_heading(&path, heading));
+                if !is_there {
+                    dead.push(format!("{}: {target}", page.at(number)));
+                }
+            }
+        }
+    }
+    assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn paths_in_pages_exist() {
+    let mut missing = Vec::new();
+    for page in pages() {
+        for (number, line, is_code) in page.lines() {
+            let spans = if is_code { vec![line] } else { code_spans(line) };
+            let words = spans.into_iter().flat_map(|span| span.split([' ', '\'', '"', '=', '(']));
+            for path in words.filter_map(repository_path) {
+                let is_made = MADE_BY_TOOLS.iter().any(|folder| path.starts_with(folder));
+                if !is_made && !root().join(&path).exists() {
+                    missing.push(format!("{}: {path}", page.at(number)));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "paths that are not in the repository:\n{}", missing.join("\n"));
+}
+
+/// Whether `source` defines an item of this name: `Type::method` needs a definition of `method`, and `Type` somewhere.
+fn defines(source: &str, item: &str) -> bool {
+    let mut names: Vec<&str> = item.trim_end_matches("()").split("::").collect();
+    let Some(last) = names.pop() else {
+        return false;
+    };
+    let ends_name = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let is_defined = DEFINITIONS.iter().any(|word| {
+        let definition = format!("{word} {last}");
+        source.match_indices(&definition).any(|(place, found)| ends_name(&source[place + found.len()..]))
+    });
+    is_defined && names.iter().all(|name| source.contains(name))
+}
+
+/// A page names a function as "`src/file.rs` `function`", or several with commas between them.
+#[test]
+fn items_beside_a_file_are_defined_there() {
+    let (mut missing, mut checked) = (Vec::new(), 0);
+    for page in pages() {
+        for (number, line) in page.prose() {
+            let pieces: Vec<&str> = line.split('`').collect();
+            let mut source = None;
+            for index in (1..pieces.len()).step_by(2) {
+                let between = pieces[index - 1];
+                if TOP_FOLDERS.iter().any(|folder| pieces[index].starts_with(folder)) {
+                    let path = root().join(pieces[index]);
+                    source = pieces[index].ends_with(".rs").then(|| fs::read_to_string(path).ok()).flatten();
+                } else if let Some(text) = source.as_ref().filter(|_| [" ", ", "].contains(&between)) {
+                    checked += 1;
+                    if !defines(text, pieces[index]) {
+                        missing.push(format!("{}: {}", page.at(number), pieces[index]));
+                    }
+                } else {
+                    source = None;
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "items that are not in the file beside them:\n{}", missing.join("\n"));
+    println!("{checked} items are where the pages say");
+}
+
+#[test]
+fn paths_and_items_are_recognised() {
+    assert_eq!(repository_path("scripts/check.sh,").as_deref(), Some("scripts/check.sh"));
+    assert_eq!(
+        repository_path("hip/kernels/objects/ARCHITECTURE.co.gz").as_deref(),
+        Some("hip/kernels/objects")
+    );
+    assert_eq!(repository_path("tests/data/micro-*.pb.gz").as_deref(), Some("tests/data"));
+    assert_eq!(repository_path("hip/kernels/README.md").as_deref(), Some("hip/kernels/README.md"));
+    assert_eq!(repository_path("target/release/rukh"), None);
+    assert_eq!(anchor(" What `rukh perft` does, and why"), "what-rukh-perft-does-and-why");
+    assert_eq!(code_spans("the `a` and `b c`"), ["a", "b c"]);
+    assert_eq!(link_targets("[x](y.md#z), [v](http://w)"), ["y.md#z", "http://w"]);
+    let source = "impl Engine {\n    pub fn go(&mut self) {}\n    fn goes() {}\n}";
+    assert!(defines(source, "Engine::go") && defines(source, "go()") && !defines(source, "Tree::go"));
+    assert!(!defines(source, "g"));
+}

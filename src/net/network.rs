@@ -1,8 +1,8 @@
 //! The structure of a network: which layers there are, and in what order they are applied.
 //!
-//! It is declared once, generic over [`Layers`]: how somebody holds one layer. [`FileLayers`] holds layers as the file
-//! has them ([`super::weights`]); each backend holds them packed or uploaded, and gets them from [`super::prepare`].
-//! Where a prepared layer has another layout than the file's, the field says both.
+//! The structure is declared once. It is generic over [`Layers`], the types of the layers: [`FileLayers`] are the layers
+//! of a file ([`super::weights`]), and each backend has types of its own, which [`super::prepare`] makes from the file's.
+//! "Prepared" means a backend's layer. If its layout differs from the file's, the field's documentation gives both.
 
 use super::architecture::{Activation, Architecture};
 use super::weights::{Convolution, Dense, HeadInput, LayerNorm};
@@ -20,7 +20,7 @@ pub trait Layers {
     type Gate: Clone + Debug;
     /// The 3x3 convolution that reads the input planes.
     type InputConvolution: Clone + Debug;
-    /// The dense layer that reads the input planes of one square, and what depends on the square alone.
+    /// The dense layer that reads the input planes of one square, and a constant table with a row for each square.
     type PlaneEmbedding: Clone + Debug;
     /// The dense layer that reads all pieces of the newest board.
     type BoardEmbedding: Clone + Debug;
@@ -52,7 +52,7 @@ impl Layers for FileLayers {
 /// A whole network with the selected heads.
 #[derive(Clone, Debug)]
 pub struct Network<L: Layers = FileLayers> {
-    /// What the header says, and the sizes.
+    /// The kinds of the layers, and their sizes.
     pub architecture: Architecture,
     /// From planes to channels of each square.
     pub body: Body<L>,
@@ -63,7 +63,7 @@ pub struct Network<L: Layers = FileLayers> {
     pub policy: PolicyHead<L>,
     /// The selected value head: three outputs (win, draw, loss before their softmax) or one (q before its tanh).
     pub value: ScalarHead<L>,
-    /// How far the value may be off, before a sigmoid: where the selection asks for it and the file has it.
+    /// The expected error of the value, before a sigmoid. Present if the selection asks for it and the file has it.
     pub value_error: Option<ValueError<L>>,
     /// Plies to the end of the game, before a ReLU.
     pub moves_left: Option<ScalarHead<L>>,
@@ -144,7 +144,7 @@ pub struct Gates<L: Layers = FileLayers> {
     pub add: L::Gate,
 }
 
-/// Encoders of one width, and what is the same for all of them.
+/// A stack of encoders, and the settings that they share.
 #[derive(Clone, Debug)]
 pub struct EncoderStack<L: Layers = FileLayers> {
     /// The encoders in their order.
@@ -177,7 +177,7 @@ pub struct Encoder<L: Layers = FileLayers> {
     pub ln2: L::LayerNorm,
 }
 
-/// One encoder's part of smolgen, which ends in [`Network::smolgen_global`].
+/// One encoder's part of smolgen. Its result goes through [`Network::smolgen_global`], which all encoders share.
 #[derive(Clone, Debug)]
 pub struct Smolgen<L: Layers = FileLayers> {
     /// From the residual stream of one square to a few channels.
@@ -235,7 +235,7 @@ pub struct AttentionPolicy<L: Layers = FileLayers> {
     pub query_key: L::QueryKey,
     /// Width of a query, and of a key.
     pub depth: usize,
-    /// What the key of the destination adds to a promotion. The file has `[4][depth]`: queen, rook, bishop, and a row
+    /// The layer from the key of the destination to the offset of a promotion's logit. The file has `[4][depth]`: queen, rook, bishop, and a row
     /// that is added to each of the three. Prepared, it is `[3][depth]` with that row added.
     pub promotion: L::Dense,
 }
@@ -251,20 +251,20 @@ pub struct ScalarHead<L: Layers = FileLayers> {
     pub output: L::Dense,
 }
 
-/// Where the error of the value comes from.
+/// The head that computes the error of the value.
 #[derive(Clone, Debug)]
 pub enum ValueError<L: Layers = FileLayers> {
-    /// From a second output layer on the value head's hidden layer.
+    /// The value head has a second output layer, on the same hidden layer.
     ValueHead {
         /// One output.
         output: L::Dense,
     },
-    /// From a head of its own.
+    /// The error has a head of its own.
     Own(ScalarHead<L>),
 }
 
 impl ValueError {
-    /// The error that `head` tells, beside a value head that may have the same layers up to the output.
+    /// Makes the error's head from `head`. If it has the same layers as `value` up to the output, only the output is kept.
     pub fn of_head(head: ScalarHead, value: &ScalarHead) -> ValueError {
         match head.input == value.input && head.hidden == value.hidden {
             true => ValueError::ValueHead { output: head.output },
@@ -272,7 +272,7 @@ impl ValueError {
         }
     }
 
-    /// The layer that writes the error.
+    /// The output layer of the error.
     pub fn output_mut(&mut self) -> &mut Dense {
         match self {
             ValueError::ValueHead { output } => output,
@@ -282,7 +282,7 @@ impl ValueError {
 }
 
 impl<L: Layers> Network<L> {
-    /// The activation wherever a layer has none of its own.
+    /// The activation of all layers that do not have their own.
     pub fn activation(&self) -> Activation {
         self.architecture.default_activation
     }

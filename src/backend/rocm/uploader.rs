@@ -18,8 +18,9 @@ use std::sync::Arc;
 /// The widest head that the attention kernels take.
 const LARGEST_HEAD: usize = 128;
 
-/// The squeeze-and-excitation kernel has room for so many channels and hidden units.
+/// The most channels that the squeeze-and-excitation kernel has room for.
 const LARGEST_SE_CHANNELS: usize = 1024;
+/// The most hidden units that it has room for.
 const LARGEST_SE_HIDDEN: usize = 512;
 
 /// Device memory is allocated in pieces of at least this size, because each allocation costs time.
@@ -145,7 +146,7 @@ impl LayerStore for Uploader {
         let bias = match role {
             DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => self.bias(name, biases)?,
             DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases)?,
-            // The kernel adds it to sums in fp32, straight before the result.
+            // The kernel adds it to sums in fp32 right before the result.
             DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases)?,
         };
         Ok(Dense { weights, bias, inputs, outputs })
@@ -165,7 +166,7 @@ impl LayerStore for Uploader {
         })
     }
 
-    /// Planes are expanded to rows of elements before it, so it is a convolution like any other.
+    /// An earlier step expands the planes to rows of elements, so this is a convolution like any other.
     fn input_convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {
         self.convolution(name, layer)
     }

@@ -1,15 +1,15 @@
-//! From a file's network to a backend's: the one traversal of all layers.
+//! Prepares a file's network for a backend: the only traversal of all layers.
 //!
-//! Whatever every backend would do to the layers is done here: queries, keys and values become one layer, rows that
-//! read a flattened board are turned to `[square][channel]`, the row that all promotions share is added to theirs,
-//! and the policy's 1858 logits get their places. What differs is asked of the backend's [`LayerStore`].
+//! It does the work that all backends have in common. It joins queries, keys and values to one layer, turns rows that read
+//! a flattened board to `[square][channel]`, adds the row that all promotions share to theirs, and computes the places of
+//! the policy's 1858 logits. The backend's [`LayerStore`] takes the layers, and says in what the backend differs.
 //!
-//! Each layer is dropped as soon as the backend has it, so that a large network is not in memory twice.
+//! Each layer is dropped as soon as the backend has it, so a large network is never in memory twice.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `lowering` | what is done to the numbers of a layer |
-//! | `store` | what a backend does with one layer, and in what it may differ |
+//! | `lowering` | the transformations of single layers |
+//! | `store` | the interface of a backend: it takes layers one by one |
 
 mod lowering;
 mod store;
@@ -28,14 +28,14 @@ use lowering::{
     squares_first,
 };
 
-/// A network in a backend's layers.
+/// A network that consists of a backend's layers.
 #[derive(Debug)]
 pub struct PreparedNetwork<S: LayerStore> {
-    /// The layers.
+    /// The structure and the layers.
     pub network: Network<S>,
-    /// Numbers that the policy head makes for a position.
+    /// How many numbers the policy head computes for a position.
     pub policy_width: usize,
-    /// Where among them each of the 1858 policy logits lies.
+    /// The index of each of the 1858 policy logits among these numbers.
     pub policy_places: Vec<u16>,
 }
 
@@ -43,7 +43,7 @@ impl Network {
     /// Gives all layers to `store`, in the order of the forward pass.
     ///
     /// # Errors
-    /// Whatever the store refuses, by the layer's name.
+    /// The first error of the store, which names the layer.
     pub fn prepare<S: LayerStore>(self, store: &mut S) -> Result<PreparedNetwork<S>, S::Error> {
         let (policy_width, policy_places) = policy_layout(&self.policy, S::SCORE_ORDER);
         let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = self;

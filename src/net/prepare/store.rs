@@ -1,9 +1,9 @@
-//! What a backend must be able to do with single layers.
+//! The interface between the traversal and a backend.
 
 use super::super::network::Layers;
 use super::super::weights::{Convolution, Dense, LayerNorm};
 
-/// What a dense layer is for. A backend may hold layers of different roles in different formats.
+/// The role of a dense layer. A backend may hold layers of different roles in different formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DenseRole {
     /// A product of the body or the policy head: nearly all of a network's arithmetic.
@@ -16,12 +16,12 @@ pub enum DenseRole {
     ScalarHead,
     /// The output layer of such a head.
     ScalarOutput,
-    /// `[3][depth]`: what a key adds to promotions to queen, rook and bishop. It has no bias.
+    /// `[3][depth]`: from a key to the offsets of promotions to queen, rook and bishop. It has no bias.
     Promotion,
 }
 
-/// In which order a backend keeps the 64 x 64 scores of queries and keys. Smolgen's logits are made in this order, and
-/// an attention policy's logits are found in it.
+/// The order of the 64 x 64 scores of queries and keys in a backend. Smolgen's logits and the logits of an attention
+/// policy have the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScoreOrder {
     /// `[query][key]`, as in the file. In a policy head: `[from][to]`.
@@ -30,9 +30,9 @@ pub enum ScoreOrder {
     KeyFirst,
 }
 
-/// A backend's way to hold layers: packed for a processor, or in a device's memory.
+/// Takes the layers of a network and holds them in a backend's types: packed for a processor, or in a device's memory.
 ///
-/// The name of a layer is for error messages.
+/// The names of layers are for error messages.
 pub trait LayerStore:
     Layers<
         QueryKeyValue = <Self as Layers>::Dense,
@@ -40,14 +40,14 @@ pub trait LayerStore:
         HeadInput = <Self as Layers>::Dense,
     >
 {
-    /// Why a layer cannot be held.
+    /// The reason why the backend cannot hold a layer.
     type Error;
 
     /// The order of the backend's attention scores.
     const SCORE_ORDER: ScoreOrder;
 
-    /// Whether `1/sqrt(depth)`, by which scores are multiplied, is multiplied into the layers of the queries. Else the
-    /// backend's kernels multiply the scores.
+    /// Whether the layers of the queries are multiplied by `1/sqrt(depth)`. If not, the backend's kernels multiply the
+    /// scores by it.
     const SCALES_QUERIES: bool;
 
     /// Refuses a number of channels that the backend's kernels cannot read.

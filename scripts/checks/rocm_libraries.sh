@@ -122,10 +122,10 @@ step_hipblaslt() {
 }
 
 step_rocblas() {
-    network_test gfx1100 every_network_says_what_lc0_says_in_fp32
+    network_test gfx1100 every_network_agrees_with_lc0_in_fp32
     network_test gfx1100 every_network_stays_near_lc0_in_fp16
     network_test gfx1100 every_network_stays_near_lc0_in_bf16
-    network_test gfx1100 value_error::it_is_what_lc0_s_figures_make_it
+    network_test gfx1100 value_error::the_error_follows_from_lc0s_win_draw_and_loss
 }
 
 run_steps "fetch build hiprtc run-time refusal hipblaslt rocblas" "$@"

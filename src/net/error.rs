@@ -44,7 +44,7 @@ pub enum Reason {
     /// The gzip stream ends early, or its checksum is wrong.
     #[error("the gzip data is damaged or truncated: {0}")]
     Gzip(io::Error),
-    /// The file has more bytes than a network can have, or decompresses to more bytes than its size explains.
+    /// The file has more bytes than a network can have, or decompresses to more bytes than its size allows.
     #[error("the file is too large: more than {limit} bytes{}", if *.compressed { " after decompression" } else { "" })]
     TooLarge {
         /// The largest size allowed, in bytes.

@@ -5,10 +5,12 @@
 //!                            [--instructions portable|AVX2|AVX-512] [--seconds 2]
 //! ```
 //!
-//! With two threads, each evaluates batches of its own, as search threads do; `--shared` splits one batch
-//! over the backend's own threads instead. The median of the batches counts. Beside it: the best batch, and
-//! what a second of CPU time evaluates, which other processes on the machine do not lower (Linux; not for
-//! `--shared`).
+//! By default each thread evaluates its own batches, as search threads do. With `--shared` one thread submits
+//! the batches, and the backend splits each of them over its own threads.
+//!
+//! The columns are evaluations per second in the median batch and in the fastest batch, and evaluations per
+//! second of CPU time. Other processes on the machine do not lower the last figure. It needs Linux and means
+//! nothing with `--shared`.
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh::backend::{Backend, EvalRequest};
@@ -40,15 +42,15 @@ fn arguments() -> Result<Arguments, String> {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--bench" => {} // Cargo adds it.
+            "--bench" => {} // Cargo adds this argument.
             "--shared" => arguments.shared = true,
             "--precision" => {
                 arguments.precisions = match value()?.as_str() {
                     "fp32" => vec![Precision::Fp32],
                     "bf16" => vec![Precision::Bf16],
-                    other => return Err(format!("precision {other}: expected fp32 or bf16")),
+                    other => return Err(format!("--precision {other}: expected fp32 or bf16")),
                 }
             }
             "--batch" => arguments.batches = numbers(&value()?)?,
@@ -62,7 +64,7 @@ fn arguments() -> Result<Arguments, String> {
                 let found = all.iter().find(|instructions| instructions.name() == name);
                 arguments.instructions = Some(*found.ok_or_else(|| {
                     let names: Vec<&str> = all.iter().map(|instructions| instructions.name()).collect();
-                    format!("instructions {name}: here are {}", names.join(", "))
+                    format!("--instructions {name}: this processor has {}", names.join(", "))
                 })?);
             }
             network => arguments.network = network.to_owned(),
@@ -75,7 +77,7 @@ fn numbers(list: &str) -> Result<Vec<usize>, String> {
     list.split(',').map(|number| number.parse().map_err(|error| format!("{number}: {error}"))).collect()
 }
 
-/// A few dozen positions of a game played by taking the middle one of the legal moves.
+/// Up to 60 positions of a game, each with its legal moves. Each side plays the middle one of them.
 fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     let mut history = PositionHistory::new(Position::startpos());
     let mut all = Vec::new();
@@ -90,22 +92,22 @@ fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     all
 }
 
-/// CPU seconds of this thread so far; 0 where the system does not say.
+/// The CPU time that this thread has used so far, in seconds; 0 where there is no `/proc`.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds: Option<f64> = text.split(' ').next().and_then(|word| word.parse().ok());
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-/// What one thread measured.
+/// The measurements of one thread.
 struct Measured {
-    /// Of each batch.
+    /// The wall-clock time of each batch.
     seconds: Vec<f64>,
-    /// Positions per second of CPU time.
+    /// Positions evaluated per second of CPU time.
     per_cpu_second: f64,
 }
 
-/// Evaluates batches over `duration`.
+/// Evaluates batches of `size` positions for `duration`, and at least three batches.
 fn measure(
     backend: &CpuBackend,
     requests: &[(PositionHistory, Vec<PackedMove>)],
@@ -188,7 +190,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 fn main() {
     let outcome = arguments().and_then(|arguments| {
         if arguments.network.is_empty() {
-            // `cargo bench` and `cargo test --benches` without arguments: nothing to measure.
+            // `cargo bench` and `cargo test --benches` name no network, so there is nothing to measure.
             println!("usage: cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] …");
             return Ok(());
         }

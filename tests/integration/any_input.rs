@@ -1,4 +1,4 @@
-//! The fuzz targets' bodies on generated input: noise, and sentences of the right words in the wrong order.
+//! Runs the bodies of the fuzz targets on generated input: random bytes, and valid words in random order.
 
 use proptest::prelude::*;
 use rukh::fuzzing;
@@ -122,7 +122,7 @@ proptest! {
     #[test]
     fn weights_file(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         fuzzing::weights_file(&bytes);
-        // With the right beginning: field 1, the magic number.
+        // Again with a valid beginning: field 1, the magic number.
         let mut file = vec![0x0d, 0xc0, 0x01, 0, 0];
         file.extend(&bytes);
         fuzzing::weights_file(&file);

@@ -1,11 +1,11 @@
-//! Backends as the search and the user see them: same answers through every decorator, errors that arrive,
-//! options that are understood or refused by name.
+//! Backends as the search and the user see them: every wrapper gives the answers of what it wraps, errors reach the
+//! caller, and options are accepted or refused by name.
 
 mod cache;
-mod decorators;
 mod reports;
-mod user_words;
+mod user_options;
 mod with_network;
+mod wrappers;
 
 use rukh::backend::registry::{self, BackendConfig};
 use rukh::backend::synthetic::{RandomBackend, RandomOptions};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A position with its legal moves.
+/// A position with its history and its legal moves.
 struct Sample {
     history: PositionHistory,
     moves: Vec<PackedMove>,
@@ -45,7 +45,7 @@ impl Sample {
     }
 }
 
-/// `count` positions of a game of arbitrary legal moves, all different.
+/// `count` different positions from games of arbitrary legal moves.
 fn samples(count: usize) -> Vec<Sample> {
     let mut history = PositionHistory::new(Position::startpos());
     let mut samples = Vec::new();
@@ -69,7 +69,7 @@ fn samples(count: usize) -> Vec<Sample> {
     samples
 }
 
-/// Evaluates `samples` in one batch; answers out of a cache are put where they belong.
+/// Evaluates `samples` in one batch. The answers have the order of `samples`, even if some are from a cache.
 fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>, BackendError> {
     let mut batch = backend.new_batch();
     let added: Vec<Added> = samples.iter().map(|sample| batch.add(sample.request())).collect();
@@ -109,7 +109,7 @@ fn creation_error(backend: &str, options: &str) -> String {
     }
 }
 
-/// A path for one test, in the build's own directory.
+/// The path of a file in Cargo's directory for temporary test files. The file does not exist yet.
 fn scratch_file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_file(&path);
@@ -123,12 +123,11 @@ enum Fault {
     PanicInWait,
     PanicInSubmit,
     TooFewEvaluations,
-    /// None; but this is added to every q.
+    /// The backend answers, but this is added to every q.
     WrongValue(f32),
 }
 
-/// A backend with a fault, which otherwise answers as `random`. It counts its batches and takes its time over
-/// them.
+/// `random` with a fault and a delay for each batch. It counts its batches.
 struct Faulty {
     attributes: Attributes,
     fault: Option<Fault>,

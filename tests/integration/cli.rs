@@ -1,4 +1,4 @@
-//! The command line through the real binary: flags, the configuration file, and the tools' formats.
+//! The command line through the real binary: flags, the configuration file, and the output of the subcommands.
 
 use crate::driver::{Driver, rukh, run, run_any};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A file in the temporary directory, gone when dropped.
+/// A file in the temporary directory, which is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -27,7 +27,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The default that `uci` shows for an option, under these flags.
+/// The default that `uci` shows for `option` after a start with `arguments`.
 fn shown_default(arguments: &[&str], option: &str) -> String {
     let mut engine = Driver::start(arguments);
     engine.send("uci");
@@ -69,7 +69,7 @@ fn flags_can_be_written_in_every_way() {
 }
 
 #[test]
-fn wrong_arguments_exit_with_2_and_help() {
+fn wrong_arguments_exit_with_code_2_and_a_helpful_message() {
     for (arguments, shown) in [
         (&["--treads=3"][..], "--threads"),
         (&["--threads=abc"], "not a whole number from 0 to 128"),
@@ -92,7 +92,7 @@ fn wrong_arguments_exit_with_2_and_help() {
 }
 
 #[test]
-fn the_configuration_file_stands_between_defaults_and_flags() {
+fn the_configuration_file_overrides_defaults_and_flags_override_it() {
     let config = Scratch::new("good.config", "# mine\nthreads=5\n--minibatch-size=64\nno-two-fold-draws\n");
     let with_config = ["-c", config.path()];
     assert_eq!(shown_default(&with_config, "Threads"), "5");
@@ -108,7 +108,7 @@ fn the_configuration_file_stands_between_defaults_and_flags() {
 }
 
 #[test]
-fn the_users_configuration_is_found() {
+fn the_users_configuration_file_is_found() {
     let home = std::env::temp_dir().join(format!("rukh-{}-home", std::process::id()));
     fs::create_dir_all(home.join("rukh")).unwrap();
     fs::write(home.join("rukh/rukh.config"), "backend=trivial\nthreads=1\nnonsense\n").unwrap();
@@ -119,7 +119,7 @@ fn the_users_configuration_is_found() {
     let stderr = String::from_utf8_lossy(&tool.stderr);
     assert!(stderr.contains("rukh.config, line 3: unknown flag `--nonsense`"), "{stderr}");
     assert_eq!(tool.status.code(), Some(2));
-    // A chess program shows nobody stderr, and an engine that ends at once is a riddle.
+    // Chess programs hide stderr, and an engine that exits at once would leave the user without a reason.
     let stdout = String::from_utf8_lossy(&engine.stdout);
     assert!(stdout.starts_with("info string error: configuration file "), "{stdout}");
     assert!(stdout.contains("rukh.config, line 3: unknown flag `--nonsense`"), "{stdout}");
@@ -141,7 +141,7 @@ fn help_has_every_flag_under_its_heading() {
     assert_eq!(run(&["--version"]), format!("rukh {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// The lines are those of lc0's samples, number for number a number.
+/// The lines have the words of lc0's samples; only the numbers differ.
 #[test]
 fn bench_prints_lc0s_lines() {
     let text =
@@ -173,7 +173,7 @@ fn bench_prints_lc0s_lines() {
 }
 
 #[test]
-fn bench_searches_one_position_and_speaks_json() {
+fn bench_searches_one_position_and_writes_json() {
     let fen = "6k1/1p3ppp/8/8/8/8/8/R5K1 w - - 0 1 moves g1f1 b7b6";
     let text = run(&["bench", "-b", "trivial", "-t", "1", "--nodes=200", "--json", "--fen", fen]);
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -185,14 +185,14 @@ fn bench_searches_one_position_and_speaks_json() {
 }
 
 #[test]
-fn the_signature_is_one_number_and_stays() {
+fn the_signature_is_one_number_and_can_be_repeated() {
     let arguments = ["bench", "--signature", "--nodes=200", "--num-positions=3"];
     let first = run(&arguments);
     assert!(first.trim_end().parse::<u32>().is_ok(), "{first}");
     assert_eq!(run(&arguments), first);
-    // Whatever backend and threads are asked for.
+    // Options for the backend and the threads do not change it.
     assert_eq!(run(&[&arguments[..], &["--threads=2", "--backend=random"]].concat()), first);
-    // And it does see the search.
+    // Parameters of the search do.
     assert_ne!(run(&[&arguments[..], &["--cpuct=4"]].concat()), first);
 }
 
@@ -203,7 +203,7 @@ fn a_search_that_would_never_end_is_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("would never end"));
 }
 
-/// lc0's columns, in lc0's widths.
+/// The columns and their widths are lc0's.
 #[test]
 fn backendbench_prints_lc0s_table() {
     const HEADER: &str =
@@ -236,7 +236,7 @@ fn backendbench_prints_lc0s_table() {
     assert_eq!(steps.lines().count(), 51);
 }
 
-/// lc0 takes these as it takes every option that is true or false.
+/// As in lc0, these flags have all the forms of a boolean option.
 #[test]
 fn backendbench_flags_can_be_switched_off() {
     let clippy_of = |flags: &[&str]| {
@@ -250,14 +250,14 @@ fn backendbench_flags_can_be_switched_off() {
 }
 
 #[test]
-fn backendbench_has_something_to_measure_or_says_why_not() {
+fn backendbench_refuses_an_empty_range_of_batch_sizes() {
     let output = run_any(&["backendbench", "-b", "trivial", "--start-batch-size=8", "--max-batch-size=4"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("8 is more than --max-batch-size=4"));
 }
 
 #[test]
-fn backendbench_recommends_and_speaks_json() {
+fn backendbench_recommends_a_batch_size_and_writes_json() {
     let text = run(&["backendbench", "-b", "trivial", "--batches=5", "--max-batch-size=2", "--clippy"]);
     assert!(text.contains("(@)(@) _| Recommended minibatch-size for this net: |"), "{text}");
     let text =
@@ -269,7 +269,7 @@ fn backendbench_recommends_and_speaks_json() {
 }
 
 #[test]
-fn perft_counts() {
+fn perft_counts_moves_as_text_and_json() {
     let text = run(&["perft", "3"]);
     assert_eq!(text.lines().last(), Some("total: 8902"));
     assert!(text.contains("e2e4: 600\n"));
@@ -279,7 +279,7 @@ fn perft_counts() {
 }
 
 #[test]
-fn tools_name_the_file_that_is_wrong() {
+fn subcommands_name_the_file_that_they_cannot_read() {
     for arguments in [
         &["describenet", "-w", "/nonexistent.pb.gz"][..],
         &["backendbench", "-b", "cpu", "-w", "/nonexistent.pb.gz"],
@@ -292,7 +292,7 @@ fn tools_name_the_file_that_is_wrong() {
     }
 }
 
-/// A script must not take half a table on a full disk for the whole.
+/// A script must not mistake a table that a full disk has cut short for a complete one.
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_a_failure() {
@@ -306,14 +306,14 @@ fn output_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn a_network_that_nobody_named_is_looked_for_and_named() {
+fn without_a_weights_file_a_network_is_searched_for_and_named() {
     let directory = std::env::temp_dir().join(format!("rukh-{}-networks", std::process::id()));
     fs::create_dir_all(directory.join("weights")).unwrap();
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
     fs::copy(network, directory.join("weights/found.pb.gz")).unwrap();
     let in_directory = |arguments: &[&str]| rukh(arguments).current_dir(&directory).output().unwrap();
     let shown = Path::new("weights").join("found.pb.gz").display().to_string();
-    // Emptied in a GUI, the option is as if it had never been set.
+    // An option that the user empties in a GUI counts as not set.
     for weights in ["--weights=<autodiscover>", "--weights="] {
         let bench = in_directory(&["bench", "--nodes=1", "--num-positions=1", "-t", "1", weights]);
         let stderr = String::from_utf8_lossy(&bench.stderr);
@@ -324,7 +324,7 @@ fn a_network_that_nobody_named_is_looked_for_and_named() {
         assert!(in_directory(&["describenet", weights]).status.success());
     }
     fs::remove_dir_all(directory.join("weights")).unwrap();
-    // Where there is no file, the network inside the binary plays.
+    // Without any file, the embedded network plays.
     let bench = in_directory(&["bench", "--nodes=1", "--num-positions=1", "-t", "1"]);
     let described = in_directory(&["describenet"]);
     fs::remove_dir_all(&directory).unwrap();
@@ -333,9 +333,9 @@ fn a_network_that_nobody_named_is_looked_for_and_named() {
     assert!(String::from_utf8_lossy(&described.stdout).contains("Rukh"), "{described:?}");
 }
 
-/// The greeting is for people: a chess program that shows or logs stderr gets none.
+/// The greeting is for people. A chess program, which may show or log stderr, gets none.
 #[test]
-fn the_engine_greets_terminals_only() {
+fn the_engine_greets_only_on_a_terminal() {
     let output = run_any(&[]);
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
 }

@@ -1,4 +1,4 @@
-//! The CPU evaluator against lc0's own figures, for every kind of network and every instruction set here.
+//! The CPU backend compared with lc0's own evaluations, for every kind of network and each available instruction set.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::goldens::{self, GoldenPosition, GoldenSet};
 
 /// Largest allowed difference from lc0 of a raw policy logit, of q and of d.
 const TOLERANCE: f32 = 1e-4;
-/// Largest allowed difference from lc0 of the moves left.
+/// Largest allowed difference from lc0 of the moves left, in plies.
 const MOVES_LEFT_TOLERANCE: f32 = 1e-2;
 
 fn history(golden: &GoldenPosition) -> PositionHistory {
@@ -87,7 +87,7 @@ fn check_fp32(set: &GoldenSet) {
     let inputs = inputs(set, network.architecture.input_format);
     for instructions in InstructionSet::available() {
         if instructions.has_bf16() {
-            continue; // The same kernels as without, in fp32.
+            continue; // In fp32 it has the same kernels as the set without bf16.
         }
         let what = format!("{} on {}", set.name, instructions.name());
         let packed = CpuNetwork::new(network.clone(), Precision::Fp32, instructions);
@@ -100,24 +100,24 @@ fn check_fp32(set: &GoldenSet) {
 }
 
 #[test]
-fn every_committed_network_says_what_lc0_says() {
+fn every_committed_network_agrees_with_lc0() {
     for set in goldens::committed() {
         check_fp32(&set);
     }
 }
 
 #[test]
-fn every_shared_network_says_what_lc0_says() {
+fn every_shared_network_agrees_with_lc0() {
     for set in goldens::shared() {
         check_fp32(&set);
     }
 }
 
 #[test]
-fn the_plain_reference_says_what_lc0_says() {
+fn the_plain_reference_agrees_with_lc0() {
     for set in goldens::committed() {
         let network = load(&set);
-        // A few positions of each are enough: it is slow, and there is no batch that could matter.
+        // A few positions of each set are enough: the reference is slow, and it evaluates one position at a time.
         let few = GoldenSet { positions: set.positions.iter().step_by(7).cloned().collect(), ..set };
         let inputs = inputs(&few, network.architecture.input_format);
         let evaluations: Vec<RawEvaluation> =
@@ -126,12 +126,13 @@ fn the_plain_reference_says_what_lc0_says() {
     }
 }
 
-/// How far bf16 may be from lc0's fp32. Seen: 0.130, 0.0140, 0.0108, 0.215 (t1-like and micro-smolgen).
+/// Largest allowed difference of bf16 from lc0's fp32. The largest seen are 0.130, 0.0140, 0.0108 and 0.215, with
+/// t1-like and micro-smolgen.
 const BF16_TOLERANCE: Difference = Difference { policy: 0.2, q: 0.025, d: 0.02, m: 0.35 };
 
 #[test]
 fn bf16_stays_near_lc0() {
-    // Emulated on the best of the others, and in hardware where there is any.
+    // bf16 in hardware where the processor has it, and emulated with the best of the other instruction sets.
     let all = InstructionSet::available();
     let emulated = all.iter().rev().find(|instructions| !instructions.has_bf16());
     let chosen: Vec<InstructionSet> =
@@ -155,10 +156,10 @@ fn bf16_stays_near_lc0() {
 }
 
 #[test]
-fn fewer_than_no_moves_are_never_left() {
+fn moves_left_are_never_negative() {
     let set = set_named("micro-attn");
     let mut network = load(&set);
-    network.moves_left.as_mut().expect("it has one").output.biases.fill(-1e6);
+    network.moves_left.as_mut().expect("micro-attn has a moves-left head").output.biases.fill(-1e6);
     let inputs = inputs(&set, network.architecture.input_format);
     for instructions in InstructionSet::available() {
         let packed = CpuNetwork::new(network.clone(), Precision::Fp32, instructions);
@@ -169,7 +170,7 @@ fn fewer_than_no_moves_are_never_left() {
 }
 
 #[test]
-fn an_empty_batch_is_no_evaluation() {
+fn an_empty_batch_gives_no_evaluation() {
     let set = &goldens::committed()[0];
     let packed = CpuNetwork::new(load(set), Precision::Fp32, InstructionSet::best());
     assert!(packed.evaluate_raw(&[]).is_empty());
@@ -186,7 +187,7 @@ fn backend(set: &GoldenSet, options: &CpuOptions, temperature: f32) -> CpuBacken
         .unwrap_or_else(|error| panic!("{}: {error}", set.name))
 }
 
-/// The requests of a set's positions: histories, and the moves in the golden file's order.
+/// The history of each position of a set, with its legal moves in the golden file's order.
 fn requests(set: &GoldenSet) -> Vec<(PositionHistory, Vec<PackedMove>)> {
     let request = |golden: &GoldenPosition| {
         let history = history(golden);
@@ -211,7 +212,7 @@ fn evaluate(backend: &CpuBackend, requests: &[(PositionHistory, Vec<PackedMove>)
 
 #[test]
 fn priors_are_the_softmax_of_lc0s_logits_over_legal_moves() {
-    // Plain, and with board transforms (canonical input).
+    // Networks without and with board transforms (canonical input formats).
     for name in ["micro-attn", "micro-in3", "micro-se-conv", "micro-se-old"] {
         let set = set_named(name);
         for temperature in [1.0_f32, 1.359] {
@@ -249,7 +250,7 @@ fn threads_and_reused_memory_change_nothing() {
                 }
             }
         }
-        // Several batches at once, from several threads.
+        // Several threads submit batches at the same time.
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -282,13 +283,13 @@ fn batches_may_be_empty_dropped_or_too_large() {
     assert!(error.contains("3 positions, at most 2"), "{error}");
 }
 
-/// Backends on networks whose weights are finite as a file's are, but so large that the arithmetic is not.
+/// Each network has a bias that is not a number, or weights so large that the arithmetic overflows.
 #[test]
 fn a_network_that_overflows_is_an_error() {
     let overflows: [fn(&mut Network); 4] = [
         |network| network.value.output.biases[0] = f32::NAN,
         |network| network.value.output.weights.fill(f32::MAX),
-        |network| network.moves_left.as_mut().expect("it has one").hidden.weights.fill(f32::MAX),
+        |network| network.moves_left.as_mut().expect("it has this head").hidden.weights.fill(f32::MAX),
         |network| match &mut network.policy {
             PolicyHead::Attention(head) => {
                 head.query_key.iter_mut().for_each(|layer| layer.biases.fill(f32::MAX));
@@ -321,7 +322,7 @@ fn a_network_that_overflows_is_an_error() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_refused() {
     let set = set_named("micro-attn");
     let network = Arc::new(load(&set));
     let make = |threads, maximum_batch_size, temperature| {

@@ -5,17 +5,17 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Long enough for a debug build on a busy machine; a hang is a failure all the same.
+/// The longest time that a test waits for the engine. It is enough for a debug build on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A command for the binary that reads no configuration of the user's.
+/// The command that starts the binary with `arguments`, and without the user's configuration file.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
     command.args(arguments).env("XDG_CONFIG_HOME", "/dev/null/none").env("HOME", "/dev/null/none");
     command
 }
 
-/// Runs a tool to its end. Panics if it does not succeed.
+/// Runs a subcommand to its end and returns what it writes to stdout. Panics if it fails.
 pub(crate) fn run(arguments: &[&str]) -> String {
     let output = run_any(arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -23,12 +23,12 @@ pub(crate) fn run(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("stdout is UTF-8")
 }
 
-/// Runs a tool to its end, whatever that is.
+/// Runs a subcommand to its end, whether it succeeds or fails.
 pub(crate) fn run_any(arguments: &[&str]) -> Output {
     rukh(arguments).stdin(Stdio::null()).output().expect("the binary starts")
 }
 
-/// A running engine.
+/// A running engine, which is killed when this is dropped.
 pub(crate) struct Driver {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -36,7 +36,6 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the engine.
     pub(crate) fn start(arguments: &[&str]) -> Driver {
         let mut child = rukh(arguments)
             .stdin(Stdio::piped())
@@ -63,19 +62,19 @@ impl Driver {
         Driver::start(&["--backend=trivial", "--threads=1"])
     }
 
-    /// Sends a line.
+    /// Sends `line` and a newline.
     pub(crate) fn send(&mut self, line: &str) {
         self.send_bytes(line.as_bytes());
         self.send_bytes(b"\n");
     }
 
-    /// Sends bytes as they are.
+    /// Sends `bytes` without a newline.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the engine reads");
     }
 
-    /// The lines up to the first that begins with `prefix`, which is the last of them.
+    /// Waits for a line that begins with `prefix`. Returns the lines up to and including it.
     pub(crate) fn until(&self, prefix: &str) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut lines = Vec::new();
@@ -89,7 +88,7 @@ impl Driver {
                         return lines;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => panic!("no `{prefix}` in time, only {lines:#?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("no line `{prefix}` in time, only {lines:#?}"),
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("the engine ended without `{prefix}`: {lines:#?}")
                 }
@@ -97,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// Sends a line, and returns what was said until the engine is ready for the next.
+    /// Sends `line` and `isready`, and returns the engine's lines before `readyok`.
     pub(crate) fn ask(&mut self, line: &str) -> Vec<String> {
         self.send(line);
         self.send("isready");
@@ -106,28 +105,27 @@ impl Driver {
         lines
     }
 
-    /// Sends a line that starts a search, and returns what was said up to and with the best move.
+    /// Sends `line`, and returns the engine's lines up to and including `bestmove`.
     pub(crate) fn search(&mut self, line: &str) -> Vec<String> {
         self.send(line);
         self.until("bestmove")
     }
 
-    /// Whether a line comes within `time`.
-    pub(crate) fn says_something_within(&self, time: Duration) -> Option<String> {
+    /// The engine's next line, if it writes one within `time`.
+    pub(crate) fn next_line_within(&self, time: Duration) -> Option<String> {
         self.lines.recv_timeout(time).ok()
     }
 
-    /// The engine's, as the system counts processes.
     pub(crate) fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Closes stdin.
-    pub(crate) fn hang_up(&mut self) {
+    /// Closes the engine's stdin, as happens when a GUI ends.
+    pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits for the end of the process. Panics if it does not come in `time`.
+    /// Waits for the process to end. Panics if it is still running after `time`.
     pub(crate) fn ends_within(mut self, time: Duration) -> ExitStatus {
         let deadline = Instant::now() + time;
         loop {
@@ -147,7 +145,7 @@ impl Drop for Driver {
     }
 }
 
-/// The move of a `bestmove` line.
+/// The best move in `lines`, the last of which must be a `bestmove` line.
 pub(crate) fn best_move(lines: &[String]) -> &str {
     let last = lines.last().expect("there is a line");
     last.strip_prefix("bestmove ").and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{last}"))

@@ -7,11 +7,12 @@ use rukh::chess::tablebase::Tablebases;
 use rukh::chess::{Position, PositionHistory, uci_move};
 use std::fs;
 
-/// Moves to mate and FEN, side to move's view: 0 is a draw. `None`: skip.
+/// Endgames with known results: the moves to mate from the side to move's view (negative if it is mated, 0 for a draw)
+/// and the FEN. `None` if the file with them does not exist.
 fn known_endgames() -> Option<Vec<(i32, String)>> {
     let path = tablebases::directory()?.join("endgame-dm-4.epd");
     let Ok(text) = fs::read_to_string(&path) else {
-        println!("skipped: no {}", path.display());
+        println!("skipped: there is no file {}", path.display());
         return None;
     };
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -25,10 +26,10 @@ fn known_endgames() -> Option<Vec<(i32, String)>> {
     Some(endgames)
 }
 
-/// The words of the last line with a score: its kind, its value, and the moves expected.
+/// The last score: its kind (`cp` or `mate`), its value, and the moves of its principal variation.
 fn last_score(lines: &[String]) -> (&str, i32, Vec<&str>) {
-    let line = lines.iter().rfind(|line| line.contains(" score ")).expect("a score was told");
-    let (_, rest) = line.split_once(" score ").expect("see above");
+    let line = lines.iter().rfind(|line| line.contains(" score ")).expect("a line has a score");
+    let (_, rest) = line.split_once(" score ").expect("this line has a score");
     let mut words = rest.split(' ');
     let kind = words.next().expect("score has a kind");
     let value = words.next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{line}"));
@@ -36,7 +37,7 @@ fn last_score(lines: &[String]) -> (&str, i32, Vec<&str>) {
     (kind, value, moves)
 }
 
-/// The end of a game in which these moves are played.
+/// The game that begins at `fen` and in which `moves` are played.
 fn play(fen: &str, moves: &[&str]) -> PositionHistory {
     let mut history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
     for text in moves {
@@ -69,19 +70,19 @@ fn with_tables_every_score_and_every_move_is_right() {
             0 => " wdl 0 1000 0 ",
             _ => " wdl 0 0 1000 ",
         };
-        let line = lines.iter().rfind(|line| line.contains(" score ")).expect("see last_score");
+        let line = lines.iter().rfind(|line| line.contains(" score ")).expect("a line has a score");
         assert!(line.contains(win_draw_loss), "{fen}: {line}");
         let history = play(&fen, &[best_move(&lines)]);
         match distance {
             0 => assert_eq!((kind, score), ("cp", 0), "{fen}"),
             1 => assert!((kind, score) == ("mate", 1) && is_mate(&history), "{fen}: {lines:?}"),
-            // A hundred is added where the length is not known; what is known is never too short.
+            // The engine adds 100 to a mate of unknown length. A known length is never too short.
             2.. => assert!(kind == "mate" && score >= distance, "{fen}: {kind} {score}"),
             ..0 => assert!(kind == "mate" && score <= distance, "{fen}: {kind} {score}"),
         }
         if distance != 1 {
-            // The opponent's distance.
-            let left = tables.distance_to_zeroing(history.last()).expect("covered");
+            // DTZ from the opponent's view.
+            let left = tables.distance_to_zeroing(history.last()).expect("the tables cover it");
             assert_eq!(-left.signum(), distance.signum(), "{fen}: {}", best_move(&lines));
         }
     }
@@ -95,7 +96,7 @@ fn with_tables_won_endgames_are_won() {
     engine.ask(&format!("setoption name SyzygyPath value {}", directory.display()));
     let won = endgames.into_iter().filter(|&(distance, _)| distance > 1);
     for (index, (_, fen)) in won.step_by(4).enumerate() {
-        // Both ways to choose among the moves that win.
+        // Try both ways of choosing among the winning moves.
         engine.ask(&format!("setoption name SyzygyFastPlay value {}", index % 2 == 0));
         engine.ask("ucinewgame");
         let mut moves: Vec<String> = Vec::new();
@@ -114,7 +115,7 @@ fn with_tables_won_endgames_are_won() {
 }
 
 #[test]
-fn a_mate_that_a_score_names_is_there() {
+fn a_mate_score_is_never_wrong_and_never_too_short() {
     let Some(endgames) = known_endgames() else { return };
     let mut engine = Driver::trivial();
     for (distance, fen) in endgames {
@@ -131,8 +132,8 @@ fn a_mate_that_a_score_names_is_there() {
     }
 }
 
-/// Positions from games, and the least number of moves to mate as Stockfish finds it; the last two have four and
-/// five pieces.
+/// Positions with the least number of moves to mate, as Stockfish finds it. All but the last two are from games; those
+/// are endgames with four pieces.
 const MATES: [(i32, &str); 16] = [
     (1, "Q2r1b2/1pkbnp1p/2pp4/1P2p3/P1N5/2Pr3P/6B1/R1B1K2R w KQ - 2 23"),
     (1, "4B3/p7/4pk1p/6r1/P7/8/7P/1rR4K b - - 11 45"),
@@ -167,9 +168,9 @@ fn go_mate_finds_the_mate_and_stops() {
     }
 }
 
-/// Searches in which a longer mate is proven first, on the way to the shorter one.
+/// In these positions the search proves a longer mate before it finds the shortest one.
 #[test]
-fn go_mate_is_not_content_with_a_longer_mate() {
+fn go_mate_does_not_stop_at_a_longer_mate() {
     let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
     for (distance, fen) in [
         (3, "3Q4/3N2k1/3Np2p/2P2p2/6p1/4P3/4BPPP/6K1 w - - 7 41"),
@@ -186,7 +187,7 @@ fn go_mate_is_not_content_with_a_longer_mate() {
 }
 
 #[test]
-fn go_mate_says_when_there_is_none() {
+fn go_mate_reports_that_there_is_no_mate_of_that_length() {
     let mut engine = Driver::start(&["--backend=trivial", "--threads=2"]);
     for (distance, fen) in MATES.into_iter().filter(|&(distance, _)| (2..=4).contains(&distance)) {
         engine.ask("ucinewgame");
@@ -194,7 +195,7 @@ fn go_mate_says_when_there_is_none() {
         engine.send(&format!("go mate {}", distance - 1));
         let message = format!("info string there is no mate in {};", distance - 1);
         engine.until(&message);
-        // It goes on, and finds the one that there is or a longer one.
+        // The search goes on until it finds a longer mate.
         let found = std::iter::repeat_with(|| engine.until("info depth")).take(200);
         let found = found.flatten().any(|line| line.contains(" score mate "));
         assert!(found, "{fen}");
@@ -211,9 +212,10 @@ fn a_limit_ends_the_search_for_a_mate() {
     }
 }
 
-/// What an earlier search has proven is not searched again, and its mate may be a longer one.
+/// Proven moves are not searched again, and an earlier search may have proven a longer mate. `go mate` must therefore
+/// begin with an empty tree.
 #[test]
-fn go_mate_begins_anew() {
+fn go_mate_begins_with_an_empty_tree() {
     let (distance, fen) = MATES[8];
     let mut engine = Driver::trivial();
     engine.ask("setoption name SmartPruningFactor value 0");
@@ -221,14 +223,14 @@ fn go_mate_begins_anew() {
     engine.search("go nodes 50000");
     let lines = engine.search(&format!("go mate {distance}"));
     assert_eq!(last_score(&lines).1, distance);
-    let line = lines.iter().rfind(|line| line.contains(" nodes ")).expect("nodes were told");
-    let (_, nodes) = line.split_once(" nodes ").expect("see above");
+    let line = lines.iter().rfind(|line| line.contains(" nodes ")).expect("a line has a node count");
+    let (_, nodes) = line.split_once(" nodes ").expect("this line has a node count");
     let nodes: u64 = nodes.split(' ').next().and_then(|nodes| nodes.parse().ok()).expect("a number");
     assert!(nodes < 40_000, "{line}");
 }
 
 #[test]
-fn a_search_without_the_mate_goes_on_until_stop() {
+fn go_mate_without_a_mate_goes_on_until_stop() {
     let mut engine = Driver::trivial();
     engine.ask("position startpos");
     engine.send("go mate 2");
@@ -239,7 +241,7 @@ fn a_search_without_the_mate_goes_on_until_stop() {
 }
 
 #[test]
-fn who_is_mated_is_told_so() {
+fn a_side_that_is_being_mated_gets_a_negative_mate_score() {
     let mut engine = Driver::trivial();
     for (moves, fen, played) in [
         (-1, "4k1rR/2R1b3/1p2p1p1/r2p4/3P4/P2B4/1P3Q2/3K4 w - - 7 40", "h8g8"),
@@ -251,18 +253,18 @@ fn who_is_mated_is_told_so() {
         engine.ask(&format!("position fen {fen} moves {played}"));
         let lines = engine.search("go nodes 100000");
         let (kind, score, line) = last_score(&lines);
-        // The first proof need not be of the shortest mate.
+        // The mate that is proven first need not be the shortest one.
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
         let line: Vec<&str> = std::iter::once(played).chain(line).collect();
         assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
-        // Nor is there more to say to who wants to mate.
+        // `go mate` reports the same to the side that is being mated.
         let lines = engine.search("go mate 2");
         let (kind, score, _) = last_score(&lines);
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
     }
 }
 
-/// Roots of which all is known after a few visits: a draw by lack of material; mated next move; a mate in one.
+/// Roots that are proven after a few visits: a draw by insufficient material, a side that is mated in one, a mate in one.
 const SOLVED: [&str; 3] = [
     "8/8/8/4k3/8/8/4K3/6N1 w - - 0 1",
     "7k/8/5K2/6Q1/8/8/8/8 b - - 0 1",
@@ -270,7 +272,7 @@ const SOLVED: [&str; 3] = [
 ];
 
 #[test]
-fn nothing_is_searched_where_all_is_known() {
+fn a_search_ends_once_its_root_is_proven() {
     for fen in &SOLVED[..2] {
         for options in ["1.33", "0"] {
             let mut engine = Driver::trivial();
@@ -287,7 +289,7 @@ fn nothing_is_searched_where_all_is_known() {
 }
 
 #[test]
-fn an_endless_analysis_of_what_is_known_sleeps() {
+fn go_infinite_sleeps_once_its_root_is_proven() {
     for fen in SOLVED {
         let mut engine = Driver::trivial();
         engine.ask(&format!("position fen {fen}"));
@@ -304,10 +306,10 @@ fn an_endless_analysis_of_what_is_known_sleeps() {
     }
 }
 
-/// What a process has used, in hundredths of a second. `None`: skip.
+/// The processor time that a process has used, in hundredths of a second. `None` where there is no `/proc`.
 fn processor_time(process: u32) -> Option<u64> {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
-        println!("skipped: no /proc");
+        println!("skipped: processor time is read from /proc, which this system does not have");
         return None;
     };
     // The name of the program may contain spaces; it ends with the last parenthesis.

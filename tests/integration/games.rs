@@ -4,15 +4,15 @@ use proptest::prelude::*;
 use rukh::chess::{Position, PositionHistory};
 use shakmaty::{Bitboard, Board, Setup, fen::Fen};
 
-/// A start and a list of choices among the legal moves.
+/// A start position (FEN), and for each ply a number that picks one of the legal moves.
 #[derive(Clone, Debug)]
 pub(crate) struct Game {
     start: String,
     choices: Vec<u8>,
 }
 
-/// Starts from which random play soon reaches what random play from the usual start never does:
-/// castling, promotions, en passant, pawnless endgames, repetitions.
+/// Start positions from which random play soon reaches castling, promotions, en passant, pawnless endgames and
+/// repetitions. From the usual start position it hardly ever does.
 const STARTS: [&str; 9] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
@@ -26,10 +26,10 @@ const STARTS: [&str; 9] = [
 ];
 
 impl Game {
-    /// Plays it: each choice picks a legal move, some of them the move straight back, so that positions
-    /// repeat. Ends early where there is no move.
+    /// Plays the game. Each choice picks a legal move; two choices in three take back the side's last move if
+    /// they can, so that positions repeat. The game ends early if there is no legal move.
     pub(crate) fn play(&self) -> PositionHistory {
-        let start = Position::from_fen(&self.start).expect("a start that can be played");
+        let start = Position::from_fen(&self.start).expect("a valid FEN");
         let mut history = PositionHistory::new(start);
         let mut own_last = [None, None];
         for (ply, &choice) in self.choices.iter().enumerate() {

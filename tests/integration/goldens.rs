@@ -1,8 +1,8 @@
-//! lc0's own figures for networks: what every evaluator is measured against.
+//! Golden sets: networks with lc0's own evaluations of some positions, with which every evaluator is compared.
 //!
-//! Each set is a network (bytes of its file), the heads to select, and positions with lc0's raw policy logits,
-//! q, d and m. [`committed`] are in `tests/data` and always run; [`shared`] lie beside the repository and run
-//! where they are. Networks of another input format are micro-attn with that one header field written.
+//! A set consists of a network file, the heads to select, and positions with lc0's raw policy logits, q, d and m.
+//! The sets of [`committed`] are in `tests/data`. Those of [`shared`] are too large for git; they are used if they
+//! are present beside the checkout. A set for another input format uses micro-attn with that header field changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,39 +15,41 @@ use rukh::net::HeadSelection;
 use rukh::net::file::proto::{Net, Weights, decode_bounded};
 use serde::Deserialize;
 
-/// A network with lc0's figures for it.
+/// A network with lc0's evaluations of some positions.
 pub(crate) struct GoldenSet {
-    /// For messages, e.g. `micro-multihead.value-q`.
+    /// The golden file's name without its suffix, for messages: for example `micro-multihead.value-q`.
     pub(crate) name: String,
-    /// The network file, compressed or not.
+    /// The bytes of the network file, gzipped or not.
     pub(crate) network: Vec<u8>,
-    /// The heads whose figures these are.
+    /// The heads that lc0 evaluated.
     pub(crate) heads: HeadSelection,
-    /// lc0's number of the input planes' format.
+    /// lc0's number for the format of the input planes.
     pub(crate) input_format: i32,
-    /// Whether `d` means anything; else it is 0.
+    /// Whether the value head gives win, draw and loss. If not, every `d` is 0.
     pub(crate) has_wdl: bool,
-    /// Whether `m` means anything; else it is 0.
+    /// Whether the network has a moves-left head. If not, every `m` is 0.
     pub(crate) has_moves_left: bool,
-    /// All of them with history fill `fen_only`.
+    /// lc0 encoded all positions with the history fill `fen_only`.
     pub(crate) positions: Vec<GoldenPosition>,
 }
 
-/// A position, and what lc0's network says of it.
+/// A position with lc0's evaluation.
 #[derive(Clone, Deserialize)]
 pub(crate) struct GoldenPosition {
     pub(crate) id: String,
-    /// Where the moves begin.
+    /// The position before the first of `moves`.
     pub(crate) fen: String,
     #[serde(rename = "frc")]
     pub(crate) chess960: bool,
-    /// UCI moves from there.
+    /// The UCI moves that lead from `fen` to the evaluated position.
     pub(crate) moves: Vec<String>,
-    /// Each legal move (UCI; none in a finished game), its policy index and its raw logit, before any softmax.
+    /// For each legal move: its UCI notation, its policy index, and its logit before any softmax.
     pub(crate) policy_raw: Vec<(String, u16, f32)>,
-    /// Win minus loss, from the side to move's view.
+    /// The probability of a win minus that of a loss, from the side to move's view.
     pub(crate) q: f32,
+    /// The probability of a draw.
     pub(crate) d: f32,
+    /// The moves left, in plies.
     pub(crate) m: f32,
 }
 
@@ -62,7 +64,7 @@ struct GoldenFile {
     positions: Vec<GoldenPosition>,
 }
 
-/// The sets in `tests/data`: every format, encoding and head.
+/// The sets in `tests/data`. Together they cover every format, weight encoding and head.
 pub(crate) fn committed() -> Vec<GoldenSet> {
     let data = data_directory();
     let sets: Vec<GoldenSet> = golden_files(&data, ".json.gz")
@@ -80,12 +82,12 @@ pub(crate) fn committed() -> Vec<GoldenSet> {
     sets
 }
 
-/// The sets that are not committed (real and larger networks), where there are any. A set whose network file
-/// is nowhere is passed over; `RUKH_TEST_NETS` names one more directory to look for networks in.
+/// The sets in `../shared/goldens`, if it exists: real and larger networks, which are not committed. A set is skipped
+/// if its network file is missing; the files are in `../shared/nets` or in the directory that `RUKH_TEST_NETS` names.
 pub(crate) fn shared() -> Vec<GoldenSet> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
     if !shared.join("goldens").is_dir() {
-        println!("skipped: the shared golden sets, as there is no directory ../shared/goldens");
+        println!("skipped: the shared golden sets, because the directory ../shared/goldens does not exist");
         return Vec::new();
     }
     let committed = golden_files(&data_directory(), ".json.gz");
@@ -104,39 +106,40 @@ pub(crate) fn shared() -> Vec<GoldenSet> {
                 sets.push(golden.with(name, network));
             }
             None => {
-                println!("skipped: {name}, as its network is neither in ../shared/nets nor in RUKH_TEST_NETS")
+                let file = &golden.network;
+                println!("skipped: {name}, because {file} is neither in ../shared/nets nor in RUKH_TEST_NETS")
             }
         }
     }
     sets
 }
 
-/// Where the committed networks and goldens are.
+/// The directory of the committed networks and golden files.
 pub(crate) fn data_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
-/// The bytes of a committed network file, e.g. `micro-attn`.
+/// The bytes of the committed network file `NAME.pb.gz`, still gzipped.
 pub(crate) fn network_file(name: &str) -> Vec<u8> {
     let path = data_directory().join(format!("{name}.pb.gz"));
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The decompressed bytes of a committed network file.
+/// The decompressed bytes of the committed network file `NAME.pb.gz`: a protobuf message.
 pub(crate) fn network_message(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     GzDecoder::new(&network_file(name)[..]).read_to_end(&mut bytes).expect("a network file is gzipped");
     bytes
 }
 
-/// A committed network with its header edited: decompressed bytes.
+/// The decompressed bytes of a committed network file after `edit` has changed its header.
 pub(crate) fn edited_network(name: &str, edit: impl FnOnce(&mut Net)) -> Vec<u8> {
     let mut net = Net::decode(network_message(name).as_slice()).expect("a committed network decodes");
     edit(&mut net);
     net.encode_to_vec()
 }
 
-/// A committed network with its weights edited: decompressed bytes.
+/// The decompressed bytes of a committed network file after `edit` has changed its weights.
 pub(crate) fn edited_weights(name: &str, edit: impl FnOnce(&mut Weights)) -> Vec<u8> {
     edited_network(name, |net| {
         let bytes = net.weights.as_ref().expect("a committed network has weights");
@@ -146,7 +149,7 @@ pub(crate) fn edited_weights(name: &str, edit: impl FnOnce(&mut Weights)) -> Vec
     })
 }
 
-/// `name -> path` of the files in a directory that end in `suffix`.
+/// The paths of the files in `directory` that end in `suffix`, by file name without the suffix.
 fn golden_files(directory: &Path, suffix: &str) -> BTreeMap<String, PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let paths = entries.map(|entry| entry.expect("a directory entry can be read").path());
@@ -164,7 +167,7 @@ fn parse(name: &str, json: &str) -> GoldenFile {
     golden
 }
 
-/// The network of a committed set: its own file, or micro-attn with another input format.
+/// The network of a committed set: a file of its own, or micro-attn with another input format.
 fn committed_network(golden: &GoldenFile) -> Vec<u8> {
     let name = golden.network.strip_suffix(".pb.gz").expect("networks are .pb.gz");
     if !name.starts_with("micro-in") {
@@ -183,7 +186,7 @@ impl GoldenFile {
             match option.split_once('=') {
                 Some(("policy_head", head)) => heads.policy = head.to_owned(),
                 Some(("value_head", head)) => heads.value = head.to_owned(),
-                _ => panic!("{name}: what is the backend option {option}?"),
+                _ => panic!("{name}: unexpected backend option {option}"),
             }
         }
         GoldenSet {

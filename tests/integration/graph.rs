@@ -1,6 +1,6 @@
-//! The graph search: positions that several orders of moves lead to are one node, and nothing that depends on the
-//! order leaks through it. What is proven in a searched graph is compared with a plain solver that knows the rules,
-//! each way to a node with its own past.
+//! Graph search: a position that several move orders reach is one node, and nothing that depends on the order may
+//! leak through it. The tests compare the proven nodes of a search with a simple solver that knows the rules, and do
+//! so on several paths to each node, because each path has its own history.
 
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
 use rukh::chess::{GameResult, PackedMove, PositionHistory, uci_move};
@@ -8,8 +8,8 @@ use rukh::search::{GoParams, Score};
 use rukh::tree::{Bounds, NodeId, State, TerminalKind, Tree};
 use std::collections::HashMap;
 
-/// What is certain of the last position of `history`, side to move's view, looking `depth` plies ahead. By the rules:
-/// mate, stalemate, insufficient material, fifty moves, third occurrence.
+/// Bounds on the result of the last position of `history`, from the side to move's view, by a full search of `depth`
+/// plies. It ends at mate, stalemate, insufficient material, the fifty-move rule, and threefold repetition.
 fn solve(history: &mut PositionHistory, depth: u32) -> Bounds {
     if let Some(result) = history.result() {
         return Bounds::exact(match result {
@@ -34,30 +34,34 @@ fn solve(history: &mut PositionHistory, depth: u32) -> Bounds {
     best
 }
 
-/// Walks a finished search.
+/// Walks through the graph of a finished search and compares it with the solver.
 struct Walk<'a> {
     tree: &'a Tree,
     history: PositionHistory,
-    /// How far the solver looks.
+    /// The solver's depth in plies.
     solver_depth: u32,
-    /// How often a node may be visited by other ways.
-    ways: u32,
-    seen: HashMap<NodeId, u32>,
+    /// The greatest number of paths to a node that are followed.
+    maximum_paths: u32,
+    /// The paths to each node so far.
+    paths: HashMap<NodeId, u32>,
+    /// Comparisons with a proven node.
     proven: u32,
+    /// Comparisons with a node that has several parents.
     shared: u32,
-    second_ways: u32,
+    /// Nodes that were reached by at least two paths.
+    reached_twice: u32,
 }
 
 impl Walk<'_> {
-    /// Compares what is proven of a node, and of all below it.
+    /// Compares the bounds of a node, and of all nodes below it, with the solver's.
     fn compare(&mut self, id: NodeId, depth: usize) {
         let node = self.tree.node(id);
-        let ways = self.seen.entry(id).or_default();
-        *ways += 1;
-        if *ways > self.ways {
+        let paths = self.paths.entry(id).or_default();
+        *paths += 1;
+        if *paths > self.maximum_paths {
             return;
         }
-        self.second_ways += u32::from(*ways == 2);
+        self.reached_twice += u32::from(*paths == 2);
         self.shared += u32::from(node.is_shared());
         let is_two_fold = node.outcome().is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold);
         if depth > 0 && !is_two_fold && node.state() != State::Unevaluated {
@@ -94,14 +98,14 @@ fn history_of(fen: &str, moves: &str) -> PositionHistory {
 }
 
 #[test]
-fn what_is_proven_holds_on_every_way() {
+fn proven_results_hold_on_every_path() {
     for (fen, moves, visits) in [
-        // Castling rights are lost in many orders while the fifty-move rule is near.
+        // Castling rights can be lost in many move orders just before the fifty-move rule applies.
         ("r3k3/8/8/8/8/8/8/R3K3 w Qq - 95 80", "", 6_000),
         ("4k2r/8/8/8/8/8/6p1/4K2R b Kk - 96 80", "", 6_000),
-        // Positions that stood before, and captures that leave them behind.
+        // The game has repeated positions; a capture rules out further repetitions.
         ("8/8/8/8/5k2/1b6/3r4/R5K1 b - - 92 80", "b3a4 g1h1 a4b3 h1g1", 6_000),
-        // Mate on the last move that counts, or one too late.
+        // There is a mate on the last move that the fifty-move rule allows, or one move too late.
         ("7k/8/5K2/8/8/8/8/R7 w - - 96 80", "", 4_000),
         ("7k/8/5K2/8/8/8/8/R7 w - - 97 80", "", 4_000),
     ] {
@@ -120,23 +124,22 @@ fn what_is_proven_holds_on_every_way() {
                 tree,
                 history: history_of(fen, moves),
                 solver_depth: 2,
-                ways: 4,
-                seen: HashMap::new(),
+                maximum_paths: 4,
+                paths: HashMap::new(),
                 proven: 0,
                 shared: 0,
-                second_ways: 0,
+                reached_twice: 0,
             };
             walk.compare(tree.root(), 0);
             assert!(walk.proven > 20, "{fen}: only {} nodes were proven", walk.proven);
-            assert_eq!(walk.second_ways > 0, graph == "true" && walk.shared > 0, "{fen}");
+            assert_eq!(walk.reached_twice > 0, graph == "true" && walk.shared > 0, "{fen}");
         }
     }
 }
 
 #[test]
-fn a_position_without_its_past_is_worth_what_it_is_worth_alone() {
-    // Black may repeat for a draw only where the past allows it. The same position, reached by a game in which every
-    // position stood twice already, or afresh: White wins it afresh, and a draw is in Black's hand otherwise.
+fn a_lost_endgame_is_not_taken_for_a_draw_by_repetition() {
+    // Black's queen wins. Many lines repeat a position, and none of these draws may spread to the root.
     let fen = "8/8/8/8/8/5k2/8/4q2K w - - 0 1";
     let mut session = Session::new(&[("SmartPruningFactor", "0")]);
     session.position(Some(fen), "");
@@ -146,7 +149,7 @@ fn a_position_without_its_past_is_worth_what_it_is_worth_alone() {
 
 #[test]
 fn the_fifty_move_rule_is_kept_to_the_ply() {
-    // A mate on the hundredth ply counts, one on the next does not come in time.
+    // A mate on the hundredth ply counts. One ply later the game is already drawn.
     for (fen, expected) in [
         ("7k/8/6K1/8/8/8/8/R7 w - - 99 80", Score::Mate(1)),
         ("7k/8/5K2/8/8/8/8/R7 w - - 97 80", Score::Mate(2)),
@@ -165,7 +168,7 @@ fn the_fifty_move_rule_is_kept_to_the_ply() {
 
 #[test]
 fn a_perpetual_check_is_a_draw() {
-    // Black is a rook and more down and about to be mated, but checks for ever: Qe1+ Kh2 Qh4+ Kg1 Qe1+.
+    // Black is more than a rook down and about to be mated, but can check for ever: Qe1+ Kh2 Qh4+ Kg1 Qe1+.
     let fen = "6k1/1R3pp1/7p/8/7q/8/Q5P1/6K1 b - - 0 1";
     let mut session = Session::new(&[("SmartPruningFactor", "0"), ("Threads", "2")]);
     session.position(Some(fen), "h4e1 g1h2 e1h4 h2g1");
@@ -203,16 +206,17 @@ fn a_graph_is_kept_when_the_game_goes_on() {
         moves = format!("{moves} {best}");
     }
     let m = PackedMove::default();
-    assert!(!session.engine.finished_tree().reroot(&[m]), "no such move");
+    assert!(!session.engine.finished_tree().reroot(&[m]), "there is no such move");
 }
 
-/// Prints figures: `cargo test --test integration -- --ignored --nocapture share_of_transpositions`.
+/// Prints the share of visits that found a transposition. To run it:
+/// `cargo test --test integration -- --ignored --nocapture share_of_transpositions`.
 #[test]
 #[ignore = "takes a minute"]
 fn share_of_transpositions() {
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/nets/maia-1900.pb.gz");
     if !std::path::Path::new(network).exists() {
-        println!("skipped: there is no ../shared/nets/maia-1900.pb.gz");
+        println!("skipped: the network ../shared/nets/maia-1900.pb.gz does not exist");
         return;
     }
     for (name, fen) in [("startpos", None), ("kiwipete", Some(KIWIPETE)), ("middlegame", Some(MIDDLEGAME))] {
@@ -226,6 +230,6 @@ fn share_of_transpositions() {
         session.go(nodes(100_000));
         let absorbed = session.engine.absorbed_visits();
         let found = session.engine.finished_tree().check_invariants().expect("a sound graph");
-        println!("{name}: {absorbed} of 100000 visits by transposition; {found} nodes");
+        println!("{name}: {absorbed} of 100000 visits found a transposition; {found} nodes");
     }
 }

@@ -1,4 +1,4 @@
-//! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the figures.
+//! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the shares.
 
 use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
@@ -10,17 +10,21 @@ use rukh::tree::Tree;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Batches that the simulated device evaluates at the same time.
 const SLOTS: usize = 2;
+/// Shares are measured over each of three windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// When how many batches were under way.
+/// The record of the batches on a device.
 #[derive(Default)]
 struct Log {
+    /// The number of batches in flight from each of these moments on.
     changes: Vec<(Instant, usize)>,
+    /// All positions submitted so far.
     positions: usize,
 }
 
-/// Writes down when batches begin and end.
+/// `random`, with a log of when batches begin and end.
 struct Watched {
     inner: RandomBackend,
     log: Arc<Mutex<Log>>,
@@ -36,6 +40,7 @@ struct WatchedTicket {
     log: Arc<Mutex<Log>>,
 }
 
+/// Logs that there are now `change` (1 or -1) more batches in flight.
 fn change(log: &Mutex<Log>, change: isize) {
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let before = log.changes.last().map_or(0, |&(_, count)| count);
@@ -77,10 +82,10 @@ impl Ticket for WatchedTicket {
 }
 
 impl Log {
-    /// The share of the time from `start` to `end` in which `count` batches or more were under way.
+    /// The share of the time from `start` to `end` in which at least `count` batches were in flight.
     fn share(&self, count: usize, start: Instant, end: Instant) -> f64 {
         let ends = self.changes.iter().skip(1).map(|&(at, _)| at).chain([end]);
-        let busy = self.changes.iter().zip(ends).filter(|((_, under_way), _)| *under_way >= count);
+        let busy = self.changes.iter().zip(ends).filter(|((_, in_flight), _)| *in_flight >= count);
         let seconds = busy.map(|(&(from, _), until)| {
             until.min(end).saturating_duration_since(from.max(start)).as_secs_f64()
         });
@@ -88,6 +93,7 @@ impl Log {
     }
 }
 
+/// Ignores everything that a search reports.
 struct Silent;
 
 impl Responder for Silent {
@@ -99,7 +105,7 @@ impl Responder for Silent {
 }
 
 #[test]
-fn a_device_is_kept_busy() {
+fn the_search_keeps_a_device_busy() {
     let log = Arc::new(Mutex::new(Log::default()));
     let device = RandomOptions {
         delay: Duration::from_millis(2),
@@ -119,7 +125,7 @@ fn a_device_is_kept_busy() {
         start,
         ..SearchSetup::new(Arc::new(Tree::new()), Arc::new(backend), history, Box::new(stopper))
     };
-    let search = Search::start(setup, Arc::new(Silent)).expect("threads can be had");
+    let search = Search::start(setup, Arc::new(Silent)).expect("threads can be started");
     search.wait_for_move();
     drop(search);
     let log = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,6 +139,6 @@ fn a_device_is_kept_busy() {
     for (window, [one, all]) in shares.iter().enumerate() {
         println!("second {}: busy {:.1} %, all slots {:.1} %", window + 1, 100.0 * one, 100.0 * all);
     }
-    // On a machine of its own it is above 0.97.
+    // On an idle machine the share is above 0.97.
     assert!(shares.iter().all(|&[one, _]| one > 0.5), "{shares:?}");
 }

@@ -1,4 +1,4 @@
-//! One integration binary: see the modules.
+//! All integration tests, in one binary so that they are linked only once.
 
 mod any_input;
 mod backends;

@@ -1,9 +1,9 @@
-//! A search whose memory is used up goes on: within the limit, with a sound tree, towards the same move.
+//! A search that has used up its memory goes on: it stays within the limit, keeps a sound tree, and finds the same move.
 
 use crate::search::{KIWIPETE, Session, nodes};
 use rukh::search::{GoParams, Score};
 
-/// A million bytes for the tree, which is about nine thousand nodes.
+/// One million bytes for the tree, which are about nine thousand nodes.
 const TINY: [(&str, &str); 2] = [("RamLimitMb", "1"), ("NNCacheSize", "0")];
 const LIMIT_BYTES: u64 = 1_000_000;
 
@@ -14,7 +14,7 @@ fn session(settings: &[(&str, &str)]) -> Session {
 
 #[test]
 fn a_search_far_beyond_its_memory_finds_the_move() {
-    // Where one move is clearly the best: several threads search differently each time.
+    // Several threads search differently each time, so they get a position in which one move is clearly best.
     let queen_hangs = "rnb1kbnr/pppp1ppp/8/4p3/3P2q1/5N1P/PPP1PPP1/RNBQKB1R w KQkq - 0 1";
     for (fen, threads) in [(KIWIPETE, &["1"][..]), (queen_hangs, &["1", "4"])] {
         let mut unlimited = Session::new(&[("SmartPruningFactor", "0"), ("NNCacheSize", "0")]);
@@ -24,19 +24,23 @@ fn a_search_far_beyond_its_memory_finds_the_move() {
             let mut session = session(&[("Threads", threads)]);
             session.position(Some(fen), "");
             let (info, best) = session.go(nodes(150_000));
-            assert!(info.pv.len() > 3, "the best line is kept: {info:?}");
+            assert!(info.pv.len() > 3, "the principal variation must be kept: {info:?}");
             let tree = session.engine.finished_tree();
             tree.check_invariants().unwrap_or_else(|broken| panic!("{threads} threads: {broken}"));
             assert!(tree.node(tree.root()).visits() >= 150_000);
             assert!(tree.used_bytes() < LIMIT_BYTES * 12 / 10, "{} bytes are used", tree.used_bytes());
-            assert!(tree.reserved_bytes() < LIMIT_BYTES * 15 / 10, "{} bytes", tree.reserved_bytes());
+            assert!(
+                tree.reserved_bytes() < LIMIT_BYTES * 15 / 10,
+                "{} bytes are reserved",
+                tree.reserved_bytes()
+            );
             assert_eq!(best, expected, "{fen} with {threads} threads");
         }
     }
 }
 
 #[test]
-fn batches_under_way_keep_what_they_hold() {
+fn batches_in_flight_keep_their_nodes() {
     let device =
         [("Backend", "random"), ("BackendOptions", "delay=1"), ("Threads", "6"), ("MinibatchSize", "32")];
     let mut session = session(&device);
@@ -58,7 +62,7 @@ fn a_mate_is_found_and_kept_in_little_memory() {
 }
 
 #[test]
-fn what_an_old_root_left_behind_is_used_again() {
+fn memory_of_an_old_root_is_used_again() {
     let mut session = session(&[("Threads", "2")]);
     let mut moves = String::new();
     for _ in 0..20 {
@@ -72,7 +76,7 @@ fn what_an_old_root_left_behind_is_used_again() {
 }
 
 #[test]
-fn an_endless_search_answers_at_once_whatever_it_is_at() {
+fn an_infinite_search_answers_stop_at_once_though_memory_is_short() {
     let mut session = session(&[("Threads", "4")]);
     session.position(None, "");
     for pause_ms in [30, 70, 110, 150] {
@@ -81,7 +85,7 @@ fn an_endless_search_answers_at_once_whatever_it_is_at() {
         let asked = std::time::Instant::now();
         session.engine.stop();
         session.engine.wait();
-        // The bar is 50 ms; a loaded test machine gets some more.
+        // The requirement is 50 ms; a loaded test machine gets some more.
         assert!(asked.elapsed().as_millis() < 200, "answered after {:?}", asked.elapsed());
     }
     session.engine.finished_tree().check_invariants().expect("a sound tree");

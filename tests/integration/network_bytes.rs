@@ -1,6 +1,6 @@
-//! Network files of any bytes at all: real ones cut, spliced and changed must end in a network or an error.
+//! Damaged network files: real files that are cut, spliced or changed must give a network or an error.
 //!
-//! The body ([`Network::load_bytes`]) is the one that the fuzz target drives.
+//! The fuzz target `weights_file` drives the same function, [`Network::load_bytes`].
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use rukh::net::{HeadSelection, Network, NetworkFile, describe};
 
 use crate::goldens::{network_file, network_message};
 
-/// Where in a message its keys, lengths and short values are, nested messages included: everything but the
-/// inside of large tensors, so that changes there are not lost among weights.
+/// The offsets of all keys, lengths and varints in a protobuf message and in its nested messages. The tests change only
+/// these bytes, because a change inside a large tensor would merely change a weight.
 fn structure(bytes: &[u8]) -> Vec<usize> {
     fn walk(bytes: &[u8], base: usize, found: &mut Vec<usize>) -> Option<()> {
         let varint = |at: &mut usize| {
@@ -51,17 +51,17 @@ fn structure(bytes: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Whatever became of the bytes, there is a network or one line of text, and a description of what decodes.
-fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let told = match Network::load_bytes(bytes, &HeadSelection::default()) {
+/// Checks that `bytes` give a network or an error of one short line, and that a file that decodes can be described.
+fn check_outcome(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let message = match Network::load_bytes(bytes, &HeadSelection::default()) {
         Ok(network) => {
             prop_assert!(network.flops().total() > 0);
             String::new()
         }
         Err(error) => error.to_string(),
     };
-    prop_assert!(told.lines().count() <= 1, "{told}");
-    prop_assert!(told.len() < 400, "{told}");
+    prop_assert!(message.lines().count() <= 1, "{message}");
+    prop_assert!(message.len() < 400, "{message}");
     if let Ok(file) = NetworkFile::from_bytes(Path::new("mutated"), bytes.to_vec().into()) {
         prop_assert!(describe(&file).contains("Format"));
     }
@@ -83,7 +83,7 @@ proptest! {
         for (place, value) in changes {
             bytes[*place.get(&places)] = value;
         }
-        survive(&bytes)?;
+        check_outcome(&bytes)?;
     }
 
     #[test]
@@ -94,8 +94,8 @@ proptest! {
     ) {
         let (head, tail) = (network_message(MUTATED[networks.0]), network_message(MUTATED[networks.1]));
         let (cut, resume) = (cut.get(&structure(&head)).to_owned(), resume.get(&structure(&tail)).to_owned());
-        survive(&head[..cut])?;
-        survive(&[&head[..cut], &tail[resume..]].concat())?;
+        check_outcome(&head[..cut])?;
+        check_outcome(&[&head[..cut], &tail[resume..]].concat())?;
     }
 
     #[test]
@@ -109,12 +109,12 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = value;
         }
-        survive(&bytes)?;
+        check_outcome(&bytes)?;
     }
 
     #[test]
     fn no_bytes_after_the_magic_end_the_process(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        survive(&[&b"\x0d\xc0\x01\x00\x00"[..], &bytes].concat())?;
-        survive(&bytes)?;
+        check_outcome(&[&b"\x0d\xc0\x01\x00\x00"[..], &bytes].concat())?;
+        check_outcome(&bytes)?;
     }
 }

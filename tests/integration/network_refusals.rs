@@ -80,13 +80,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A leftover in the temporary directory is not worth a failure.
+        // A leftover in the temporary directory is no reason to fail.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 #[test]
-fn paths_without_a_network_are_named() {
+fn the_error_names_a_path_without_a_network() {
     let scratch = Scratch::new("paths");
     let empty = scratch.file("empty.pb.gz", b"");
     let broken = scratch.file("broken.pb", b"not a network at all");
@@ -271,7 +271,7 @@ fn unknown_numbers_in_the_header_are_refused() {
 }
 
 #[test]
-fn kinds_of_network_that_are_not_supported_are_refused() {
+fn unsupported_kinds_of_network_are_refused() {
     let relative =
         edited_weights("micro-attn", |weights| first_attention(weights).rpe_k = Some(Layer::default()));
     refused(&relative, "it has relative position encoding (RPE), which is not supported");

@@ -1,4 +1,4 @@
-//! Network files: what loads, and what it becomes.
+//! Loading network files: formats, architectures, heads, weights, descriptions and operation counts.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use rukh::net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
 
 use crate::goldens::{self, edited_network, edited_weights, network_file, network_message};
 
-/// The network of some bytes with the usual heads.
+/// The network in the file `bytes`, with the default heads.
 fn load(bytes: &[u8]) -> Network {
     Network::load_bytes(bytes, &HeadSelection::default()).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -32,7 +32,7 @@ fn format_of(net: &mut Net) -> &mut NetworkFormat {
     net.format.as_mut().and_then(|format| format.network_format.as_mut()).expect("the network has a format")
 }
 
-/// The body of every micro attention network, before smolgen and embedding are set.
+/// The attention body that all micro networks share. Smolgen, activations and the embedding differ.
 fn micro_encoders() -> BodyKind {
     BodyKind::Attention {
         embedding: 32,
@@ -61,7 +61,7 @@ fn every_golden_network_loads_with_its_heads() {
 }
 
 #[test]
-fn golden_figures_are_possible() {
+fn golden_evaluations_are_in_range() {
     for set in goldens::committed() {
         for position in &set.positions {
             let id = format!("{} {} ({} + {:?})", set.name, position.id, position.fen, position.moves);
@@ -78,7 +78,7 @@ fn golden_figures_are_possible() {
 }
 
 #[test]
-fn attention_bodies_have_the_architecture_of_their_builder() {
+fn attention_bodies_have_the_expected_architecture() {
     let plain = micro("micro-attn");
     assert_eq!(plain.architecture.body, micro_encoders());
     assert_eq!(plain.architecture.default_activation, Activation::Mish);
@@ -93,7 +93,7 @@ fn attention_bodies_have_the_architecture_of_their_builder() {
         *smolgen_activation = Activation::Swish;
     }
     assert_eq!(micro("micro-smolgen").architecture.body, expected);
-    // The old file says neither that it is an attention body nor what its activations are.
+    // The header of the old file names neither the attention body nor its activations.
     assert_eq!(micro("micro-smolgen-old").architecture.body, expected);
 
     let multihead = micro("micro-multihead");
@@ -107,7 +107,7 @@ fn attention_bodies_have_the_architecture_of_their_builder() {
 }
 
 #[test]
-fn attention_bodies_have_the_parts_that_their_header_asks_for() {
+fn attention_bodies_have_the_parts_that_their_header_announces() {
     let network = micro("micro-attn");
     let Body::Attention { embedding, .. } = network.body else { panic!("an attention body") };
     assert!(embedding.position.is_none() && embedding.ln.is_none() && embedding.ffn.is_none());
@@ -132,7 +132,7 @@ fn attention_bodies_have_the_parts_that_their_header_asks_for() {
 }
 
 #[test]
-fn towers_have_the_architecture_of_their_builder() {
+fn residual_towers_have_the_expected_architecture() {
     let tower = |se_channels| BodyKind::Convolution { filters: 16, blocks: 2, se_channels };
     let old = micro("micro-se-old");
     assert_eq!(old.architecture.body, tower(Some(8)));
@@ -149,7 +149,7 @@ fn towers_have_the_architecture_of_their_builder() {
     let PolicyHead::Attention(head) = attention.policy else { panic!("an attention policy") };
     let AttentionPolicy { embedding_activation, stack, promotion, .. } = *head;
     let EncoderStack { encoders, heads, ffn_activation, .. } = stack;
-    // On a tower this head has SELU throughout, though the network's activation is mish.
+    // On a residual tower this head uses SELU throughout, although the network's default activation is mish.
     assert_eq!((embedding_activation, ffn_activation), (Activation::Selu, Activation::Selu));
     assert_eq!((encoders.len(), heads), (1, 4));
     assert_eq!((promotion.outputs, promotion.inputs), (4, 16));
@@ -157,7 +157,7 @@ fn towers_have_the_architecture_of_their_builder() {
 
 #[test]
 fn encodings_of_the_same_weights_agree() {
-    // micro-f16 and micro-bf16 are micro-attn stored otherwise; the steps are those of the coarser encoding.
+    // micro-f16 and micro-bf16 hold the weights of micro-attn in coarser encodings with these relative steps.
     let weights = |name| match micro(name).body {
         Body::Attention { stack, .. } => stack.encoders[0].qkv[0].weights.clone(),
         Body::Convolution { .. } => panic!("an attention body"),
@@ -218,10 +218,12 @@ fn a_head_that_the_file_lacks_is_not_offered() {
         weights.value_heads.as_mut().expect("it has value heads").q = None;
     });
     let heads = HeadSelection { value: "q".into(), ..HeadSelection::default() };
-    let error = Network::load_bytes(&bytes, &heads).expect_err("the head is gone").to_string();
+    let error = Network::load_bytes(&bytes, &heads).expect_err("the head was removed").to_string();
     assert!(error.ends_with("has no value head `q` (available: winner, st)"), "{error}");
 
-    let single = Network::load_bytes(&network_file("micro-attn"), &heads).expect_err("one head").to_string();
+    let single = Network::load_bytes(&network_file("micro-attn"), &heads)
+        .expect_err("micro-attn has one head")
+        .to_string();
     assert!(single.ends_with("has no value head `q` (available: winner)"), "{single}");
 }
 
@@ -274,7 +276,7 @@ fn activations_are_read_from_the_header() {
 }
 
 #[test]
-fn an_embedding_may_be_without_positions() {
+fn an_embedding_may_lack_the_positional_encoding() {
     let bytes = edited_weights("micro-attn", |weights| {
         let layer = weights.ip_emb_w.as_mut().expect("it has an embedding");
         let rows: Vec<u8> = layer.params.chunks(2 * 176).flat_map(|row| &row[..2 * 112]).copied().collect();
@@ -304,7 +306,7 @@ fn old_multihead_headers_are_upgraded() {
 
 #[test]
 fn a_file_without_a_format_is_a_classical_network() {
-    // micro-se-old with its header removed: the tower stays as it is, the heads were classical anyway.
+    // micro-se-old has what a missing header stands for: a residual tower and classical heads.
     let with_format = micro("micro-se-old");
     let bytes = edited_network("micro-se-old", |net| {
         net.format.as_mut().expect("it has a format").network_format = None;
@@ -315,7 +317,7 @@ fn a_file_without_a_format_is_a_classical_network() {
 }
 
 #[test]
-fn files_are_known_by_content_and_not_by_name() {
+fn files_are_recognised_by_content_and_not_by_name() {
     let directory = std::env::temp_dir().join(format!("rukh-networks-{}", std::process::id()));
     fs::create_dir_all(&directory).expect("a temporary directory can be made");
     let (plain, zipped) = (directory.join("plain.gz"), directory.join("zipped.pb"));
@@ -331,9 +333,9 @@ fn files_are_known_by_content_and_not_by_name() {
 }
 
 #[test]
-fn descriptions_are_those_of_lc0() {
-    let samples =
-        fs::read_to_string(goldens::data_directory().join("describenet.txt")).expect("the samples are there");
+fn descriptions_agree_with_those_of_lc0() {
+    let samples = fs::read_to_string(goldens::data_directory().join("describenet.txt"))
+        .expect("describenet.txt can be read");
     let mut described = 0;
     for sample in samples.split("=== ").skip(1) {
         let (name, theirs) = sample.split_once('\n').expect("a sample has a name and a text");
@@ -341,7 +343,7 @@ fn descriptions_are_those_of_lc0() {
         let (ours, flops): (Vec<&str>, Vec<&str>) =
             text.lines().partition(|line| !line.contains("FLOPs per position: "));
         assert_eq!(flops.len(), 1, "{name}");
-        // lc0 looks for a multihead network's policy width where only single heads have it.
+        // lc0 reads the policy width from a field that multihead networks leave empty, and prints 0 for them.
         let theirs = theirs.replace("Policy Dmodel: 0", "Policy Dmodel: 32");
         assert_eq!(ours, theirs.lines().collect::<Vec<_>>(), "{name}");
         described += 1;
@@ -350,8 +352,8 @@ fn descriptions_are_those_of_lc0() {
 }
 
 #[test]
-fn an_onnx_file_is_described_though_not_used() {
-    // The interface of a file that lc0's onnx2leela made, by hand.
+fn an_onnx_file_is_described_but_not_loaded() {
+    // Written by hand: the interface of a model in a file that lc0's onnx2leela made.
     let graph = b"\x5a\x0f\x0a\x0d/input/planes\x62\x10\x0a\x0e/output/policy";
     let mut model = b"\x08\x08\x12\x03Lc0\x42\x02\x10\x11\x3a".to_vec();
     model.push(graph.len() as u8);
@@ -386,7 +388,7 @@ fn an_onnx_file_is_described_though_not_used() {
 }
 
 #[test]
-fn operations_are_counted_as_by_hand() {
+fn operation_counts_agree_with_counts_by_hand() {
     // micro-attn: embedding 176 -> 32, two encoders of width 32 with FFN 48.
     let flops = micro("micro-attn").flops();
     let encoder = 64 * (4 * 32 * 32 + 2 * 32 * 48) + 2 * 64 * 64 * 32;

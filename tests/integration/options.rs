@@ -1,4 +1,4 @@
-//! The option table: docs/options.md shows it, and setting options survives anything.
+//! The option table: docs/options.md is made from it, and setting options copes with arbitrary text.
 
 use crate::layers::rust_files;
 use proptest::prelude::*;
@@ -26,16 +26,16 @@ fn docs_have_the_table_of_options() {
     assert_eq!(found.len(), expected.len(), "run this test with UPDATE_DOCS=1");
 }
 
-/// The program's text, but for the options' own modules.
+/// All source files of the engine but those of the options.
 fn source() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = rust_files(&root).into_iter().filter(|file| !file.starts_with(root.join("options")));
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-/// Who sets an option is told if nothing comes of it, and only then.
+/// The table marks the options that no code reads, so that a user who sets one is told that it has no effect.
 #[test]
-fn options_that_nobody_reads_say_so() {
+fn the_table_marks_the_options_without_effect() {
     let source = source();
     for spec in TABLE {
         let read = format!("options.{}", spec.field);
@@ -44,11 +44,15 @@ fn options_that_nobody_reads_say_so() {
             next.is_some_and(|next| next != '_' && !next.is_alphanumeric())
         });
         let claimed = spec.effect == Effect::Full;
-        assert_eq!(is_read, claimed, "{}: is it read, and does its row say so?", spec.field);
+        assert_eq!(
+            is_read, claimed,
+            "{}: the source and the table disagree about whether it is read",
+            spec.field
+        );
     }
 }
 
-/// A value that an option may have, or nearly.
+/// Text for an option of this kind: most of it is valid, some is just outside of the range.
 fn value(kind: Kind) -> BoxedStrategy<String> {
     match kind {
         Kind::Spin { min, max } => (min - 2..=max + 2).prop_map(|value| value.to_string()).boxed(),
@@ -62,7 +66,7 @@ fn value(kind: Kind) -> BoxedStrategy<String> {
 }
 
 proptest! {
-    /// A value is refused and nothing changes, or it is taken and reads back as itself.
+    /// Either a value is refused and nothing changes, or it is set and reads back the same.
     #[test]
     fn set_values_read_back(
         (index, text) in (0..TABLE.len()).prop_flat_map(|index| (Just(index), value(TABLE[index].kind))),

@@ -1,13 +1,13 @@
-//! Perft: the move generator, and our bookkeeping around it, against published and peer counts.
+//! Perft: leaf counts of our move generation, compared with published counts and with those of python-chess.
 
 use rukh::chess::Position;
 use rukh::cli::perft::{divide, perft};
 
-/// The counts of `tests/data/perft.txt` deeper than this many leaves are left to the release build.
+/// Counts in `tests/data/perft.txt` with more leaves than this are skipped, because they would take too long.
 const MOST_LEAVES: u64 = 5_000_000;
 
 #[test]
-fn counts_are_the_published_ones() {
+fn counts_agree_with_the_published_ones() {
     let text = include_str!("../data/perft.txt");
     let (mut positions, mut leaves) = (0, 0);
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
@@ -29,7 +29,7 @@ fn counts_are_the_published_ones() {
 }
 
 #[test]
-fn divide_names_castling_as_asked() {
+fn divide_writes_castling_in_the_notation_asked_for() {
     let position = Position::from_fen("4k3/8/8/8/8/8/8/4K2R w K - 0 1").expect("a FEN");
     let standard = divide(&position, 2, false);
     assert!(standard.contains("\ne1g1: ") && standard.ends_with("total: 66\n"), "{standard}");

@@ -1,5 +1,5 @@
-//! Input planes, repetition counts and FENs against lc0's own, from `tests/data/planes.txt` (its grammar
-//! stands in its first lines; `scripts/fixtures/make_plane_goldens.py` makes it).
+//! Input planes, repetition counts and FENs compared with lc0's own, which are in `tests/data/planes.txt`. Its first
+//! lines explain its format; `scripts/fixtures/make_plane_goldens.py` wrote it.
 
 use crate::games;
 use proptest::prelude::*;
@@ -7,21 +7,21 @@ use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::net::input::{HistoryFill, InputPlanes, encode};
 use rukh::net::{InputFormat, policy_index};
 
-/// One test position with everything lc0 said of it.
+/// A test position with lc0's encodings and policy indices.
 pub(crate) struct Golden {
     pub(crate) id: String,
     pub(crate) history: PositionHistory,
     final_fen: String,
     repetitions: u8,
     encodings: Vec<Encoding>,
-    /// Transform, and each legal move's text and index.
+    /// For each board transform: every legal move in UCI notation, and its policy index.
     pub(crate) policies: Vec<(u8, Vec<(String, u16)>)>,
 }
 
 struct Encoding {
     format: InputFormat,
     fill: HistoryFill,
-    /// `None` where lc0 crashes.
+    /// The planes and the board transform; `None` if lc0 crashes.
     expected: Option<(InputPlanes, u8)>,
 }
 
@@ -36,7 +36,7 @@ const FORMATS: [InputFormat; 7] = [
 ];
 const FILLS: [HistoryFill; 3] = [HistoryFill::No, HistoryFill::FenOnly, HistoryFill::Always];
 
-/// Reads the golden file.
+/// Reads `tests/data/planes.txt`.
 pub(crate) fn goldens() -> Vec<Golden> {
     let text = include_str!("../data/planes.txt");
     let mut goldens: Vec<Golden> = Vec::new();
@@ -103,7 +103,7 @@ fn change_plane(planes: &mut InputPlanes, change: &str) {
     if plane == InputPlanes::RULE50_PLANE {
         planes.rule50_value = value.parse().expect(value);
     } else {
-        assert_eq!(value, "1", "only the rule-50 plane has another value");
+        assert_eq!(value, "1", "only the rule-50 plane may have a value other than 1");
     }
 }
 
@@ -126,7 +126,7 @@ fn fill_named(text: Option<&str>) -> HistoryFill {
     }
 }
 
-/// Says in which planes two encodings differ, since 112 masks in a row tell a reader nothing.
+/// Compares two encodings plane by plane, because nobody can read a failure that prints all 112 masks.
 fn assert_same(actual: &(InputPlanes, u8), expected: &(InputPlanes, u8), what: &str) {
     for plane in 0..112 {
         let (ours, theirs) = (actual.0.masks[plane], expected.0.masks[plane]);
@@ -161,16 +161,16 @@ fn version_2_shows_no_repetition_from_before_a_zeroing_move() {
         planes.masks[..104].chunks(13).filter(|board| board.iter().any(|&mask| mask != 0)).count()
     };
     let there_and_back = "g1f3 g8f6 f3g1 f6g8 g1f3";
-    assert_eq!(boards(there_and_back), 2, "the newest board, and the start that came up again");
-    // The newest board and nothing else, though what came before the pawn's move had been repeated.
+    assert_eq!(boards(there_and_back), 2, "the newest board, and the start position, which was repeated");
+    // Only the newest board is shown, although positions before the pawn move had been repeated.
     assert_eq!(boards(&format!("{there_and_back} a7a6 b1c3")), 1);
 }
 
-/// The king on the diagonal h1-a8 leaves the choice to the first set that is not its own reflection in it. In
-/// these boards two sets are not, and they would choose differently.
+/// If our king is on the diagonal h1-a8, the first set of pieces that is not symmetric about it decides whether the board
+/// is transposed. On these boards two sets are asymmetric, and they would decide differently.
 #[test]
-fn on_the_diagonal_the_first_uneven_set_decides() {
-    // e1 and h4 are each other's reflections, and so are a7 and b8.
+fn with_the_king_on_the_diagonal_the_first_asymmetric_set_decides() {
+    // The reflection of e1 is h4, and that of a7 is b8.
     for (placement, expected) in [
         ("k7/8/8/8/4K2r/8/8/4N3", 0), // ours before rooks
         ("k7/8/8/8/4K2N/8/8/4r3", policy_index::TRANSPOSE),
@@ -197,8 +197,8 @@ fn where_lc0_crashes_the_history_ends_at_the_first_known_position() {
             if expected.is_some() {
                 continue;
             }
-            // With nothing filled in, lc0 does not crash. Nor does anything differ: what it never stops
-            // looking for in the oldest board would not be shown.
+            // Without history fill lc0 does not crash, and the planes must be the same: with fill, lc0 loops for
+            // ever over copies of its oldest board, which would not be shown.
             let without_fill = golden
                 .encodings
                 .iter()
@@ -219,12 +219,12 @@ fn fens_and_repetitions_are_lc0s() {
         let last = golden.history.last();
         assert_eq!(last.repetitions(), golden.repetitions, "{}", golden.id);
         let reread = |fen: &str| Position::from_fen(fen).expect(fen);
-        // lc0 writes file letters where any rook is off its corner; compare what they mean.
+        // lc0 writes castling rights as file letters if any rook is not in its corner, so compare the parsed positions.
         let theirs = reread(&golden.final_fen);
         let ours = reread(&last.to_fen());
         assert_eq!(ours.key(), theirs.key(), "{}", golden.id);
         assert_eq!(ours.rule50_ply(), theirs.rule50_ply(), "{}", golden.id);
-        assert_eq!(ours.key(), last.key(), "{}: the key kept up along the moves", golden.id);
+        assert_eq!(ours.key(), last.key(), "{}: the incremental key", golden.id);
     }
 }
 
@@ -244,14 +244,14 @@ proptest! {
                 prop_assert_eq!(newest.count_ones() as usize, pieces);
                 prop_assert_eq!(planes.masks[111], u64::MAX);
                 if transform & (policy_index::MIRROR_RANKS | policy_index::TRANSPOSE) != 0 {
-                    prop_assert_eq!(planes.masks[0] | planes.masks[6], 0, "pawns have a direction");
+                    prop_assert_eq!(planes.masks[0] | planes.masks[6], 0, "boards with pawns keep their ranks");
                 }
             }
         }
     }
 
     #[test]
-    fn encoding_agrees_with_a_square_by_square_one(game in games::games()) {
+    fn encoding_agrees_with_a_square_by_square_encoder(game in games::games()) {
         let history = game.play();
         let (planes, transform) = encode(&history, InputFormat::Classical112, HistoryFill::No);
         prop_assert_eq!(transform, 0);

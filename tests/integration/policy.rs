@@ -1,4 +1,4 @@
-//! The policy index against lc0's, and as a bijection.
+//! The policy index: it agrees with lc0's, and it is a bijection.
 
 use crate::{games, planes};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use rukh::net::policy_index::{
 use std::collections::HashMap;
 
 #[test]
-fn every_legal_moves_index_is_lc0s() {
+fn the_index_of_every_legal_move_is_lc0s() {
     let mut transforms = [0; 8];
     for golden in planes::goldens() {
         let last = golden.history.last();
@@ -28,7 +28,7 @@ fn every_legal_moves_index_is_lc0s() {
 }
 
 #[test]
-fn every_index_names_its_own_move_under_every_transform() {
+fn index_of_inverts_move_at_under_every_transform() {
     for side in Color::ALL {
         for transform in 0..8 {
             for index in 0..POLICY_SIZE as u16 {
@@ -82,7 +82,8 @@ fn convolution_planes_reach_every_index_once() {
         }
     }
     assert!(seen.iter().all(|&times| times == 1));
-    // A few by hand: e2e4 goes straight ahead by two, g1f3 is a knight's seventh way but one.
+    // Three by hand: plane 1 moves two squares straight ahead, plane 63 is the last of the eight knight's moves, and
+    // plane 70 captures to the right and promotes to a rook.
     let at = |plane: usize, square: shakmaty::Square| convolution_index(plane * 64 + square as usize);
     let index = |from, to, role| Some(index_of(PackedMove::from_squares(from, to, role), Color::White, 0));
     use shakmaty::Square::{A7, B8, E2, E4, F3, G1};

@@ -1,4 +1,4 @@
-//! Two policy heads blended, against the two.
+//! `PolicyOptimism`: the blend of the vanilla and the optimistic policy head, compared with the two heads.
 
 use crate::goldens::{edited_weights, network_file};
 use prost::Message;
@@ -11,7 +11,7 @@ use rukh::net::{HeadSelection, HistoryFill, Network};
 
 const FENS: [&str; 3] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-    // Promotions of each kind, for both sides.
+    // Promotions to every piece, for White and for Black.
     "r1n1k3/1P1P4/8/8/8/8/2p1p3/4K1NR w K - 0 1",
     "r1n1k3/1P1P4/8/8/8/8/2p1p3/4K1NR b K - 0 1",
 ];
@@ -21,14 +21,14 @@ fn load(bytes: &[u8], policy_optimism: f32) -> Network {
     Network::load_bytes(bytes, &heads).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The 1858 logits, by plain loops and by the processor's best code, which must agree.
+/// The 1858 logits of the plain reference, after a check that the processor's best instruction set gives the same.
 fn logits(network: &Network, fen: &str) -> Vec<f32> {
     let history = PositionHistory::new(Position::from_fen(fen).expect(fen));
     let (planes, _) = encode(&history, network.architecture.input_format, HistoryFill::FenOnly);
     let plain = reference::evaluate(network, &planes).policy;
     let packed = CpuNetwork::new(network.clone(), Precision::Fp32, InstructionSet::best());
     let fast = packed.evaluate_raw(std::slice::from_ref(&planes)).remove(0).policy;
-    assert_close(&plain, &fast, "plain and packed");
+    assert_close(&plain, &fast, "the reference and the packed network");
     plain
 }
 
@@ -38,14 +38,15 @@ fn assert_close(found: &[f32], expected: &[f32], what: &str) {
     assert!(largest < 2e-4 && found.len() == expected.len(), "{what}: {largest}");
 }
 
-/// micro-multihead, whose optimistic head has an embedding of its own.
+/// micro-multihead with an embedding of its own for the optimistic head: the shared one with its values reversed.
 fn with_own_embedding() -> Vec<u8> {
     edited_weights("micro-multihead", |weights| {
-        let bytes = weights.policy_heads.take().expect("it has policy heads");
-        let mut heads = PolicyHeads::decode(bytes).expect("they decode");
+        let bytes = weights.policy_heads.take().expect("micro-multihead has policy heads");
+        let mut heads = PolicyHeads::decode(bytes).expect("the policy heads decode");
         let mut optimistic: PolicyHead =
-            decode_bounded(heads.optimistic_st.as_ref().expect("the head")).expect("it decodes");
-        let mut other = heads.ip_pol_w.clone().or_else(|| weights.ip_pol_w.clone()).expect("the shared one");
+            decode_bounded(heads.optimistic_st.as_ref().expect("the head exists")).expect("the head decodes");
+        let mut other =
+            heads.ip_pol_w.clone().or_else(|| weights.ip_pol_w.clone()).expect("the shared embedding");
         let mut reversed = other.params.to_vec();
         reversed.reverse();
         other.params = reversed.into();
@@ -57,7 +58,7 @@ fn with_own_embedding() -> Vec<u8> {
 }
 
 #[test]
-fn a_blend_has_the_mean_of_both_heads_logits() {
+fn a_blend_has_the_weighted_mean_of_both_heads_logits() {
     for (name, bytes) in
         [("shared embedding", network_file("micro-multihead")), ("own embeddings", with_own_embedding())]
     {
@@ -68,7 +69,10 @@ fn a_blend_has_the_mean_of_both_heads_logits() {
                 let (first, second) = (logits(&vanilla, fen), logits(&optimistic, fen));
                 let expected: Vec<f32> =
                     first.iter().zip(&second).map(|(a, b)| a * (1.0 - share) + b * share).collect();
-                assert!(first.iter().zip(&second).any(|(a, b)| (a - b).abs() > 0.05), "the heads differ");
+                assert!(
+                    first.iter().zip(&second).any(|(a, b)| (a - b).abs() > 0.05),
+                    "the heads must differ"
+                );
                 assert_close(&logits(&blend, fen), &expected, &format!("{name}, {share}, {fen}"));
             }
         }
@@ -76,15 +80,15 @@ fn a_blend_has_the_mean_of_both_heads_logits() {
 }
 
 #[test]
-fn all_optimism_is_the_head_itself() {
+fn an_optimism_of_1_gives_the_optimistic_head() {
     let bytes = network_file("micro-multihead");
     let named = HeadSelection { policy: "optimistic".into(), ..HeadSelection::default() };
-    let named = Network::load_bytes(&bytes, &named).expect("it loads");
+    let named = Network::load_bytes(&bytes, &named).expect("the network loads");
     assert_eq!(logits(&load(&bytes, 1.0), FENS[0]), logits(&named, FENS[0]));
 }
 
 #[test]
-fn a_network_without_the_head_says_which_it_has() {
+fn the_error_for_a_missing_optimistic_head_lists_the_heads() {
     let create = |network: &str, policy_optimism| {
         registry::create(&BackendConfig {
             backend: "cpu".to_owned(),

@@ -1,11 +1,11 @@
-//! Positions, histories and moves: round trips and model checks on random games.
+//! Positions, histories and moves on random games: round trips, and comparisons with simple models.
 
 use crate::games;
 use proptest::prelude::*;
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use shakmaty::Position as _;
 
-/// Repetitions by comparing with every earlier position, as a person would count them.
+/// The number of earlier occurrences of a position and the plies since the last one, found by comparing all positions.
 fn recount(history: &PositionHistory, index: usize) -> (u8, u16) {
     let positions = history.positions();
     let current = &positions[index];
@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn move_texts_are_read_back_standard_and_chess960(game in games::games()) {
+    fn uci_moves_are_read_back_in_standard_and_chess960_notation(game in games::games()) {
         for position in game.play().positions() {
             for &m in &position.legal_moves() {
                 for chess960 in [false, true] {
@@ -51,7 +51,7 @@ proptest! {
             let fen = position.to_fen();
             let reread = Position::from_fen(&fen).expect(&fen);
             prop_assert_eq!(reread.to_fen(), fen);
-            prop_assert_eq!(reread.key(), position.key(), "the key kept up is the key from scratch");
+            prop_assert_eq!(reread.key(), position.key(), "the incremental key equals the key computed from scratch");
             prop_assert_eq!(reread.en_passant(), position.en_passant());
             prop_assert_eq!(reread.game_ply(), position.game_ply());
             prop_assert_eq!(reread.rule50_ply(), position.rule50_ply());
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn repetitions_are_what_a_recount_finds(game in games::games()) {
+    fn repetitions_agree_with_a_recount(game in games::games()) {
         let history = game.play();
         for (index, position) in history.positions().iter().enumerate() {
             let counted = (position.repetitions(), position.plies_since_repetition());
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn packed_moves_are_the_legal_ones_in_order(game in games::games()) {
+    fn packed_moves_are_the_legal_moves_in_order(game in games::games()) {
         let mut packed = Vec::new();
         for position in game.play().positions() {
             position.packed_moves(&mut packed);
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn no_pile_of_pieces_makes_the_move_generator_panic(
+    fn no_arrangement_of_pieces_makes_the_move_generator_panic(
         squares in prop::collection::vec(prop::sample::select(&b"PNBRQQQpnbrqqq1111"[..]), 64),
         kings in (0..64_usize, 0..64_usize),
         tail in "( [wb])( [KQkq]{1,4})( [a-h][36])?",

@@ -1,8 +1,8 @@
-//! The GPU evaluator on the emulator (`hip/shims/emulator`), which runs the kernels' gfx11 machine code: every network
-//! against lc0's own figures, in every number format and batch size.
+//! The ROCm backend on the emulator (`hip/shims/emulator`), which runs the kernels' gfx11 machine code: every network,
+//! number format and batch size is compared with lc0's own evaluations.
 //!
-//! The libraries are looked up through the environment, so each test runs itself once more as a process of its
-//! own with that set.
+//! An environment variable names the folder of ROCm's libraries. Each test therefore starts itself again in a process
+//! of its own, in which that variable names the emulator.
 
 mod value_error;
 
@@ -21,18 +21,18 @@ use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
 
-/// A folder with the emulator under the libraries' names.
+/// A temporary folder with the emulator under the names of ROCm's libraries.
 pub(crate) fn libraries() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     rocm_emulator::install::install(folder.path()).unwrap_or_else(|error| panic!("the emulator: {error}"));
     folder
 }
 
-/// What tells a test that it runs on the emulator.
+/// The environment variable that tells a test that it runs in the process with the emulator.
 const INSIDE: &str = "RUKH_TEST_ON_EMULATOR";
 
-/// Runs `test` (a name below `rocm::`) in a process that has the emulator, with `settings` of it; or here, in
-/// that process.
+/// Runs `test` (its path below `rocm::`) in a process with the emulator, for which `settings` are set in the
+/// environment. In that process it runs `body`.
 fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -50,10 +50,10 @@ fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{stdout}");
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
-    assert!(!stderr.contains("rocm-emulator: "), "the emulator complains:\n{stderr}");
+    assert!(!stderr.contains("rocm-emulator: "), "the emulator reports an error:\n{stderr}");
 }
 
-/// A golden position as a request, with its moves in the golden file's order.
+/// A golden position as a request. The moves have the golden file's order.
 struct Sample {
     history: PositionHistory,
     moves: Vec<PackedMove>,
@@ -104,15 +104,18 @@ fn evaluate<'a>(backend: &dyn Backend, samples: impl IntoIterator<Item = &'a Sam
     batch.submit().wait().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How far a backend is from lc0 over positions.
+/// The differences between a backend and lc0 over several positions.
 #[derive(Default)]
 struct Distance {
+    /// The difference of each position.
     q: Vec<f32>,
+    /// Largest difference.
     d: f32,
+    /// Largest difference, in plies.
     m: f32,
-    /// Largest difference of the best move's prior.
+    /// Largest difference of the prior of lc0's best move.
     top: f32,
-    /// Largest Kullback-Leibler divergence of the policies, in nats.
+    /// Largest Kullback-Leibler divergence of the priors from lc0's, in nats.
     divergence: f32,
 }
 
@@ -157,9 +160,9 @@ impl Distance {
     }
 }
 
-/// The largest allowed distance from lc0's fp32.
+/// The largest allowed differences from lc0's fp32.
 struct Limit {
-    /// Of q and of d.
+    /// For q and for d.
     q: f32,
     m: f32,
     top: f32,
@@ -177,7 +180,7 @@ fn all_sets() -> Vec<GoldenSet> {
     goldens::committed().into_iter().chain(goldens::shared()).collect()
 }
 
-/// All positions of every set in batches of 16, the last of them padded.
+/// Checks all positions of every set in batches of 16. The last batch is smaller, and the backend pads it.
 fn check_all(precision: RocmPrecision, limit: &Limit) {
     all_sets().iter().for_each(|set| check_set(set, precision, &options(16), limit));
 }
@@ -194,8 +197,8 @@ fn check_set(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions, l
 }
 
 #[test]
-fn every_network_says_what_lc0_says_in_fp32() {
-    on_emulator("every_network_says_what_lc0_says_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
+fn every_network_agrees_with_lc0_in_fp32() {
+    on_emulator("every_network_agrees_with_lc0_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
 }
 
 #[test]
@@ -209,8 +212,8 @@ fn every_network_stays_near_lc0_in_bf16() {
 }
 
 #[test]
-fn small_products_of_our_own_kernel_say_the_same() {
-    on_emulator("small_products_of_our_own_kernel_say_the_same", &[], || {
+fn the_kernel_for_products_with_few_rows_agrees_with_lc0() {
+    on_emulator("the_kernel_for_products_with_few_rows_agrees_with_lc0", &[], || {
         let options = RocmOptions { few_rows: 64, ..options(16) };
         for set in goldens::committed() {
             check_set(&set, RocmPrecision::Fp16, &options, &FP16);
@@ -219,7 +222,7 @@ fn small_products_of_our_own_kernel_say_the_same() {
     });
 }
 
-/// Of each kind of body and policy head one.
+/// One network for each kind of body and of policy head.
 const KINDS: [&str; 5] =
     ["micro-smolgen", "micro-multihead", "micro-se-conv", "micro-se-attnpol", "micro-se-old"];
 
@@ -231,7 +234,7 @@ fn every_batch_size_gives_the_same_answers() {
             for (precision, limit) in [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16)] {
                 let backend = backend(&set, precision, &options(64));
                 for count in [1, 2, 3, 7, 16, 64] {
-                    // Twice: the first time step by step, then as a graph, with other positions.
+                    // The first batch of a size runs step by step, the second as a graph.
                     for first in [0, 5] {
                         let some = || samples.iter().cycle().skip(first).take(count);
                         let evaluations = evaluate(&backend, some());
@@ -248,9 +251,12 @@ fn every_batch_size_gives_the_same_answers() {
     });
 }
 
-/// Many threads on three slots, with graphs and without, on both architectures of the emulator.
+/// Four threads share a backend with three slots, and the answers must be those of a backend with one slot.
 fn slots_at_once() {
-    let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("it is there");
+    let set = goldens::committed()
+        .into_iter()
+        .find(|set| set.name == "micro-smolgen")
+        .expect("the set is committed");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let alone = backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, graph: false, ..options(16) });
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
@@ -261,7 +267,7 @@ fn slots_at_once() {
         for thread in 0..4 {
             let (together, samples, all) = (&together, &samples, &all);
             scope.spawn(move || {
-                // Tickets are held while more are submitted: none may wait for another.
+                // All batches are submitted before the first wait: none may wait for another ticket.
                 let chunks: Vec<&[Sample]> = samples.chunks(5).collect();
                 let order = (0..chunks.len()).map(|i| (i * 3 + thread) % chunks.len());
                 let tickets: Vec<_> = order
@@ -289,16 +295,16 @@ fn slots_do_not_disturb_each_other() {
     on_emulator("slots_do_not_disturb_each_other", &[], slots_at_once);
 }
 
-/// All of a set's positions in batches of 16.
+/// Evaluates `samples` in batches of 16.
 fn evaluate_all(backend: &dyn Backend, samples: &[Sample]) -> Vec<Evaluations> {
     samples.chunks(16).map(|samples| evaluate(backend, samples)).collect()
 }
 
-/// The emulator runs a graph in the order of its capture and in the one most unlike it, in turns; and the first
-/// batch of all step by step.
+/// The emulator runs a graph alternately in the order of its capture and in the most different order that is allowed.
+/// The first batch runs step by step.
 #[test]
-fn branches_beside_each_other_give_the_same_answers() {
-    on_emulator("branches_beside_each_other_give_the_same_answers", &[], || {
+fn parallel_branches_give_the_same_answers() {
+    on_emulator("parallel_branches_give_the_same_answers", &[], || {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
@@ -316,10 +322,10 @@ fn branches_beside_each_other_give_the_same_answers() {
 }
 
 #[test]
-fn however_a_slot_waits_it_gets_the_same_answers() {
-    on_emulator("however_a_slot_waits_it_gets_the_same_answers", &[], || {
+fn every_way_of_waiting_gives_the_same_answers() {
+    on_emulator("every_way_of_waiting_gives_the_same_answers", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("it is there");
+        let set = set.expect("the set is committed");
         let samples: Vec<Sample> = set.positions.iter().take(48).map(sample).collect();
         let by = |waiting| {
             let options = RocmOptions { waiting: Some(waiting), ..options(16) };
@@ -335,18 +341,21 @@ fn however_a_slot_waits_it_gets_the_same_answers() {
     });
 }
 
-/// On the architecture where hipBLASLt is preferred, and on one where a product may lose its epilogue.
+/// A tuned backend gives the answers of an untuned one, and its table is written once and then reused.
 fn tuned() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tables/products.csv");
-    let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("it is there");
+    let set = goldens::committed()
+        .into_iter()
+        .find(|set| set.name == "micro-smolgen")
+        .expect("the set is committed");
     let samples: Vec<Sample> = set.positions.iter().take(32).map(sample).collect();
     let options = |tuning| RocmOptions {
         warm_up: true,
         streams: 1,
         tuning,
         tuning_file: Some(file.clone()),
-        // All products are the libraries'.
+        // The libraries compute all products.
         few_rows: 0,
         ..options(16)
     };
@@ -358,12 +367,12 @@ fn tuned() {
     assert!(table.lines().count() > 20, "{table}");
     let again = backend(&set, RocmPrecision::Fp16, &options(Tuning::Quick));
     assert!(again.notices().is_empty(), "{:?}", again.notices());
-    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), table);
+    assert_eq!(std::fs::read_to_string(&file).expect("the table can be read"), table);
     let expected = evaluate_all(&backend(&set, RocmPrecision::Fp16, &options(Tuning::Off)), &samples);
     for backend in [tuned, again] {
         for (expected, found) in expected.iter().zip(&evaluate_all(&backend, &samples)) {
             for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
-                // An epilogue of its own rounds once more.
+                // A product that runs its epilogue as a kernel of its own rounds once more.
                 let prior = a_priors.iter().zip(b_priors).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 assert!((a.q - b.q).abs() < 5e-3 && prior < 5e-3, "{a:?} {b:?}");
             }
@@ -382,18 +391,22 @@ fn tuned_products_without_their_epilogue_give_the_same_answers() {
 }
 
 #[test]
-fn hipblaslt_multiplies_where_it_is_the_better() {
-    on_emulator("hipblaslt_multiplies_where_it_is_the_better", &[("RUKH_EMULATOR_ARCH", "gfx1151")], || {
-        slots_at_once();
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-relu-nogate");
-        let set = set.expect("it is there");
-        let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let backend = backend(&set, RocmPrecision::Fp16, &options(64));
-        let mut distance = Distance::default();
-        let evaluations = evaluate(&backend, &samples);
-        samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
-        distance.check("micro-relu-nogate in Fp16 on gfx1151", &FP16);
-    });
+fn hipblaslt_computes_products_where_it_is_preferred() {
+    on_emulator(
+        "hipblaslt_computes_products_where_it_is_preferred",
+        &[("RUKH_EMULATOR_ARCH", "gfx1151")],
+        || {
+            slots_at_once();
+            let set = goldens::committed().into_iter().find(|set| set.name == "micro-relu-nogate");
+            let set = set.expect("the set is committed");
+            let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+            let backend = backend(&set, RocmPrecision::Fp16, &options(64));
+            let mut distance = Distance::default();
+            let evaluations = evaluate(&backend, &samples);
+            samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
+            distance.check("micro-relu-nogate in Fp16 on gfx1151", &FP16);
+        },
+    );
 }
 
 #[test]
@@ -420,10 +433,10 @@ fn batches_may_be_empty_dropped_or_too_large() {
     });
 }
 
-/// Of smolgen in [`with_heads`]: no committed network's is a multiple of 32.
+/// The hidden size of smolgen in [`with_heads`]: a multiple of 32, unlike in every committed network.
 const SMOLGEN_HIDDEN: usize = 96;
 
-/// A committed network with two heads of `depth` channels instead of its own, with smolgen for both.
+/// A committed network whose attention heads are replaced by two of `depth` channels each, with smolgen for both.
 fn with_heads(set: &GoldenSet, depth: usize) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     let Body::Attention { stack, .. } = &mut network.body else { panic!("an attention body") };
@@ -445,8 +458,8 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
         let width = encoder.output.outputs;
         encoder.qkv = std::array::from_fn(|_| dense(2 * depth, width));
         encoder.output = dense(width, 2 * depth);
-        let smolgen = encoder.smolgen.as_mut().expect("it has smolgen");
-        // Wide enough for the kernel that normalises and multiplies.
+        let smolgen = encoder.smolgen.as_mut().expect("the network has smolgen");
+        // Wide enough for the kernel that fuses layer normalisation and product.
         smolgen.dense1 = dense(SMOLGEN_HIDDEN, smolgen.dense1.inputs);
         smolgen.ln1.gammas = (0..SMOLGEN_HIDDEN).map(|i| 1.0 + i as f32 / 200.0).collect();
         smolgen.ln1.betas = (0..SMOLGEN_HIDDEN).map(|i| i as f32 / 100.0 - 0.5).collect();
@@ -457,22 +470,22 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
     network
 }
 
-/// No committed network has heads of the size that the large ones have.
+/// The committed networks have small heads, so networks with heads of other sizes are made here.
 #[test]
-fn heads_of_every_size_attend_as_on_the_cpu() {
-    on_emulator("heads_of_every_size_attend_as_on_the_cpu", &[], || {
+fn attention_heads_of_every_size_agree_with_the_cpu() {
+    on_emulator("attention_heads_of_every_size_agree_with_the_cpu", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("it is there");
+        let set = set.expect("the set is committed");
         let samples: Vec<Sample> = set.positions.iter().step_by(9).map(sample).collect();
         for depth in [8, 16, 24, 32, 64, 96, 128] {
             let network = with_heads(&set, depth);
-            stays_near_the_cpu(&format!("heads of {depth}"), &network, &samples, 8);
+            check_against_the_cpu(&format!("heads of {depth}"), &network, &samples, 8);
         }
     });
 }
 
-/// Compares the answers to `samples`, `maximum_batch` at most, with the CPU's in fp32.
-fn stays_near_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum_batch: usize) {
+/// Compares the answers in every precision with those of the CPU in fp32. All samples must fit into one batch.
+fn check_against_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum_batch: usize) {
     let cpu = CpuBackend::new(
         Arc::new(network.clone()),
         Precision::Fp32,
@@ -494,35 +507,35 @@ fn stays_near_the_cpu(what: &str, network: &Network, samples: &[Sample], maximum
     }
 }
 
-/// Every network in `RUKH_TEST_NETS`, two positions at a time: those with the widths of the large ones need no figures
-/// of lc0 for it.
+/// Compares every network in the folder `RUKH_TEST_NETS` with the CPU on two positions. Large networks can be tested in
+/// this way without golden evaluations of lc0.
 #[test]
 #[ignore = "needs a folder of networks in RUKH_TEST_NETS"]
 fn networks_of_a_folder_stay_near_the_cpu() {
     let Some(folder) = std::env::var_os("RUKH_TEST_NETS") else {
-        println!("skipped: RUKH_TEST_NETS names no folder of networks");
+        println!("skipped: set RUKH_TEST_NETS to a folder of .pb.gz networks to run this test");
         return;
     };
     on_emulator("networks_of_a_folder_stay_near_the_cpu", &[], || {
         let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("it is there");
+        let set = set.expect("the set is committed");
         let samples: Vec<Sample> = set.positions.iter().step_by(13).take(2).map(sample).collect();
         let files = std::fs::read_dir(&folder).expect("RUKH_TEST_NETS is a folder").flatten();
         let mut networks: Vec<_> = files.map(|entry| entry.path()).collect();
         networks.retain(|path| path.to_string_lossy().ends_with(".pb.gz"));
         networks.sort();
-        assert!(!networks.is_empty(), "no network is in {}", folder.display());
+        assert!(!networks.is_empty(), "there is no network in {}", folder.display());
         for path in networks {
             let bytes = std::fs::read(&path).expect("a network file can be read");
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let network = Network::load_bytes(&bytes, &HeadSelection::default());
             let network = network.unwrap_or_else(|error| panic!("{name}: {error}"));
-            stays_near_the_cpu(&name, &network, &samples, 2);
+            check_against_the_cpu(&name, &network, &samples, 2);
         }
     });
 }
 
-/// Where the emulator's libraries are not, nothing else is looked at.
+/// A folder without ROCm's libraries. The engine looks nowhere else if `RUKH_ROCM_LIBRARY_PATH` names it.
 pub(crate) fn nowhere() -> &'static Path {
     Path::new("/nonexistent/rocm")
 }

@@ -1,18 +1,18 @@
-//! That no call of ROCm's libraries is without a test in which it fails: those that `rocm_errors` does not reach by a
-//! game fail here, and a call that neither knows of is found in the source.
+//! Every call of ROCm's libraries has a test in which it fails. `rocm_errors` covers the calls of an ordinary search;
+//! this file covers the others, and finds calls in the source that neither covers.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::rocm::libraries;
-use crate::rocm_errors::{FAILING_GAME, logged_calls, search_with, stdout};
+use crate::rocm_errors::{FAILING_SEARCH, logged_calls, search_with, stdout};
 
-/// Calls that give no status, or whose failure changes nothing: texts, and times of steps in reports.
+/// Calls that return the text of an error and cannot fail.
 const WITHOUT_FAILURE: [&str; 4] =
     ["hiprtcGetErrorString", "rocblas_status_to_string", "hipGetErrorName", "hipGetErrorString"];
 
-/// All functions of the libraries' tables that a text names as a call through a table.
+/// The library functions that `text` calls through a function table.
 fn called(text: &str) -> BTreeSet<&str> {
     let names = hip_runtime_sys::Functions::NAMES
         .iter()
@@ -22,7 +22,7 @@ fn called(text: &str) -> BTreeSet<&str> {
     names.copied().filter(|name| text.contains(&format!(".{name})("))).collect()
 }
 
-/// The source of a folder, and of those in it.
+/// The text of all files in a folder and in its subfolders.
 fn source(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("the folder can be read").flatten() {
@@ -36,8 +36,8 @@ fn source(folder: &Path) -> String {
     text
 }
 
-/// Starts the engine on the emulator with a network, has it search, and gives what it said and called.
-fn play(
+/// Runs one search on the emulator. Returns the output and the library functions that were called.
+fn search_and_log(
     folder: &Path,
     network: &str,
     options: &str,
@@ -50,7 +50,7 @@ fn play(
     (stdout(&output), logged_calls(&output).into_iter().collect())
 }
 
-/// A compiler that compiles nothing, but says that it has.
+/// A script in place of clang that compiles nothing but reports success.
 #[cfg(unix)]
 fn compiler(folder: &Path) -> String {
     use std::os::unix::fs::PermissionsExt;
@@ -63,49 +63,58 @@ fn compiler(folder: &Path) -> String {
 
 #[cfg(unix)]
 #[test]
-fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
+fn every_library_call_in_the_source_fails_in_a_test() {
     let folder = libraries();
     let text = source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/rocm"));
-    let mut open = called(&text);
-    assert!(open.len() > 50, "{open:?}");
+    let mut untested = called(&text);
+    assert!(untested.len() > 50, "{untested:?}");
     for name in WITHOUT_FAILURE {
-        open.remove(name);
+        untested.remove(name);
     }
-    // What `rocm_errors` lets fail one by one: all calls of that game.
-    let options = FAILING_GAME;
-    let (_, calls) = play(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_EMULATOR_ARCH", "gfx1151")]);
-    open.retain(|name| !calls.contains(*name));
-    // On another card rocBLAS multiplies; convolutions are many products at once.
+    // `rocm_errors` lets each call of this search fail.
+    let options = FAILING_SEARCH;
+    let (_, calls) =
+        search_and_log(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_EMULATOR_ARCH", "gfx1151")]);
+    untested.retain(|name| !calls.contains(*name));
+    // On gfx1100 rocBLAS computes the products, and convolutions need batched products.
     let cards =
         [("micro-se-conv.pb.gz", "gfx1100", "rocblas"), ("micro-se-conv.pb.gz", "gfx1151", "hipblasLt")];
     for (network, architecture, library) in cards {
         let architecture = ("RUKH_EMULATOR_ARCH", architecture);
-        let (_, calls) = play(folder.path(), network, options, &[architecture]);
-        let left: Vec<&str> = open.iter().copied().filter(|name| calls.contains(*name)).collect();
+        let (_, calls) = search_and_log(folder.path(), network, options, &[architecture]);
+        let left: Vec<&str> = untested.iter().copied().filter(|name| calls.contains(*name)).collect();
         for name in left {
             let fail = format!("{name}:1");
-            let (said, _) =
-                play(folder.path(), network, options, &[architecture, ("RUKH_EMULATOR_FAIL", &fail)]);
-            let told =
+            let (said, _) = search_and_log(
+                folder.path(),
+                network,
+                options,
+                &[architecture, ("RUKH_EMULATOR_FAIL", &fail)],
+            );
+            let is_reported =
                 said.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
-            assert!(told || name.starts_with("hipblasLtMatrix"), "{library} {fail}: {said}");
-            open.remove(name);
+            assert!(is_reported || name.starts_with("hipblasLtMatrix"), "{library} {fail}: {said}");
+            untested.remove(name);
         }
     }
-    // Where a slot's thread asks instead of sleeping.
-    let asking = "max_batch=4,warm_up=false,streams=1,wait=yield";
-    let (said, _) =
-        play(folder.path(), "micro-attn.pb.gz", asking, &[("RUKH_EMULATOR_FAIL", "hipEventQuery:1")]);
+    // With `wait=yield` a slot's thread polls instead of sleeping.
+    let polling = "max_batch=4,warm_up=false,streams=1,wait=yield";
+    let (said, _) = search_and_log(
+        folder.path(),
+        "micro-attn.pb.gz",
+        polling,
+        &[("RUKH_EMULATOR_FAIL", "hipEventQuery:1")],
+    );
     assert!(said.contains("info string error: evaluation failed on rocm-fp16"), "{said}");
-    open.remove("hipEventQuery");
-    // Versions are only part of the name of a table of products.
+    untested.remove("hipEventQuery");
+    // The versions are only part of the file name of a table of products, so a failure does not matter.
     let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
-    let (said, calls) = play(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);
+    let (said, calls) = search_and_log(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);
     assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
-    open.retain(|name| !(fail.contains(name) && calls.contains(*name)));
-    // Where code is compiled first.
+    untested.retain(|name| !(fail.contains(name) && calls.contains(*name)));
+    // For an architecture without code objects, the kernels are compiled first.
     let compiler = compiler(folder.path());
     let failures = [
         ("hiprtcCreateProgram", "hiprtcCreateProgram:1"),
@@ -117,7 +126,7 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
         ("hiprtcDestroyProgram", "hiprtcGetCode:1,hiprtcDestroyProgram:1"),
     ];
     for (name, fail) in failures {
-        // What one attempt keeps, no other may find.
+        // Each attempt has an empty cache of its own.
         let cache = tempfile::tempdir().expect("a temporary folder");
         let cache = cache.path().to_string_lossy();
         let settings = [
@@ -126,15 +135,15 @@ fn every_call_in_the_source_is_one_that_a_test_lets_fail() {
             ("RUKH_EMULATOR_FAIL", fail),
             ("XDG_CACHE_HOME", &*cache),
         ];
-        let (said, calls) = play(folder.path(), "micro-attn.pb.gz", options, &settings);
+        let (said, calls) = search_and_log(folder.path(), "micro-attn.pb.gz", options, &settings);
         assert!(said.contains("no kernels for the architecture gfx803"), "{fail}: {said}");
         assert!(calls.contains(name), "{fail} was not reached: {calls:?}");
-        open.remove(name);
+        untested.remove(name);
     }
-    // Called only where steps are timed, and after another failure.
+    // These are called only if steps are timed, and after another failure.
     let timed = ["hipEventElapsedTime", "hipStreamSynchronize"];
     for name in timed {
-        open.remove(name);
+        untested.remove(name);
     }
-    assert!(open.is_empty(), "no test lets these fail: {open:?}");
+    assert!(untested.is_empty(), "no test lets these calls fail: {untested:?}");
 }

@@ -1,5 +1,5 @@
-//! What a user sees when ROCm is not there or fails: an error that says what was tried, a fallback with `auto`, and
-//! in any case a best move.
+//! What a user sees if ROCm is missing or fails: an error that says what was tried, the CPU instead with `auto`, and in
+//! any case a best move.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,12 +11,12 @@ use crate::rocm::{libraries, nowhere};
 
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
 
-/// Starts the engine with ROCm's libraries in `folder`, and lets it search once.
+/// Runs one search of micro-attn with ROCm's libraries from `folder`; `settings` are set in the environment.
 pub(crate) fn search(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
     search_with(NETWORK, folder, arguments, settings)
 }
 
-/// The same with a network.
+/// Does the same as [`search`] with the network file `network`.
 pub(crate) fn search_with(
     network: &str,
     folder: &Path,
@@ -38,12 +38,12 @@ pub(crate) fn search_with(
     child.wait_with_output().expect("the engine ends")
 }
 
-/// The functions that were called, in order, where the emulator was asked to log them.
+/// The library functions that were called, in order. `RUKH_EMULATOR_LOG=1` makes the emulator log them.
 pub(crate) fn logged_calls(output: &Output) -> Vec<String> {
     logged(output, |line| line.split_once(" = ").map(|(function, _)| function))
 }
 
-/// Those of them that answered that all is well.
+/// The library functions that were called and returned success, in order.
 fn successful_calls(output: &Output) -> Vec<String> {
     logged(output, |line| line.strip_suffix(" = 0"))
 }
@@ -54,6 +54,7 @@ fn logged(output: &Output, function: impl Fn(&str) -> Option<&str>) -> Vec<Strin
     calls.map(str::to_owned).collect()
 }
 
+/// The output of the engine, after a check that it exited successfully and gave a move.
 pub(crate) fn stdout(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{:?}: {text}", output.status);
@@ -77,7 +78,7 @@ fn without_rocm_the_error_says_what_was_tried() {
 }
 
 #[test]
-fn without_rocm_auto_says_so_once_and_plays_on_the_cpu() {
+fn without_rocm_auto_says_so_once_and_uses_the_cpu() {
     let text = stdout(&search(nowhere(), &[], &[]));
     let notices: Vec<&str> = text.lines().filter(|line| line.contains("rocm")).collect();
     assert_eq!(notices.len(), 1, "{text}");
@@ -86,7 +87,7 @@ fn without_rocm_auto_says_so_once_and_plays_on_the_cpu() {
 }
 
 #[test]
-fn a_machine_without_a_device_is_told_apart() {
+fn a_missing_device_is_reported_as_such() {
     let folder = libraries();
     let text = stdout(&search(folder.path(), &["--backend=rocm"], &[("RUKH_EMULATOR_DEVICES", "0")]));
     assert!(text.contains("hipGetDeviceCount"), "{text}");
@@ -122,9 +123,9 @@ fn an_architecture_without_kernels_is_an_error_that_names_it() {
     assert!(text.contains("hiprtcCompileProgram(kernels.hip) failed"), "{text}");
 }
 
-/// In its steady state a slot copies, launches one graph, copies and waits: nothing is made or freed.
+/// In its steady state a slot copies, launches one graph, copies back and waits. It allocates and frees nothing.
 #[test]
-fn a_batch_costs_five_calls() {
+fn a_batch_takes_five_library_calls() {
     let folder = libraries();
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
         .args(["-o", "streams=1,max_batch=4,warm_up=false,wait=block", "--batches=20"])
@@ -143,7 +144,7 @@ fn a_batch_costs_five_calls() {
     }
 }
 
-/// The calls of one start and one search, by name and in order, and what was said.
+/// Runs one search on gfx1151. Returns the library functions that were called, in order, and the output.
 fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<String>, String) {
     let arguments = ["--backend=rocm-fp16", "-o", options, "--threads=1"];
     let settings = [&[("RUKH_EMULATOR_ARCH", "gfx1151"), ("RUKH_EMULATOR_LOG", "1")], settings].concat();
@@ -152,9 +153,9 @@ fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<Str
     (logged_calls(&output), said)
 }
 
-/// What stands in the table is what multiplies; what does not run is replaced by what does.
+/// Each product runs as its row in the table says. If that fails, the default takes its place.
 #[test]
-fn the_table_of_products_is_obeyed_unless_it_fails() {
+fn the_table_of_products_is_followed_unless_an_entry_fails() {
     let folder = libraries();
     let file = folder.path().join("products.csv");
     let options = format!("max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
@@ -163,7 +164,7 @@ fn the_table_of_products_is_obeyed_unless_it_fails() {
     let of_a_batch = |calls: &[String], function: &str| {
         let copies = calls.iter().enumerate().filter(|(_, call)| *call == "hipMemcpyAsync");
         let [.., first, last] = copies.map(|(index, _)| index).collect::<Vec<_>>()[..] else {
-            panic!("no batch was copied")
+            panic!("there was no batch")
         };
         calls[first..last].iter().filter(|&call| call == function).count()
     };
@@ -171,7 +172,7 @@ fn the_table_of_products_is_obeyed_unless_it_fails() {
     let light = "hipblasLtMatmul";
     let all = of_a_batch(&calls, rocblas) + of_a_batch(&calls, light);
 
-    // All to hipBLASLt's first proposal, then to rocBLAS where that can do it.
+    // First give all products to hipBLASLt's first proposal.
     let table = std::fs::read_to_string(&file).expect("the table is written");
     let rewritten = |library: &str, choice: &str| -> String {
         let lines = table.lines().enumerate().map(|(index, line)| {
@@ -188,7 +189,7 @@ fn the_table_of_products_is_obeyed_unless_it_fails() {
     assert!(!said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, light)), (0, all));
 
-    // The first pass fills the memory with numbers; then each entry of the table runs once.
+    // The first pass only fills the memory with numbers. Each entry of the table then runs once; let the first one fail.
     let synchronised = calls.iter().position(|call| call == "hipStreamSynchronize").expect("after that pass");
     let in_pass = calls[..synchronised].iter().filter(|&call| call == light).count();
     let fail = format!("{light}:{}=7", in_pass + 1);
@@ -200,14 +201,14 @@ fn the_table_of_products_is_obeyed_unless_it_fails() {
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, light), "{said}");
 
-    // A proposal beyond those that there are is the first one.
+    // If the table asks for a proposal that does not exist, the first one is used.
     std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("error"), "{said}");
 }
 
 #[test]
-fn a_table_that_does_not_hold_is_told_and_left_alone() {
+fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let folder = libraries();
     let file = folder.path().join("products.csv");
     for (text, reason) in [
@@ -219,11 +220,11 @@ fn a_table_that_does_not_hold_is_told_and_left_alone() {
         let (_, said) = calls_of(folder.path(), &options, &[]);
         assert!(said.contains("products.csv is not used: ") && said.contains(reason), "{said}");
         assert!(!said.contains("error"), "{said}");
-        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
+        assert_eq!(std::fs::read_to_string(&file).expect("the table can be read"), text);
     }
 }
 
-/// Calls whose failure nobody needs to hear of: what is given back, and what there is another way for.
+/// Calls whose failure is not reported, because they release something or because there is an alternative.
 const SILENT: [&str; 22] = [
     "hipFree",
     "hipHostFree",
@@ -233,14 +234,14 @@ const SILENT: [&str; 22] = [
     "hipGraphDestroy",
     "hipGraphExecDestroy",
     "rocblas_destroy_handle",
-    // The version is part of a folder's name on some systems, and of a table's.
+    // The version is only part of folder and file names.
     "rocblas_get_version_string_size",
     "rocblas_get_version_string",
     "hipblasLtDestroy",
     "hipblasLtMatrixLayoutDestroy",
     "hipblasLtMatmulDescDestroy",
     "hipblasLtMatmulPreferenceDestroy",
-    // rocBLAS multiplies instead.
+    // rocBLAS computes the product instead.
     "hipblasLtMatrixLayoutCreate",
     "hipblasLtMatrixLayoutSetAttribute",
     "hipblasLtMatmulDescCreate",
@@ -248,19 +249,19 @@ const SILENT: [&str; 22] = [
     "hipblasLtMatmulPreferenceCreate",
     "hipblasLtMatmulPreferenceSetAttribute",
     "hipblasLtMatmulAlgoGetHeuristic",
-    // Of the dispatcher's own handle; of a slot's it is an error.
+    // The first call makes the dispatcher's handle, which may fail; a slot's handle may not.
     "hipblasLtCreate",
 ];
 
-/// The options of a game all of whose calls fail. A kernel of ours that a library can stand in for may be missing: none
-/// such is asked for.
-pub(crate) const FAILING_GAME: &str = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
+/// The options of the search in which each call fails once. `few_rows=0` avoids the kernels that a library can replace,
+/// because their absence is not an error.
+pub(crate) const FAILING_SEARCH: &str = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
 
-/// Every function that a game calls fails once, at its first, second and last call: the engine always answers.
+/// Each function fails once in its first, second and last call. The engine must always give a move.
 #[test]
 fn every_failing_call_is_reported_and_a_move_is_played() {
     let folder = libraries();
-    let arguments = ["--backend=rocm-fp16", "-o", FAILING_GAME, "--threads=1"];
+    let arguments = ["--backend=rocm-fp16", "-o", FAILING_SEARCH, "--threads=1"];
     let architecture = ("RUKH_EMULATOR_ARCH", "gfx1151");
     let output = search(folder.path(), &arguments, &[architecture, ("RUKH_EMULATOR_LOG", "1")]);
     let fine = stdout(&output);
@@ -275,11 +276,11 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
             let fail = format!("{function}:{number}");
             let settings = [architecture, ("RUKH_EMULATOR_FAIL", fail.as_str())];
             let text = stdout(&search(folder.path(), &arguments, &settings));
-            let told =
+            let is_reported =
                 text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
-            assert!(told || SILENT.contains(&function), "{fail} is not told: {text}");
+            assert!(is_reported || SILENT.contains(&function), "{fail} is not reported: {text}");
             tried += 1;
         }
     }
-    println!("{tried} failures of a call");
+    println!("{tried} failing calls");
 }

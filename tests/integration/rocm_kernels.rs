@@ -1,5 +1,5 @@
-//! BLAS libraries that would end the process: without kernels for the card, without memory. No call that does so is
-//! made; the other library multiplies, or an error says what is missing.
+//! BLAS libraries abort the process if they have no kernels for the card or no memory. The engine must not make such a
+//! call: it uses the other library, or reports what is missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use crate::driver::rukh;
 use crate::rocm::libraries;
 use crate::rocm_errors::{search, stdout};
 
-/// A card that rocBLAS has no kernels for, so that it ends the process where it multiplies.
-const ABSENT: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
+/// With this setting the emulator's rocBLAS has kernels only for gfx900, and aborts the process on any other card.
+const ROCBLAS_FOR_GFX900_ONLY: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
 
 const OPTIONS: &str = "max_batch=2,streams=1,few_rows=0,wait=block";
 
-/// The emulator, and a folder of rocBLAS's kernels for other cards.
+/// A folder with the emulator, and the path of a folder with kernels of rocBLAS for other cards.
 fn without_kernels() -> (tempfile::TempDir, String) {
     let folder = libraries();
     let kernels = folder.path().join("others");
@@ -24,11 +24,14 @@ fn without_kernels() -> (tempfile::TempDir, String) {
     (folder, kernels)
 }
 
-/// What is said where rocBLAS must not be used, and whether it was.
-fn play(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> (String, bool) {
+/// Runs one search in which rocBLAS must not be used. Returns the output, and whether rocBLAS was used.
+fn search_without_rocblas(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> (String, bool) {
     let cache = folder.join("cache").display().to_string();
-    let settings =
-        [&[ABSENT, ("RUKH_EMULATOR_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())], settings].concat();
+    let settings = [
+        &[ROCBLAS_FOR_GFX900_ONLY, ("RUKH_EMULATOR_LOG", "1"), ("XDG_CACHE_HOME", cache.as_str())],
+        settings,
+    ]
+    .concat();
     let output = search(folder, arguments, &settings);
     let said = stdout(&output);
     let called = String::from_utf8_lossy(&output.stderr).contains("rocm-emulator: rocblas_create_handle");
@@ -36,80 +39,82 @@ fn play(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> (String
 }
 
 #[test]
-fn hipblaslt_multiplies_alone_where_rocblas_has_no_kernels() {
+fn hipblaslt_computes_all_products_if_rocblas_has_no_kernels() {
     let (folder, kernels) = without_kernels();
     let refusal = format!(
         "info string rocBLAS has no kernels for gfx1100: neither TensileLibrary_lazy_gfx1100.dat nor \
          TensileLibrary_gfx1100.dat, nor TensileLibrary.dat with kernels, is in {kernels} (there: gfx900 gfx90a)"
     );
-    // The tuner tries all libraries; convolutions are many products at once.
+    // The tuner tries all libraries, and convolutions need batched products.
     for network in ["micro-attn", "micro-se-conv"] {
         let network = format!("--weights={}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR"));
         for backend in ["rocm", "rocm-fp16", "rocm-bf16"] {
             let arguments = [network.as_str(), &format!("--backend={backend}"), "-o", OPTIONS];
-            let (said, called) = play(folder.path(), &arguments, &[("ROCBLAS_TENSILE_LIBPATH", &kernels)]);
+            let (said, called) =
+                search_without_rocblas(folder.path(), &arguments, &[("ROCBLAS_TENSILE_LIBPATH", &kernels)]);
             assert!(said.contains(&refusal), "{backend}: {said}");
             assert!(said.contains("info string tuning: ") && !said.contains("error"), "{backend}: {said}");
             assert!(!called, "{backend}: rocBLAS was used");
         }
     }
-    // The folder beside the library, where nothing else is said.
+    // Without `ROCBLAS_TENSILE_LIBPATH`, the folder beside the library counts.
     fs::remove_file(folder.path().join("rocblas/library/TensileLibrary_lazy_gfx1100.dat"))
-        .expect("it is there");
-    let (said, called) = play(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], &[]);
+        .expect("the emulator has this file");
+    let (said, called) = search_without_rocblas(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], &[]);
     let place = folder.path().join("rocblas/library");
     assert!(said.contains(&format!("is in {} (there: gfx1151)", place.display())), "{said}");
     assert!(!called && !said.contains("error"), "{said}");
 }
 
 #[test]
-fn without_kernels_in_either_library_the_cpu_plays_and_says_why() {
+fn without_kernels_in_either_library_auto_uses_the_cpu_and_says_why() {
     let (folder, kernels) = without_kernels();
     let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("HIPBLASLT_TENSILE_LIBPATH", &*kernels)];
-    let (said, called) = play(folder.path(), &[], &settings);
+    let (said, called) = search_without_rocblas(folder.path(), &[], &settings);
     let notice = said.lines().find(|line| line.contains("rocm-auto")).unwrap_or_else(|| panic!("{said}"));
     assert!(notice.contains("rocBLAS has no kernels for gfx1100"), "{notice}");
     assert!(notice.contains(&format!("hipBLASLt has no kernels for gfx1100 in {kernels}")), "{notice}");
     assert!(notice.ends_with("using cpu instead") && !called, "{notice}");
-    // Asked for by name, it is an error.
+    // A backend asked for by name reports an error.
     for library in ["rocblas", "hipblaslt"] {
         let arguments = ["--backend=rocm-fp16", "-o", &format!("gemm={library},{OPTIONS}")];
-        let (said, called) = play(folder.path(), &arguments, &settings);
+        let (said, called) = search_without_rocblas(folder.path(), &arguments, &settings);
         assert!(said.contains("info string error: backend rocm-fp16: ") && !called, "{said}");
         assert!(said.contains("has no kernels for gfx1100"), "{said}");
     }
 }
 
 #[test]
-fn a_product_that_no_library_takes_is_an_error_with_both_reasons() {
+fn a_product_that_no_library_can_compute_is_an_error_with_both_reasons() {
     let (folder, kernels) = without_kernels();
     let fail: Vec<String> = (1..=200).map(|call| format!("hipblasLtMatmulAlgoGetHeuristic:{call}")).collect();
     let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("RUKH_EMULATOR_FAIL", &fail.join(","))];
-    let (said, called) = play(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], &settings);
+    let (said, called) =
+        search_without_rocblas(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], &settings);
     let error = said.lines().find(|line| line.contains("error")).unwrap_or_else(|| panic!("{said}"));
     assert!(error.contains("hipblasLtMatmulAlgoGetHeuristic"), "{error}");
     assert!(error.contains("; rocBLAS has no kernels for gfx1100") && !called, "{error}");
 }
 
-/// What the tests above are worth: the process does end where rocBLAS is used all the same.
+/// Proves that the tests above can fail: if rocBLAS is used without kernels, the process is aborted.
 #[cfg(unix)]
 #[test]
-fn the_emulators_rocblas_ends_the_process_as_the_real_one_does() {
+fn the_emulators_rocblas_aborts_the_process_as_the_real_one_does() {
     use std::os::unix::process::ExitStatusExt;
     let folder = libraries();
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", network, "--batches=2"])
         .args(["-o", OPTIONS, "--max-batch-size=1"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
-        .envs([ABSENT])
+        .envs([ROCBLAS_FOR_GFX900_ONLY])
         .output()
         .expect("the binary starts");
     assert_eq!(output.status.signal(), Some(6), "{output:?}");
 }
 
-/// `hipblasLtCreate` ends the process where it finds no memory.
+/// `hipblasLtCreate` aborts the process if it finds no memory.
 #[test]
-fn a_card_with_little_memory_is_an_error_or_enough() {
+fn a_card_with_little_memory_works_or_is_an_error() {
     let folder = libraries();
     let mut enough = 0;
     for mebibytes in [16, 40, 63, 64, 90, 100, 120, 160, 200, 400] {
@@ -117,9 +122,9 @@ fn a_card_with_little_memory_is_an_error_or_enough() {
         let settings = [("RUKH_EMULATOR_MEMORY_MIB", memory.as_str())];
         let options = "max_batch=1,streams=2,warm_up=false,wait=block,fork=1";
         let said = stdout(&search(folder.path(), &["--backend=rocm-fp16", "-o", options], &settings));
-        let is_told = said.contains("info string error: backend rocm-fp16: hipMalloc of ");
-        assert_eq!(is_told, said.contains("error"), "{mebibytes} MiB: {said}");
-        enough += usize::from(!is_told);
+        let is_reported = said.contains("info string error: backend rocm-fp16: hipMalloc of ");
+        assert_eq!(is_reported, said.contains("error"), "{mebibytes} MiB: {said}");
+        enough += usize::from(!is_reported);
     }
     assert!((1..10).contains(&enough), "{enough}");
 }

@@ -1,4 +1,4 @@
-//! Whole searches through [`Engine`]: what a user would notice of the search, and what must hold of the tree after.
+//! Whole searches through [`Engine`]: the answers that a user sees, and the invariants of the tree afterwards.
 
 use rukh::chess::{Move, uci_move};
 use rukh::engine::Engine;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
 pub(crate) const MIDDLEGAME: &str = "r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R b KQ - 5 8";
 
-/// Remembers what a search says.
+/// Records everything that a search reports.
 #[derive(Default)]
 pub(crate) struct Recorder(Mutex<Record>);
 
@@ -29,19 +29,19 @@ impl Recorder {
 
 impl Responder for Recorder {
     fn thinking(&self, infos: &[ThinkingInfo]) {
-        self.0.lock().expect("see record").infos.extend_from_slice(infos);
+        self.0.lock().expect("no test panics while it holds the lock").infos.extend_from_slice(infos);
     }
 
     fn best_move(&self, best: &BestMove) {
-        self.0.lock().expect("see record").best_moves.push(best.clone());
+        self.0.lock().expect("no test panics while it holds the lock").best_moves.push(best.clone());
     }
 
     fn message(&self, text: &str) {
-        self.0.lock().expect("see record").messages.push(text.to_owned());
+        self.0.lock().expect("no test panics while it holds the lock").messages.push(text.to_owned());
     }
 }
 
-/// An engine and what it says.
+/// An engine together with the record of its output.
 pub(crate) struct Session {
     pub(crate) engine: Engine,
     recorder: Arc<Recorder>,
@@ -63,7 +63,7 @@ impl Session {
         self.engine.set_position(&PositionCommand { start, moves }).expect("the test's position is valid");
     }
 
-    /// Searches to the end; returns the last first-line info and the move as text.
+    /// Runs a search to its end. Returns the last info of the first MultiPV line, and the best move in UCI notation.
     pub(crate) fn go(&mut self, go: GoParams) -> (ThinkingInfo, String) {
         self.engine.go(&go).expect("the search starts");
         self.engine.wait();
@@ -76,8 +76,8 @@ impl Session {
             .infos
             .iter()
             .rfind(|info| info.comment.is_empty() && info.multipv.is_none_or(|rank| rank == 1))
-            .expect("an info line came");
-        let best = record.best_moves.last().expect("a best move came");
+            .expect("the search sent an info line");
+        let best = record.best_moves.last().expect("the search sent a best move");
         (info.clone(), text(best.best))
     }
 }
@@ -101,7 +101,7 @@ fn a_node_limit_is_met_exactly_and_the_tree_is_sound() {
             let root_visits = tree.node(tree.root()).visits();
             tree.check_invariants().unwrap_or_else(|broken| panic!("{threads} threads, {fen:?}: {broken}"));
             assert!((20_000..20_100).contains(&root_visits), "{threads} threads: {root_visits} visits");
-            assert!(info.nodes.expect("nodes are told") >= 20_000);
+            assert!(info.nodes.expect("the info has a node count") >= 20_000);
         }
     }
 }
@@ -122,7 +122,7 @@ fn one_thread_searches_the_same_tree_every_time() {
 #[test]
 fn mates_are_found_and_counted_in_moves() {
     for (fen, expected_move, mate) in [
-        // Back rank.
+        // A mate on the back rank.
         ("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "d1d8", 1),
         // The only move runs into mate.
         ("k7/8/1K6/8/8/8/8/7R b - - 0 1", "a8b8", -1),
@@ -150,7 +150,7 @@ fn go_mate_stops_at_the_mate() {
 }
 
 #[test]
-fn finished_games_answer_the_null_move() {
+fn a_finished_game_is_answered_with_the_null_move() {
     for (fen, score) in [
         ("rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3", Score::Mate(0)),
         ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", Score::Cp(0)),
@@ -174,7 +174,7 @@ fn one_legal_move_is_played_at_once_under_a_clock() {
 }
 
 #[test]
-fn searchmoves_are_kept_to() {
+fn searchmoves_restricts_the_best_move() {
     let mut session = Session::new(&[]);
     session.position(Some("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"), "");
     let searchmoves = vec!["a1a2".to_owned(), "d1c1".to_owned()];
@@ -220,21 +220,21 @@ fn the_tree_is_kept_when_the_game_goes_on() {
     let reply = text(info.pv.get(1).copied());
     session.position(None, &format!("{best} {reply}"));
     let (info, _) = session.go(nodes(1));
-    assert!(info.nodes.expect("nodes are told") > 100, "{info:?}");
+    assert!(info.nodes.expect("the info has a node count") > 100, "{info:?}");
     session.engine.finished_tree().check_invariants().expect("a sound tree");
-    // Nor is it kept where that was asked for.
-    session.engine.set_option("ClearTree", "").expect("a button");
+    // The option `ClearTree` discards it.
+    session.engine.set_option("ClearTree", "").expect("ClearTree is a button");
     let (info, _) = session.go(nodes(1));
     assert_eq!(info.nodes, Some(1));
-    // Another game shares nothing.
+    // A position that does not follow from the last one begins a new tree.
     session.position(None, "a2a3");
     let (info, _) = session.go(nodes(1));
     assert_eq!(info.nodes, Some(1));
 }
 
 #[test]
-fn first_repetitions_are_undone_when_the_root_moves_past_them() {
-    // Shuffling knights: many first repetitions four plies below the root.
+fn two_fold_draws_are_reverted_when_the_root_moves_past_them() {
+    // Knights that move out and back repeat many positions four plies below the root.
     let mut session = Session::new(&[("Threads", "2")]);
     let mut moves = String::new();
     for _ in 0..12 {
@@ -256,7 +256,7 @@ fn stop_is_answered_within_50_ms() {
         session.engine.stop();
         session.engine.wait();
         let answered = asked.elapsed();
-        // The bar is 50 ms; a loaded test machine gets some more.
+        // The requirement is 50 ms; a loaded test machine gets some more.
         assert!(answered < Duration::from_millis(150), "answered after {answered:?}");
         session.engine.go(&GoParams { infinite: true, ..GoParams::default() }).expect("the search starts");
     }
@@ -266,7 +266,7 @@ fn stop_is_answered_within_50_ms() {
 }
 
 #[test]
-fn a_fixed_time_is_kept() {
+fn movetime_is_used_and_not_exceeded() {
     let mut session = Session::new(&[("Threads", "2"), ("MoveOverheadMs", "0"), ("SmartPruningFactor", "0")]);
     session.position(None, "");
     for time_ms in [100_u64, 400] {
@@ -282,7 +282,7 @@ fn a_fixed_time_is_kept() {
 }
 
 #[test]
-fn pondering_answers_only_after_the_hit() {
+fn a_ponder_search_answers_only_after_ponderhit() {
     let mut session = Session::new(&[]);
     session.position(None, "e2e4");
     let clock = GoParams { wtime: Some(3_000), btime: Some(3_000), ponder: true, ..GoParams::default() };
@@ -290,15 +290,15 @@ fn pondering_answers_only_after_the_hit() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(session.engine.is_searching());
     assert!(session.recorder.record().best_moves.is_empty());
-    session.engine.ponder_hit().expect("it was pondering");
+    session.engine.ponder_hit().expect("the engine is pondering");
     session.engine.wait();
     assert_eq!(session.recorder.record().best_moves.len(), 1);
     assert!(session.engine.ponder_hit().is_err());
 }
 
 #[test]
-fn draws_are_worth_what_the_option_says() {
-    // Taking the pawn leaves a lone bishop: a draw. Leaving it keeps an advantage.
+fn draw_score_sets_the_value_of_draws() {
+    // Taking the pawn leaves only a bishop, which is a draw. Other moves keep an advantage.
     for (draw_score, takes) in [("1", true), ("-1", false)] {
         let mut session = Session::new(&[("DrawScore", draw_score)]);
         session.position(Some("7k/8/8/8/8/2p5/1B6/7K w - - 0 1"), "");
@@ -321,14 +321,14 @@ fn verbose_statistics_list_every_root_move_and_the_root() {
         .filter(|c| !c.is_empty())
         .collect();
     assert_eq!(comments.len(), 21);
-    let root = comments.last().expect("there are lines");
+    let root = comments.last().expect("there are statistics");
     assert!(root.starts_with("node  (  20) N:     500 (+ 0) (P: "), "{root}");
     assert!(comments[19].contains(" N: ") && comments[19].contains("(WL: ") && comments[19].contains("(V: "));
 }
 
 #[test]
-fn a_move_that_is_proven_to_lose_has_no_policy_left() {
-    // As in lc0: a loss has nothing to explore. The only move here runs into a mate.
+fn a_proven_loss_is_shown_with_a_prior_of_zero() {
+    // As in lc0, a proven loss is not worth exploring. The only move here runs into a mate.
     let mut session = Session::new(&[("VerboseMoveStats", "true"), ("SmartPruningFactor", "0")]);
     session.position(Some("k7/8/1K6/8/8/8/8/7R b - - 0 1"), "");
     session.go(nodes(1_000));
@@ -343,7 +343,7 @@ fn a_move_that_is_proven_to_lose_has_no_policy_left() {
 }
 
 #[test]
-fn a_mate_that_was_found_is_kept_when_the_moves_are_played() {
+fn a_mate_once_found_is_kept_when_its_moves_are_played() {
     let mut session = Session::new(&[("SmartPruningFactor", "0")]);
     session.position(Some("7k/8/8/8/8/8/R7/1R5K w - - 0 1"), "");
     let (info, best) = session.go(nodes(30_000));
@@ -356,18 +356,18 @@ fn a_mate_that_was_found_is_kept_when_the_moves_are_played() {
 }
 
 #[test]
-fn the_last_line_told_begins_with_the_move_played() {
+fn the_last_principal_variation_begins_with_the_best_move() {
     let mut session = Session::new(&[("Threads", "4"), ("MinibatchSize", "3"), ("MoveOverheadMs", "0")]);
     session.position(None, "");
     for time in 1..80 {
-        session.engine.set_option("ClearTree", "").expect("a button");
+        session.engine.set_option("ClearTree", "").expect("ClearTree is a button");
         let (info, best) = session.go(GoParams { movetime: Some(time % 5 + 1), ..GoParams::default() });
         assert_eq!(text(info.pv.first().copied()), best);
     }
 }
 
 #[test]
-fn a_finished_game_answers_an_endless_go_only_when_asked() {
+fn a_finished_game_answers_an_endless_go_only_after_stop_or_ponderhit() {
     let mate = "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3";
     for ponder in [false, true] {
         let mut session = Session::new(&[]);
@@ -376,7 +376,7 @@ fn a_finished_game_answers_an_endless_go_only_when_asked() {
         session.engine.go(&go).expect("nothing to search");
         assert!(session.engine.is_searching() && session.recorder.record().best_moves.is_empty());
         if ponder {
-            session.engine.ponder_hit().expect("it was pondering");
+            session.engine.ponder_hit().expect("the engine is pondering");
         } else {
             session.engine.stop();
         }
@@ -388,7 +388,7 @@ fn a_finished_game_answers_an_endless_go_only_when_asked() {
 }
 
 #[test]
-fn a_backend_that_cannot_be_made_is_an_error_and_the_next_search_works() {
+fn a_backend_that_cannot_be_created_is_an_error_and_the_next_search_works() {
     let mut session = Session::new(&[("BackendOptions", "no_such_option=1")]);
     session.position(None, "");
     assert!(session.engine.go(&nodes(10)).is_err());
@@ -397,28 +397,28 @@ fn a_backend_that_cannot_be_made_is_an_error_and_the_next_search_works() {
 }
 
 #[test]
-fn tablebases_choose_root_moves_and_end_lines() {
+fn tablebases_select_root_moves_and_end_lines() {
     let Some(directory) = crate::tablebases::directory() else { return };
     let directory = directory.to_str().expect("a readable path");
     let mut session = Session::new(&[("SyzygyPath", directory), ("SmartPruningFactor", "0")]);
-    // King and pawn against king: some moves win, some do not.
+    // King and pawn against king: only some moves win.
     session.position(Some("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1"), "");
     let only: Vec<String> = {
         let tables = rukh::chess::tablebase::Tablebases::open(directory).expect("tables open");
         let history = rukh::chess::PositionHistory::new(session.engine.position().clone());
-        let root = tables.root_moves(&history, false).expect("covered");
+        let root = tables.root_moves(&history, false).expect("the tables cover it");
         root.best.iter().map(|m| text(Some(m.unpack(history.last())))).collect()
     };
     assert!(!only.is_empty() && only.len() < session.engine.position().legal_moves().len());
     let (info, best) = session.go(nodes(300));
     assert!(only.contains(&best), "{best} is not among {only:?}");
     assert!(info.tb_hits > Some(0));
-    // Five men: the tables are met below the root.
+    // With five pieces the search reaches the four-piece tables below the root.
     session.position(Some("8/8/8/3k4/2p5/2PPK3/8/8 w - - 0 1"), "");
     let (info, _) = session.go(nodes(2_000));
     assert!(info.tb_hits > Some(10), "{info:?}");
     session.engine.finished_tree().check_invariants().expect("a sound tree");
-    // A wrong path is said once and harms nothing.
+    // A wrong path is reported once, and searches go on without tables.
     session.engine.set_option("SyzygyPath", "/no/such/directory").expect("any text is allowed");
     session.go(nodes(10));
     session.go(nodes(10));

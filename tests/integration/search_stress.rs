@@ -1,5 +1,5 @@
-//! Searches under ill treatment: commands at random moments, backends that are slow, fail or panic. A user would
-//! notice a search that hangs, answers late or not at all, or a tree that later searches stumble over.
+//! Searches under stress: commands at random moments, and backends that are slow, fail or panic. No search may hang,
+//! answer late or not at all, or leave a tree that breaks a later search.
 
 use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Counts answers.
+/// Counts best moves and keeps messages.
 #[derive(Default)]
 struct Counter {
     best_moves: AtomicU64,
@@ -56,7 +56,7 @@ fn nodes(count: u64) -> GoParams {
     GoParams { nodes: Some(count), ..GoParams::default() }
 }
 
-/// A small generator, so that a failure can be repeated.
+/// A linear congruential generator, so that a failure can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -66,17 +66,17 @@ impl Dice {
     }
 }
 
-/// Random commands at random moments; returns how many answers are owed.
-fn ill_treat(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u64 {
+/// Sends random commands at random moments. Returns how many searches it started, each of which must have an answer.
+fn send_random_commands(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u64 {
     let mut moves: Vec<String> = Vec::new();
-    let mut owed = 0;
+    let mut started = 0;
     let clock = GoParams { wtime: Some(40), btime: Some(40), ..GoParams::default() };
     for step in 0..steps {
         let begun = Instant::now();
         let action = dice.roll(12);
         match action {
             0 | 1 => {
-                // The game goes on, or another begins.
+                // Play a random move, or begin another game.
                 let current = engine.position().clone();
                 let legal = current.legal_moves();
                 if legal.is_empty() || moves.len() > 60 {
@@ -109,7 +109,7 @@ fn ill_treat(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u64 {
                     _ => GoParams { movetime: Some(dice.roll(10)), ..GoParams::default() },
                 };
                 engine.go(&go).expect("the search starts");
-                owed += 1;
+                started += 1;
             }
         }
         assert!(begun.elapsed() < Duration::from_secs(2), "step {step}: action {action} took too long");
@@ -120,7 +120,7 @@ fn ill_treat(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u64 {
         }
     }
     engine.finished_tree().check_invariants().expect("a sound tree");
-    owed
+    started
 }
 
 #[test]
@@ -142,17 +142,17 @@ fn any_commands_at_any_moment_leave_a_sound_tree_and_one_answer_each() {
             engine.set_option("BackendOptions", delay).expect("a valid option");
             engine.set_option("VerboseMoveStats", "true").expect("a valid option");
             let mut dice = Dice(seed as u64 + 1);
-            let owed = ill_treat(&mut engine, &mut dice, 250);
-            assert_eq!(counter.best_moves.load(Ordering::Relaxed), owed, "{settings:?} {delay}");
-            let messages = counter.messages.lock().expect("see message");
+            let started = send_random_commands(&mut engine, &mut dice, 250);
+            assert_eq!(counter.best_moves.load(Ordering::Relaxed), started, "{settings:?} {delay}");
+            let messages = counter.messages.lock().expect("no test panics while it holds the lock");
             assert!(!messages.iter().any(|message| message.contains("error")), "{messages:?}");
         }
     }
 }
 
 #[test]
-fn stop_is_answered_at_once_while_an_older_batch_is_still_evaluated() {
-    // Half a second a batch, like a very large network on a CPU.
+fn stop_is_answered_at_once_while_an_older_batch_is_being_evaluated() {
+    // Each batch takes half a second, as with a very large network on a CPU.
     let (mut engine, counter) = engine(&[
         ("Backend", "random"),
         ("BackendOptions", "delay=500"),
@@ -173,14 +173,14 @@ fn stop_is_answered_at_once_while_an_older_batch_is_still_evaluated() {
         engine.stop();
         engine.wait();
         let answered = asked.elapsed();
-        // The bar is 50 ms; a loaded test machine gets some more.
+        // The requirement is 50 ms; a loaded test machine gets some more.
         assert!(answered < Duration::from_millis(150), "answered after {answered:?}");
     }
     assert_eq!(counter.best_moves.load(Ordering::Relaxed), 9);
     engine.finished_tree().check_invariants().expect("a sound tree");
 }
 
-/// How a batch goes wrong.
+/// How a batch fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Error,
@@ -189,25 +189,25 @@ enum Fault {
     MissingResults,
 }
 
-/// `random`, but every `period`-th batch goes wrong.
-struct Moody {
+/// `random`, except that every `period`-th batch fails.
+struct Flaky {
     inner: RandomBackend,
     fault: Fault,
     period: u64,
     batches: Arc<AtomicU64>,
 }
 
-struct MoodyBatch {
+struct FlakyBatch {
     inner: Box<dyn Batch>,
     fault: Option<Fault>,
 }
 
-struct MoodyTicket {
+struct FlakyTicket {
     inner: Box<dyn Ticket>,
     fault: Option<Fault>,
 }
 
-impl Backend for Moody {
+impl Backend for Flaky {
     fn attributes(&self) -> &Attributes {
         self.inner.attributes()
     }
@@ -215,38 +215,38 @@ impl Backend for Moody {
     fn new_batch(&self) -> Box<dyn Batch> {
         let number = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
         let fault = number.is_multiple_of(self.period).then_some(self.fault);
-        Box::new(MoodyBatch { inner: self.inner.new_batch(), fault })
+        Box::new(FlakyBatch { inner: self.inner.new_batch(), fault })
     }
 }
 
-impl Batch for MoodyBatch {
+impl Batch for FlakyBatch {
     fn len(&self) -> usize {
         self.inner.len()
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        assert!(self.fault != Some(Fault::PanicInAdd), "a test's panic in add");
+        assert!(self.fault != Some(Fault::PanicInAdd), "injected panic in add");
         self.inner.add(request)
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        Box::new(MoodyTicket { inner: self.inner.submit(), fault: self.fault })
+        Box::new(FlakyTicket { inner: self.inner.submit(), fault: self.fault })
     }
 }
 
-impl Ticket for MoodyTicket {
+impl Ticket for FlakyTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
-        let reason = "a test's error".to_owned();
+        let reason = "injected error".to_owned();
         match self.fault {
-            Some(Fault::Error) => Err(BackendError::Evaluate { name: "moody".to_owned(), reason }),
-            Some(Fault::PanicInWait) => panic!("a test's panic in wait"),
+            Some(Fault::Error) => Err(BackendError::Evaluate { name: "flaky".to_owned(), reason }),
+            Some(Fault::PanicInWait) => panic!("injected panic in wait"),
             Some(Fault::MissingResults) => Ok(Evaluations::default()),
             Some(Fault::PanicInAdd) | None => self.inner.wait(),
         }
     }
 }
 
-/// One search of 300 nodes; returns whether the tree is sound after it, and the threads that are left.
+/// Runs one search of 300 nodes. Returns whether its tree is sound, and the search's threads, which may still run.
 fn search_once(
     tree: &Arc<Tree>,
     backend: Arc<dyn Backend>,
@@ -263,7 +263,7 @@ fn search_once(
     };
     let before = counter.best_moves.load(Ordering::Relaxed);
     let begun = Instant::now();
-    let search = Search::start(setup, counter.clone()).expect("threads can be had");
+    let search = Search::start(setup, counter.clone()).expect("threads can be started");
     search.wait_for_move();
     assert!(begun.elapsed() < Duration::from_secs(2), "the answer took {:?}", begun.elapsed());
     let released = search.release();
@@ -272,7 +272,7 @@ fn search_once(
 }
 
 #[test]
-fn a_backend_that_fails_or_panics_gets_an_answer_and_leaves_a_sound_tree() {
+fn a_search_whose_backend_fails_or_panics_gives_a_move_and_leaves_a_sound_tree() {
     for fault in [Fault::Error, Fault::PanicInWait, Fault::MissingResults, Fault::PanicInAdd] {
         for threads in [1, 4] {
             for period in [1, 2, 5, 13] {
@@ -280,15 +280,15 @@ fn a_backend_that_fails_or_panics_gets_an_answer_and_leaves_a_sound_tree() {
                 let counter = Arc::new(Counter::default());
                 let batches = Arc::new(AtomicU64::new(0));
                 let inner = || RandomBackend::new(RandomOptions::default());
-                let moody: Arc<dyn Backend> =
-                    Arc::new(Moody { inner: inner(), fault, period, batches: batches.clone() });
+                let flaky: Arc<dyn Backend> =
+                    Arc::new(Flaky { inner: inner(), fault, period, batches: batches.clone() });
                 let mut tree = Arc::new(Tree::new());
                 for _ in 0..4 {
-                    let (is_sound, left) = search_once(&tree, moody.clone(), threads, &counter);
+                    let (is_sound, left) = search_once(&tree, flaky.clone(), threads, &counter);
                     if is_sound {
                         tree.check_invariants().unwrap_or_else(|broken| panic!("{what}: {broken}"));
                     } else {
-                        // Only a panic amid work on the tree excuses this.
+                        // Only a panic in the middle of a change to the tree may leave it unsound.
                         assert_eq!(fault, Fault::PanicInAdd, "{what}");
                         tree = Arc::new(Tree::new());
                     }
@@ -297,10 +297,10 @@ fn a_backend_that_fails_or_panics_gets_an_answer_and_leaves_a_sound_tree() {
                     }
                 }
                 assert!(
-                    !counter.messages.lock().expect("see message").is_empty(),
-                    "{what}: nothing was said"
+                    !counter.messages.lock().expect("no test panics while it holds the lock").is_empty(),
+                    "{what}: no message was sent"
                 );
-                // A backend that works finishes what was begun.
+                // A search with a working backend can go on with the same tree.
                 let (is_sound, _) = search_once(&tree, Arc::new(inner()), threads, &counter);
                 assert!(is_sound, "{what}");
                 let visits = tree.node(tree.root()).visits();

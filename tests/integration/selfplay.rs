@@ -1,7 +1,8 @@
-//! The binary plays whole games against itself: two processes, every line of theirs read and judged.
+//! Two processes of the binary play whole games against each other, and every line that they write is checked.
 //!
-//! One game for each kind of limit, with the `trivial` backend and with a small network on the CPU. What must hold:
-//! each line is UCI, each move is legal, no answer is late, no flag falls, and both processes end well.
+//! There is one game for each kind of limit, with the `trivial` backend and with a small network on the CPU. Each
+//! line must be UCI, each move must be legal, no answer may be late, no player may lose on time, and both processes
+//! must exit successfully.
 
 use crate::driver::{self, Driver};
 use crate::uci_lines::is_uci;
@@ -9,10 +10,10 @@ use rukh::chess::{Color, Position, PositionHistory, uci_move};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The position 356 of Chess960, with castling as Shredder-FEN writes it.
+/// Starting position 356 of Chess960, with its castling rights as in Shredder-FEN.
 const CHESS960: &str = "nbbrkrqn/pppppppp/8/8/8/8/PPPPPPPP/NBBRKRQN w FDfd - 0 1";
 
-/// What a side may spend on a move.
+/// The limit of every search in a game.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Nodes(u32),
@@ -20,20 +21,20 @@ enum Limit {
     Clock { base: Duration, increment: Duration },
 }
 
-/// Starts a player; a new game, and no move yet.
+/// Starts an engine process and a new game in it.
 fn start_player(flags: &[&str], chess960: bool) -> Driver {
     let mut player = Driver::start(flags);
     player.send("uci");
-    hear(&player, "uciok");
+    read_until(&player, "uciok");
     player.send(&format!("setoption name UCI_Chess960 value {chess960}"));
     player.send("ucinewgame");
     player.send("isready");
-    hear(&player, "readyok");
+    read_until(&player, "readyok");
     player
 }
 
-/// The lines up to the one that begins so; nothing among them may be an error, or not UCI.
-fn hear(player: &Driver, beginning: &str) -> Vec<String> {
+/// Reads up to a line that begins with `beginning`. Every line must be UCI, and none may be an error.
+fn read_until(player: &Driver, beginning: &str) -> Vec<String> {
     let lines = player.until(beginning);
     for line in &lines {
         assert!(is_uci(line), "not UCI: {line:?}");
@@ -42,16 +43,16 @@ fn hear(player: &Driver, beginning: &str) -> Vec<String> {
     lines
 }
 
-/// Says goodbye: the process has no more to say, and ends well.
+/// Sends `quit`. The process must exit successfully and write nothing more.
 fn finish(mut player: Driver) {
     player.send("quit");
-    let last_words = player.says_something_within(driver::PATIENCE);
-    assert_eq!(last_words, None, "after the last move");
+    let next_line = player.next_line_within(driver::PATIENCE);
+    assert_eq!(next_line, None, "a line after the last move");
     let status = player.ends_within(driver::PATIENCE);
     assert!(status.success(), "{status}");
 }
 
-/// Plays a game to its end, or to `most_plies`.
+/// Plays a game from `start` (the usual position, if `None`) to its end, but no more than `most_plies` plies.
 fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usize) {
     let mut players = [0, 1].map(|_| start_player(flags, start.is_some()));
     let mut history = PositionHistory::new(match start {
@@ -78,11 +79,11 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
                 format!("go wtime {wtime} btime {btime} winc {increment} binc {increment}")
             }
         });
-        let answer = hear(player, "bestmove");
+        let answer = read_until(player, "bestmove");
         let spent = begun.elapsed();
         match limit {
             Limit::Nodes(_) => {}
-            // A busy machine lets a thread wait; an engine that ignores its limit is later than this.
+            // A busy machine may delay a thread; an engine that ignores its limit is later than this.
             Limit::MoveTime(time) => assert!(spent < time + Duration::from_secs(1), "{spent:?} for {time:?}"),
             Limit::Clock { increment, .. } => {
                 let left = clocks[side].checked_sub(spent);
@@ -100,7 +101,7 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
         position += &format!(" {text}");
         plies += 1;
     }
-    assert!(plies > 8, "that was no game: {position}");
+    assert!(plies > 8, "the game ended too early: {position}");
     for player in players {
         finish(player);
     }
@@ -108,7 +109,7 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
 
 const TRIVIAL: [&str; 2] = ["--backend=trivial", "--threads=1"];
 
-/// Plays with a small network, where there is one: in the repository or beside it.
+/// Plays with the small network micro-attn on the CPU.
 fn play_with_network(start: Option<&str>, limit: Limit, most_plies: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = ["tests/data", "../shared/nets"].map(|folder| root.join(folder).join("micro-attn.pb.gz"));
@@ -117,7 +118,7 @@ fn play_with_network(start: Option<&str>, limit: Limit, most_plies: usize) {
             let weights = format!("--weights={}", file.display());
             play_game(&[&weights, "--backend=cpu", "--threads=1"], start, limit, most_plies);
         }
-        None => println!("skipped: no micro-attn.pb.gz in tests/data or ../shared/nets"),
+        None => println!("skipped: micro-attn.pb.gz is neither in tests/data nor in ../shared/nets"),
     }
 }
 
@@ -125,36 +126,36 @@ const FAST_CLOCK: Limit =
     Limit::Clock { base: Duration::from_millis(2500), increment: Duration::from_millis(40) };
 
 #[test]
-fn trivial_at_fixed_nodes() {
+fn trivial_plays_with_a_node_limit() {
     play_game(&TRIVIAL, None, Limit::Nodes(60), 400);
 }
 
 #[test]
-fn trivial_at_fixed_nodes_in_chess960() {
+fn trivial_plays_chess960_with_a_node_limit() {
     play_game(&TRIVIAL, Some(CHESS960), Limit::Nodes(60), 400);
 }
 
 #[test]
-fn trivial_at_fixed_time() {
+fn trivial_plays_at_a_fixed_time_per_move() {
     play_game(&TRIVIAL, None, Limit::MoveTime(Duration::from_millis(40)), 200);
 }
 
 #[test]
-fn trivial_on_the_clock() {
+fn trivial_plays_chess960_on_a_clock() {
     play_game(&TRIVIAL, Some(CHESS960), FAST_CLOCK, 300);
 }
 
 #[test]
-fn a_network_at_fixed_nodes() {
+fn a_network_plays_chess960_with_a_node_limit() {
     play_with_network(Some(CHESS960), Limit::Nodes(40), 200);
 }
 
 #[test]
-fn a_network_at_fixed_time() {
+fn a_network_plays_at_a_fixed_time_per_move() {
     play_with_network(None, Limit::MoveTime(Duration::from_millis(40)), 200);
 }
 
 #[test]
-fn a_network_on_the_clock() {
+fn a_network_plays_on_a_clock() {
     play_with_network(None, FAST_CLOCK, 300);
 }

@@ -1,5 +1,5 @@
-//! A GUI gone mad: random commands at random moments, while other threads keep the processors busy. A user would
-//! notice a session that hangs, a search without its answer, or memory that is gone after a night of analysis.
+//! A GUI that sends random commands at random moments, while other threads keep the processors busy. The session must
+//! not hang, every search must have its answer, and the memory must be given back.
 
 use crate::driver::Driver;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Whatever is asked must be answered in this time.
+/// The longest time that any answer may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// Where games begin: the usual start, a middlegame, a few pieces, one move only, mates and a stalemate near.
+/// Positions in which games begin: the usual start, a middlegame, an endgame, one legal move, mate or stalemate near.
 const STARTS: [&str; 6] = [
     "startpos",
     "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
@@ -26,7 +26,7 @@ const STARTS: [&str; 6] = [
     "fen 7k/5K2/8/6Q1/8/8/8/8 w - - 0 1",
 ];
 
-/// Values that change threads, batches, memory and output, the first of each the usual one.
+/// Options that change threads, batches, memory and output. [`Gui::settled`] sets the first value of each.
 const OPTIONS: [(&str, &[&str]); 15] = [
     ("Backend", &["random", "trivial"]),
     ("BackendOptions", &["", "delay=1", "delay=15"]),
@@ -45,18 +45,18 @@ const OPTIONS: [(&str, &[&str]); 15] = [
     ("NoSuchOption", &["1"]),
 ];
 
-/// What is sent, one line after the other.
+/// Makes random UCI lines. It remembers the game and counts the searches.
 struct Script {
     dice: StdRng,
     start: &'static str,
     moves: Vec<String>,
-    /// How many `go` were sent.
-    asked: u64,
+    /// The number of `go` lines so far.
+    searches: u64,
 }
 
 impl Script {
     fn new(seed: u64) -> Script {
-        Script { dice: StdRng::seed_from_u64(seed), start: STARTS[0], moves: Vec::new(), asked: 0 }
+        Script { dice: StdRng::seed_from_u64(seed), start: STARTS[0], moves: Vec::new(), searches: 0 }
     }
 
     fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
@@ -82,7 +82,7 @@ impl Script {
             }
             13 => self.one_of(&["isready", "setoption name ClearTree", "uci", "nonsense", ""]).to_owned(),
             _ => {
-                self.asked += 1;
+                self.searches += 1;
                 self.go()
             }
         }
@@ -122,7 +122,7 @@ impl Script {
         }
     }
 
-    /// Waits for a random moment, or not at all.
+    /// Sleeps for a random time, yields, or returns at once.
     fn pause(&mut self) {
         match self.dice.random_range(0..6) {
             0 => std::thread::sleep(Duration::from_micros(self.dice.random_range(0..20_000))),
@@ -133,7 +133,7 @@ impl Script {
     }
 }
 
-/// Keeps processors busy until it is dropped.
+/// Threads that keep processors busy until this is dropped.
 struct Load(Arc<AtomicBool>);
 
 impl Load {
@@ -157,7 +157,7 @@ impl Drop for Load {
     }
 }
 
-/// What the process takes, as Linux tells it.
+/// The memory and the threads of a process, read from Linux's `/proc`.
 #[derive(Debug)]
 struct Footprint {
     resident_mib: u64,
@@ -172,7 +172,7 @@ fn footprint(process: u32) -> Option<Footprint> {
     Some(Footprint { resident_mib: number("VmRSS:")? / 1024, threads: number("Threads:")? })
 }
 
-/// The real program, and how much was asked of it.
+/// The real program, with the script of what is sent and a count of the best moves received.
 struct Gui {
     engine: Driver,
     script: Script,
@@ -184,7 +184,7 @@ impl Gui {
         Gui { engine: Driver::start(&["--backend=random"]), script: Script::new(seed), answered: 0 }
     }
 
-    /// Waits for the engine to be ready for more.
+    /// Waits until the engine answers `isready`. Messages name the line sent before, `after`.
     fn wait_until_ready(&mut self, after: &str) {
         let sent = Instant::now();
         let said = self.engine.ask("");
@@ -195,10 +195,10 @@ impl Gui {
 
     fn count(&mut self, said: &[String]) {
         self.answered += said.iter().filter(|line| line.starts_with("bestmove ")).count() as u64;
-        assert!(self.answered <= self.script.asked, "more answers than questions: {said:#?}");
+        assert!(self.answered <= self.script.searches, "more answers than searches: {said:#?}");
     }
 
-    /// Some commands, then `stop`: every `go` has its answer then.
+    /// Sends some commands and then `stop`, after which every `go` must have its answer.
     fn sequence(&mut self) {
         let mut sent = String::new();
         for _ in 0..self.script.dice.random_range(1..16) {
@@ -216,7 +216,7 @@ impl Gui {
         let stopped = Instant::now();
         self.engine.send("stop");
         self.wait_until_ready(after);
-        while self.answered < self.script.asked {
+        while self.answered < self.script.searches {
             let said = self.engine.until("bestmove ");
             self.count(&said);
         }
@@ -224,7 +224,7 @@ impl Gui {
         assert!(took < LONGEST_WAIT, "the answer to `stop` after `{after}` took {took:?}");
     }
 
-    /// The footprint with the usual options, after a small search and with nothing to do.
+    /// The footprint of the idle engine, after a small search with the first value of every option.
     fn settled(&mut self) -> Option<Footprint> {
         for (name, values) in &OPTIONS[..OPTIONS.len() - 1] {
             self.engine.ask(&format!("setoption name {name} value {}", values[0]));
@@ -233,7 +233,7 @@ impl Gui {
         self.engine.ask("position startpos");
         self.engine.search("go nodes 1000");
         self.engine.ask("ucinewgame");
-        // The search's threads end a moment after its answer.
+        // The threads of a search end shortly after its answer.
         let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             let found = footprint(self.engine.process_id())?;
@@ -248,25 +248,25 @@ impl Gui {
         for _ in 0..sequences {
             self.sequence();
         }
-        assert_eq!(self.answered, self.script.asked);
+        assert_eq!(self.answered, self.script.searches);
     }
 }
 
-/// Tells a leak from what an allocator keeps.
+/// Growth beyond this is a leak; growth below it may be memory that the allocator keeps.
 const SPARE_MIB: u64 = 24;
 
 fn stress(seed: u64, sequences: u32, load: usize) {
     let _load = Load::start(load);
     let mut gui = Gui::start(seed);
-    // The allocator and the thread stacks have reached their size after some of them.
+    // After these, the allocator and the thread stacks have reached their usual size.
     gui.run(sequences / 5);
     let before = gui.settled();
     gui.run(sequences);
     let after = gui.settled();
-    println!("{sequences} sequences, {} searches: {before:?}, then {after:?}", gui.script.asked);
+    println!("{sequences} sequences, {} searches: {before:?}, then {after:?}", gui.script.searches);
     if let (Some(before), Some(after)) = (before, after) {
         assert!(after.resident_mib <= before.resident_mib + SPARE_MIB, "{before:?}, then {after:?}");
-        assert_eq!((before.threads, after.threads), (1, 1), "nobody searches any more");
+        assert_eq!((before.threads, after.threads), (1, 1), "no thread of a search may be left");
     }
     gui.engine.send("quit");
     assert!(gui.engine.ends_within(LONGEST_WAIT).success());
@@ -277,7 +277,7 @@ fn a_session_answers_whatever_comes_and_gives_its_memory_back() {
     stress(1, 40, 2);
 }
 
-/// `cargo test --test integration thousand_sequences -- --ignored --nocapture`
+/// To run it: `cargo test --test integration thousand_sequences -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]
 fn a_thousand_sequences_under_load() {
@@ -285,13 +285,13 @@ fn a_thousand_sequences_under_load() {
     stress(2, 1000, 2 * processors);
 }
 
-/// Takes what a session says.
+/// Collects the output of a session.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nothing panics with it").extend_from_slice(bytes);
+        self.0.lock().expect("no test panics while it holds the lock").extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -302,14 +302,17 @@ impl Write for Sink {
 
 impl Sink {
     fn best_moves(&self) -> u64 {
-        let bytes = self.0.lock().expect("see write").clone();
-        String::from_utf8(bytes).expect("text").lines().filter(|line| line.starts_with("bestmove ")).count()
-            as u64
+        let bytes = self.0.lock().expect("no test panics while it holds the lock").clone();
+        String::from_utf8(bytes)
+            .expect("the output is UTF-8")
+            .lines()
+            .filter(|line| line.starts_with("bestmove "))
+            .count() as u64
     }
 }
 
 #[test]
-fn nothing_is_in_flight_after_a_session() {
+fn a_session_leaves_no_visit_in_flight() {
     for seed in 10..16 {
         let sink = Sink::default();
         let log = Arc::new(Log::default());
@@ -328,6 +331,6 @@ fn nothing_is_in_flight_after_a_session() {
         }
         let tree = session.engine().finished_tree();
         tree.check_invariants().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-        assert_eq!(sink.best_moves(), script.asked, "seed {seed}");
+        assert_eq!(sink.best_moves(), script.searches, "seed {seed}");
     }
 }

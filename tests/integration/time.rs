@@ -1,7 +1,7 @@
-//! Whole games on the clock: no manager loses on time, and none sits on its time.
+//! Simulated games on the clock: no time manager loses on time, and none leaves too much time unused.
 //!
-//! The games are simulated: an engine that is asked as the search asks, with the lag of a real one between the
-//! stop and the move's arrival. Hours of play take a second.
+//! The simulation asks the stoppers as a search does, and adds the lag of a real engine between the stop and the
+//! arrival of the move. Hours of play take a second.
 
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const MANAGERS: [&str; 4] = ["legacy", "smooth", "alphazero", "simple"];
 
-/// `base` ms for `moves` moves (the whole game, if `None`) and `increment` ms for each.
+/// A time control: `base` ms for `moves` moves (for the whole game if `None`), and `increment` ms per move.
 #[derive(Clone, Copy, Debug)]
 struct Control {
     base: u64,
@@ -27,20 +27,20 @@ struct Control {
 const BULLET: Control = Control { base: 1000, increment: 10, moves: None };
 const BLITZ: Control = Control { base: 10_000, increment: 100, moves: None };
 const CLASSIC: Control = Control { base: 60_000, increment: 0, moves: Some(40) };
-/// Nothing but the increment: GUIs put the first one on the clock.
-/// Not a millisecond but those at the start.
+/// No time is added after the start.
 const SUDDEN_DEATH: Control = Control { base: 60_000, increment: 0, moves: None };
+/// There is only the increment, the first of which a GUI puts on the clock at the start.
 const DELAY: Control = Control { base: 1000, increment: 1000, moves: None };
 
-/// Smart pruning is left to [`think`], which stops early by dice.
+/// Options without smart pruning: [`think`] imitates it by ending some searches early.
 fn options(move_overhead: u64) -> Options {
     Options { move_overhead: move_overhead as u32, smart_pruning_factor: 0.0, ..Options::default() }
 }
 
-/// A search that asks as the watchdog does, and is as slow to stop as a batch is long.
+/// Simulates a search. It asks the stopper as the watchdog does: when the hints say so, but every 100 ms at least.
 ///
-/// Some searches end early, as smart pruning makes them; some are in doubt and ask for more time. Returns the ms
-/// until the move is made, without lag.
+/// Some searches end early, as with smart pruning, and some ask for more time. Returns the time in ms from the start
+/// to the stop, without lag.
 fn think(stopper: &mut ChainStopper, reused_nodes: u64, dice: &mut impl Rng) -> u64 {
     let ends_early_at = if dice.random_bool(0.3) { dice.random_range(0..2000) } else { u64::MAX };
     let in_doubt = dice.random_bool(0.2);
@@ -68,16 +68,16 @@ fn think(stopper: &mut ChainStopper, reused_nodes: u64, dice: &mut impl Rng) -> 
     }
 }
 
-/// What a game showed.
+/// The measurements of a game, or the worst ones of several games.
 #[derive(Debug, Default)]
 struct Record {
-    /// The part of the time it was given that was used, the overhead aside.
+    /// The used share of all the time on the clock, less the move overhead.
     used: f64,
-    /// The largest part of the clock that one move took, the last one before a control aside.
+    /// The largest share of the remaining time that one move took. The last move before a time control does not count.
     largest_share: f64,
 }
 
-/// Plays `moves` moves; panics where the flag falls.
+/// Plays `moves` moves and panics on a loss on time. `overhead` and the largest `lag` are in ms.
 fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves: u32, seed: u64) -> Record {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut manager = make_time_manager(description).expect(description);
@@ -107,7 +107,7 @@ fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves
         let spent = thought + dice.random_range(0..=lag);
         assert!(
             spent <= left,
-            "{description} {control:?}: lost on time at move {number}: {spent} of {left} ms (thought {thought})"
+            "{description} {control:?}: lost on time at move {number}: {spent} of {left} ms ({thought} ms of search)"
         );
         if to_go != Some(1) {
             record.largest_share = record.largest_share.max(spent as f64 / left as f64);
@@ -125,7 +125,7 @@ fn play_game(description: &str, control: Control, overhead: u64, lag: u64, moves
     record
 }
 
-/// The worst over many games.
+/// The worst measurements of 25 games.
 fn worst_of(description: &str, control: Control, overhead: u64, lag: u64, moves: u32) -> Record {
     (0..25).map(|seed| play_game(description, control, overhead, lag, moves, seed)).fold(
         Record { used: f64::MAX, largest_share: 0.0 },
@@ -137,7 +137,7 @@ fn worst_of(description: &str, control: Control, overhead: u64, lag: u64, moves:
 }
 
 #[test]
-fn nobody_loses_on_time_or_sits_on_it() {
+fn no_manager_loses_on_time_or_leaves_its_time_unused() {
     for manager in MANAGERS {
         for (control, moves, least_used, most_for_a_move) in [
             (BULLET, 80, 0.75, 0.2),
@@ -159,9 +159,9 @@ fn nobody_loses_on_time_or_sits_on_it() {
     }
 }
 
-/// A network so large that its batch takes an eighth of a second, or a GUI at the other end of the world.
+/// The lag is up to 125 ms, as with a very large network or a GUI that is far away.
 #[test]
-fn a_heavy_lag_is_survived_where_the_increment_pays_for_it() {
+fn no_manager_loses_on_time_with_a_long_lag() {
     for manager in MANAGERS {
         for control in [BLITZ, CLASSIC, DELAY] {
             worst_of(manager, control, 200, 125, 100);
@@ -169,7 +169,7 @@ fn a_heavy_lag_is_survived_where_the_increment_pays_for_it() {
     }
 }
 
-/// Settings at the ends of their ranges make bad managers, but no lost games.
+/// Settings at the ends of their ranges make bad time managers, but none that loses on time.
 #[test]
 fn no_setting_loses_on_time() {
     for description in [
@@ -188,9 +188,9 @@ fn no_setting_loses_on_time() {
     }
 }
 
-/// The share of a move depends on plies really played: a FEN with move 30 is ply 58, not ply 30.
+/// The budget depends on the game ply. White's move 30 in a FEN is ply 58.
 #[test]
-fn a_fen_in_mid_game_counts_its_plies() {
+fn the_budget_uses_the_game_ply_of_a_fen() {
     let budget = |fen: &str| {
         let position = Position::from_fen(fen).expect("a good FEN");
         let go = GoParams { wtime: Some(100_200), winc: Some(20), ..Default::default() };
@@ -203,11 +203,11 @@ fn a_fen_in_mid_game_counts_its_plies() {
     };
     let first = budget("4k3/8/8/8/8/8/8/4KR2 w - - 0 1");
     let thirtieth = budget("4k3/8/8/8/8/8/8/4KR2 w - - 0 30");
-    // 0.049 % of 100 s for each of 58 plies.
+    // Each of the 58 plies adds 0.049 % of 100 s.
     assert!((thirtieth - first - 58.0 * 0.049).abs() < 1e-3, "{first} {thirtieth}");
 }
 
-/// Any number a GUI could send, with the interesting ones more often.
+/// Any number of milliseconds that a GUI could send, with small ones more often.
 fn any_ms() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![
         Just(None),
@@ -223,10 +223,10 @@ fn any_moves_to_go() -> impl Strategy<Value = Option<u32>> {
 }
 
 proptest! {
-    /// Whatever happened in the moves before, a budget is above zero, and within what is on the clock less the
-    /// overhead (where anything is).
+    /// Whatever happened in earlier moves, a budget is positive. It is at most the remaining time less the overhead,
+    /// or 1 ms where that is less.
     #[test]
-    fn every_budget_is_above_zero_and_on_the_clock(
+    fn every_budget_is_positive_and_within_the_remaining_time(
         manager in 0..MANAGERS.len(),
         overhead in prop_oneof![Just(0_u64), 0..1000_u64, Just(100_000_000)],
         moves in prop::collection::vec(

@@ -1,7 +1,7 @@
-//! The project's own network: the engine's evaluator says what the program that trained it says.
+//! The embedded network: the CPU backend must give the evaluations of PyTorch, in which the network was trained.
 //!
-//! `scripts/training/compare_with_rukh.py` writes PyTorch's figures. They are of the embedded network; another is
-//! compared where `RUKH_TRAINED_NETWORK` names its file and its figures, as `NETWORK.pb.gz:GOLDENS.json`.
+//! `scripts/training/compare_with_rukh.py` wrote PyTorch's evaluations, `tests/data/trained-network-goldens.json`. To
+//! compare another network, run the script for it and set `RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json`.
 
 use std::fs;
 
@@ -24,11 +24,11 @@ struct GoldenFile {
     positions: Vec<Golden>,
 }
 
-/// PyTorch's figures for a position.
+/// A position with PyTorch's evaluation.
 #[derive(Deserialize)]
 struct Golden {
     fen: String,
-    /// That lead to it from there: it occurs again.
+    /// The UCI moves from `fen` to the position. There are some only if the position is a repetition.
     moves: Vec<String>,
     q: f32,
     d: f32,
@@ -38,7 +38,7 @@ struct Golden {
 }
 
 fn check(network: &[u8], goldens: &str) {
-    let goldens: GoldenFile = serde_json::from_str(goldens).expect("the figures are JSON");
+    let goldens: GoldenFile = serde_json::from_str(goldens).expect("the evaluations are JSON");
     assert_eq!(goldens.positions.len(), 100);
     let network = Network::load_bytes(network, &HeadSelection::default()).expect("the network loads");
     let format = network.architecture.input_format;
@@ -67,22 +67,25 @@ fn check(network: &[u8], goldens: &str) {
         assert!(difference <= MOVES_LEFT_TOLERANCE, "{}: m off by {difference}", golden.fen);
         largest_m = largest_m.max(difference);
     }
-    println!("largest differences: {largest:.1e} of policy, q and d, {largest_m:.1e} plies");
+    println!("largest differences: {largest:.1e} in policy, q and d; {largest_m:.1e} plies in m");
 }
 
 #[test]
-fn the_embedded_network_says_what_pytorch_says() {
+fn the_embedded_network_agrees_with_pytorch() {
     let path = goldens::data_directory().join("trained-network-goldens.json");
-    check(EMBEDDED_BYTES, &fs::read_to_string(path).expect("the figures can be read"));
+    check(EMBEDDED_BYTES, &fs::read_to_string(path).expect("the evaluations can be read"));
 }
 
 #[test]
-fn a_network_just_trained_says_what_pytorch_says() {
+fn a_newly_trained_network_agrees_with_pytorch() {
     let Ok(paths) = std::env::var("RUKH_TRAINED_NETWORK") else {
-        println!("skipped: RUKH_TRAINED_NETWORK names no network with PyTorch's figures");
+        println!(
+            "skipped: set RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json to compare a network with PyTorch"
+        );
         return;
     };
-    let (network, figures) = paths.split_once(':').expect("RUKH_TRAINED_NETWORK is NETWORK:GOLDENS");
+    let (network, figures) =
+        paths.split_once(':').expect("RUKH_TRAINED_NETWORK is NETWORK.pb.gz:GOLDENS.json");
     let network = fs::read(network).expect("the network can be read");
-    check(&network, &fs::read_to_string(figures).expect("the figures can be read"));
+    check(&network, &fs::read_to_string(figures).expect("the evaluations can be read"));
 }

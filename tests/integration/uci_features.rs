@@ -3,7 +3,7 @@
 use crate::driver::{Driver, best_move};
 use std::time::{Duration, Instant};
 
-/// The words after `name` in an info line.
+/// The word after `name` in an info line.
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let words: Vec<&str> = line.split(' ').collect();
     let place = words.iter().position(|&word| word == name)?;
@@ -14,7 +14,7 @@ fn number(line: &str, name: &str) -> i64 {
     field(line, name).unwrap_or_else(|| panic!("no {name} in {line}")).parse().unwrap()
 }
 
-/// The last info lines with a principal variation before `bestmove`: one, or one for each of `count` lines.
+/// The last `count` info lines with a principal variation.
 fn last_infos(lines: &[String], count: usize) -> Vec<&str> {
     let infos: Vec<&str> = lines.iter().map(String::as_str).filter(|line| line.contains(" pv ")).collect();
     infos[infos.len() - count..].to_vec()
@@ -41,7 +41,7 @@ fn info_lines_have_lc0s_fields_in_lc0s_order() {
 }
 
 #[test]
-fn optional_fields_come_when_asked_for() {
+fn optional_fields_are_shown_on_request() {
     let mut engine = Driver::trivial();
     for option in ["UCI_ShowWDL", "UCI_ShowEPS", "UCI_ShowMovesLeft"] {
         assert_eq!(engine.ask(&format!("setoption name {option} value true")), [""; 0]);
@@ -60,7 +60,7 @@ fn optional_fields_come_when_asked_for() {
 }
 
 #[test]
-fn multipv_shows_so_many_lines() {
+fn multipv_sets_the_number_of_lines() {
     let mut engine = Driver::trivial();
     engine.ask("setoption name MultiPV value 3");
     engine.ask(MIDDLEGAME);
@@ -124,7 +124,7 @@ fn verbose_statistics_have_lc0s_columns() {
 }
 
 #[test]
-fn go_ends_at_what_it_names() {
+fn go_keeps_to_each_of_its_limits() {
     let mut engine = Driver::trivial();
     engine.ask("setoption name SmartPruningFactor value 0");
     engine.ask(MIDDLEGAME);
@@ -158,7 +158,7 @@ fn go_ends_at_what_it_names() {
 #[test]
 fn infinite_search_waits_for_stop() {
     let mut engine = Driver::trivial();
-    // One legal move: nothing to think about, but nobody asked for a move yet.
+    // There is only one legal move, but it must not be played before `stop`.
     engine.ask("position fen 7k/8/8/8/8/8/1q6/K7 w - - 0 1");
     engine.send("go infinite");
     std::thread::sleep(Duration::from_millis(300));
@@ -197,7 +197,7 @@ fn commands_during_a_search_are_obeyed() {
     engine.send("position startpos");
     engine.send("go infinite");
     engine.until("info");
-    // Options are for the next search; nonsense is refused; the search goes on.
+    // Options apply to the next search, nonsense is refused, and the search goes on.
     let said = engine.ask("setoption name MultiPV value 2");
     assert!(said.iter().all(|line| line.starts_with("info depth")), "{said:#?}");
     let said = engine.ask("nonsense");
@@ -213,7 +213,7 @@ fn commands_during_a_search_are_obeyed() {
 }
 
 #[test]
-fn a_search_that_cannot_be_made_gives_the_reason_and_then_a_move() {
+fn a_search_that_cannot_start_gives_the_reason_and_then_a_move() {
     let mut engine = Driver::start(&["--backend=cpu", "--weights=/no/such/network.pb.gz"]);
     engine.send("position startpos");
     engine.send("go nodes 10");

@@ -1,6 +1,6 @@
-//! What an engine may say to a GUI: the grammar of UCI, for the tests that read our output.
+//! The grammar of the lines that UCI lets an engine send, for the tests that read our output.
 
-/// Whether a line is one that UCI allows.
+/// Whether UCI lets an engine send `line`.
 pub(crate) fn is_uci(line: &str) -> bool {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
@@ -30,7 +30,7 @@ fn is_integer(word: &str) -> bool {
     word.parse::<i64>().is_ok()
 }
 
-/// A name of any words, `type`, and what the type wants.
+/// The words of an `option` line after `name`: the option's name, `type`, and the fields of that type.
 fn is_option(words: &[&str]) -> bool {
     let Some(at) = words.iter().position(|&word| word == "type") else {
         return false;
@@ -51,7 +51,7 @@ fn is_option(words: &[&str]) -> bool {
         }
 }
 
-/// The terms of an info line, each with its values.
+/// The words of an `info` line: terms, each with its values.
 fn is_info(words: &[&str]) -> bool {
     if words.is_empty() {
         return false;
@@ -91,7 +91,7 @@ fn is_info(words: &[&str]) -> bool {
 }
 
 #[test]
-fn tells_uci_from_what_is_not() {
+fn the_grammar_accepts_the_lines_of_uci_and_no_others() {
     for line in [
         "uciok",
         "id name Rukh 1.0",

@@ -1,15 +1,15 @@
-//! The protocol's text through the real binary: what GUIs send, and what they never should.
+//! The UCI protocol through the real binary: lines that GUIs send, and lines that they never should.
 
 use crate::driver::{Driver, PATIENCE, best_move, rukh};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A GUI that is gone must not leave an engine behind for longer than this.
+/// The engine must end within this time after `quit`, and after the end of its stdin.
 const SOON: Duration = Duration::from_secs(5);
 
 #[test]
-fn introduces_itself() {
+fn uci_is_answered_with_the_name_and_the_options() {
     let mut engine = Driver::trivial();
     engine.send("uci");
     let lines = engine.until("uciok");
@@ -17,8 +17,8 @@ fn introduces_itself() {
     assert!(lines[1].starts_with("id author "), "{}", lines[1]);
     let options = &lines[2..lines.len() - 1];
     assert!(options.iter().all(|line| line.starts_with("option name ")), "{options:#?}");
-    assert_eq!(options.len(), 68, "lc0 shows 68 of its 94 options");
-    // What the flags set is what the GUI sees.
+    assert_eq!(options.len(), 68, "like lc0, which shows 68 of its 94 options");
+    // The defaults that a GUI sees are the values set by flags.
     assert!(options.contains(&"option name Threads type spin default 1 min 0 max 128".to_owned()));
     let backend = options.iter().find(|line| line.starts_with("option name Backend ")).unwrap();
     assert!(
@@ -28,16 +28,16 @@ fn introduces_itself() {
 }
 
 #[test]
-fn shows_hidden_options_on_request() {
+fn uci_shows_hidden_options_on_request() {
     let mut engine = Driver::start(&["--show-hidden"]);
     engine.send("uci");
     assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 112);
 }
 
 #[test]
-fn nothing_is_said_unasked() {
+fn nothing_is_written_without_a_reason() {
     let mut engine = Driver::trivial();
-    assert_eq!(engine.says_something_within(Duration::from_millis(200)), None);
+    assert_eq!(engine.next_line_within(Duration::from_millis(200)), None);
     assert_eq!(engine.ask(""), [""; 0]);
     assert_eq!(engine.ask("debug on"), [""; 0]);
     assert_eq!(engine.ask("ucinewgame"), [""; 0]);
@@ -48,9 +48,9 @@ fn nothing_is_said_unasked() {
     assert_eq!(engine.ask("xyzzy"), ["Nothing happens."]);
 }
 
-/// One line each, with the offending text and what was expected; and the engine goes on.
+/// The error quotes the offending text or says what was expected, and the engine goes on.
 #[test]
-fn every_wrong_line_is_one_error() {
+fn every_wrong_line_gives_one_error_line() {
     let mut engine = Driver::trivial();
     for (line, shown) in [
         ("foo", "unknown command `foo`"),
@@ -107,7 +107,7 @@ fn an_error_leaves_the_position_as_it_was() {
 }
 
 #[test]
-fn survives_noise_and_lines_without_end() {
+fn noise_and_endless_lines_give_one_error_each() {
     let mut engine = Driver::trivial();
     engine.send_bytes(b"\xff\xfe\x00\x01\x1b[2J\n");
     engine.send_bytes(&[0; 3000]);
@@ -124,14 +124,14 @@ fn survives_noise_and_lines_without_end() {
 }
 
 #[test]
-fn takes_a_game_of_thousands_of_moves() {
+fn a_game_of_thousands_of_moves_is_accepted() {
     let shuffle = "g1f3 g8f6 f3g1 f6g8 ".repeat(2000);
     let mut engine = Driver::trivial();
     assert_eq!(engine.ask(&format!("position startpos moves {shuffle}")), [""; 0]);
 }
 
 #[test]
-fn castling_is_read_both_ways_and_written_as_asked() {
+fn castling_is_read_in_both_notations_and_written_in_the_one_asked_for() {
     let mut engine = Driver::trivial();
     // Castling is the only move searched.
     for castling in ["e1g1", "e1h1"] {
@@ -144,34 +144,34 @@ fn castling_is_read_both_ways_and_written_as_asked() {
 }
 
 #[test]
-fn quits() {
+fn quit_ends_the_engine() {
     let mut engine = Driver::trivial();
     engine.send("quit");
     assert!(engine.ends_within(SOON).success());
 }
 
 #[test]
-fn the_end_of_stdin_is_quit() {
+fn the_end_of_stdin_ends_the_engine() {
     let mut engine = Driver::trivial();
-    engine.hang_up();
+    engine.close_stdin();
     assert!(engine.ends_within(SOON).success());
 }
 
 #[test]
-fn the_end_of_stdin_is_quit_while_searching() {
+fn the_end_of_stdin_ends_the_engine_during_a_search() {
     for go in ["go infinite", "go nodes 100000000", "go ponder wtime 1000000 btime 1000000"] {
         let mut engine = Driver::trivial();
         engine.send("setoption name Ponder value true");
         engine.send("position startpos moves e2e4");
         engine.send(go);
         engine.until("info");
-        engine.hang_up();
+        engine.close_stdin();
         assert!(engine.ends_within(SOON).success());
     }
 }
 
 #[test]
-fn a_closed_stdout_ends_it_without_a_word() {
+fn a_closed_stdout_ends_the_engine_silently() {
     let mut child = rukh(&["--backend=trivial"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -184,7 +184,7 @@ fn a_closed_stdout_ends_it_without_a_word() {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     drop(stdout);
-    // The pipe may take a few lines before it is known to be closed.
+    // The engine notices the closed pipe only when it writes, which may take a few lines.
     for _ in 0..1000 {
         if stdin.write_all(b"uci\n").is_err() {
             break;
@@ -197,7 +197,7 @@ fn a_closed_stdout_ends_it_without_a_word() {
 }
 
 #[test]
-fn waits_for_a_search_but_not_for_ever() {
+fn wait_blocks_until_the_best_move_but_refuses_an_infinite_search() {
     let mut engine = Driver::trivial();
     engine.send("go nodes 200");
     engine.send("wait");
@@ -214,7 +214,7 @@ fn waits_for_a_search_but_not_for_ever() {
 }
 
 #[test]
-fn logs_both_directions() {
+fn the_log_has_both_directions() {
     let path = std::env::temp_dir().join(format!("rukh-log-{}.txt", std::process::id()));
     let mut engine = Driver::start(&["--backend=trivial"]);
     engine.ask(&format!("setoption name LogFile value {}", path.display()));
@@ -231,9 +231,9 @@ fn logs_both_directions() {
     );
 }
 
-/// As lc0: `VerboseMoveStats` says where the statistics go, `LogLiveStats` how often.
+/// As in lc0, `VerboseMoveStats` decides where the statistics go, and `LogLiveStats` how often they are written.
 #[test]
-fn statistics_of_moves_go_to_the_gui_or_into_the_log() {
+fn move_statistics_go_to_the_gui_or_into_the_log() {
     for (verbose, live) in [(false, false), (false, true), (true, false), (true, true)] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("log.txt");
@@ -242,13 +242,13 @@ fn statistics_of_moves_go_to_the_gui_or_into_the_log() {
         engine.ask(&format!("setoption name VerboseMoveStats value {verbose}"));
         engine.ask(&format!("setoption name LogLiveStats value {live}"));
         let lines = engine.search("go nodes 2000");
-        let said = lines.iter().filter(|line| line.starts_with("info string node ")).count();
+        let sent = lines.iter().filter(|line| line.starts_with("info string node ")).count();
         engine.send("quit");
         engine.ends_within(PATIENCE);
         let log = std::fs::read_to_string(&path).expect("the log is there");
-        let noted = log.lines().filter(|line| line.contains(" -- node ")).count();
-        let (told, quiet) = if verbose { (said, noted) } else { (noted, said) };
-        assert_eq!(quiet, 0, "{verbose} {live}");
-        assert!(if live { told > 1 } else { told == 1 }, "{verbose} {live}: {told}");
+        let logged = log.lines().filter(|line| line.contains(" -- node ")).count();
+        let (here, elsewhere) = if verbose { (sent, logged) } else { (logged, sent) };
+        assert_eq!(elsewhere, 0, "{verbose} {live}");
+        assert!(if live { here > 1 } else { here == 1 }, "{verbose} {live}: {here}");
     }
 }

@@ -1,4 +1,5 @@
-//! Visits that weigh by how sure their values are, cpuct that follows it, and the correction history.
+//! Uncertainty: visits weighted by the expected error of their values, cpuct scaled by that error or by the variance
+//! of values, and the correction history.
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
@@ -13,14 +14,15 @@ use rukh::net::network::ValueError;
 use rukh::net::{HeadSelection, HistoryFill, Network};
 use std::sync::Arc;
 
-/// What each of them is turned on by.
+/// The options that switch on the features tested here.
 const SWITCHES: [&str; 4] =
     ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling", "UseCorrectionHistory"];
 
-/// The root's value, and the visits of its moves.
+/// The result of a search: the root's value, and the visits of its moves.
 #[derive(Debug)]
 struct Searched {
     wl: f32,
+    /// Each root move (the bits of its `PackedMove`) and its visits.
     visits: Vec<(u16, u32)>,
 }
 
@@ -42,7 +44,7 @@ fn searched(fen: &str, settings: &[(&str, &str)], count: u64) -> Searched {
 }
 
 #[test]
-fn each_of_them_changes_the_search_and_leaves_a_sound_tree() {
+fn each_switch_changes_the_search_and_leaves_a_sound_tree() {
     for fen in [KIWIPETE, MIDDLEGAME] {
         let plain = searched(fen, &[], 5_000);
         for switch in SWITCHES {
@@ -54,7 +56,7 @@ fn each_of_them_changes_the_search_and_leaves_a_sound_tree() {
 }
 
 #[test]
-fn all_of_them_at_once_on_many_threads_over_many_moves() {
+fn all_switches_together_leave_sound_trees_on_several_threads_over_many_moves() {
     let on: Vec<_> = SWITCHES.iter().map(|&switch| (switch, "true")).collect();
     for threads in ["1", "4"] {
         let settings: Vec<_> = on.iter().copied().chain([("Threads", threads)]).collect();
@@ -66,7 +68,7 @@ fn all_of_them_at_once_on_many_threads_over_many_moves() {
             summary(&mut session.engine);
             moves = format!("{moves} {best}");
         }
-        // A tree that was begun without them goes on with them.
+        // A search can go on with a tree that was begun with other switches.
         session.engine.new_game();
         for value in ["false", "true", "false"] {
             for switch in SWITCHES {
@@ -80,11 +82,11 @@ fn all_of_them_at_once_on_many_threads_over_many_moves() {
     }
 }
 
-/// Settings under which they may not change anything.
+/// Each of these settings switches a feature on and takes away its effect.
 #[test]
-fn what_makes_no_difference_makes_none() {
+fn neutral_settings_change_nothing() {
     let neutral: [&[(&str, &str)]; 4] = [
-        // All visits weigh the same, whatever that is.
+        // All visits have the same weight, 0.5.
         &[
             ("UseUncertaintyWeighting", "true"),
             ("UncertaintyWeightingExponent", "0"),
@@ -110,7 +112,7 @@ fn what_makes_no_difference_makes_none() {
 }
 
 #[test]
-fn proven_results_stay_exact_whatever_visits_weigh() {
+fn proven_results_stay_exact_whatever_the_visits_weigh() {
     let on = SWITCHES.iter().map(|&switch| (switch, "true"));
     let on: Vec<_> = on.chain([("SmartPruningFactor", "0")]).collect();
     for fen in ["7k/8/8/8/8/8/R7/1R5K w - - 0 1", "k7/8/1K6/8/8/8/8/7R b - - 0 1"] {
@@ -123,7 +125,7 @@ fn proven_results_stay_exact_whatever_visits_weigh() {
 }
 
 #[test]
-fn the_correction_history_lasts_a_game() {
+fn the_correction_history_lasts_until_a_new_game() {
     let mut session = Session::new(&[("UseCorrectionHistory", "true"), ("SmartPruningFactor", "0")]);
     let mut search = |is_new_game| {
         match is_new_game {
@@ -135,17 +137,18 @@ fn the_correction_history_lasts_a_game() {
         summary(&mut session.engine)
     };
     let (first, later) = (search(true), search(false));
-    assert_ne!(first.visits, later.visits, "what was learnt is used");
-    assert_eq!(first.visits, search(true).visits, "and forgotten with the game");
+    assert_ne!(first.visits, later.visits, "the second search uses the corrections of the first");
+    assert_eq!(first.visits, search(true).visits, "a new game forgets the corrections");
 }
 
-/// micro-multihead, with what tells the error of its `st` value head on as many inputs as lc0 gives it: the head's hidden
-/// layer. (The file has it on the embedding's.) The weights are those of the first output, a win.
+/// micro-multihead with an output for the value's error on the value head `st`. As in lc0, this output reads the head's
+/// hidden layer; the one in the committed file has the inputs of the embedding. Its weights are those of the first
+/// output, the probability of a win.
 pub(crate) fn with_value_error() -> Vec<u8> {
     edited_weights("micro-multihead", |weights| {
         let st = weights.value_heads.as_mut().and_then(|value_heads| value_heads.st.as_mut());
-        let st = st.expect("the head is there");
-        let outputs = st.ip2_val_w.as_ref().expect("it has an output");
+        let st = st.expect("micro-multihead has the value head st");
+        let outputs = st.ip2_val_w.as_ref().expect("the head has an output layer");
         let mut first = outputs.clone();
         first.params = outputs.params.slice(..outputs.params.len() / 3);
         st.ip_val_err_w = Some(first);
@@ -153,12 +156,12 @@ pub(crate) fn with_value_error() -> Vec<u8> {
 }
 
 #[test]
-fn the_error_of_the_value_is_what_its_head_says() {
+fn the_value_error_is_the_output_of_its_head() {
     let heads = HeadSelection { value_error: true, value: "st".into(), ..HeadSelection::default() };
-    let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
+    let network = Network::load_bytes(&with_value_error(), &heads).expect("the network loads");
     let packed = CpuNetwork::new(network.clone(), Precision::Fp32, InstructionSet::best());
-    let error = network.value_error.as_ref().expect("it was asked for");
-    let ValueError::ValueHead { output } = error else { panic!("the head is that of `st`: {error:?}") };
+    let error = network.value_error.as_ref().expect("the error head was requested");
+    let ValueError::ValueHead { output } = error else { panic!("the error is an output of `st`: {error:?}") };
     assert_eq!(output.weights, network.value.output.weights[..output.inputs]);
     let mut seen = Vec::new();
     for fen in [KIWIPETE, MIDDLEGAME, "7k/8/8/8/8/8/R7/1R5K w - - 0 1"] {
@@ -173,25 +176,25 @@ fn the_error_of_the_value_is_what_its_head_says() {
 }
 
 #[test]
-fn the_error_of_the_value_is_read_where_it_is_wanted_and_there() {
+fn the_value_error_head_is_loaded_on_request_and_only_if_it_exists() {
     let load = |bytes: &[u8], value_error| {
         let heads = HeadSelection { value_error, ..HeadSelection::default() };
         Network::load_bytes(bytes, &heads).map(|network| network.value_error.is_some())
     };
-    assert!(!load(&with_value_error(), false).expect("it loads"));
-    assert!(load(&with_value_error(), true).expect("it loads"));
-    assert!(!load(&network_file("micro-attn"), true).expect("it loads"));
-    // As the file has it, it does not fit.
-    let error = load(&network_file("micro-multihead"), true).expect_err("it does not load").to_string();
+    assert!(!load(&with_value_error(), false).expect("the network loads"));
+    assert!(load(&with_value_error(), true).expect("the network loads"));
+    assert!(!load(&network_file("micro-attn"), true).expect("the network loads"));
+    // The error head in the committed file has the wrong size.
+    let error = load(&network_file("micro-multihead"), true).expect_err("the sizes do not fit").to_string();
     assert!(error.ends_with("value_heads.st.ip_val_err_w has 16 values, expected 1 x 128 = 128"), "{error}");
 }
 
 #[test]
-fn check_compares_the_error_where_both_tell_it() {
+fn check_compares_value_errors_if_both_backends_give_them() {
     let heads = HeadSelection { value_error: true, ..HeadSelection::default() };
-    let network = Network::load_bytes(&with_value_error(), &heads).expect("it loads");
+    let network = Network::load_bytes(&with_value_error(), &heads).expect("the network loads");
     let mut other = network.clone();
-    let head = other.value_error.as_mut().expect("it was asked for");
+    let head = other.value_error.as_mut().expect("the error head was requested");
     head.output_mut().biases[0] += 0.01;
     let mut none = network.clone();
     none.value_error = None;
@@ -213,7 +216,7 @@ fn check_compares_the_error_where_both_tell_it() {
 }
 
 #[test]
-fn a_network_without_an_error_says_that_nothing_comes_of_it() {
+fn the_user_is_told_that_the_network_gives_no_value_error() {
     let notices = |value_error| {
         let created = registry::create(&BackendConfig {
             backend: "cpu".to_owned(),

@@ -56,7 +56,7 @@ fn encoding_of(name: &str, layer: &Layer) -> Result<LayerEncoding, Reason> {
     }
 }
 
-/// The values of a layer whose number must be the product of `dimensions`.
+/// The values of a layer. Their number must be the product of `dimensions`.
 pub(super) fn values(name: &str, layer: &Option<Layer>, dimensions: &[usize]) -> Result<Vec<f32>, Reason> {
     let found = count_present(name, layer)?;
     let expected = dimensions.iter().fold(1usize, |product, &size| product.saturating_mul(size));

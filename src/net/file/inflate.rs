@@ -14,11 +14,11 @@ use crate::net::error::Reason;
 /// The length in bytes that no protobuf message exceeds.
 pub(super) const MAXIMUM_SIZE: u64 = 1 << 31;
 
-/// The size in bytes that the output may have for an input of any size.
+/// The output may have this many bytes, whatever the size of the input.
 const FREE_SIZE: u64 = 64 << 20;
 
 /// How many bytes of output each byte of input allows in addition to [`FREE_SIZE`]. Real networks compress to
-/// between 0.4 and 0.9 of their size, so they need less than 3; the largest ratio of deflate is 1032.
+/// between 0.4 and 0.9 of their size, so a ratio of 3 would do for them. Deflate can reach 1032.
 const MAXIMUM_RATIO: u64 = 16;
 
 /// The first two bytes of a gzip file (RFC 1952, section 2.3.1).

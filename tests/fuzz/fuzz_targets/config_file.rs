@@ -1,4 +1,4 @@
-//! Any text as configuration file. The body is shared with the property test `any_input::config_file`.
+//! Any text as a configuration file. The property test `any_input::config_file` runs the same body.
 
 #![no_main]
 

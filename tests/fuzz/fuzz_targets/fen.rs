@@ -1,4 +1,4 @@
-//! Any text as FEN. The body is shared with the property test `any_input::fen`.
+//! Any text as a FEN. The property test `any_input::fen` runs the same body.
 
 #![no_main]
 

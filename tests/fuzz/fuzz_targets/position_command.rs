@@ -1,4 +1,4 @@
-//! Any text after `position`. The body is shared with the property test `any_input::position_command`.
+//! Any text after the UCI command `position`. The property test `any_input::position_command` runs the same body.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as UCI input. The body is shared with the property test `any_input::uci_lines`.
+//! Any bytes as UCI input. The property test `any_input::uci_lines` runs the same body.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as network file. The body is shared with the property test `any_input::weights_file`.
+//! Any bytes as a network file. The property test `any_input::weights_file` runs the same body.
 
 #![no_main]
 

@@ -1,11 +1,11 @@
-//! The evaluation cache.
+//! The evaluation cache: hits, keys, eviction, and threads that share it.
 
 use super::*;
 use rukh::backend::position_key::KeyRules;
 use rukh::backend::wrap::CachingBackend;
 
 #[test]
-fn the_cache_answers_what_it_knows() {
+fn the_cache_answers_positions_that_it_has_seen() {
     let inner = Arc::new(Faulty::slow(Duration::ZERO));
     let cache = CachingBackend::new(inner, 10_000, KeyRules::default()).unwrap();
     let samples = samples(50);
@@ -28,7 +28,7 @@ fn the_cache_answers_what_it_knows() {
 
 #[test]
 fn four_threads_share_a_small_cache() {
-    // Far too small for all positions: entries come and go while others are read.
+    // The cache is far too small for all positions, so entries are evicted while others are read.
     let cache = CachingBackend::new(random(), 300, KeyRules::default()).unwrap();
     let samples = samples(2000);
     let expected = evaluate(&*random(), &samples[..1000]).unwrap();
@@ -54,12 +54,12 @@ fn four_threads_share_a_small_cache() {
             });
         }
     });
-    assert!(ready.into_inner() > 0, "the test is worth nothing without hits");
+    assert!(ready.into_inner() > 0, "without hits the test checks nothing");
     assert_eq!(cache.cache_fullness_permille(), Some(1000));
 }
 
 #[test]
-fn the_cache_tells_apart_what_matters() {
+fn cache_keys_tell_histories_repetitions_and_fifty_move_counters_apart() {
     let orders = ["g1f3 g8f6 b1c3 b8c6", "b1c3 b8c6 g1f3 g8f6"];
     for (history_length, is_shared) in [(0, true), (1, false), (7, false)] {
         let rules = KeyRules { history_length, ..KeyRules::default() };
@@ -71,9 +71,9 @@ fn the_cache_tells_apart_what_matters() {
     let cache = CachingBackend::new(random(), 1000, KeyRules::default()).unwrap();
     evaluate(&cache, &[Sample::after("g1f3 g8f6")]).unwrap();
     let repeated = Sample::after("g1f3 g8f6 f3g1 f6g8 g1f3 g8f6");
-    assert!(cache.cached(repeated.request()).is_none(), "a repeated position is another position");
+    assert!(cache.cached(repeated.request()).is_none(), "a repeated position has a key of its own");
 
-    // Fifty moves on, the network would say something else.
+    // The network would answer differently when the fifty-move rule is near.
     let at = |rule50: u32| {
         let fen = format!("8/5pk1/6p1/8/4P3/3K2P1/r7/5R2 b - - {rule50} 80");
         Sample::new(PositionHistory::new(Position::from_fen(&fen).unwrap()))
@@ -81,7 +81,7 @@ fn the_cache_tells_apart_what_matters() {
     evaluate(&cache, &[at(3)]).unwrap();
     assert!(cache.cached(at(20).request()).is_some());
     assert!(cache.cached(at(90).request()).is_none());
-    // The last plies before the draw are nobody else's.
+    // In the last plies before the draw, each counter has a key of its own.
     evaluate(&cache, &[at(90), at(96)]).unwrap();
     assert!(cache.cached(at(91).request()).is_some());
     for rule50 in 92..100 {

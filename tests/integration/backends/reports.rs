@@ -1,4 +1,4 @@
-//! `check`, and recordings.
+//! `check` compares two backends, and `recordreplay` records evaluations and replays them.
 
 use super::*;
 use rukh::backend::synthetic::TrivialBackend;
@@ -30,7 +30,7 @@ fn check_catches_a_backend_that_is_a_little_wrong() {
             assert_eq!(check.totals(), (5, if wrong { 5 } else { 0 }));
             drop(check);
             let lines = lines.lock().unwrap();
-            // One line when made, one per batch compared, one at the end.
+            // One line at creation, one per compared batch, and one at the end.
             assert_eq!(lines.len(), 7, "{lines:?}");
             let expected = match (mode, error) {
                 (CheckMode::Check, None) => "passed",
@@ -49,12 +49,12 @@ fn check_catches_a_backend_that_is_a_little_wrong() {
 }
 
 #[test]
-fn what_was_recorded_replays() {
+fn a_recording_can_be_extended_and_replayed() {
     let path = scratch_file("recording.bin");
     let samples = samples(60);
     let expected = evaluate(&TrivialBackend::new(), &samples[..50]).unwrap();
     for part in [&samples[..20], &samples[10..50]] {
-        // The second time, it appends.
+        // The second recorder appends to the file of the first.
         let recorder = create("recordreplay", &format!("trivial,record_file='{}'", path.display())).unwrap();
         evaluate(&*recorder, part).unwrap();
     }
@@ -67,10 +67,10 @@ fn what_was_recorded_replays() {
 }
 
 #[test]
-fn a_recording_tells_apart_what_a_network_sees() {
+fn a_recording_tells_positions_apart_as_a_network_does() {
     let from_fen = |fen| Sample::new(PositionHistory::new(Position::from_fen(fen).unwrap()));
     let pairs = [
-        // Another rule-50 counter.
+        // The fifty-move counters differ.
         (from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 10 50"), from_fen("4k3/8/8/8/8/8/8/R3K3 w - - 11 50")),
         // The same moves in another order.
         (Sample::after("g1f3 g8f6 b1c3"), Sample::after("b1c3 g8f6 g1f3")),
@@ -103,7 +103,7 @@ fn damaged_recordings_are_refused() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert!(refusal().contains("cut short"));
-    // Of the first record: the number of moves, and the last byte pair of q.
+    // Damage the first record: its number of moves, or the upper two bytes of its q.
     for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
         let mut damaged = bytes.clone();
         damaged[damage].fill(0xff);

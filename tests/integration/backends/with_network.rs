@@ -1,4 +1,4 @@
-//! Backends that evaluate a network, alone and inside others, as users ask for them.
+//! Backends that evaluate a network, alone and inside wrappers, created by name as for a user.
 
 use super::*;
 use rukh::backend::registry::CreatedBackend;
@@ -19,23 +19,23 @@ fn evaluate_with(network: &str, backend: &str, options: &str, samples: &[Sample]
 }
 
 #[test]
-fn auto_takes_the_cpu_where_there_is_no_gpu() {
+fn auto_chooses_the_cpu_without_a_gpu() {
     let created = match create_with("micro-attn", "auto", "threads=2,max_batch=8") {
         Ok(created) => created,
-        // Where a GPU evaluates, nobody asks for threads.
+        // With a GPU, the CPU's option `threads` is refused.
         Err(error) => return assert!(error.to_string().contains("threads=2"), "{error}"),
     };
-    let [notice] = created.notices.as_slice() else { panic!("one notice: {:?}", created.notices) };
+    let [notice] = created.notices.as_slice() else { panic!("not one notice: {:?}", created.notices) };
     assert!(notice.contains("rocm-auto") && notice.ends_with("using cpu instead"), "{notice}");
     assert!(created.backend.attributes().name.starts_with("cpu ("));
     assert!(created.backend.attributes().maximum_batch_size >= 1024);
     let error = create_with("micro-attn", "auto", "treads=2").map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("treads=2"), "a slip is told with auto too: {error}");
+    assert!(error.contains("treads=2"), "`auto` must report a misspelt option: {error}");
 }
 
 #[test]
-fn decorators_around_the_cpu_change_nothing() {
-    // Histories of all lengths: what is copied for another thread must be enough for the encoder.
+fn wrappers_around_the_cpu_backend_change_nothing() {
+    // The histories have all lengths: the part copied for another thread must be long enough for the encoder.
     let samples = samples(40);
     let expected = evaluate_with("micro-attn", "cpu", "", &samples);
     for (backend, options) in [
@@ -71,7 +71,7 @@ fn each_child_may_have_its_own_heads() {
 }
 
 #[test]
-fn what_the_cpu_cannot_do_is_said() {
+fn the_cpu_backend_names_what_it_refuses() {
     for (network, options, part) in [
         ("micro-attn", "threads=0", "threads=0"),
         ("micro-attn", "isa=mmx", "this processor has"),

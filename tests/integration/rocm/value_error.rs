@@ -1,6 +1,6 @@
-//! The error of the value on the emulator. No file of lc0's figures has it, but they know what it must be where its
-//! output is made of the value head's own: the sigmoid of the difference of two logits is a ratio of what their
-//! softmax gives.
+//! The head for the value's error, on the emulator. The golden sets have no figures for it, so these tests make an error
+//! head from a value head. Its output then follows from lc0's win, draw and loss, because the sigmoid of the difference
+//! between two logits is p1 / (p1 + p2), where p1 and p2 are their softmax.
 
 use rukh::backend::Value;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet};
@@ -12,16 +12,16 @@ use super::*;
 use crate::rocm_errors::{search_with, stdout};
 use crate::uncertainty::with_value_error;
 
-/// Whose layers the error's output reads.
+/// Which hidden layer the error head has.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Hidden {
-    /// The value head's.
+    /// That of the value head.
     Shared,
-    /// The same, its units in the reverse order: layers of its own.
+    /// Layers of its own: those of the value head with all units in reverse order.
     Own,
 }
 
-/// A set's network with a head for the value's error, made of the value head called `name`.
+/// The network of `set` with an error head that is made from its value head `name`.
 fn with_error(set: &GoldenSet, name: &str, hidden: Hidden) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     let heads = HeadSelection { value: name.to_owned(), ..set.heads.clone() };
@@ -30,7 +30,7 @@ fn with_error(set: &GoldenSet, name: &str, hidden: Hidden) -> Network {
     network
 }
 
-/// Win minus loss, or with one output q twice, as logit.
+/// An error head whose logit is that of a win minus that of a loss, or twice the only output of a classical head.
 fn error_head(value: &ScalarHead, hidden: Hidden) -> ScalarHead {
     let ScalarHead { mut input, hidden: mut layer, output } = value.clone();
     let of_outputs = |values: &[f32], width: usize| -> Vec<f32> {
@@ -44,15 +44,15 @@ fn error_head(value: &ScalarHead, hidden: Hidden) -> ScalarHead {
         layer.weights = layer.weights.chunks_exact(layer.inputs).rev().flatten().copied().collect();
         layer.biases.reverse();
         weights.reverse();
-        // No weight of the first layer is left as it is, either: its channels are turned with their readers.
-        turn_channels(&mut input, &mut layer);
+        // The channels of the first layer are reversed, too, together with the weights that read them.
+        reverse_channels(&mut input, &mut layer);
     }
     let output = Dense { weights, biases: of_outputs(&output.biases, 1), inputs: output.inputs, outputs: 1 };
     ScalarHead { input, hidden: layer, output }
 }
 
-/// Reverses a first layer's outputs, and what the next one reads of them.
-fn turn_channels(input: &mut HeadInput, next: &mut Dense) {
+/// Reverses the output channels of the first layer, and the weights of the next layer accordingly.
+fn reverse_channels(input: &mut HeadInput, next: &mut Dense) {
     let (weights, biases, is_squares_first) = match input {
         HeadInput::Convolution(layer) => (&mut layer.weights, &mut layer.biases, false),
         HeadInput::Dense(layer) => (&mut layer.weights, &mut layer.biases, true),
@@ -72,20 +72,20 @@ fn turn_channels(input: &mut HeadInput, next: &mut Dense) {
     }
 }
 
-/// What lc0's figures make of [`error_head`].
+/// The output of [`error_head`], calculated from lc0's q and d: win / (win + loss).
 fn expected_error(set: &GoldenSet, golden: &GoldenPosition) -> f32 {
     let win_and_loss = if set.has_wdl { 1.0 - golden.d } else { 1.0 };
     0.5 + golden.q / win_and_loss / 2.0
 }
 
-/// The largest differences of the error from lc0's figures and from the CPU's fp32.
+/// The largest differences of the error from the expected one and from that of the CPU in fp32.
 #[derive(Default)]
 struct Farthest {
     from_lc0: f32,
     from_cpu: f32,
 }
 
-/// Checks every sixth position of a set whose figures for the value head called `name` are in `lc0`.
+/// Checks every sixth position of `set`. The set `lc0` has the evaluations with the value head `name`.
 fn check_error(
     set: &GoldenSet,
     (name, lc0): (&str, &GoldenSet),
@@ -118,33 +118,35 @@ fn check_error(
 }
 
 #[test]
-fn it_is_what_lc0_s_figures_make_it() {
-    on_emulator("value_error::it_is_what_lc0_s_figures_make_it", &[], || {
+fn the_error_follows_from_lc0s_win_draw_and_loss() {
+    on_emulator("value_error::the_error_follows_from_lc0s_win_draw_and_loss", &[], || {
         let sets = goldens::committed();
         let mut farthest = Default::default();
-        // Another input format or policy head changes nothing after the first layers, or beside the value.
+        // Sets that differ only in the input format or in the policy head would repeat the same check.
         for set in sets.iter().filter(|set| !set.name.contains("-in") && !set.name.contains(".policy-")) {
             for hidden in [Hidden::Shared, Hidden::Own] {
                 check_error(set, (&set.heads.value, set), hidden, &mut farthest);
             }
         }
-        // Of another head than the value's, as lc0's own networks have it.
-        let named = |name: &str| sets.iter().find(|set| set.name == name).expect("it is there");
+        // The error head may belong to another value head than the selected one, as in lc0's own networks.
+        let named = |name: &str| sets.iter().find(|set| set.name == name).expect("the set is committed");
         let short_term = ("st", named("micro-multihead.value-st"));
         check_error(named("micro-multihead"), short_term, Hidden::Shared, &mut farthest);
         for ((precision, limit), Farthest { from_lc0, from_cpu }) in PRECISIONS.iter().zip(farthest) {
             let limit = limit.q;
             println!(
-                "{precision:?}: {from_lc0:.1e} from lc0's, {from_cpu:.1e} from the CPU's, of {limit:.0e}"
+                "{precision:?}: {from_lc0:.1e} from lc0, {from_cpu:.1e} from the CPU, limit {limit:.0e}"
             );
         }
     });
 }
 
-/// Nor does anything else depend on it.
+/// The error is the same in every batch and with parallel branches, and the other outputs do not depend on it.
 fn batches_and_branches() {
-    let set =
-        goldens::committed().into_iter().find(|set| set.name == "micro-multihead").expect("it is there");
+    let set = goldens::committed()
+        .into_iter()
+        .find(|set| set.name == "micro-multihead")
+        .expect("the set is committed");
     let samples: Vec<Sample> = set.positions.iter().take(20).map(sample).collect();
     let backend =
         |network: &Network, options: &RocmOptions| backend_of(network, RocmPrecision::Fp16, options);
@@ -160,7 +162,7 @@ fn batches_and_branches() {
             .map(|sample| evaluate(&one, [sample]).iter().next().expect("one answer").0.e)
             .collect();
         for count in [1, 3, 20] {
-            // Step by step, then as a graph in both orders.
+            // The first batch runs step by step, the others as a graph in two orders.
             for _ in 0..3 {
                 let (found, without) =
                     (evaluate(&forked, &samples[..count]), evaluate(&plain, &samples[..count]));
@@ -176,22 +178,25 @@ fn batches_and_branches() {
 }
 
 #[test]
-fn it_does_not_depend_on_batches_or_branches() {
-    on_emulator("value_error::it_does_not_depend_on_batches_or_branches", &[], batches_and_branches);
+fn the_error_does_not_depend_on_batches_or_branches() {
+    on_emulator("value_error::the_error_does_not_depend_on_batches_or_branches", &[], batches_and_branches);
 }
 
 #[test]
-fn it_does_not_depend_on_batches_or_branches_on_gfx1151() {
+fn the_error_does_not_depend_on_batches_or_branches_on_gfx1151() {
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1151")];
-    let name = "value_error::it_does_not_depend_on_batches_or_branches_on_gfx1151";
+    let name = "value_error::the_error_does_not_depend_on_batches_or_branches_on_gfx1151";
     on_emulator(name, &settings, batches_and_branches);
 }
 
 #[test]
-fn it_costs_one_launch_on_the_value_head_s_layers_and_nothing_unless_wanted() {
-    let name = "value_error::it_costs_one_launch_on_the_value_head_s_layers_and_nothing_unless_wanted";
+fn on_shared_layers_the_error_costs_one_launch_and_without_a_head_none() {
+    let name = "value_error::on_shared_layers_the_error_costs_one_launch_and_without_a_head_none";
     on_emulator(name, &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-attn").expect("it is there");
+        let set = goldens::committed()
+            .into_iter()
+            .find(|set| set.name == "micro-attn")
+            .expect("the set is committed");
         let steps = |network: &Network| -> Vec<String> {
             let options =
                 RocmOptions { time_steps: Some(1), warm_up: true, tuning: Tuning::Off, ..options(1) };
@@ -210,7 +215,7 @@ fn it_costs_one_launch_on_the_value_head_s_layers_and_nothing_unless_wanted() {
 }
 
 #[test]
-fn the_engine_weighs_by_it_on_a_gpu() {
+fn the_engine_weights_visits_by_the_error_from_a_gpu() {
     let (libraries, folder) = (libraries(), tempfile::tempdir().expect("a temporary folder"));
     let path = folder.path().join("network.pb.gz");
     std::fs::write(&path, with_value_error()).expect("the network is written");
@@ -218,15 +223,15 @@ fn the_engine_weighs_by_it_on_a_gpu() {
     for switch in ["--use-uncertainty-weighting", "--use-cpuct-uncertainty"] {
         let arguments = ["--backend=rocm", "-o", "max_batch=4,warm_up=false", switch];
         let search = |network: &str| stdout(&search_with(network, libraries.path(), &arguments, &[]));
-        let text = search(path.to_str().expect("a path of letters"));
+        let text = search(path.to_str().expect("the path is UTF-8"));
         assert!(!text.contains(notice) && !text.contains("error:"), "{text}");
         let text = search(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz"));
         assert!(text.contains(notice), "{text}");
     }
-    // Beside the processor's: both of its figures and the error of every position are compared.
+    // Compare the GPU with the CPU: `check` includes the error of every position.
     let options = "freq=1,atol=0.0001,(backend=rocm,max_batch=4,warm_up=false),(backend=cpu)";
     let arguments = ["--backend=check", "-o", options, "--use-uncertainty-weighting"];
-    let output = search_with(path.to_str().expect("a path of letters"), libraries.path(), &arguments, &[]);
+    let output = search_with(path.to_str().expect("the path is UTF-8"), libraries.path(), &arguments, &[]);
     let text = stdout(&output);
     assert!(!text.contains(notice) && !text.contains("error:"), "{text}");
     let report = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -100,7 +100,7 @@ fn selu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 /// This is a trait because a closure would not be compiled for the instruction set: if the compiler did not
 /// inline the closure, each of its vector operations would become a function call.
 pub(crate) trait Function: Copy {
-    /// Returns the function of each lane of `x`.
+    /// Applies the function to each lane of `x`.
     fn apply<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
 }
 

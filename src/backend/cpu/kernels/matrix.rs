@@ -85,7 +85,7 @@ impl PackedMatrix {
             let (panel, column) = (output / panel_width, output % panel_width);
             which * matrix_words + (panel * steps + step) * panel_width + column
         };
-        // The order of the outputs, so that the source is read in order.
+        // In the order of the outputs, so that the source is read sequentially.
         let all = (0..count).flat_map(|which| (0..outputs).map(move |output| (which, output)));
         let panels = match format {
             Format::Fp32 => {

@@ -2,12 +2,12 @@
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`planes`] | layers whose input is the planes' bits |
+//! | [`planes`] | first layers, whose inputs are the bits of the planes |
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
-//! | [`attention`] | one head: softmax(Q K^T + logits) V |
-//! | [`scale`] | squeeze-and-excitation's last step, gates |
+//! | [`attention`] | softmax(Q K^T + logits) V for all heads of a position |
+//! | [`scale`] | the last step of squeeze-and-excitation, and the gates of an embedding |
 //! | [`norm`] | LayerNorm with the residual added |
-//! | [`matrix`] | `y = act(x W^T + b)`, weights packed beforehand |
+//! | [`matrix`] | dense layers: `y = act(x W^T + b)` with packed weights |
 //! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //!
 //! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector

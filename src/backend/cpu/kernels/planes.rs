@@ -235,8 +235,8 @@ impl PlaneConvolution {
         let weight = |output: usize, plane: usize, tap: usize| {
             convolution.weights[(output * convolution.inputs + plane) * 9 + tap]
         };
-        // Whether a tap is on the board, for a rank or file of index `edge` and a tap 0 before, 1 at or 2 after
-        // it.
+        // Whether a tap (0: before the square, 1: at it, 2: after it) of a square with index `edge` is on the
+        // board.
         let inside = |edge: usize, tap: usize| !matches!((edge, tap), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,

@@ -5,11 +5,11 @@
 //! the multiplications of a direct convolution. The 36 products are then transformed back to 4x4 results. The
 //! transforms follow Lavin and Gray, *Fast algorithms for convolutional neural networks* (2015), except for the
 //! interpolation points: instead of 0, ±1 and ±2 they are 0, ±5/8 and ±3/2, whose squares are exact too. On
-//! random data their error is half as large, and their largest error a fifth.
+//! random data these points have half the error, and a fifth of the largest error.
 //!
 //! The arithmetic is always fp32. If the components were rounded to bf16, the error would be four times that of
-//! a direct convolution in bf16 (q of maia-1900 would be off by 0.07). F(2x2, 3x3) in bf16 has one and a half
-//! times that error, but it is no faster than this.
+//! a direct convolution in bf16 (q of maia-1900 would be off by 0.07). With F(2x2, 3x3) in bf16 it would be only
+//! one and a half times that of a direct convolution, but that is no faster than F(4x4, 3x3) in fp32.
 //!
 //! ```text
 //! x [position][64][channels] -> V [36][tile][channels] -> M [36][tile][outputs] -> y [position][64][outputs]

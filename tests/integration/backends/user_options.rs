@@ -1,4 +1,4 @@
-//! Backends by name, with the options that users write.
+//! Backends created by name, with the options that users write.
 
 use super::*;
 use rukh::backend::registry::Selection;
@@ -22,7 +22,7 @@ fn random_is_repeatable_and_takes_options() {
 }
 
 #[test]
-fn a_simulated_device_has_slots_and_takes_its_time() {
+fn a_simulated_device_has_slots_and_delays() {
     let sample = &samples(1)[0];
     let time = |options: &str| {
         let backend = create("random", options).unwrap();
@@ -34,11 +34,11 @@ fn a_simulated_device_has_slots_and_takes_its_time() {
                 batch.submit()
             })
             .collect();
-        assert!(start.elapsed() < Duration::from_millis(35), "submitting does not block");
+        assert!(start.elapsed() < Duration::from_millis(35), "submitting must not block");
         tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
         start.elapsed().as_millis()
     };
-    // A busy machine can only be late; the best of a few attempts is what the device takes.
+    // A busy machine only adds time, so the shortest of a few attempts is closest to the device's own time.
     let best = |options: &str| (0..4).map(|_| time(options)).min().unwrap();
     let (one_slot, two_slots) = (best("delay=40"), best("delay=30,per_position=10,slots=2,batch=64"));
     assert!((160..240).contains(&one_slot), "{one_slot} ms for four batches of 40 ms one after the other");
@@ -112,11 +112,11 @@ fn auto_tries_the_gpu_first() {
 }
 
 #[test]
-fn auto_has_a_network_wherever_it_runs() {
+fn auto_always_has_a_network() {
     let created =
         registry::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);
-    assert!(created.backend.cache_fullness_permille().is_some(), "the cache is around everything");
+    assert!(created.backend.cache_fullness_permille().is_some(), "a cache must be around the backend");
 }

@@ -1,4 +1,4 @@
-//! Decorators answer as what is inside them, and what goes wrong inside reaches whoever waits.
+//! Backends that wrap others: they give the answers of what they wrap, and its failures reach the caller.
 
 use super::*;
 use rukh::backend::multi::Child;
@@ -14,11 +14,11 @@ use rukh::backend::wrap::{CheckBackend, CheckOptions};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// Every decorator around two backends (or one of them).
-fn decorated(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
+/// Each wrapper by name, around one or two backends from `make`.
+fn wrapped(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
     let child = || Child::new(make());
     let pair = || vec![child(), child()];
-    let record_file = scratch_file(&format!("decorated-{:?}.rec", thread::current().id()));
+    let record_file = scratch_file(&format!("wrapped-{:?}.rec", thread::current().id()));
     let silent = Box::new(|_: &str| {});
     let every_batch = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
     vec![
@@ -34,21 +34,21 @@ fn decorated(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn 
     ]
 }
 
-/// Fails where `work` does not come to an end.
+/// Runs `work`, and fails if it takes more than ten seconds.
 fn within_ten_seconds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
-    receiver.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} hangs or died"))
+    receiver.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} hangs or has panicked"))
 }
 
 #[test]
-fn every_decorator_gives_the_answers_of_what_is_inside() {
+fn every_wrapper_gives_the_answers_of_what_it_wraps() {
     let samples = samples(100);
     let expected = evaluate(&*random(), &samples).unwrap();
-    for (name, backend) in decorated(random) {
+    for (name, backend) in wrapped(random) {
         for size in [100, 1, 7, 0] {
             let found = evaluate(&*backend, &samples[..size]).unwrap();
-            // The cache keeps priors to 12 bits.
+            // The cache stores priors with 12 bits.
             let tolerance = if name == "cache" { 1.0 / 4096.0 } else { 0.0 };
             assert_same(name, &found, &expected[..size], tolerance);
         }
@@ -56,7 +56,7 @@ fn every_decorator_gives_the_answers_of_what_is_inside() {
 }
 
 #[test]
-fn batches_larger_than_a_device_takes_are_split() {
+fn batches_larger_than_a_backends_maximum_are_split() {
     let samples = samples(50);
     let small = || {
         let mut small = Faulty::slow(Duration::ZERO);
@@ -75,7 +75,7 @@ fn batches_larger_than_a_device_takes_are_split() {
 }
 
 #[test]
-fn a_batch_too_large_is_an_error() {
+fn a_batch_above_the_maximum_is_an_error() {
     let samples = samples(20);
     let mut batch = TrivialBackend::new().new_batch();
     for index in 0..1025 {
@@ -86,11 +86,11 @@ fn a_batch_too_large_is_an_error() {
 }
 
 #[test]
-fn faults_of_a_child_arrive_as_errors() {
+fn failures_of_a_child_reach_the_caller_as_errors() {
     let faults = [Fault::ErrorInWait, Fault::PanicInWait, Fault::PanicInSubmit, Fault::TooFewEvaluations];
     for fault in faults {
-        for (name, backend) in decorated(|| Faulty::with(fault)) {
-            // A batch of round robin is its child's own: only the cache outside turns its panics into errors.
+        for (name, backend) in wrapped(|| Faulty::with(fault)) {
+            // Round robin hands out the batches of its children, whose panics only a cache around it turns into errors.
             let backend: Arc<dyn Backend> = match name {
                 "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default()).unwrap()),
                 _ => backend,
@@ -124,14 +124,14 @@ fn faults_of_a_child_arrive_as_errors() {
 fn a_batch_that_outlives_its_backend_does_not_hang() {
     within_ten_seconds("a batch without its backend", || {
         let samples = samples(3);
-        for (name, backend) in decorated(random) {
+        for (name, backend) in wrapped(random) {
             let mut batch = backend.new_batch();
             batch.add(samples[0].request());
             let mut other = backend.new_batch();
             other.add(samples[1].request());
             let ticket = other.submit();
             drop(backend);
-            // What was submitted before is evaluated, what comes after may be refused.
+            // The batch submitted before is evaluated; the one submitted afterwards may be refused.
             assert_eq!(ticket.wait().unwrap().len(), 1, "{name}");
             if let Err(error) = batch.submit().wait() {
                 assert!(error.to_string().contains("shut down"), "{name}: {error}");
@@ -155,18 +155,18 @@ fn submit_one_by_one(backend: &dyn Backend, samples: &[Sample]) {
 }
 
 #[test]
-fn a_pool_merges_small_batches() {
+fn multiplexing_merges_small_batches() {
     let slow = Arc::new(Faulty::slow(Duration::from_millis(50)));
     let child = Child { threads: 1, maximum_batch: 6, ..Child::new(slow.clone()) };
     let pool = MultiplexingBackend::new(vec![child]).unwrap();
     submit_one_by_one(&pool, &samples(16));
-    // At most six at a time; the first may have gone alone.
+    // At most six positions are evaluated at a time, and the first may have been evaluated alone.
     let batches = slow.batches.load(Ordering::Relaxed);
     assert!((3..16).contains(&batches), "sixteen batches of one became {batches}");
 }
 
 #[test]
-fn a_pool_uses_all_its_members() {
+fn multiplexing_uses_all_its_children() {
     let slow = || Arc::new(Faulty::slow(Duration::from_millis(20)));
     let (first, second) = (slow(), slow());
     let child = |backend: &Arc<Faulty>| Child { threads: 1, maximum_batch: 1, ..Child::new(backend.clone()) };
@@ -177,7 +177,7 @@ fn a_pool_uses_all_its_members() {
 }
 
 #[test]
-fn dealing_out_evaluates_at_the_same_time() {
+fn demux_evaluates_on_all_children_at_the_same_time() {
     let samples = samples(8);
     let slow = || Child { threads: 1, ..Child::new(Arc::new(Faulty::slow(Duration::from_millis(200)))) };
     let demux = DemuxBackend::new((0..4).map(|_| slow()).collect(), 1).unwrap();

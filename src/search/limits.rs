@@ -37,11 +37,11 @@ pub struct GoParams {
     pub binc: Option<u64>,
     /// The number of moves to the next time control.
     pub movestogo: Option<u32>,
-    /// The average depth at which the search stops, in plies.
+    /// Stop at this average depth, in plies.
     pub depth: Option<u32>,
-    /// The length of the mate to look for, in moves of the side to move.
+    /// Stop when a mate in at most this number of moves is found.
     pub mate: Option<u32>,
-    /// The number of visits of the root at which the search stops.
+    /// Stop at this number of visits of the root.
     pub nodes: Option<u64>,
     /// The time for this move, in milliseconds.
     pub movetime: Option<u64>,

@@ -55,7 +55,7 @@ pub(crate) fn is_used_up(tree: &Tree, limit: u64, visits_per_iteration: usize) -
         || (waste > used / 2 && waste / SHARE_OF_WASTE > limit / 100)
 }
 
-/// The size in bytes to which a tree is recycled whose size has reached `limit`.
+/// The size in bytes to which a tree is recycled when it has reached `limit`.
 pub(crate) fn recycled_size(limit: u64) -> u64 {
     limit / 100 * SHARE_LEFT
 }

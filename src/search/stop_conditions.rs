@@ -38,8 +38,8 @@ impl SearchStart {
 
 /// Builds the chain of stoppers for one `go`.
 ///
-/// At `ponderhit` the engine calls it again, with `ponder` cleared and the clock started anew. A search that ponders
-/// does not use the time manager before.
+/// At `ponderhit` the engine calls it again, with `ponder` cleared and the clock started anew. Before `ponderhit` the
+/// chain does not use the time manager.
 pub fn build_stoppers(
     options: &Options,
     go: &GoParams,

@@ -14,8 +14,8 @@ const MAX_REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum number of moves in a reported line of play.
 const MAX_PV_MOVES: usize = 200;
 
-/// Whether a new report is due: the depth or the best move has changed since the last info lines, or they are too long
-/// ago.
+/// Whether a new report is due: the depth or the best move has changed since the last info lines, or these were sent
+/// long ago.
 pub(crate) fn is_news(context: &SearchContext, counters: &Counters, last: &LastReport) -> bool {
     counters.average_depth() != last.depth
         || counters.seldepth.load(Ordering::Relaxed) != last.seldepth
@@ -130,7 +130,7 @@ fn principal_variation(context: &SearchContext, child: &RankedChild, is_recyclin
     moves
 }
 
-/// Whether the node is a proven mate in one. Its mating move need not have a child.
+/// Whether the node is a proven mate in one. Such a node may have no child for the mating move.
 fn mates_at_once(context: &SearchContext, id: NodeId) -> bool {
     let mate = Outcome { result: 1, plies: 1, kind: TerminalKind::EndOfGame };
     context.tree.node(id).outcome() == Some(mate)

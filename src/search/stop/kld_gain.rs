@@ -1,8 +1,7 @@
 //! Kullback-Leibler gain: stops when more visits no longer change the distribution of visits.
 //!
-//! After each interval the distribution of visits over the root moves is compared with the distribution at the
-//! comparison before. The gain per visit is the Kullback-Leibler divergence of the two, divided by the number of visits
-//! between them.
+//! After each interval the distribution of visits over the root moves is compared with the previous one. The gain per
+//! visit is the Kullback-Leibler divergence of the two, divided by the number of visits between them.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_with_the_last_comparison_and_not_the_first() {
+    fn compares_with_the_previous_distribution_and_not_the_first() {
         let mut stopper = KldGainStopper::new(1e-4, 100);
         let sequence: [&[u32]; 4] = [&[100, 0], &[100, 100], &[200, 200], &[300, 300]];
         assert_eq!(answers(&mut stopper, &sequence)[..3], [false, false, true]);

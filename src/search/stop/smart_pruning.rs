@@ -13,7 +13,8 @@ use std::time::Duration;
 /// The speed says little when a search begins. Nothing is concluded until this much time has passed since the first
 /// evaluation (lc0's value).
 const SETTLING_TIME: Duration = Duration::from_millis(200);
-/// Added to the playouts when the speed is measured, so that the search rather thinks too long (lc0's value).
+/// Added to the playouts when the speed is measured, so that the search stops rather too late than too early (lc0's
+/// value).
 const EXTRA_PLAYOUTS: u64 = 300;
 
 /// Stops when the best move cannot change any more. It reads the hints of time and node limits, so it must be the last
@@ -28,8 +29,8 @@ pub struct SmartPruningStopper {
 }
 
 impl SmartPruningStopper {
-    /// `factor` must be greater than 0; an option value of 0 means that there is no such stopper. Visits stop the
-    /// search only after `minimum_batches` batches.
+    /// `factor` must be greater than 0; an option value of 0 means that there is no such stopper. A lead in visits
+    /// stops the search only after `minimum_batches` batches.
     pub fn new(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
         SmartPruningStopper { factor, minimum_batches, first_look: None }
     }
@@ -46,7 +47,8 @@ impl SmartPruningStopper {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        // To stop early saves time on a clock. Without a clock it saves nothing, so that only a certain result counts.
+        // Stopping early saves time on a clock. Without a clock it saves nothing, so that only a certain result stops
+        // the search.
         let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
         Some(remaining / factor)
     }

@@ -14,7 +14,8 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-/// `slowmover` does not lengthen moves below this budget, because smart pruning needs that time to settle.
+/// `slowmover` lengthens a budget only if the result is longer than this, because smart pruning needs that time to
+/// settle.
 const SHORTEST_SLOWED_MS: f64 = 200.0;
 /// The number of book plies from which the bonus grows no further.
 const MOST_BOOK_PLIES: u32 = 12;

@@ -20,10 +20,11 @@ import chess
 import torch
 
 import lc0_file
+from batches import decode
 from model import plies_left
 from policy_map import LOGIT_OF_INDEX
 from positions import policy_index, record
-from records import FLAG_REPEATED, RECORD_SIZE, decode
+from records import FLAG_REPEATED, RECORD_SIZE
 
 POSITIONS = 100
 #: A few positions that random games seldom bring.

@@ -26,11 +26,11 @@ import lc0_file
 import optimizer
 import peers
 import repetition
+from batches import decode
 from data import DeviceData, ShardReader
 from losses import Loss, Metrics, PolicyMap, Weights
 from model import Network, Shape
 from policy_map import MIRRORED_INDEX
-from records import decode
 
 PARTS = ("loss", "policy", "value", "moves_left")
 #: The device is waited for after so many steps, so that the clock means something.

@@ -35,9 +35,9 @@ mod stockfish;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes labelled training positions: games played by Stockfish, every position judged by a search.
@@ -135,9 +135,10 @@ fn run(arguments: Arguments) -> Result<()> {
                 .transpose()?,
         },
     };
-    let progress = Arc::new(progress::Progress::new(seconds(arguments.seconds)?, arguments.positions));
-    let interrupted = Arc::clone(&progress);
-    ctrlc::set_handler(move || interrupted.stop()).context("cannot catch interrupts")?;
+    let progress = progress::Progress::new(seconds(arguments.seconds)?, arguments.positions);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, progress.stop_flag()).context("cannot catch signals")?;
+    }
     generate::generate(&settings, &progress)
 }
 

@@ -2,6 +2,7 @@
 
 use rukh::chess::{Color, GameResult};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ pub(crate) struct Progress {
     /// `None`: never.
     deadline: Option<Instant>,
     max_positions: u64,
-    stopped: AtomicBool,
+    /// Shared with the handlers of signals.
+    stopped: Arc<AtomicBool>,
     labelled: AtomicU64,
     repeated: AtomicU64,
     games: AtomicU64,
@@ -29,7 +31,7 @@ impl Progress {
             started,
             deadline: started.checked_add(time),
             max_positions,
-            stopped: AtomicBool::new(false),
+            stopped: Arc::default(),
             labelled: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
             games: AtomicU64::new(0),
@@ -47,7 +49,12 @@ impl Progress {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Makes the run be over.
+    /// The flag that ends the run once it is true.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
+    }
+
+    /// Ends the run.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }

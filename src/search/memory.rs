@@ -23,8 +23,8 @@ const LEAST_LIMIT: u64 = 1_000_000;
 /// The number of bytes that a tree may use.
 ///
 /// `megabytes` is the user's limit, in units of a million bytes. `bytes_beside_tree` is subtracted from it. If
-/// `megabytes` is 0, the limit is a share of the machine's free memory, to which the `tree_bytes` that the tree already
-/// uses are added.
+/// `megabytes` is 0, the limit is a share of the sum of the machine's free memory and the `tree_bytes` that the tree
+/// already uses.
 pub(crate) fn tree_limit(megabytes: u64, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
     if megabytes > 0 {
         return megabytes.saturating_mul(1_000_000).saturating_sub(bytes_beside_tree).max(LEAST_LIMIT);

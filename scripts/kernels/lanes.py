@@ -5,13 +5,13 @@ usage: lanes.py FILE ...       FILE is the output of llvm-objdump -d; the exit c
 
 Exchanges between lanes (permlane, DPP, swizzle, permute) and matrix products need the numbers of every lane. The source
 has them where all lanes are active. A compiler that does not know their meaning may move them, or the step before them,
-into the branch of those lanes that use the result. The other lanes are then inactive and have not computed their part, so
-that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
+into the branch of those lanes that use the result. The other lanes are then inactive and have not computed their part,
+so that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
 
 The check follows EXEC, the mask of active lanes, along all paths: where it is saved, narrowed by a condition, and
-restored. An exchange is right if EXEC is what it was at the start of the kernel, or if all conditions since then have the
-same value in all lanes that take part: conditions made of scalars and of the number of the wave (or of the half of 64
-lanes) in its block. scripts/kernels/compile.sh runs the check on all kernels. Needs Python alone.
+restored. An exchange is right if EXEC is what it was at the start of the kernel, or if all conditions since then have
+the same value in all lanes that take part: conditions made of scalars and of the number of the wave (or of the half of
+64 lanes) in its block. scripts/kernels/compile.sh runs the check on all kernels. Needs Python alone.
 """
 import re
 import sys
@@ -260,7 +260,7 @@ def masks(code, lanes):
     states = {0: (ALL, {}, {"v0": "item"})}
     todo, stuck = [0], set()
     while todo or stuck:
-        # The end of a loop is understood once its start has been reached from its end. Otherwise its mask stays unknown.
+        # The end of a loop is understood once its start has been reached from there. Otherwise its mask stays unknown.
         i = todo.pop() if todo else stuck.pop()
         after = step(code[i], states[i], lanes)
         if after[0] is None:

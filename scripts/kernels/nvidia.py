@@ -3,8 +3,8 @@
 
 usage: nvidia.py [sm_90]
 
-Prints the registers and the shared memory of each kernel, and fails if a kernel does not compile, spills or uses a stack.
-Needs libnvrtc in the library path or from `pip install nvidia-cuda-nvrtc`, but neither a GPU nor CUDA's headers.
+Prints the registers and the shared memory of each kernel, and fails if a kernel does not compile, spills or uses a
+stack. Needs libnvrtc in the library path or from `pip install nvidia-cuda-nvrtc`, but neither a GPU nor CUDA's headers.
 """
 import ctypes
 import glob
@@ -68,7 +68,8 @@ def main():
     for name, registers, shared in sorted(rows):
         print(f"| {name} | {registers} | {shared} |")
     if failed or not rows:
-        sys.exit(f"nvidia.py: these kernels spill or use a stack: {', '.join(failed)}" if failed else "nvidia.py: the log names no kernel")
+        message = f"these kernels spill or use a stack: {', '.join(failed)}" if failed else "the log names no kernel"
+        sys.exit(f"nvidia.py: {message}")
 
 
 main()

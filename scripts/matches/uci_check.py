@@ -3,10 +3,10 @@
 
     scripts/matches/uci_check.py target/release/rukh --backend=trivial
 
-The games are of standard chess and of Chess960, each with fixed nodes, with a fixed time, and with a clock and increment
-(with and without pondering). Every move must be legal, no clock may run out, a fixed time must be kept, every line on
-standard output must be UCI, nothing may panic, and the processes must exit with code 0 after `quit`. The script prints
-a line for each game, and exits with code 1 if a game failed. Needs python-chess (PyPI `chess`).
+The games are of standard chess and of Chess960, each with fixed nodes, with a fixed time, and with a clock and
+increment (with and without pondering). Every move must be legal, no clock may run out, a fixed time must be kept, every
+line on standard output must be UCI, nothing may panic, and the processes must exit with code 0 after `quit`. The script
+prints a line for each game, and exits with code 1 if a game failed. Needs python-chess (PyPI `chess`).
 """
 
 import argparse

@@ -27,6 +27,7 @@ built=$PWD/target/$profile/deps
 step_fetch() {
     mkdir -p "$root"/apt/{lists,cache/archives}/partial "$root/root"
     # The mirror in DEBIAN_MIRROR, or the one that this machine uses.
+    # shellcheck disable=SC2016  # apt-get expands REPO_URI
     local mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)}
     if [ -z "$mirror" ]; then
         echo "no Debian mirror was found: set DEBIAN_MIRROR" >&2

@@ -1,10 +1,19 @@
-// Bias, activation and gate; and the softmax over rows.
+// Elementwise activation with bias and gate, and the softmax over rows. Arguments: ActivationArguments (kernels.h).
 //
-// activation: output = act(input + bias) * multiply + add, elementwise over [rows][width]. A thread does eight
-// neighbours: one 16-byte vector in, one out (two each in fp32); bias and gates come from the cache.
+// activation: output[r][c] = act(input[r][c] + bias[r % bias_rows][c]) * multiply[r % 64][c] + add[r % 64][c]
+//   grid           ceil(rows * width / 2048) blocks of 256 threads
+//   a thread owns  eight neighbouring elements of one row; width is a multiple of 8
+//   memory         a thread moves one 16-byte vector in and one out (two each in fp32); bias and gates are cached
+//   shared memory  none
+//   wave size      any: no lane reads another lane's values
 //
-// softmax: output = softmax(input + bias) over each row of any width, which need not start on a vector: 32 lanes
-// a row, in three passes. No known network uses it on the way of a batch.
+// softmax: output[r] = softmax(input[r] + bias[r % bias_rows]), each row for itself
+//   grid           ceil(rows / 8) blocks of 256 threads
+//   a thread owns  every 32nd element of a row: 32 lanes share a row
+//   memory         three passes over the row, element by element, so that rows of any width work
+//   shared memory  none
+//   wave size      32 or 64: the reductions stay within 32 lanes
+//   No known network needs this kernel.
 #include "activations.h"
 
 #define ELEMENTWISE_THREADS 256
@@ -33,7 +42,8 @@ template <class T>
 GPU_FUNCTION void softmax(const ActivationArguments& a) {
     const i32 row = block_x() * (ELEMENTWISE_THREADS / ROW_LANES) + thread() / ROW_LANES;
     const i32 first = thread() % ROW_LANES;
-    // A row beyond the last is that row once more, for its lanes take part in the exchanges; it is not written.
+    // Lanes beyond the last row compute the last row again, because every lane must take part in the exchanges. They
+    // write nothing.
     const i32 place = row < a.rows ? row : a.rows - 1;
     const T* input = (const T*)a.input + (i64)place * a.width;
     const T* bias = (const T*)a.bias + (i64)(a.bias_rows == 1 ? 0 : place % a.bias_rows) * a.width;

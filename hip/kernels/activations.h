@@ -1,9 +1,9 @@
-// lc0's elementwise functions, on eight elements at a time. Which one is known to the whole block, so that the
-// switch costs a few scalar instructions for eight elements.
+// lc0's activation functions, on COUNT elements at a time. The whole block uses the same function, so the switch
+// costs a few scalar instructions for all of a thread's elements.
 //
 // tanh, mish and swish are written with one exponential and one reciprocal each, so that nothing overflows:
 //   tanh(x) = 1 - 2 / (e^2x + 1)
-//   mish(x) = x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2); x itself from 20 on, in fp32
+//   mish(x) = x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2); from 20 on it equals x in fp32
 //   swish(x) = x / (1 + e^-x)
 #pragma once
 #include "elements.h"
@@ -28,7 +28,7 @@ GPU_FUNCTION float selu(float x) {
     return scale * (x > 0.0f ? x : alpha * (exponential(x) - 1.0f));
 }
 
-// `function` of each of a vector's elements.
+// Applies `function` to each element.
 template <i32 COUNT, class Function>
 GPU_FUNCTION void map(float (&x)[COUNT], Function function) {
 #pragma unroll

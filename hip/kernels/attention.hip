@@ -1,19 +1,25 @@
-// Attention by matrix instructions: output = softmax(scale * Q K^T + logits) V, for each position and head.
+// Attention by matrix instructions: output = softmax(clamp(scale * Q K^T + logits)) V for each position and head.
+// Arguments and strides: AttentionArguments (kernels.h). Layout of the tiles: matrix.h.
 //
-// A block of 128 threads does one head of one position; a wave does the queries of one 16-row tile (with 64
-// lanes: of two). There are always 64 keys, so the whole row of scores is in registers and the softmax needs
-// one pass. A lane has the scores of its own queries for runs of eight neighbouring keys (matrix.h), so that
-// Q, K, V, logits and output all move in 16-byte vectors, each byte once:
+//   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
+//   a wave owns     the queries of one tile of 16 rows, or of two tiles if it has 64 lanes
+//   a lane owns     the scores of its queries, for runs of eight neighbouring keys
+//   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is filled up with zeros to a tile of 16
+//   types           T = f16 or bf16; sums, scores and the softmax are fp32
+//   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
+//   shared memory   max(DEPTH, 16) * ROW_WORDS * 4 bytes: 4.5 KB for DEPTH 32 (6 KB on NVIDIA)
+//   wave size       32 or 64
+//   memory          at least 8192 bytes of logits per head, and 128 * DEPTH bytes each of Q, K, V and output
 //
-//   1. all loads: Q and K as operands straight from global memory, where the waves of a block share K through the
-//      cache; V, two keys x eight columns a thread; logits
+// There are always 64 keys, so a whole row of scores fits into registers and the softmax needs one pass. Q, K, V,
+// logits and output all move in 16-byte vectors, and every byte moves once. The steps:
+//
+//   1. Start all loads: Q and K as operands straight from global memory (the waves of a block share K through the
+//      cache), V as two keys x eight columns per thread, and the logits.
 //   2. scores = Q K^T
-//   3. V^T -> shared memory [column][key], two keys a word
-//   4. scores * scale + logits, clamped; softmax in fp32 within the lanes that share a query
-//   5. output = P V: the probabilities, rounded to T, are an operand as they lie
-//
-// Shapes and strides: AttentionArguments. Shared memory: (DEPTH or 16) * ROW_WORDS * 4 bytes, 4.5 KB at DEPTH 32.
-// Bytes a head moves at least: logits 8192, Q, K, V and output 128 * DEPTH each.
+//   3. Write V^T to shared memory as [column][key], two keys per word.
+//   4. scores = softmax(clamp(scale * scores + logits)), in fp32, within the lanes that share a query.
+//   5. output = scores V. The probabilities, rounded to T, already lie in registers as an operand.
 #include "kernels.h"
 #include "matrix.h"
 
@@ -24,22 +30,24 @@
 #define KEY_TILES (SQUARES / TILE)
 #define WAVES (ATTENTION_THREADS / WAVE)
 #define QUERY_TILES (SQUARES / TILE / WAVES)
-// Runs of eight keys that a lane has for each of its queries.
+// How many runs of eight keys a lane owns for each of its queries.
 #define RUNS (SQUARES / GROUPS / 8)
-// Words between rows of V^T: the padding keeps the rows that are read together in different banks.
+// Words from one row of V^T to the next: the padding puts rows that are read together into different banks.
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
 
-// fp16's largest number: a product of smolgen's last layer that became infinite does not spoil the softmax.
+// fp16's largest number. Smolgen's last product can overflow to infinity in fp16; clamped, it does not make the softmax
+// a NaN.
 #define LARGEST_LOGIT 65504.0f
 
-// V of one head on its way through a thread: two neighbouring keys, eight columns.
+// The part of V that a thread transposes: two neighbouring keys x eight columns per unit.
 template <i32 UNITS>
 struct Values {
     Words4 even[UNITS], odd[UNITS];
 };
 
-// Where word `word` of V^T's row `column` lies. Threads write rows eight apart together, and the rows' lengths
-// being multiples of four words, all would fall into the same banks: hence the xor, of whole 16-byte vectors.
+// The index in shared memory of word `word` of V^T's row `column`. Threads write rows that are eight apart at the same
+// time, and a row's length is a multiple of four words, so without the xor all of them would hit the same banks. The
+// xor moves whole 16-byte vectors.
 template <i32 COLUMNS>
 GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     const i32 vectors = COLUMNS / 8 < 8 ? COLUMNS / 8 : 8;
@@ -48,11 +56,11 @@ GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
 
 template <class T, i32 DEPTH>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
-    constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // along the depth
+    constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // tiles along the head dimension
     constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
-    constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, filled up with zeros to whole tiles
+    constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, filled up to whole tiles
     constexpr i32 VECTORS = COLUMNS / 8;
-    constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // of keys, times vectors of eight columns
+    constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // pairs of keys x vectors of eight columns
     constexpr i32 UNITS = (PAIRS + ATTENTION_THREADS - 1) / ATTENTION_THREADS;
     static_assert(STEPS == 1 || STEPS % 2 == 0, "a lane's runs are of eight");
     GPU_SHARED(u32, transposed, COLUMNS * ROW_WORDS);
@@ -64,7 +72,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     const T* values = queries + a.value_offset;
     const Words4 zeros = {};
 
-    // 1. Everything that can be is on its way before anything is waited for. What is wanted first comes first.
+    // 1. Start every load before waiting for any. The operands of the first product come first.
     Fragment query[QUERY_TILES][SLICE_STEPS], key[KEY_TILES][SLICE_STEPS];
     auto load_slice = [&](i32 slice) {
         const i32 first_column = slice * SLICE_STEPS * TILE;
@@ -95,8 +103,8 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         v.odd[unit] = inside ? load16(from + a.stride) : zeros;
     }
 
-    // Without logits the same loads read something else, to be masked out: at a branch, all that is on its way would
-    // be waited for.
+    // Without logits the same loads read queries instead, and a mask clears them later. A branch here would wait for
+    // all loads that have been started.
     Packed<T> logits[QUERY_TILES][OWN_ROWS][RUNS];
     const u32 mask = a.logits ? ~0u : 0u;
     const T* logit_rows = a.logits ? (const T*)a.logits + ((i64)position * a.heads + head) * SQUARES * SQUARES : queries;
@@ -115,7 +123,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     }
     keep_order();
 
-    // 2. In slices of the depth, each of which is one or two fragments wide.
+    // 2. scores = Q K^T, in slices of the head dimension that are one or two fragments wide.
     Accumulator scores[QUERY_TILES][KEY_TILES] = {};
 #pragma unroll
     for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
@@ -135,7 +143,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         }
     }
 
-    // 3.
+    // 3. V^T to shared memory. The selectors pick the low or the high halves of two words.
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
         const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
@@ -155,7 +163,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         float inverse_sum[OWN_ROWS];
 #pragma unroll
         for (i32 part = 0; part < OWN_ROWS; part++) {
-            // 4. In units of log 2, for the exponential is a power of two.
+            // 4. The softmax. Scores are scaled by log2(e), because the exponential is computed as a power of two.
             float largest = -3.0e38f;
 #pragma unroll
             for (i32 run = 0; run < RUNS; run++) {
@@ -185,7 +193,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             inverse_sum[part] = reciprocal(sum_over_groups(sum));
         }
 
-        // 5.
+        // 5. output = scores V, one tile of columns at a time, divided by the softmax's sum at the end.
         Fragment probability[KEY_TILES];
 #pragma unroll
         for (i32 n = 0; n < KEY_TILES; n++) probability[n] = fragment_of<T>(scores[tile][n]);

@@ -1,16 +1,24 @@
-// Attention without matrix instructions, for any head size and type: what attention.hip computes.
+// Attention without matrix instructions: output = softmax(clamp(scale * Q K^T + logits)) V, as in attention.hip, but
+// for every head dimension, type and architecture. Arguments and strides: AttentionArguments (kernels.h).
 //
-// A block of 128 threads does one head of one position. Two neighbouring threads share a query: each keeps 32 of
-// its 64 scores in registers, for runs of eight keys (8 r + 0...7, r even or odd). Depth is walked in slices of
-// 8 columns, which all threads first bring to shared memory as float:
+//   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
+//   a thread owns   32 of the 64 scores of one query, in registers: runs of eight keys, every other run. Two
+//                   neighbouring threads share a query
+//   head dimension  any; columns beyond it count as zeros
+//   types           f32, f16, bf16; all sums are fp32
+//   layouts         as in attention.hip; strides and offsets need not be multiples of anything
+//   shared memory   2176 bytes: one slice of 64 keys x 8 columns as float
+//   wave size       32 or 64: two threads of a query are in one wave
+//   memory          K and V are read once, a slice's row of eight neighbours together
+//
+// The head dimension is walked in slices of eight columns, which all threads first copy to shared memory:
 //
 //   for each slice: scores += Q[query][slice] K[key][slice]
-//   softmax(scale * scores + logits), clamped, over the two threads
-//   for each slice: output[query][slice] = sum over keys of probability * V[key][slice]
+//   scores = softmax(clamp(scale * scores + logits)) over the two threads of the query
+//   for each slice: output[query][slice] = sum over keys of scores[key] * V[key][slice]
 //
-// Both threads of a query read different keys: rows of keys are staggered by four floats every eight keys, so that
-// the two fall into different banks. Shared memory: 2.1 KB. K and V are read once, a slice's row of 8 neighbours
-// together; offsets need not be multiples of anything.
+// The two threads of a query read different keys at the same time. Every run of eight keys is followed by four floats
+// of padding, so that the two reads fall into different banks.
 #include "elements.h"
 #include "kernels.h"
 
@@ -24,7 +32,7 @@ GPU_FUNCTION i32 slice_place(i32 key) {
     return key * SLICE + key / 8 * 4;
 }
 
-// Columns `column`... of a head's rows, zeros beyond its depth, to shared memory.
+// Copies SLICE columns of all 64 rows, from `column` on, to shared memory. Columns from `depth` on become zeros.
 template <class T>
 GPU_FUNCTION void stage(float* slice, const T* rows, i32 stride, i32 column, i32 depth) {
     synchronise_block();
@@ -44,7 +52,7 @@ GPU_FUNCTION void attention_any(const AttentionArguments& a) {
     const i32 head = block_x(), position = block_y();
     const i32 query = thread() / 2, half = thread() % 2;
     const T* queries = (const T*)a.qkv + (i64)position * ANY_SQUARES * a.stride + head * a.depth;
-    // Of a thread's keys, the place in a slice and the number, beyond those of its first.
+    // Key number i of a thread, relative to its first key.
     auto key_of = [](i32 i) { return 16 * (i / 8) + i % 8; };
     const float* slice_of_half = slice + slice_place(8 * half);
 
@@ -100,7 +108,7 @@ GPU_FUNCTION void attention_any(const AttentionArguments& a) {
             for (i32 k = 0; k < SLICE; k++) result[k] += scores[i] * value[k];
             if (i % 4 == 3) keep_order();
         }
-        // Each of the two finishes and writes half of the columns.
+        // Each of the two threads adds up and writes half of the columns.
         float total[SLICE / 2];
 #pragma unroll
         for (i32 k = 0; k < SLICE / 2; k++) {

@@ -1,17 +1,23 @@
-// 3x3 convolutions on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3), around a batched matrix product.
+// 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3). These kernels are the two ends; the
+// middle is a strided batch of 36 matrix products, which a library computes:
 //
-//   x [B][64][channels] -> winograd_input -> V [36][4 B][channels]
-//   V -> 36 matrix products (strided batched GEMM) with the transformed weights -> M [36][4 B][outputs]
-//   M -> winograd_output -> act(sum + bias + residual) [B][64][outputs], and the means over the squares
+//   V = B^T x B for each tile             winograd_input:  x [B][64][channels] -> V [36][4 B][channels]
+//   M[i] = V[i] W[i], i = 0...35          the library:     V -> M [36][4 B][outputs], with transformed weights W
+//   y = act(A^T M A + bias + residual)    winograd_output: M -> y [B][64][outputs], and the means over the squares
 //
-// The board is four tiles of 4 x 4 results; a tile reads 6 x 6 squares, zeros outside of the board. Points are 0, ±5/8,
-// ±3/2 and infinity, as in the CPU's convolution, whose transformed weights serve here too. They have half the error
-// of the customary 0, ±1, ±2. Components are float, or fp16 for both 16-bit types: in bf16 they would cost four
-// times the error of a direct convolution; they are in fp16's range as long as activations stay below a thousand.
+// Arguments: WinogradArguments (kernels.h). Both kernels:
+//   grid            (ceil(channels / 64), B) blocks of 128 threads: a block computes 64 channels of one position
+//   a thread owns   two neighbouring channels of one 4 x 4 tile of results: 32 lanes per tile, four tiles
+//   components      float for f32; fp16 for f16 and bf16. bf16 components would have four times the error of a direct
+//                   convolution. fp16 holds them as long as activations stay below a thousand
+//   shared memory   winograd_output 1024 bytes, for the means; winograd_input none
+//   wave size       32 or 64: a tile's lanes do not exchange anything within a wave
+//   memory          in 16 bits, per position and channel: winograd_input 128 -> 288 bytes, winograd_output 288 -> 128
+//                   bytes. 32 lanes read and write 128 neighbouring bytes. Squares that two tiles share are cached
 //
-// A block does 64 channels of one position: 32 lanes a tile, two neighbouring channels a lane, so that lanes read
-// and write 128 bytes side by side in 16 bits. Bytes a position moves per channel, in 16 bits: input 128 -> 288,
-// output 288 -> 128; squares that two tiles share come from the cache the second time.
+// A tile of 4 x 4 results reads 6 x 6 squares, zeros outside of the board. The interpolation points are 0, +-5/8, +-3/2
+// and infinity, as in the CPU's convolution, whose transformed weights are used here too. They have half the error of
+// the usual points 0, +-1, +-2.
 #include "activations.h"
 
 #define TILE_LANES 32
@@ -23,7 +29,7 @@
 #define NEAR_SQUARED (NEAR * NEAR)
 #define FAR_SQUARED (FAR * FAR)
 
-// The type of components next to elements of type T.
+// The type of the 36 components where elements have type T.
 template <class T>
 struct ComponentOf {
     using Type = Half;
@@ -33,7 +39,7 @@ struct ComponentOf<float> {
     using Type = float;
 };
 
-// Two channels.
+// The values of two neighbouring channels.
 struct Two {
     float first, second;
 };
@@ -47,7 +53,7 @@ GPU_FUNCTION Two operator*(float factor, Two a) {
     return {factor * a.first, factor * a.second};
 }
 
-// B^T d: for each point, the coefficients of the polynomial whose zeros are the other points.
+// B^T d. Row i of B^T holds the coefficients of the polynomial whose zeros are all points but the i-th.
 GPU_FUNCTION void transform_input(const Two (&d)[SIDE], Two (&to)[SIDE]) {
     const float product = NEAR_SQUARED * FAR_SQUARED, sum = NEAR_SQUARED + FAR_SQUARED;
     const Two near_even = d[4] - FAR_SQUARED * d[2], near_odd = d[3] - FAR_SQUARED * d[1];
@@ -60,7 +66,7 @@ GPU_FUNCTION void transform_input(const Two (&d)[SIDE], Two (&to)[SIDE]) {
     to[5] = product * d[1] - sum * d[3] + d[5];
 }
 
-// A^T m: row i has the i-th powers of the points.
+// A^T m. Row i of A^T holds the i-th powers of the points.
 GPU_FUNCTION void transform_output(const Two (&m)[SIDE], Two (&to)[RESULT]) {
     const Two near_sum = m[1] + m[2], near_difference = m[1] - m[2];
     const Two far_sum = m[3] + m[4], far_difference = m[3] - m[4];

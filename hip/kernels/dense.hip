@@ -1,15 +1,23 @@
-// Products of few rows by matrix instructions: output = input weights^T; norm_dense takes the input as
-// LN(act(input + bias)) of each row.
+// Matrix products of few rows by matrix instructions. Arguments: DenseArguments (kernels.h).
 //
-// A library's product of sixteen rows is one row of large tiles: a few workgroups, each of which goes through all of
-// a long sum alone. Here a block of 256 threads does one tile of 16 rows x 16 outputs, and its waves share out the
-// summed axis in steps of 32 elements; their sums meet in shared memory. Meant for what smolgen's hidden layers and
-// the scalar heads' are, up to some 64 rows: beyond, tiles of 16 read the same rows too often.
+//   dense:      output[r][n] = sum over k of input[r][k] * weights[n][k]
+//   norm_dense: the same with LN(act(input[r] + bias)) in place of input[r]; LN as in layer_norm.hip
 //
-// norm_dense: every block normalises its 16 rows itself, 16 threads a row, into shared memory: that costs less than
-// another launch. Statistics as in layer_norm.hip.
+//   grid           (outputs / 16, ceil(rows / 16)) blocks of 256 threads: a block computes one 16 x 16 tile of outputs
+//   a wave owns    every DENSE_WAVES-th step of 32 elements of the summed axis; the waves' sums meet in shared memory
+//   types          f16, bf16; sums are fp32
+//   layouts        input [rows][inputs], weights [outputs][inputs], output [rows][outputs]; inputs is a multiple of 32,
+//                  outputs of 16; norm_dense takes at most 512 inputs
+//   shared memory  dense 1024 bytes per wave (8 KB, or 4 KB with 64 lanes); norm_dense 16.3 KB more
+//   wave size      32 or 64
+//   memory         a block reads 32 * inputs elements; the blocks of one row or column of tiles share them in the cache
 //
-// Bytes a block reads: 32 * inputs elements; all but the first block of a row or column of tiles find them in the cache.
+// A library computes a product of sixteen rows as one row of large tiles: a few workgroups, each of which walks the
+// whole summed axis alone. These kernels split that axis between waves instead. They are meant for smolgen's hidden
+// layers and for the scalar heads, up to some 64 rows. With more rows, tiles of 16 read the same rows too often.
+//
+// In norm_dense every block normalises its 16 rows itself, with 16 threads per row, into shared memory. That costs less
+// than another launch.
 #include "activations.h"
 #include "matrix.h"
 
@@ -19,13 +27,13 @@
 #define DENSE_WAVES (DENSE_THREADS / WAVE)
 // Elements of the summed axis that a wave takes at a time.
 #define DENSE_STEP 32
-// Steps whose operands are on their way together.
+// How many steps' operands are loaded at once.
 #define DENSE_AHEAD (MATRIX_LAYOUT == MATRIX_REPLICATED ? 2 : 4)
-// Of a row that is normalised.
+// The widest row that norm_dense takes.
 #define LARGEST_NORM_INPUTS 512
 #define NORM_ROW_THREADS (DENSE_THREADS / TILE)
 
-// 16 rows from `first_row` on, normalised and rounded, `row_vectors` vectors of eight apart.
+// Writes the block's 16 rows, normalised and rounded to T, to `normalised`, `row_vectors` vectors of eight apart.
 template <class T>
 GPU_FUNCTION void normalise_rows(const DenseArguments& a, i32 first_row, Words4* normalised, i32 row_vectors) {
     constexpr i32 VECTORS = LARGEST_NORM_INPUTS / 8 / NORM_ROW_THREADS;
@@ -67,7 +75,7 @@ GPU_FUNCTION void normalise_rows(const DenseArguments& a, i32 first_row, Words4*
     }
 }
 
-// `load_input(row, column)` gives eight elements of one of the block's 16 rows.
+// Computes the block's tile. `load_input(row, column)` returns eight elements of one of the block's 16 input rows.
 template <class T, class Load>
 GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input) {
     GPU_SHARED(float, partial, DENSE_WAVES * TILE * TILE);
@@ -82,7 +90,7 @@ GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input)
 #pragma unroll
         for (i32 ahead = 0; ahead < DENSE_AHEAD; ahead++) {
             const bool inside = step + ahead * DENSE_WAVES < steps;
-            // A step beyond the last is one that there is, times zero.
+            // A step beyond the last repeats an earlier one with an input of zeros.
             const i32 start = (inside ? step + ahead * DENSE_WAVES : step) * DENSE_STEP;
             load_rows(own[ahead], [&](i32 part, i32 offset) {
                 const Words4 words = load_input(operand_row(part), start + offset);
@@ -110,7 +118,7 @@ GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input)
     }
     synchronise_block();
 
-    // Two neighbours a thread, of half of the threads.
+    // Half of the threads add up the waves' sums, two neighbouring outputs each.
     const i32 row = first_row + thread() / (TILE / 2), column = thread() % (TILE / 2) * 2;
     if (thread() >= TILE * TILE / 2 || row >= a.rows) return;
     float low = 0.0f, high = 0.0f;
@@ -125,7 +133,7 @@ GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input)
 template <class T>
 GPU_FUNCTION void plain_dense(const DenseArguments& a) {
     const i32 first_row = block_y() * TILE;
-    // A row beyond the last is that row once more; it is not written.
+    // Rows beyond the last repeat the last row, and are not written.
     dense<T>(a, first_row, [&](i32 row, i32 column) {
         const i32 place = first_row + row < a.rows ? first_row + row : a.rows - 1;
         return load16((const T*)a.input + (i64)place * a.inputs + column);
@@ -135,7 +143,7 @@ GPU_FUNCTION void plain_dense(const DenseArguments& a) {
 template <class T>
 GPU_FUNCTION void norm_dense(const DenseArguments& a) {
     GPU_SHARED(Words4, normalised, TILE * (LARGEST_NORM_INPUTS / 8 + 1));
-    // One vector of padding: rows that are read together begin in different banks.
+    // One vector of padding per row, so that rows that are read together begin in different banks.
     const i32 first_row = block_y() * TILE, row_vectors = a.inputs / 8 + 1;
     normalise_rows<T>(a, first_row, normalised, row_vectors);
     synchronise_block();

@@ -1,4 +1,5 @@
-// The three element types, and how they move: as float in registers, eight to a vector, 16 bytes an access.
+// The element types float, Half and Bfloat, and their vectors. Elements are fp32 in registers, whatever they are in
+// memory.
 #pragma once
 #include "gpu.h"
 
@@ -9,7 +10,7 @@ struct Bfloat {
     u16 bits;
 };
 
-// Two neighbouring elements in one word, and back.
+// Unpacks one word into two neighbouring elements, and packs them again.
 GPU_FUNCTION void unpack(Half, u32 pair, float& low, float& high) {
     low = low_half(pair);
     high = high_half(pair);
@@ -25,7 +26,7 @@ GPU_FUNCTION u32 pack(Bfloat, float low, float high) {
     return bfloat_pair(low, high);
 }
 
-// Eight neighbouring elements: what a thread works on.
+// Eight neighbouring elements, the unit that a thread works on.
 struct Eight {
     float value[8];
 };
@@ -118,7 +119,7 @@ GPU_FUNCTION void store_one(float* to, float x) {
     store4(to, float_bits(x));
 }
 
-// x plus eight more elements, or x where there are none.
+// x plus eight elements of global memory.
 template <class T>
 GPU_FUNCTION Eight plus(Eight x, const T* from) {
     const Eight more = load_eight(from);

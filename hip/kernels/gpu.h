@@ -1,24 +1,24 @@
-// The portability header: what a kernel may use of the machine it runs on.
+// The portability header: everything that a kernel may use of the machine it runs on.
 //
-// Three platforms stand behind it, and no other file names one: an AMD GPU (clang, hipcc or hiprtc, with no
-// ROCm header and no device library), an NVIDIA GPU (NVRTC or nvcc, with no CUDA header), and the host (a C++
-// compiler; every GPU thread is a fiber, see host/platform.h). Each gives
+// It has three platforms, and no other file names one: an AMD GPU (clang, hipcc or hiprtc, with no ROCm header and no
+// device library), an NVIDIA GPU (NVRTC or nvcc, with no CUDA header), and the host (a C++ compiler; every GPU thread
+// is a fiber, see host/platform.h). Each platform defines
 //
 //   GPU_FUNCTION                   qualifiers of a device function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
 //   GPU_SHARED(Type, name, count)  memory shared by a block, aligned to 16 bytes
-//   WAVE                           lanes that run in step: 32 or 64, a power of two in any case
-//   thread(), block_x(), block_y() indices
-//   synchronise_block()            barrier; orders shared memory
-//   keep_order()                   no memory access is moved over this point: bounds how many are in registers
-//   exchange(value, mask)          the value of lane ^ mask; mask < 32 is a constant
+//   WAVE                           lanes that run in lockstep: 32 or 64
+//   thread(), block_x(), block_y() the thread's index in its block, the block's indices in the grid
+//   synchronise_block()            a barrier for all threads of the block; orders shared memory
+//   keep_order()                   the compiler moves no memory access across it, which bounds the registers for loads
+//   exchange(value, mask)          the value of lane ^ mask; every lane must call it, and mask < 32 is a constant
 //   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
 //   load16, load8, store16, store8, load4, load2, store4, store2
 //                                  global memory by bytes; addresses are multiples of the size
-//   half_pair / bfloat_pair        two floats rounded to nearest even and packed, the first lowest
-//   low_half, high_half            a packed pair's values
-//   settle(sum)                    a tile's sums are computed before anything after this is loaded
-//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, `multiply_f16` and `multiply_bf16`: see matrix.h
+//   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
+//   low_half, high_half            the values of a pair of halves
+//   settle(sum)                    computes a tile's sums before any later load begins
+//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
 #pragma once
 
 // How a platform's matrix instruction spreads a 16 x 16 tile over the lanes: see matrix.h.
@@ -35,7 +35,7 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef long long i64;
 
-// 16 and 8 bytes, as one load or store moves them.
+// The 16 and the 8 bytes of one load or store.
 struct alignas(16) Words4 {
     u32 word[4];
 };
@@ -53,7 +53,7 @@ struct alignas(8) Words2 {
 
 #define LOG2_E 1.44269504088896340736f
 
-// The lane's place in its wave, and the wave's in its block.
+// The thread's index in its wave, and the wave's index in its block.
 GPU_FUNCTION i32 lane() {
     return thread() & (WAVE - 1);
 }
@@ -61,11 +61,11 @@ GPU_FUNCTION i32 wave() {
     return thread() / WAVE;
 }
 
-// Rows of a matrix are shared out to groups of 32 lanes whatever the width of a wave, so that grids do not
-// depend on it.
+// Lanes that share a row of a matrix. It is 32 even where a wave has 64 lanes, so that grids do not depend on the wave
+// size.
 #define ROW_LANES 32
 
-// Sum and maximum over a group of `COUNT` neighbouring lanes (a power of two, at most 32); every lane gets it.
+// The sum and the maximum over COUNT neighbouring lanes (a power of two, at most 32). Every lane gets the result.
 template <i32 COUNT>
 GPU_FUNCTION float sum_over_lanes(float value) {
 #pragma unroll

@@ -1,7 +1,14 @@
 // The last layer of the value and moves-left heads: output = finish(weights act(input + hidden_bias) + bias).
+// Arguments: ScalarHeadArguments (kernels.h).
 //
-// 32 lanes a position, eight positions a block. The layer has one or three outputs, too few for a matrix product,
-// and is over before one would have started. Results are fp32: nothing rounds them again.
+//   grid           ceil(B / 8) blocks of 256 threads
+//   a thread owns  every 32nd vector of eight hidden elements of one position: 32 lanes share a position
+//   layouts        input [B][hidden], weights [outputs][hidden], output [B][outputs] in fp32, so that nothing rounds it
+//                  again; hidden is a multiple of 8, outputs 1 to 3
+//   shared memory  none
+//   wave size      32 or 64: the sums stay within 32 lanes
+//
+// With one to three outputs this is too little for a matrix product: it ends before a library's product would start.
 #include "activations.h"
 
 #define HEAD_THREADS 256
@@ -10,7 +17,8 @@
 template <class T>
 GPU_FUNCTION void scalar_head(const ScalarHeadArguments& a) {
     const i32 position = block_x() * (HEAD_THREADS / ROW_LANES) + thread() / ROW_LANES;
-    // A position beyond the last is the last one once more, for its lanes take part in the sums; it is not written.
+    // Lanes beyond the last position compute the last position again, because every lane must take part in the sums.
+    // They write nothing.
     const i32 row = position < a.positions ? position : a.positions - 1;
     float sum[LARGEST_OUTPUTS] = {};
 #pragma unroll 1

@@ -1,34 +1,36 @@
-// What the host needs of the kernels: names, arguments, launch shapes. Plain C, mirrored by the host side.
+// The contract between the kernels and the host: names, arguments, launch shapes. Plain C;
+// src/backend/rocm/ffi/arguments.rs mirrors it.
 //
-// An entry point is called `<kernel>_<type>`, with type one of f32, f16, bf16 (float, Half, Bfloat below: T). All
-// its arguments are one structure, passed by value. Every pointer is to device memory and is a multiple of 16
-// bytes; so is, unless said otherwise, the start of every row, that is: widths and strides are multiples of 8
-// elements. No kernel needs dynamic shared memory. B is the number of positions.
+// An entry point is called `<kernel>_<T>` with the element type T: f32, f16 or bf16 (float, Half or Bfloat in the
+// source). All its arguments are one structure, passed by value. B is the number of positions. Every pointer is to
+// device memory and a multiple of 16 bytes. Unless said otherwise, so is the start of every row: widths and strides,
+// which count elements, are multiples of 8. No kernel needs dynamic shared memory.
 //
-// | kernel | arguments | threads | grid | what it does |
+// | kernel | arguments | threads | grid | what it computes |
 // |---|---|---|---|---|
 // | planes | PlanesArguments | 256 | B | bitboards -> input planes |
-// | layer_norm_T_w{256,512,768,1024} | LayerNormArguments | 256 | ceil(rows / 8) | gate(LN(alpha act(x + bias) + residual)), of at most that width |
-// | layer_norm_T_w8192 | LayerNormArguments | 256 | rows | the same, wider |
+// | layer_norm_T_w{256,512,768,1024} | LayerNormArguments | 256 | ceil(rows / 8) | gate(LN(alpha act(x + bias) + residual)), rows at most that wide |
+// | layer_norm_T_w8192 | LayerNormArguments | 256 | rows | the same for wider rows |
 // | activation | ActivationArguments | 256 | ceil(rows * width / 2048) | gate(act(x + bias)) |
 // | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
-// | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(Q K^T + logits) V; f16, bf16 |
+// | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(scale * Q K^T + logits) V; f16, bf16 |
+// | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
-// | attention_any | AttentionArguments | 128 | heads, B | the same for any head size, and for f32 |
-// | attention_policy | AttentionPolicyArguments | 512 | B | legal moves' softmax from queries and keys |
-// | policy | PolicyArguments | 512 | B | legal moves' softmax from a row of logits |
-// | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | value's and moves left's last layer |
+// | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
+// | policy | PolicyArguments | 512 | B | softmax over the legal moves, from a row of logits |
+// | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
 // | winograd_input | WinogradArguments | 128 | ceil(channels / 64), B | board -> 36 components |
 // | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
-// | squeeze_excite | SqueezeExciteArguments | 256 | B | SE, residual, act |
+// | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
-// attention_T_d*, dense and norm_dense exist where there is a matrix instruction (MATRIX_LAYOUT in gpu.h): not on gfx1030.
+// attention_T_d*, dense and norm_dense exist only where there is a matrix instruction (MATRIX_LAYOUT in gpu.h), so not
+// on gfx1030.
 #pragma once
 
 typedef int rukh_i32;
 
-// Elementwise functions, by the number in `activation`.
+// The values of `activation`: elementwise functions.
 enum {
     ACTIVATION_NONE = 0,
     ACTIVATION_RELU = 1,
@@ -40,15 +42,15 @@ enum {
     ACTIVATION_SWISH = 7,
 };
 
-// output [B][64][planes + extra] T, = bit of masks[plane] * (plane == valued_plane ? values[position] : 1), then
-// the square's row of table. (planes + extra) * 64 is a multiple of 8, the width itself need not be.
+// output [B][64][planes + extra] T: bit `square` of masks[plane] * (plane == valued_plane ? values[position] : 1), then
+// row `square` of the table. The width planes + extra need not be a multiple of 8.
 typedef struct PlanesArguments {
-    const unsigned long long* masks;  // [B][mask_stride]; bit 8 * rank + file
-    const float* values;              // [B]: of plane `valued_plane`
+    const unsigned long long* masks;  // [B][mask_stride]; bit 8 * rank + file is that square
+    const float* values;              // [B]: the value of plane `valued_plane`
     const void* table;                // [64][extra] T; null where extra is 0
     void* output;
-    rukh_i32 mask_stride;   // masks of a position: 112
-    rukh_i32 planes;        // of them used, the first: 112, or 12 for the newest pieces; at most 128
+    rukh_i32 mask_stride;   // masks per position: 112
+    rukh_i32 planes;        // how many of them are used, from the first: 112, or 12 for the newest pieces; at most 128
     rukh_i32 extra;         // constants after each square's planes: 64 with a positional table
     rukh_i32 valued_plane;  // 109, the rule-50 counter; -1 for none
 } PlanesArguments;
@@ -90,7 +92,7 @@ typedef struct DenseArguments {
     const void* input;    // [rows][inputs] T
     const void* weights;  // [outputs][inputs] T
     void* output;
-    const void* bias;    // [inputs] T; null for none. This and what follows: norm_dense only
+    const void* bias;    // [inputs] T; null for none. Only norm_dense reads bias, gammas, betas, activation, epsilon
     const void* gammas;  // [inputs] T
     const void* betas;   // [inputs] T
     rukh_i32 rows;
@@ -101,15 +103,17 @@ typedef struct DenseArguments {
     rukh_i32 reserved;
 } DenseArguments;
 
-// output [B][64][heads][depth] T = softmax(scale * Q K^T + logits) V for each position and head. Row
-// (position, square) of Q begins at qkv + (64 * position + square) * stride + head * depth, and those of K and V
-// key_offset and value_offset further. attention_any takes any depth, stride and offsets.
+// output = softmax(scale * Q K^T + logits) V for each position and head. For (position, square, head),
+//   Q      begins at qkv + (64 * position + square) * stride + head * depth,
+//   K, V   begin key_offset and value_offset elements after Q,
+//   output begins at output + (64 * position + square) * output_stride + head * depth.
+// attention_any takes any depth, stride and offsets.
 typedef struct AttentionArguments {
     const void* qkv;     // [B * 64][stride] T
     const void* logits;  // [B][heads][64 queries][64 keys] T, added to the scores; null for none
     void* output;        // [B * 64][output_stride] T
     rukh_i32 heads;
-    rukh_i32 depth;  // elements of a head
+    rukh_i32 depth;  // head dimension
     rukh_i32 stride;
     rukh_i32 key_offset;
     rukh_i32 value_offset;
@@ -117,10 +121,10 @@ typedef struct AttentionArguments {
     float scale;
 } AttentionArguments;
 
-// probabilities[i] for first_moves[position] <= i < first_moves[position + 1]: softmax of the moves' logits times
-// inverse_temperature; or, with inverse_temperature 0, the logits themselves.
-// logit(move) = scale * query[from] . key[to], plus promotion[piece] . key[to] for a promotion; from, to, piece
-// of a move are at places[move]: from * 64 + to, or 4096 + 24 * from file + 3 * to file + piece.
+// probabilities[i] for first_moves[position] <= i < first_moves[position + 1]: the softmax of the moves' logits times
+// inverse_temperature. Where inverse_temperature is 0, the logits themselves.
+//   logit(move) = scale * query[from] . key[to], plus promotion[piece] . key[to] for a promotion
+// places[move] is from * 64 + to, or for a promotion 4096 + 24 * from file + 3 * to file + piece.
 typedef struct AttentionPolicyArguments {
     const void* queries;                // [B * 64][stride] T
     const void* keys;                   // [B * 64][stride] T
@@ -135,7 +139,7 @@ typedef struct AttentionPolicyArguments {
     float inverse_temperature;
 } AttentionPolicyArguments;
 
-// As AttentionPolicyArguments, with logit(move) = logits[places[move]].
+// As AttentionPolicyArguments, with logit(move) = logits[places[move]] + bias.
 typedef struct PolicyArguments {
     const void* logits;            // [B][width] T; width need not be a multiple of 8
     const void* bias;              // [bias_width] T, added to logit i: bias[i % bias_width]; null for none
@@ -149,7 +153,7 @@ typedef struct PolicyArguments {
     rukh_i32 reserved;
 } PolicyArguments;
 
-// What becomes of a scalar head's outputs.
+// The values of `finish`: the function of a scalar head's outputs.
 enum {
     FINISH_NONE = 0,
     FINISH_SOFTMAX = 1,  // win, draw, loss
@@ -173,9 +177,9 @@ typedef struct ScalarHeadArguments {
 } ScalarHeadArguments;
 
 // Both ends of a 3x3 convolution: see convolution.hip. Components have type C: float for f32, fp16 for f16 and bf16.
-// winograd_input: input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are used.
-// winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
-// means [B][channels] of sum + bias + residual over the squares.
+//   winograd_input:  input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are written
+//   winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
+//                    means [B][channels], over the squares, of sum + bias + residual
 typedef struct WinogradArguments {
     const void* input;
     void* output;

@@ -1,23 +1,29 @@
-// Residual and LayerNorm: output = LN(alpha * act(input + bias) + residual) * multiply + add.
+// Residual and LayerNorm: output = LN(alpha * act(input + bias) + residual) * multiply + add, where
+// LN(x) = (x - mean(x)) / sqrt(variance(x) + epsilon) * gammas + betas over each row. Arguments: LayerNormArguments
+// (kernels.h).
 //
-// Up to 1024 wide: 32 lanes a row, eight rows a block. Wider, up to 8192: a block of 256 threads a row. Either way a
-// lane keeps its part of the row in registers, as VECTORS vectors of eight, number `lane + LANES * i`: memory is
-// read and written once, neighbouring lanes next to each other.
-// Mean and variance are in fp32, the variance about the mean in a second pass over the registers, so that a
-// row far from zero loses nothing.
+//   grid           up to 1024 wide: ceil(rows / 8) blocks of 256 threads, 32 lanes per row (kernels _w256 to _w1024)
+//                  up to 8192 wide: rows blocks of 256 threads, the whole block on one row (kernel _w8192)
+//   a thread owns  VECTORS vectors of eight elements of its row, vector number lane + LANES * i, in registers
+//   layouts        input, residual and output [rows][width]; the width is a multiple of 8, at most the kernel's
+//   shared memory  none up to 1024 wide; 32 bytes for the wider rows
+//   wave size      32 or 64: reductions within a wave stay within 32 lanes
+//   memory         (input + residual + output) * width, each once and next to each other; gammas, betas, bias and gates
+//                  are cached
 //
-// Bytes a row moves: (input + residual + output) * width; gammas, betas and bias are read from the cache.
+// Mean and variance are fp32. The variance is taken about the mean, in a second pass over the registers, so that a row
+// far from zero keeps its precision.
 #include "activations.h"
 
 #define NORM_THREADS 256
 
-// The sum over the lanes of a row.
+// The sum of a value over all lanes that share a row. Every one of them gets it.
 template <i32 LANES>
 GPU_FUNCTION float sum_of_row(float value) {
     value = sum_over_lanes<ROW_LANES>(value);
     if constexpr (LANES > ROW_LANES) {
         GPU_SHARED(float, partial, LANES / ROW_LANES);
-        // What an earlier sum left may still be read.
+        // Other threads may still be reading the previous sum.
         synchronise_block();
         if (thread() % ROW_LANES == 0) partial[thread() / ROW_LANES] = value;
         synchronise_block();
@@ -31,13 +37,14 @@ GPU_FUNCTION float sum_of_row(float value) {
 template <class T, i32 LANES, i32 VECTORS>
 GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
     const i32 row = block_x() * (NORM_THREADS / LANES) + thread() / LANES;
-    // A row beyond the last is computed like the last one, for its lanes take part in the sums; it is not written.
+    // Lanes beyond the last row compute the last row again, because every lane must take part in the sums. They write
+    // nothing.
     const i32 place = row < a.rows ? row : a.rows - 1;
     const i64 start = (i64)place * a.width;
     const i64 bias_start = (i64)(a.bias_rows == 1 ? 0 : place % a.bias_rows) * a.width;
     auto column = [&](i32 i) { return (thread() % LANES + LANES * i) * 8; };
 
-    // All loads first, so that they are on their way together.
+    // Start all loads before using any.
     Packed<T> input[VECTORS], residual[VECTORS];
 #pragma unroll
     for (i32 i = 0; i < VECTORS; i++) {

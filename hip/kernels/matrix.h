@@ -1,34 +1,37 @@
 // 16 x 16 tiles of a matrix instruction, D = own * other^T + D in fp32, over elements of 16 bits.
 //
-// "Own" is the side whose rows a lane keeps to itself: attention's queries. "Other" is the side that is spread
-// over a lane's registers: keys, or the values' columns. Both operands are given as rows of 16 neighbouring
-// elements, so that a lane loads each with few wide loads. Platforms differ in which lane has what; the four
-// layouts below say it, and everything above them is written once.
+// The "own" side is the one whose rows a lane keeps to itself: attention's queries. The "other" side is spread over a
+// lane's registers: keys, or the columns of the values. Both operands are rows of 16 neighbouring elements, so that a
+// lane loads each with few wide loads. Platforms differ in which lane holds which element. The four layouts below
+// describe that, and all code above them is written once.
 //
-// Two freedoms make the layouts look alike from outside:
-//   * The other side's rows may come in any order. It is chosen so that a lane's sums are runs of eight
-//     neighbours: row r of tile n is number `spread(n, r)`, and then a lane has, for each of its own rows, runs
-//     that start at RUN * (GROUPS * i + group()). Logits are read and results are written as 16-byte vectors.
-//   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a
-//     sum tile, rounded, is an operand of the next product as it lies (`fragment_of`), and operands are loaded
-//     16 bytes at a time (`load_rows`).
+// Two freedoms make the layouts look alike to the kernels:
+//   * The rows of the other side may come in any order. The order is chosen so that a lane's sums are runs of eight
+//     neighbours: row r of tile n is row `spread(n, r)` of the other side. Then a lane holds, for each of its own rows,
+//     runs that start at `run_start(i, group())`, and logits and results move as 16-byte vectors.
+//   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a tile of
+//     sums, rounded, already is an operand of the next product (`fragment_of`), and so that operands are loaded 16 bytes
+//     at a time (`load_rows`).
 //
-// | layout | machine | lanes, instruction | rows of an operand | lanes that share a row of D |
+// | layout | machine | lanes, instruction | what a lane holds of an operand | lanes that share a row of D |
 // |---|---|---|---|---|
-// | MATRIX_REPLICATED | gfx11 | 32, wmma | lane % 16, all 16 elements, in both halves | 2: lane / 16 |
-// | MATRIX_HALVES | gfx12 | 32, wmma | lane % 16, 8 elements from 8 * (lane / 16) | 2: lane / 16 |
-// | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
-// | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | lane / 4 and 8 more, 2 + 2 elements | 4: lane % 4 |
+// | MATRIX_REPLICATED | gfx11 | 32, wmma | row lane % 16, all 16 elements; both halves of the wave hold the same | 2: lane / 16 |
+// | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 8 elements from 8 * (lane / 16) | 2: lane / 16 |
+// | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
+// | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //
-// D: MATRIX_REPLICATED register i is other row 2 i + lane / 16; MATRIX_HALVES 8 (lane / 16) + i;
-// MATRIX_QUARTERS 4 (lane / 16) + i; MATRIX_QUADS other row 8 (i / 4) + 2 (lane % 4) + i % 2, own row lane / 4 +
-// 8 (i / 2 % 2). Sources: AMD's RDNA3, RDNA4 and CDNA3 ISA documents, "WMMA" and "MFMA"; NVIDIA's PTX ISA.
+// Register i of D holds this row of the other side; the own row is lane % 16, unless said otherwise:
+//   MATRIX_REPLICATED  2 i + lane / 16
+//   MATRIX_HALVES      8 (lane / 16) + i
+//   MATRIX_QUARTERS    4 (lane / 16) + i
+//   MATRIX_QUADS       8 (i / 4) + 2 (lane % 4) + i % 2; own row lane / 4 + 8 (i / 2 % 2)
+// Sources: AMD's RDNA3, RDNA4 and CDNA3 ISA documents, "WMMA" and "MFMA"; NVIDIA's PTX ISA.
 #pragma once
 #include "elements.h"
 
 #if MATRIX_LAYOUT != MATRIX_NONE
 
-// Side of a tile.
+// Rows and columns of a tile.
 #define TILE 16
 
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
@@ -69,16 +72,16 @@ GPU_FUNCTION Accumulator multiply(Bfloat, Fragment own, Fragment other, Accumula
     return multiply_bf16(own, other, sum);
 }
 
-// Which of the lanes that share an own row this is.
+// The lane's number among the lanes that share an own row, below GROUPS.
 GPU_FUNCTION i32 group() {
     return MATRIX_LAYOUT == MATRIX_QUADS ? lane() & 3 : lane() >> 4;
 }
-// Row of an operand that the lane holds; for the own side also the row of its sums. 0 <= part < OWN_ROWS
+// The row of an operand that the lane holds, for 0 <= part < OWN_ROWS. On the own side it is also the row of its sums.
 GPU_FUNCTION i32 operand_row([[maybe_unused]] i32 part) {
     return MATRIX_LAYOUT == MATRIX_QUADS ? (lane() >> 2) + 8 * part : lane() & 15;
 }
 
-// Over the lanes that share an own row; every one of them gets it.
+// Combines a value over the lanes that share an own row. Every one of them gets the result.
 template <class Combine>
 GPU_FUNCTION float over_groups(float value, Combine combine) {
     const i32 nearest = MATRIX_LAYOUT == MATRIX_QUADS ? 1 : 16;
@@ -93,17 +96,17 @@ GPU_FUNCTION float sum_over_groups(float value) {
     return over_groups(value, [](float a, float b) { return a + b; });
 }
 
-// Neighbours in one run of a lane, along an axis of `TILES` tiles.
+// The length of a lane's runs along an axis of TILES tiles: eight, or fewer where there are not enough tiles.
 template <i32 TILES>
 GPU_FUNCTION constexpr i32 run_length() {
     return TILES * TILE / GROUPS < 8 ? TILES * TILE / GROUPS : 8;
 }
-// Where on the other axis run number `run` of lane group `group` begins.
+// The row of the other side at which run number `run` of lane group `group` begins.
 template <i32 TILES>
 GPU_FUNCTION i32 run_start(i32 run, i32 group) {
     return run_length<TILES>() * (GROUPS * run + group);
 }
-// Which of its tile's sums is element `k` of a lane's run number `run`, for own row `part`.
+// Element `k` of a lane's run number `run`, for its own row number `part`.
 template <i32 TILES>
 GPU_FUNCTION float& sum_at(Accumulator (&tiles)[TILES], [[maybe_unused]] i32 part, i32 run, i32 k) {
     const i32 j = run * run_length<TILES>() + k;
@@ -115,7 +118,7 @@ GPU_FUNCTION float& sum_at(Accumulator (&tiles)[TILES], [[maybe_unused]] i32 par
     return tiles[j / 8].value[j % 8];
 #endif
 }
-// Which number on the other axis row r of tile n must be, for the runs to be runs.
+// The row of the other side that row r of tile n must be, so that a lane's sums are runs of neighbours.
 template <i32 TILES>
 GPU_FUNCTION i32 spread(i32 n, i32 r) {
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
@@ -130,8 +133,8 @@ GPU_FUNCTION i32 spread(i32 n, i32 r) {
     return run_start<TILES>(j / run_length<TILES>(), owner) + j % run_length<TILES>();
 }
 
-// Loads a lane's part of `STEPS` fragments, which lie side by side along the summed axis. `load(part, offset)`
-// gives eight elements (four words) of the lane's row `part` from element `offset` on.
+// Loads a lane's part of STEPS fragments, which lie side by side along the summed axis. `load(part, offset)` returns
+// eight elements (four words) of the lane's row number `part`, from element `offset` on.
 template <i32 STEPS, class Load>
 GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
 #pragma unroll
@@ -151,8 +154,8 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
             for (i32 k = 0; k < 4; k++) fragments[step].word[k] = words.word[k];
         }
 #else
-        // A lane's four elements of two steps are neighbours. An odd number of steps is a single one, whose
-        // lanes take every second half of a vector.
+        // A lane's four elements of each of two steps are neighbours, one vector. STEPS is even, or it is 1: then each
+        // lane takes one half of a vector.
 #pragma unroll
         for (i32 pair = 0; pair < (STEPS + 1) / 2; pair++) {
             const bool single = 2 * pair + 1 == STEPS;
@@ -170,7 +173,8 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
 }
 
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
-// The same for half waves, which have every second run of eight: a lane asks its partner for the other one.
+// A tile of sums, rounded to T, as an operand whose summed axis is the tile's other side. Every lane needs all 16
+// elements of its row and has only one run of eight: it gets the other run from the lane that shares the row.
 template <class T>
 GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
     Fragment fragment;
@@ -184,7 +188,7 @@ GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
     return fragment;
 }
 #else
-// A tile of sums, rounded, as an operand whose summed axis is what the tile was spread over.
+// A tile of sums, rounded to T, as an operand whose summed axis is the tile's other side.
 template <class T>
 GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
     Fragment fragment;

@@ -1,8 +1,12 @@
-// Input planes from bitboards: output [B][64][planes + extra], square by square, channels last.
+// Input planes from bitboards: output[position][square][plane] = bit `square` of the plane's mask, times the plane's
+// value; then `extra` constants of the square. Arguments: PlanesArguments (kernels.h).
 //
-// A block does one position. Its masks (at most 128 of 8 bytes) go to shared memory; a thread then makes eight
-// neighbouring elements at a time and writes them as one vector. Written: 64 * (planes + extra) elements, 14 KB
-// for 112 planes in 16 bits; read: 0.9 KB.
+//   grid           B blocks of 256 threads: a block computes one position
+//   a thread owns  eight neighbouring elements at a time, across the end of a square if need be
+//   layouts        masks [B][mask_stride] of 64 bits, table [64][extra], output [B][64][planes + extra], channels last
+//   shared memory  1024 bytes: the position's masks, at most 128
+//   wave size      any: no lane reads another lane's registers
+//   memory         per position 0.9 KB in and 64 * (planes + extra) elements out: 14 KB for 112 planes in 16 bits
 #include "elements.h"
 #include "kernels.h"
 

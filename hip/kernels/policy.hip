@@ -1,26 +1,30 @@
-// The policy of legal moves only: their logits, and the softmax over them.
+// The policy of the legal moves: their logits, and the softmax over them. Arguments: AttentionPolicyArguments and
+// PolicyArguments (kernels.h).
 //
-// A block does one position, whose logits lie in shared memory in between.
+// attention_policy: logit(move) = scale * query[from] . key[to], plus promotion[piece] . key[to] for a promotion
+// policy:           logit(move) = logits[places[move]] + bias
+// both:             probabilities = softmax(inverse_temperature * logit) over a position's legal moves
 //
-// attention_policy: a move's logit is a product of one query and one key, so only the products of the legal
-// moves are made (some 30 of 4096): 32 lanes a move, queries and keys read 16 bytes a lane. What a promotion adds
-// is the product of its piece's row with the key, in the same pass. Bytes: at most the queries and keys of a
-// position, 256 * depth in 16 bits.
-//
-// policy: logits come from a convolution or a dense layer, with its bias still to be added.
-//
-// The moves may be all 1858 (a test wants to see every logit), hence the size of the shared memory, 7.4 KB.
+//   grid           B blocks of 512 threads: a block computes one position
+//   a thread owns  attention_policy: every 32nd vector of eight elements of a move's product, 32 lanes per move;
+//                  policy: every 512th move
+//   layouts        moves of position p: moves[first_moves[p]] to moves[first_moves[p + 1] - 1], and probabilities alike
+//   shared memory  7504 bytes: room for all 1858 logits, which a test asks for, and one float per 32 lanes
+//   wave size      32 or 64: reductions within a wave stay within 32 lanes
+//   memory         attention_policy reads only the queries and keys of legal moves, some 30 of 4096 products: at most
+//                  256 * depth bytes per position in 16 bits
 #include "activations.h"
 
 #define POLICY_THREADS 512
 #define LARGEST_MOVES 1858
 
-// The largest or the sum of a value of each thread, for every thread; `scratch` has one float for each 32 lanes.
+// Combines a value of every thread of the block, and gives each thread the result. `scratch` has one float per 32
+// lanes.
 template <class Combine>
 GPU_FUNCTION float over_block(float value, float* scratch, Combine combine) {
 #pragma unroll
     for (i32 mask = 1; mask < ROW_LANES; mask *= 2) value = combine(value, exchange(value, mask));
-    // What an earlier call left may still be read.
+    // Other threads may still be reading the previous result.
     synchronise_block();
     if (thread() % ROW_LANES == 0) scratch[thread() / ROW_LANES] = value;
     synchronise_block();
@@ -29,7 +33,8 @@ GPU_FUNCTION float over_block(float value, float* scratch, Combine combine) {
     return value;
 }
 
-// probabilities[i] = softmax(inverse_temperature * logits)[i], or with 0 the logits.
+// Writes probabilities = softmax(inverse_temperature * logits), or the logits themselves where inverse_temperature is
+// 0.
 GPU_FUNCTION void write_softmax(const float* logits, i32 count, float inverse_temperature, float* probabilities) {
     GPU_SHARED(float, scratch, POLICY_THREADS / ROW_LANES);
     synchronise_block();

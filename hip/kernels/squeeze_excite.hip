@@ -1,13 +1,19 @@
-// Squeeze-and-excitation with the end of a residual block, in one pass over the board:
+// Squeeze-and-excitation, with the end of a residual block, in one pass over the board:
 //
 //   hidden = act(squeeze means + squeeze_bias)
 //   (scales, shifts) = excite hidden + excite_bias
 //   output = act(sigmoid(scales) * branch + shifts + residual)
 //
-// A block of 256 threads does one position. The means come from winograd_output. The two small layers are products
-// of a vector with a matrix that all positions share, so it comes from the cache: 32 lanes a row for the first, two
-// neighbouring outputs a thread for the second. Shared memory: 14 KB. Bytes a position moves: branch, residual and
-// output, 64 * channels elements each.
+// Arguments: SqueezeExciteArguments (kernels.h). The means come from winograd_output.
+//   grid           B blocks of 256 threads: a block computes one position
+//   a thread owns  squeeze: every 32nd vector of eight channels of a row, 32 lanes per row; excite: two neighbouring
+//                  outputs; output: vectors of eight elements, 256 vectors apart
+//   layouts        branch, residual and output [B][64][channels]; squeeze [hidden][channels]; excite, transposed,
+//                  [hidden][2 * channels]; at most 1024 channels and 512 hidden units
+//   shared memory  14336 bytes: means, hidden, scales and shifts
+//   wave size      32 or 64: reductions stay within 32 lanes
+//   memory         per position 64 * channels elements each of branch, residual and output; all positions share the two
+//                  small matrices in the cache
 #include "activations.h"
 
 #define EXCITE_THREADS 256

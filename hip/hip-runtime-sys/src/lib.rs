@@ -1,13 +1,15 @@
-//! Bindings to HIP ([`Hip`]) and to its run-time compiler ([`Hiprtc`]), loaded at run time: a build never needs ROCm,
-//! and a machine without it gets an error value.
+//! Bindings to HIP ([`Hip`]) and to its run-time compiler hiprtc ([`Hiprtc`]).
 //!
-//! The declarations in `bindings.rs` are those of HIP 6.4; every function in the tables has had the same signature
-//! and every structure but one the same layout from ROCm 5.7 to 7. The exception is the device's properties, which
-//! HIP 6 laid out anew: [`Hip::architecture`] reads either form, and all other facts about a device come one by one
-//! from `hipDeviceGetAttribute`.
+//! The libraries are loaded at run time: a build never needs ROCm, and on a machine without it loading returns an
+//! error.
 //!
-//! This crate holds addresses and types, nothing that checks how they are used: each call is `unsafe`, and what must
-//! hold is what HIP's documentation says.
+//! The declarations in `bindings.rs` are those of HIP 6.4. From ROCm 5.7 to 7 every function in the tables has had the
+//! same signature, and every structure but one the same layout. The exception is the structure of device properties,
+//! whose layout changed in HIP 6. [`Hip::architecture`] reads both layouts; all other facts about a device come from
+//! `hipDeviceGetAttribute`.
+//!
+//! This crate has addresses and types, and no checks of their use. Each call is `unsafe`, under the conditions of HIP's
+//! documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 pub mod loader;
@@ -34,7 +36,7 @@ mod bindings;
     clippy::multiple_unsafe_ops_per_block,
     reason = "generated from C headers"
 )]
-/// hiprtc's declarations.
+/// The declarations of hiprtc.
 pub mod hiprtc_bindings;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -47,14 +49,14 @@ pub use libloading::Library;
 
 use loader::{Candidates, LoadError};
 
-/// HIP's runtime: AMD's driver for the host program.
+/// The names of HIP's runtime library.
 pub const HIP: Candidates = Candidates {
     library: "amdhip64",
     versions: &["7", "6", "5"],
     windows: &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
 };
 
-/// HIP's run-time compiler.
+/// The names of hiprtc, HIP's run-time compiler.
 pub const HIPRTC: Candidates = Candidates {
     library: "hiprtc",
     versions: &["7", "6", "5"],
@@ -79,7 +81,7 @@ pub const HIP_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = std::ptr::without_provenan
 /// Ends `hipModuleLaunchKernel`'s `extra`.
 pub const HIP_LAUNCH_PARAM_END: *mut c_void = std::ptr::without_provenance_mut(3);
 
-// What a C++ compiler says of the headers: HIP writes into these structures.
+// The sizes and offsets that a C++ compiler finds in the headers. HIP writes to these structures.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::{offset_of, size_of};
@@ -89,19 +91,19 @@ const _: () = {
     assert!(size_of::<hipDeviceProp_tR0000>() == 792 && offset_of!(hipDeviceProp_tR0000, gcnArchName) == 396);
 };
 
-/// HIP's functions, and what reads the device's properties.
+/// HIP's functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Hip {
     functions: Functions,
     properties: DeviceProperties,
 }
 
-/// The library's function for the device's properties, by the layout that it fills in.
+/// The library's function for the device properties, which come in two layouts.
 #[derive(Clone, Copy, Debug)]
 enum DeviceProperties {
     /// HIP 6 and newer.
     Since6(unsafe extern "C" fn(*mut hipDeviceProp_tR0600, c_int) -> hipError_t),
-    /// HIP 5, under the name which newer libraries keep for programs built with it.
+    /// HIP 5. Newer libraries keep this function for programs that were built with HIP 5.
     Before6(unsafe extern "C" fn(*mut hipDeviceProp_tR0000, c_int) -> hipError_t),
 }
 
@@ -126,18 +128,18 @@ impl Deref for Hip {
 }
 
 impl Hip {
-    /// Loads HIP's runtime. It makes no call of it: a library that opens may still find no device.
+    /// Loads HIP's runtime and calls none of its functions. A machine without a device may have the library, too.
     ///
     /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
+    /// Every file that was tried, each with its failure.
     pub fn load() -> Result<Self, LoadError> {
         loader::load(&HIP, Self::resolve)
     }
 
-    /// Loads it from one folder.
+    /// Loads HIP's runtime from a folder.
     ///
     /// # Errors
-    /// Every file that was tried, each with what was wrong with it.
+    /// Every file that was tried, each with its failure.
     pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
         loader::load_in(folder, &HIP, Self::resolve)
     }
@@ -149,7 +151,7 @@ impl Hip {
     /// The device's architecture as the compiler names it, without target features: `gfx1100`.
     ///
     /// # Errors
-    /// What HIP answers, for example that there is no such device.
+    /// The error that HIP returns, for example that there is no such device.
     pub fn architecture(&self, device: i32) -> Result<String, hipError_t> {
         let name = match self.properties {
             DeviceProperties::Since6(get) => {
@@ -172,7 +174,7 @@ impl Hip {
         Ok(text.split(':').next().unwrap_or_default().to_owned())
     }
 
-    /// What HIP calls an error: its name and one sentence.
+    /// HIP's name, number and description of an error.
     pub fn describe(&self, error: hipError_t) -> String {
         // SAFETY: both functions take any number and return a static text or null.
         let name = text(unsafe { (self.hipGetErrorName)(error) });
@@ -186,7 +188,7 @@ fn check(error: hipError_t) -> Result<(), hipError_t> {
     if error == hipSuccess { Ok(()) } else { Err(error) }
 }
 
-/// A static C text, if there is one and it is UTF-8.
+/// Reads a static C string. `None` if the pointer is null or the string is not UTF-8.
 fn text(pointer: *const c_char) -> Option<&'static str> {
     if pointer.is_null() {
         return None;
@@ -196,6 +198,6 @@ fn text(pointer: *const c_char) -> Option<&'static str> {
 }
 
 library! {
-    /// The run-time compiler's functions. It needs no device.
+    /// The functions of hiprtc. They need no device.
     pub struct Hiprtc(hiprtc_bindings::Functions) from HIPRTC;
 }

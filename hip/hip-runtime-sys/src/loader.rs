@@ -1,7 +1,7 @@
-//! Finds a shared library by the names that its releases gave it, and looks its functions up.
+//! Finds a shared library under the names of its releases, and looks up its functions.
 //!
-//! A library stays loaded until the process ends: HIP keeps threads of its own, which must not lose their code.
-//! So a table of functions is plain data, good for ever and from every thread.
+//! A library stays loaded until the process ends, because threads of HIP run its code. So a table of functions is plain
+//! data, which is valid in every thread until the process ends.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// The environment variable that names the one folder to load from, where the system's own are not meant.
+/// The environment variable that names the only folder to load from, instead of the system's folders.
 pub const FOLDER_VARIABLE: &str = "RUKH_ROCM_LIBRARY_PATH";
 
-/// A library, and the names under which its releases are found.
+/// A library, and the names of its releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates {
-    /// The name without prefix and suffix, as the linker knows it.
+    /// The name without prefix and suffix, as for the linker's `-l`.
     pub library: &'static str,
     /// Versions of the shared object, the newest first.
     pub versions: &'static [&'static str],
@@ -24,7 +24,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The files to try, in order: the development name first, as it is the one that the user can redirect.
+    /// The file names to try, in order. The name without a version is first, because a user can redirect that link.
     fn file_names(&self) -> Vec<String> {
         if cfg!(windows) {
             return self.windows.iter().map(|&name| name.to_owned()).collect();
@@ -34,8 +34,8 @@ impl Candidates {
         std::iter::once(development.clone()).chain(versioned).collect()
     }
 
-    /// The files to try with their folders: the one that is asked for, or else those the system searches and then
-    /// those where ROCm installs itself.
+    /// The files to try: in the folder `asked`, or otherwise in the folders that the system searches and then in those
+    /// where ROCm is installed.
     fn paths(&self, asked: Option<OsString>, installed: Option<OsString>) -> Vec<PathBuf> {
         let folders = match asked {
             Some(folder) => vec![PathBuf::from(folder)],
@@ -54,30 +54,30 @@ impl Candidates {
     }
 }
 
-/// Why a library is not there, name by name.
+/// Why a library could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     /// The library's name without prefix and suffix.
     pub library: &'static str,
-    /// Each file that was tried, with the reason why it was not taken.
+    /// Each file that was tried, with its failure.
     pub attempts: Vec<Attempt>,
 }
 
 /// One file that a loader tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The file, with a folder unless the system was to search for it.
+    /// The file's path, or its name alone if the system searched for it.
     pub file: String,
-    /// What was wrong with it.
+    /// Why it was not used.
     pub failure: Failure,
 }
 
-/// What is wrong with one file.
+/// Why a file was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It could not be opened: what the system says.
+    /// It could not be opened, for this reason of the system.
     NotOpened(String),
-    /// It was opened, and lacks these functions.
+    /// It was opened, but lacks these functions.
     Missing(Vec<&'static str>),
 }
 
@@ -91,7 +91,8 @@ impl fmt::Display for Failure {
 }
 
 impl LoadError {
-    /// One line for a user: the attempts that got furthest, and how many others found no file at all.
+    /// One line for a user: the files that were opened but lack functions, or if there are none, all names that were
+    /// tried.
     pub fn summary(&self) -> String {
         let opened: Vec<String> = self
             .attempts
@@ -121,10 +122,10 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Opens the first of the candidates that `resolve` can fill a table from.
+/// Opens the first of the candidates from which `resolve` can fill a table.
 ///
 /// # Errors
-/// Every file that was tried, each with what was wrong with it.
+/// Every file that was tried, each with its failure.
 pub fn load<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
@@ -133,10 +134,10 @@ pub fn load<T>(
     load_from(candidates.library, candidates.paths(std::env::var_os(FOLDER_VARIABLE), installed), resolve)
 }
 
-/// The same from one folder.
+/// Opens the first of the candidates in a folder from which `resolve` can fill a table.
 ///
 /// # Errors
-/// Every file that was tried, each with what was wrong with it.
+/// Every file that was tried, each with its failure.
 pub fn load_in<T>(
     folder: &Path,
     candidates: &Candidates,
@@ -156,7 +157,7 @@ fn load_from<T>(
             Err(error) => Failure::NotOpened(reason(&error)),
             Ok(opened) => match resolve(&opened) {
                 Ok(table) => {
-                    // Never unloaded: see above.
+                    // Never unloaded, because threads of HIP run its code.
                     std::mem::forget(opened);
                     return Ok(table);
                 }
@@ -168,27 +169,27 @@ fn load_from<T>(
     Err(LoadError { library, attempts })
 }
 
-/// The file that the function at an address comes from, under the name that the linker opened it by: links are not followed.
+/// The file of the function at an address, under the name by which the linker opened it. Links are not followed.
 #[cfg(unix)]
 pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr};
     use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: takes any address, and writes one structure, of which zeros are a value.
+    // SAFETY: `dladdr` takes any address and writes one structure, for which zeros are a valid value.
     let status = unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
     // SAFETY: as above.
     let name = unsafe { found.assume_init() }.dli_fname;
     if status == 0 || name.is_null() {
         return None;
     }
-    // SAFETY: the linker's own text, which ends with zero and lives as long as the library: for ever.
+    // SAFETY: the linker's string ends with zero and lives as long as the library, which is never unloaded.
     let name = unsafe { CStr::from_ptr(name) };
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// The file that a loaded library's function comes from: the first of its names in the folders that the system
-/// searches, which asks for no more of the system than its environment.
+/// The file of a loaded library's function. It is found by the library's names in the folders that the system searches,
+/// so this needs nothing but the environment.
 #[cfg(not(unix))]
 pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
@@ -204,28 +205,29 @@ pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     paths.find(|path| path.is_file())
 }
 
-/// What the system says: the linker's own words are the source of the error, where there are any.
+/// The system's reason: the linker's message, if there is one.
 fn reason(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// Opens a library so that a function it lacks itself is found out now, not at the first call.
+/// Opens a library and resolves its own imports now, so that a missing one is an error here and not at a call.
 fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-        // SAFETY: runs the initialisers of a library which the user installed as his GPU's runtime, or named.
+        // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has
+        // named.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
     }
     #[cfg(not(unix))]
-    // SAFETY: runs the initialisers of a library which the user installed as his GPU's runtime, or named.
+    // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has named.
     unsafe {
         Library::new(path)
     }
 }
 
-/// A function's address as the function pointer type `F`, or `None` where the library does not have it.
+/// A function's address as the function pointer type `F`, or `None` if the library lacks the function.
 ///
 /// # Safety
 /// `F` is the type of a function pointer, with the signature that the library's function has.
@@ -235,12 +237,12 @@ pub unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Turns a block of declarations into `Functions`, a table of the functions' addresses, and `signature`, a module
-/// with the type of each, against which an implementation can be checked.
+/// Turns declarations into `Functions`, a table of the functions' addresses, and `signature`, a module with the type of
+/// each function, which an implementation can be compared with.
 #[macro_export]
 macro_rules! function_table {
     ($(pub fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// The addresses of the library's functions, all of them there.
+        /// The addresses of all of the library's functions.
         #[allow(non_snake_case, missing_docs, unreachable_pub, reason = "the library's names")]
         #[derive(Clone, Copy, Debug)]
         pub struct Functions {
@@ -254,10 +256,10 @@ macro_rules! function_table {
             reason = "made for each of the library's names"
         )]
         impl Functions {
-            /// The functions' names, as the library exports them.
+            /// The names of the functions.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Looks every function up; without all of them, the names of those that are not there.
+            /// Looks up every function. The error has the names of those that the library lacks.
             pub fn resolve(library: &$crate::Library) -> Result<Self, Vec<&'static str>> {
                 // SAFETY: the signatures are those of the library's own headers.
                 $(let $name = unsafe { $crate::loader::function(library, stringify!($name)) };)*
@@ -273,7 +275,7 @@ macro_rules! function_table {
             }
         }
 
-        /// The type of each function.
+        /// The types of the functions.
         #[allow(non_camel_case_types, missing_docs, unreachable_pub, reason = "the library's names")]
         pub mod signature {
             use super::*;
@@ -282,7 +284,7 @@ macro_rules! function_table {
     };
 }
 
-/// A type for a library that is nothing but its table of functions, with what loads it.
+/// Defines a type for a library: its table of functions, and the functions that load it.
 #[macro_export]
 macro_rules! library {
     ($(#[$attribute:meta])* pub struct $name:ident($functions:ty) from $candidates:ident;) => {
@@ -301,18 +303,18 @@ macro_rules! library {
         }
 
         impl $name {
-            /// Loads it, and what it needs. No function of it is called.
+            /// Loads the library with its dependences. Calls none of its functions.
             ///
             /// # Errors
-            /// Every file that was tried, each with what was wrong with it.
+            /// Every file that was tried, each with its failure.
             pub fn load() -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load(&$candidates, <$functions>::resolve)? })
             }
 
-            /// Loads it from one folder.
+            /// Loads the library from a folder.
             ///
             /// # Errors
-            /// Every file that was tried, each with what was wrong with it.
+            /// Every file that was tried, each with its failure.
             pub fn load_from(folder: &std::path::Path) -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load_in(folder, &$candidates, <$functions>::resolve)? })
             }

@@ -1,15 +1,16 @@
-//! Bindings to hipBLASLt ([`HipblasLt`]), loaded at run time: a build never needs ROCm, and a machine without it gets an error
-//! value.
+//! Bindings to hipBLASLt ([`HipblasLt`]).
 //!
-//! The declarations in `bindings.rs` are those of hipBLASLt 1.1 (ROCm 7.1). The functions have the same signature from
-//! ROCm 6.0 on; ROCm 5.7 counted its data types and compute types differently, so that hipBLASLt must not be used
-//! there. Some values are newer than the functions (the swish epilogue came with ROCm 7): an older library answers
-//! them with a status.
+//! The library is loaded at run time: a build never needs ROCm, and on a machine without it loading returns an error.
 //!
-//! `hipblasLtCreate` ends the process where there is no device: ask `hipGetDeviceCount` first.
+//! The declarations in `bindings.rs` are those of hipBLASLt 1.1 (ROCm 7.1). The functions have had the same signatures
+//! since ROCm 6.0. ROCm 5.7 numbers its data types and compute types differently, so its hipBLASLt must not be used.
+//! Some values are newer than the functions (the swish epilogue came with ROCm 7): an older library returns an error
+//! for them.
 //!
-//! This crate holds addresses and types, nothing that checks how they are used: each call is `unsafe`, and what must
-//! hold is what hipBLASLt's documentation says.
+//! `hipblasLtCreate` ends the process if there is no device, so call `hipGetDeviceCount` first.
+//!
+//! This crate has addresses and types, and no checks of their use. Each call is `unsafe`, under the conditions of
+//! hipBLASLt's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 #[allow(
@@ -27,7 +28,7 @@ mod bindings;
 pub use bindings::*;
 use hip_runtime_sys::loader::Candidates;
 
-/// Where hipBLASLt is found.
+/// The names of hipBLASLt's library.
 pub const HIPBLASLT: Candidates = Candidates {
     library: "hipblaslt",
     versions: &["1", "0"],
@@ -35,6 +36,6 @@ pub const HIPBLASLT: Candidates = Candidates {
 };
 
 hip_runtime_sys::library! {
-    /// hipBLASLt's functions. Loading it loads HIP's runtime too.
+    /// The functions of hipBLASLt. Loading it loads HIP's runtime, too.
     pub struct HipblasLt(Functions) from HIPBLASLT;
 }

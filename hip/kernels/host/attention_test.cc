@@ -13,7 +13,7 @@ struct Shape {
 
 template <class T>
 static void test_attention(void (*kernel)(AttentionArguments), const char* name, const Shape& shape) {
-    Tally tally{std::string(name) + "_" + type_name<T>() + " depth " + std::to_string(shape.depth)};
+    Check check{std::string(name) + "_" + type_name<T>() + " depth " + std::to_string(shape.depth)};
     Random random((u64)(shape.depth * 100 + shape.heads));
     const auto [positions, heads, depth, gap, with_logits, deviation] = shape;
     const i32 width = heads * depth, stride = 3 * width + gap, output_stride = width + gap;
@@ -54,7 +54,7 @@ static void test_attention(void (*kernel)(AttentionArguments), const char* name,
                     const size_t place = ((size_t)position * 64 + query) * output_stride + head * depth + k;
                     // Rounded once as probabilities and once as results; the scores' error grows with their size.
                     const double limit = (1.5 * precision<T>() + 2e-5 * (1 + deviation * deviation)) * size;
-                    tally.compare(output.value(place), expected, limit, "output", place);
+                    check.compare(output.value(place), expected, limit, "output", place);
                 }
             }
     for (size_t row = 0; row + 1 < rows; row++)

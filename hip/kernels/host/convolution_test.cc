@@ -26,7 +26,7 @@ template <class T>
 static void test_convolution(void (*input_kernel)(WinogradArguments), void (*output_kernel)(WinogradArguments),
                              i32 positions, i32 inputs, i32 outputs, bool with_residual) {
     using Component = typename ComponentOf<T>::Type;
-    Tally tally{std::string("convolution_") + type_name<T>() + " " + std::to_string(inputs) + " to " + std::to_string(outputs)};
+    Check check{std::string("convolution_") + type_name<T>() + " " + std::to_string(inputs) + " to " + std::to_string(outputs)};
     Random random((u64)(inputs + outputs));
     const Filled<T> x((size_t)positions * 64 * inputs, random), bias(outputs, random);
     const Filled<T> residual((size_t)positions * 64 * outputs, random);
@@ -78,18 +78,18 @@ static void test_convolution(void (*input_kernel)(WinogradArguments), void (*out
                 if (with_residual) sum += residual.value(place);
                 mean += sum / 64;
                 const double expected = activated(activation, sum);
-                tally.compare(y.value(place), expected, limit + precision<T>() * std::abs(expected), "output", place);
+                check.compare(y.value(place), expected, limit + precision<T>() * std::abs(expected), "output", place);
             }
             if (!with_residual) {
                 const size_t place = (size_t)position * outputs + output;
-                tally.compare(means.value(place), mean, limit, "means", place);
+                check.compare(means.value(place), mean, limit, "means", place);
             }
         }
 }
 
 template <class T>
 static void test_squeeze_excite(void (*kernel)(SqueezeExciteArguments), i32 positions, i32 channels, i32 hidden) {
-    Tally tally{std::string("squeeze_excite_") + type_name<T>() + " " + std::to_string(channels) + ", " + std::to_string(hidden)};
+    Check check{std::string("squeeze_excite_") + type_name<T>() + " " + std::to_string(channels) + ", " + std::to_string(hidden)};
     Random random((u64)(channels + hidden));
     const size_t board = (size_t)64 * channels;
     const Filled<T> branch(positions * board, random), residual(positions * board, random);
@@ -118,7 +118,7 @@ static void test_squeeze_excite(void (*kernel)(SqueezeExciteArguments), i32 posi
             const double scale = 1.0 / (1.0 + std::exp(-factors[channel]));
             const double sum = scale * branch.value(place) + factors[channels + channel] + residual.value(place);
             const double expected = std::max(sum, 0.0);
-            tally.compare(output.value(place), expected, precision<T>() * std::abs(expected) + 3e-5, "output", place);
+            check.compare(output.value(place), expected, precision<T>() * std::abs(expected) + 3e-5, "output", place);
         }
     }
 }

@@ -11,7 +11,7 @@ struct Shape {
 
 template <class T>
 static void test_dense(void (*kernel)(DenseArguments), const char* name, const Shape& shape, bool normalises) {
-    Tally tally{std::string(name) + "_" + type_name<T>() + " " + std::to_string(shape.inputs)};
+    Check check{std::string(name) + "_" + type_name<T>() + " " + std::to_string(shape.inputs)};
     Random random((u64)(shape.rows * 1000 + shape.inputs));
     const auto [rows, inputs, outputs, activation, with_bias] = shape;
     Filled<T> input((size_t)rows * inputs, random, 1.0f, 0.5f), weights((size_t)outputs * inputs, random);
@@ -56,7 +56,7 @@ static void test_dense(void (*kernel)(DenseArguments), const char* name, const S
             const double roundings = normalises ? 1.0 : 0.05;
             const double limit = roundings * precision<T>() * size + precision<T>() * std::abs(expected) + 1e-6;
             const size_t place = (size_t)row * outputs + n;
-            tally.compare(output.value(place), expected, limit, "output", place);
+            check.compare(output.value(place), expected, limit, "output", place);
         }
     }
 }

@@ -1,9 +1,9 @@
-// Runs a block's threads as fibers on one processor: a barrier or a wave's exchange is where one fiber hands over
-// to the next. Waves run one after another, each as far as it can, in index order or in reverse: a result that
-// depends on the order, for want of a barrier, shows.
+// Runs a block's threads as fibers on one processor. A fiber hands over to the next at a barrier and at an exchange
+// between lanes. Waves run one after another, each as far as it can, in index order or in reverse, so that a result
+// that depends on the order, because a barrier is missing, shows.
 //
-// What would hang or be undefined on a GPU ends the program with a message: a barrier that not all threads reach,
-// an exchange with a lane that has left.
+// What would hang or be undefined on a GPU ends the program with a message: a barrier that not all threads reach, or an
+// exchange with a lane that has left.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ namespace host {
     std::abort();
 }
 
-// What each lane gives away in an exchange.
+// The most that a lane can give away in an exchange.
 constexpr size_t PARCEL_BYTES = 64;
 
 // A group of threads that wait for each other.
@@ -53,7 +53,7 @@ class Block {
         return block;
     }
 
-    // Memory that is filled with nonsense before each block.
+    // Registers shared memory, which is filled with NaNs before each block.
     void share(void* memory, size_t bytes) {
         shared.push_back({memory, bytes});
         std::memset(memory, 0xff, bytes);
@@ -74,8 +74,7 @@ class Block {
             groups[i / GROUP].members++;
             start(*fibers[i]);
         }
-        // A wave goes on for as long as it can before the next one has a turn: as far from step with the others as a
-        // GPU might ever let it.
+        // A wave runs as long as it can before the next wave gets a turn: no GPU lets waves drift further apart.
         const int count = (int)waves.size();
         for (bool moved = true; moved;) {
             moved = false;
@@ -88,8 +87,9 @@ class Block {
 
     void meet_block() { meet(everyone); }
 
-    // Gives `bytes` of own to the wave, or to 32 lanes of it, and lets `read` look at other lanes' by `parcel_of`.
-    // The halves of a wave of 64 lanes may exchange at different places, for neither asks the other.
+    // Offers `bytes` at `own` to the wave, or to 32 lanes of it. `read` then looks at other lanes' bytes with
+    // `parcel_of`. The two halves of a wave of 64 lanes may exchange at different places, because neither reads the
+    // other.
     template <class Read>
     void exchange(bool whole_wave, const void* own, size_t bytes, Read read) {
         if (bytes > PARCEL_BYTES) fail("too much to exchange", thread);
@@ -122,7 +122,7 @@ class Block {
         alignas(16) char parcel[PARCEL_BYTES];
     };
 
-    // One turn for each of a wave's lanes; whether any could move.
+    // Gives each of a wave's lanes one turn. Returns whether any lane could move.
     bool run_wave(int number, int threads, bool reverse) {
         bool moved = false;
         const int first = number * wave, count = threads - first < wave ? threads - first : wave;

@@ -1,6 +1,6 @@
-// The host as a platform: threads are fibers, and the matrix instruction of whichever machine MATRIX_LAYOUT names
-// is computed from its documentation, lane by lane. A kernel that passes here with all four layouts has read and
-// written every fragment where the machine has it.
+// The host as a platform. Threads are fibers. The matrix instruction of the machine that MATRIX_LAYOUT names is
+// computed from its documentation, lane by lane, so a kernel that passes with all four layouts has read and written
+// every fragment where the machine keeps it.
 #pragma once
 #include "fibers.h"
 #include <cmath>
@@ -47,7 +47,7 @@ GPU_FUNCTION float minimum(float a, float b) {
     return std::fmin(a, b);
 }
 
-// The bits of one type as another of the same size.
+// The bits of a value as another type of the same size.
 template <class To, class From>
 GPU_FUNCTION To reinterpret(From from) {
     static_assert(sizeof(To) == sizeof(From));
@@ -139,7 +139,7 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return result;
 }
 
-// Which lane of the wave has element k of an operand's row, and as which of its 16-bit elements.
+// The lane that holds element k of an operand's row, and which of the lane's 16-bit elements it is.
 struct Place {
     i32 lane, element;
 };
@@ -156,7 +156,7 @@ GPU_FUNCTION Place operand_place(i32 row, i32 k) {
     return {row % 8 * 4 + k % 8 / 2, k % 2 + 2 * (row / 8) + 4 * (k / 8)};
 #endif
 }
-// Own and other row of a lane's sum number i.
+// The own row and the other row of a lane's sum number i.
 GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 #if MATRIX_LAYOUT == MATRIX_QUADS
     // C of mma.m16n8k16, twice: row group + 8 for c2, c3

@@ -14,7 +14,7 @@ static i32 blocks(i64 count, i32 each) {
 
 template <class T>
 static void test_planes(void (*kernel)(PlanesArguments), i32 positions, i32 planes, i32 extra, bool with_value) {
-    Tally tally{std::string("planes_") + type_name<T>() + " " + std::to_string(planes) + " + " + std::to_string(extra)};
+    Check check{std::string("planes_") + type_name<T>() + " " + std::to_string(planes) + " + " + std::to_string(extra)};
     Random random(7);
     const i32 stride = 112, width = planes + extra;
     Buffer<u64> masks((size_t)positions * stride);
@@ -38,11 +38,11 @@ static void test_planes(void (*kernel)(PlanesArguments), i32 positions, i32 plan
                     expected = masks[(size_t)position * stride + channel] >> square & 1 ? value_of(one) : 0.0;
                 }
                 const size_t place = ((size_t)position * 64 + square) * width + channel;
-                tally.compare(output.value(place), expected, 1e-9, "output", place);
+                check.compare(output.value(place), expected, 1e-9, "output", place);
             }
 }
 
-// What activation and layer_norm have in common.
+// The rows that the tests of activation, softmax and layer_norm share.
 template <class T>
 struct Rows {
     i32 rows, width, bias_rows;
@@ -65,7 +65,7 @@ struct Rows {
 
 template <class T>
 static void test_activation(void (*kernel)(ActivationArguments), i32 rows, i32 width, i32 bias_rows) {
-    Tally tally{std::string("activation_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
+    Check check{std::string("activation_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
     Random random((u64)(rows * width));
     const Rows<T> x(rows, width, bias_rows, 0.0f, random);
     assign(x.input[0], 60.0f);  // where exponentials overflow
@@ -80,14 +80,14 @@ static void test_activation(void (*kernel)(ActivationArguments), i32 rows, i32 w
                 double expected = activated(activation, x.biased(row, column));
                 if (gate) expected = x.gated(row, column, expected);
                 const size_t place = (size_t)row * width + column;
-                tally.compare(x.output.value(place), expected, precision<T>() * std::abs(expected) + 1e-6, "output", place);
+                check.compare(x.output.value(place), expected, precision<T>() * std::abs(expected) + 1e-6, "output", place);
             }
     }
 }
 
 template <class T>
 static void test_softmax(void (*kernel)(ActivationArguments), i32 rows, i32 width) {
-    Tally tally{std::string("softmax_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
+    Check check{std::string("softmax_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
     Random random((u64)(rows * width));
     const Rows<T> x(rows, width, 1, 0.0f, random);
     launch(kernel, ActivationArguments{x.input.data(), x.bias.data(), nullptr, nullptr, x.output.data(), rows, width, 1, 0},
@@ -98,7 +98,7 @@ static void test_softmax(void (*kernel)(ActivationArguments), i32 rows, i32 widt
         softmax(expected);
         for (i32 column = 0; column < width; column++) {
             const size_t place = (size_t)row * width + column;
-            tally.compare(x.output.value(place), expected[column], (precision<T>() + 2e-6) * expected[column] + 1e-7,
+            check.compare(x.output.value(place), expected[column], (precision<T>() + 2e-6) * expected[column] + 1e-7,
                           "output", place);
         }
     }
@@ -107,7 +107,7 @@ static void test_softmax(void (*kernel)(ActivationArguments), i32 rows, i32 widt
 template <class T>
 static void test_layer_norm(void (*kernel)(LayerNormArguments), i32 rows, i32 width, i32 activation, bool plain,
                             float mean) {
-    Tally tally{std::string("layer_norm_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
+    Check check{std::string("layer_norm_") + type_name<T>() + " " + std::to_string(rows) + " x " + std::to_string(width)};
     Random random((u64)(rows * width));
     const i32 bias_rows = rows > 64 ? 64 : 1;
     const Rows<T> x(rows, width, bias_rows, mean, random);
@@ -134,7 +134,7 @@ static void test_layer_norm(void (*kernel)(LayerNormArguments), i32 rows, i32 wi
             if (!plain) expected = x.gated(row, column, expected);
             const size_t place = (size_t)row * width + column;
             // A mean of 100 leaves fp32 two digits less for the distances from it.
-            tally.compare(x.output.value(place), expected,
+            check.compare(x.output.value(place), expected,
                           precision<T>() * std::abs(expected) + 3e-6 * (1 + std::abs(mean)), "output", place);
         }
     }
@@ -163,7 +163,7 @@ struct Moves {
 };
 
 template <class Logit>
-static void compare_policy(Tally& tally, const Moves& moves, const Buffer<float>& found, i32 positions, float temperature,
+static void compare_policy(Check& check, const Moves& moves, const Buffer<float>& found, i32 positions, float temperature,
                            double logit_limit, Logit logit) {
     for (i32 position = 0; position < positions; position++) {
         const u32 first = moves.first[position], last = moves.first[position + 1];
@@ -175,14 +175,14 @@ static void compare_policy(Tally& tally, const Moves& moves, const Buffer<float>
         }
         for (u32 i = first; i < last; i++) {
             const double limit = temperature == 0.0f ? logit_limit : 4 * logit_limit * expected[i - first] + 1e-7;
-            tally.compare(found.value(i), expected[i - first], limit, "probabilities", i);
+            check.compare(found.value(i), expected[i - first], limit, "probabilities", i);
         }
     }
 }
 
 template <class T>
 static void test_attention_policy(void (*kernel)(AttentionPolicyArguments), i32 depth, float temperature) {
-    Tally tally{std::string("attention_policy_") + type_name<T>() + " depth " + std::to_string(depth)};
+    Check check{std::string("attention_policy_") + type_name<T>() + " depth " + std::to_string(depth)};
     Random random((u64)depth);
     const i32 positions = 4, stride = 2 * depth;
     const Filled<T> rows((size_t)positions * 64 * stride, random, 0.7f), promotions((size_t)3 * depth, random, 0.3f);
@@ -194,7 +194,7 @@ static void test_attention_policy(void (*kernel)(AttentionPolicyArguments), i32 
     launch(kernel, AttentionPolicyArguments{rows.data(), rows.data() + depth, promotions.data(), places.data(),
                                             moves.first.data(), moves.moves.data(), found.data(), stride, depth, scale,
                                             temperature}, positions, 1, 512);
-    compare_policy(tally, moves, found, positions, temperature, 1e-5, [&](i32 position, u16 move) {
+    compare_policy(check, moves, found, positions, temperature, 1e-5, [&](i32 position, u16 move) {
         const i32 place = places[move], promotion = place - 4096;
         const i32 from = place < 4096 ? place / 64 : 48 + promotion / 24;
         const i32 to = place < 4096 ? place % 64 : 56 + promotion / 3 % 8;
@@ -210,7 +210,7 @@ static void test_attention_policy(void (*kernel)(AttentionPolicyArguments), i32 
 
 template <class T>
 static void test_policy(void (*kernel)(PolicyArguments), i32 width, i32 bias_width, float temperature) {
-    Tally tally{std::string("policy_") + type_name<T>() + " width " + std::to_string(width)};
+    Check check{std::string("policy_") + type_name<T>() + " width " + std::to_string(width)};
     Random random((u64)width);
     const i32 positions = 5;
     const Filled<T> logits((size_t)positions * width, random, 2.0f), bias(bias_width, random);
@@ -220,14 +220,14 @@ static void test_policy(void (*kernel)(PolicyArguments), i32 width, i32 bias_wid
     Buffer<float> found(moves.moves.count());
     launch(kernel, PolicyArguments{logits.data(), bias.data(), places.data(), moves.first.data(), moves.moves.data(),
                                    found.data(), width, bias_width, temperature, 0}, positions, 1, 512);
-    compare_policy(tally, moves, found, positions, temperature, 2e-6, [&](i32 position, u16 move) {
+    compare_policy(check, moves, found, positions, temperature, 2e-6, [&](i32 position, u16 move) {
         return logits.value((size_t)position * width + places[move]) + bias.value(places[move] % bias_width);
     });
 }
 
 template <class T>
 static void test_scalar_head(void (*kernel)(ScalarHeadArguments), i32 positions, i32 hidden, i32 outputs, i32 finish) {
-    Tally tally{std::string("scalar_head_") + type_name<T>() + " hidden " + std::to_string(hidden)};
+    Check check{std::string("scalar_head_") + type_name<T>() + " hidden " + std::to_string(hidden)};
     Random random((u64)(hidden + outputs));
     const Filled<T> input((size_t)positions * hidden, random), hidden_bias(hidden, random);
     const Filled<T> weights((size_t)outputs * hidden, random, 0.2f);
@@ -248,7 +248,7 @@ static void test_scalar_head(void (*kernel)(ScalarHeadArguments), i32 positions,
         }
         if (finish == FINISH_SOFTMAX) softmax(expected);
         for (i32 i = 0; i < outputs; i++)
-            tally.compare(output.value((size_t)position * outputs + i), expected[i], 2e-5, "output", position * outputs + i);
+            check.compare(output.value((size_t)position * outputs + i), expected[i], 2e-5, "output", position * outputs + i);
     }
 }
 

@@ -1,4 +1,4 @@
-// What the kernels' tests share: numbers of the three types, buffers with guard pages, launches, comparisons.
+// What the kernels' tests share: numbers of the three types, buffers between guard pages, launches, comparisons.
 #pragma once
 #include "../elements.h"
 #include "../kernels.h"
@@ -62,8 +62,8 @@ class Random {
     u64 state;
 };
 
-// Device memory: its end lies against a page that must not be touched, and so does the page before it. It is filled
-// with ones (NaN in every type) until something is written.
+// Device memory between two pages that must not be touched; its end lies against the second. It starts as all ones, a
+// NaN in every type.
 template <class T>
 class Buffer {
   public:
@@ -112,7 +112,7 @@ struct Filled : Buffer<T> {
     }
 };
 
-// Runs every block of a grid; the order of threads changes from launch to launch.
+// Runs every block of a grid. Every other launch runs the threads in reverse order.
 template <class Arguments>
 void launch(void (*kernel)(Arguments), const Arguments& arguments, i32 grid_x, i32 grid_y, i32 threads) {
     static bool reverse = false;
@@ -122,8 +122,8 @@ void launch(void (*kernel)(Arguments), const Arguments& arguments, i32 grid_x, i
             host::Block::current().run(threads, WAVE, x, y, reverse, [&] { kernel(arguments); });
 }
 
-// The closest that any comparison of a test came to its limit, and how many numbers there were.
-struct Tally {
+// The comparisons of one test. At its end it prints how many numbers were compared, and the largest share of the limit.
+struct Check {
     std::string name;
     size_t numbers = 0;
     double worst = 0.0;
@@ -139,7 +139,7 @@ struct Tally {
         }
         worst = std::max(worst, share);
     }
-    ~Tally() { std::printf("%-40s %9zu numbers, at most %.2f of the limit\n", name.c_str(), numbers, worst); }
+    ~Check() { std::printf("%-40s %9zu numbers, at most %.2f of the limit\n", name.c_str(), numbers, worst); }
 };
 
 // Softmax in place.

@@ -1,4 +1,4 @@
-// AMD GPUs: gfx9 (wave64), gfx10, gfx11 and gfx12 (wave32), by the compiler's builtins alone.
+// AMD GPUs: gfx9 (wave64), gfx10, gfx11 and gfx12 (wave32), with nothing but the compiler's builtins.
 #pragma once
 
 #ifndef __global__
@@ -34,7 +34,7 @@ GPU_FUNCTION i32 block_x() {
 GPU_FUNCTION i32 block_y() {
     return __builtin_amdgcn_workgroup_id_y();
 }
-// The fences order shared memory only: a whole fence would wait for global stores and empty the first-level
+// The fences order shared memory only. A fence for all memory would wait for global stores and empty the first-level
 // cache at every barrier.
 GPU_FUNCTION void synchronise_block() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
@@ -63,16 +63,16 @@ GPU_FUNCTION float minimum(float a, float b) {
     return __builtin_fminf(a, b);
 }
 
-// A value that every lane has made when it goes on. Without this, clang 19 moves the last step of a reduction into the
-// branch of the one lane that stores the sum, where the lanes that it reads from have not added theirs; and a matrix
-// instruction into the branch of the lanes that have loaded something, where it must not run.
+// Makes every lane compute the value here. Without it clang 19 moves the last step of a reduction into the branch of
+// the one lane that stores the sum, where the lanes that it reads from are asleep. It also moves a matrix instruction
+// into the branch of the lanes that have loaded something, where the instruction must not run.
 template <class T>
 GPU_FUNCTION T everywhere(T value) {
     asm volatile("" : "+v"(value));
     return value;
 }
 
-// Through the vector ALU where there is a way, else through the shared memory's crossbar.
+// Exchanges through the vector ALU where it can, and otherwise through the crossbar of the shared memory.
 GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
 #if WAVE == 32
     switch (mask) {
@@ -99,7 +99,7 @@ GPU_FUNCTION float exchange(float value, i32 mask) {
     return __builtin_bit_cast(float, exchange_bits(__builtin_bit_cast(u32, value), mask));
 }
 
-// Said to be global memory, or the compiler would have to ask for each address which memory it is in.
+// The cast to global memory spares flat instructions, which test for each address which memory it is in.
 GPU_FUNCTION Words4 load16(const void* from) {
     return __builtin_bit_cast(Words4, *(const GLOBAL_MEMORY native_words4*)from);
 }
@@ -141,7 +141,7 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return (float)__builtin_bit_cast(native_half2, pair)[1];
 }
-// Nearest even in integers; a NaN whose payload is all in the low bits would become an infinity, so it is kept.
+// Rounds to nearest even, in integers. Rounding could turn a NaN into an infinity, so a NaN only becomes quiet.
 GPU_FUNCTION u32 bfloat_bits(float x) {
     const u32 bits = float_bits(x);
     const u32 rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -150,12 +150,12 @@ GPU_FUNCTION u32 bfloat_bits(float x) {
 GPU_FUNCTION u32 bfloat_pair(float low, float high) {
     return __builtin_amdgcn_perm(bfloat_bits(high), bfloat_bits(low), 0x07060302);
 }
-// Bytes of two words by a selector of the second word's bytes 0...3 and the first's 4...7.
+// Four bytes of two words: selector bytes 0 to 3 name the bytes of `low`, and 4 to 7 those of `high`.
 GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return __builtin_amdgcn_perm(high, low, selector);
 }
 
-// Operands are those of "D = A B + C" with A's rows the other side and B's columns the own side: matrix.h.
+// In "D = A B + C" the rows of A are the other side and the columns of B the own side (matrix.h).
 typedef float native_float4 __attribute__((ext_vector_type(4)));
 typedef float native_float8 __attribute__((ext_vector_type(8)));
 

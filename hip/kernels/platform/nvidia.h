@@ -1,4 +1,4 @@
-// NVIDIA GPUs from sm_80 on, with what NVRTC has built in and inline PTX.
+// NVIDIA GPUs from sm_80 on, with nothing but NVRTC's builtins and inline PTX.
 #pragma once
 
 #define GPU_FUNCTION static __device__ __forceinline__
@@ -15,8 +15,8 @@
 #define WAVE 32
 #define MATRIX_LAYOUT MATRIX_QUADS
 
-// A kernel may be launched before the one before it has ended, on machines that can (PTX ISA, "griddepcontrol"): it
-// waits here, and from here on the next one may be launched. Where nothing is launched early this does nothing.
+// Programmatic dependent launch (PTX ISA, "griddepcontrol"): a kernel may be launched before the kernel before it has
+// ended. It waits here until that has ended, and then allows the next launch. Without such launches this does nothing.
 GPU_FUNCTION void wait_for_kernels_before() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -130,12 +130,12 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return __byte_perm(low, high, nibbles);
 }
 
-// Not needed here: the assembler keeps within its registers.
+// Not needed here: NVIDIA's assembler schedules loads within its registers by itself.
 template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator&) {}
 
-// mma.sync.m16n8k16 twice: the own side is its M, the other side's 16 rows are two times its N. Layout of the
-// operands: PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
+// Two mma.sync.m16n8k16: the own side is M, and the 16 rows of the other side are two times N. Layout of the operands:
+// PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
 #define MULTIPLY_TILE(type)                                                                                    \
     asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                         \
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                      \

@@ -1,11 +1,12 @@
-//! Bindings to rocBLAS ([`Rocblas`]), loaded at run time: a build never needs ROCm, and a machine without it gets an error
-//! value.
+//! Bindings to rocBLAS ([`Rocblas`]).
 //!
-//! The declarations in `bindings.rs` are those of rocBLAS 4.4 (ROCm 6.4); the functions in the table have had the same
-//! signature from ROCm 5.7 to 7.
+//! The library is loaded at run time: a build never needs ROCm, and on a machine without it loading returns an error.
 //!
-//! This crate holds addresses and types, nothing that checks how they are used: each call is `unsafe`, and what must
-//! hold is what rocBLAS's documentation says.
+//! The declarations in `bindings.rs` are those of rocBLAS 4.4 (ROCm 6.4). The functions in the table have had the same
+//! signatures from ROCm 5.7 to 7.
+//!
+//! This crate has addresses and types, and no checks of their use. Each call is `unsafe`, under the conditions of
+//! rocBLAS's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 #[allow(
@@ -24,16 +25,16 @@ pub use bindings::*;
 use hip_runtime_sys::loader::Candidates;
 use std::ffi::CStr;
 
-/// Where rocBLAS is found.
+/// The names of rocBLAS's library.
 pub const ROCBLAS: Candidates =
     Candidates { library: "rocblas", versions: &["5", "4", "3"], windows: &["rocblas.dll"] };
 
 hip_runtime_sys::library! {
-    /// rocBLAS's functions. Loading it loads HIP's runtime too.
+    /// The functions of rocBLAS. Loading it loads HIP's runtime, too.
     pub struct Rocblas(Functions) from ROCBLAS;
 }
 
-/// A status's name, as `rocblas_status_to_string` gives it: for libraries that stand in for rocBLAS.
+/// The name of a status, as `rocblas_status_to_string` returns it, for shims of rocBLAS.
 #[allow(non_upper_case_globals, reason = "rocBLAS's names")]
 pub const fn status_name(status: rocblas_status) -> &'static CStr {
     match status {

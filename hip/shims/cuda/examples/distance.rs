@@ -1,14 +1,14 @@
-//! How far a backend is from lc0, network by network, in every number format and batch size.
+//! Measures how far a backend's results are from lc0's, network by network, in every number format and batch size.
 //!
 //! usage: `distance [--formats=fp32,fp16,bf16] [--max-batch=1024] [--seconds=N] [--backend=rocm] [--options=fork=64]
 //! FOLDER|NETWORK ...`
 //!
-//! A folder is searched for golden files (`*.json`, `*.json.gz`: lc0's fp32 figures) and for the networks that they
-//! name. A network file by itself is compared with the CPU backend's fp32, on the positions of a golden set seen before.
-//! The table has, beside each limit, the worst figures over all batch sizes: of the 99th percentile and of the maximum
-//! of q's error, of the best move's prior, and of the Kullback-Leibler divergence of the policies in nats. After so
-//! many seconds no further network is begun; networks that were not done, and figures beyond a limit, make the exit
-//! status 1.
+//! In a folder it looks for golden files (`*.json`, `*.json.gz`: lc0's fp32 results) and for the networks that they
+//! name. A network file without a golden file is compared with the CPU backend's fp32, on the positions of an earlier
+//! golden set. The table has the worst results over all batch sizes, each beside its limit: the 99th percentile and the
+//! maximum of q's error, the error of the best move's prior, and the Kullback-Leibler divergence of the policies in
+//! nats. After `--seconds` no further network is started. The exit status is 1 if a network was left out or a result is
+//! beyond its limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ use prost::Message;
 use rukh::backend::registry::{self, BackendConfig};
 use rukh::backend::{Backend, EvalRequest, Evaluations, Value};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh::net::proto::Net;
+use rukh::net::file::proto::Net;
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;
@@ -46,7 +46,7 @@ struct GoldenPosition {
     m: f32,
 }
 
-/// A position, and what is expected of it.
+/// A position and its expected results.
 struct Sample {
     history: PositionHistory,
     moves: Vec<PackedMove>,
@@ -63,7 +63,7 @@ struct Case {
     samples: Vec<Sample>,
 }
 
-/// The largest allowed error.
+/// The largest allowed errors.
 struct Limit {
     format: &'static str,
     q: f32,
@@ -78,10 +78,10 @@ const LIMITS: [Limit; 3] = [
     Limit { format: "bf16", q: 5e-2, m: 1.0, top: 5e-2, divergence: 2e-2 },
 ];
 
-/// Golden files without networks, and of another form.
+/// Golden files of another format, which belong to no network.
 const OTHER_FIGURES: [&str; 2] = ["planes", "trained-network-goldens"];
 
-/// The rungs of the ladder of batch sizes; between them batches are padded.
+/// The batch sizes that are computed. Batches of other sizes are padded to the next one.
 const BUCKETS: [usize; 19] =
     [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];
 
@@ -101,7 +101,7 @@ struct Arguments {
     max_batch: usize,
     seconds: u64,
     backend: String,
-    /// More of the backend's options.
+    /// More options for the backend.
     options: String,
     paths: Vec<PathBuf>,
 }
@@ -165,7 +165,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
         let golden: GoldenFile =
             serde_json::from_str(&text(path)?).map_err(|error| format!("{name}: {error}"))?;
         let Some(network) = network_of(&golden, &files, &edited)? else {
-            println!("passed over: {set}, as {} is not here", golden.network);
+            println!("skipped: {set}, because {} was not found", golden.network);
             continue;
         };
         let samples = golden.positions.iter().map(sample).collect::<Result<_, _>>()?;
@@ -195,7 +195,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
             LIMITS.iter().filter(|limit| arguments.formats.iter().any(|format| format == limit.format))
         {
             if begin.elapsed().as_secs() > arguments.seconds {
-                println!("{}, {}: NOT DONE, the time is over", case.name, limit.format);
+                println!("{}, {}: NOT DONE, no time left", case.name, limit.format);
                 is_good = false;
                 continue;
             }
@@ -222,7 +222,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
             report(&format!("ALL {count} networks in {}", limit.format), worst, limit);
         }
     }
-    // Only made where a network had to be edited.
+    // Exists only if a network had to be edited.
     let _ = fs::remove_dir_all(edited);
     Ok(is_good && !cases.is_empty())
 }
@@ -238,7 +238,7 @@ fn text(path: &Path) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The network's file. Where those of the input formats are not there, they are micro-attn with another header.
+/// The network's file. A missing network of an input format is made from micro-attn, with another header.
 fn network_of(
     golden: &GoldenFile,
     files: &BTreeMap<String, PathBuf>,
@@ -301,7 +301,7 @@ fn evaluate<'a>(
     Ok(batch.submit().wait()?)
 }
 
-/// What the CPU's fp32 says of the positions, which is within 1e-4 of lc0.
+/// The CPU backend's fp32 results for the positions, which are within 1e-4 of lc0's.
 fn by_cpu(network: &Path, positions: &[Sample]) -> Result<Vec<Sample>, Error> {
     let cpu = backend("cpu", "", network)?;
     let evaluations = evaluate(&*cpu, positions.iter())?;
@@ -314,14 +314,14 @@ fn by_cpu(network: &Path, positions: &[Sample]) -> Result<Vec<Sample>, Error> {
     Ok(made.collect())
 }
 
-/// The worst errors of a network in a number format, over batches that fill each bucket and such as are padded, each
-/// twice: step by step and as a captured graph. And how many batches those were.
+/// The worst errors of a network in a number format, and the number of batches. The batches are full and padded ones of
+/// each size, each run twice: step by step and as a captured graph.
 fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, usize), Error> {
     let name =
         if format == "fp32" { arguments.backend.clone() } else { format!("{}-{format}", arguments.backend) };
     let separator = if case.heads.is_empty() { "" } else { "," };
     let (most, more) = (arguments.max_batch, &arguments.options);
-    // What is said later of an option holds no more than what was said first.
+    // The first value of an option counts, so `warm_up=false` is left out if the caller sets `warm_up`.
     let warm_up = if more.contains("warm_up=") { "" } else { ",warm_up=false" };
     let options = format!("max_batch={most},streams=1{warm_up}{more}{separator}{}", case.heads);
     let backend = backend(&name, &options, &case.network)?;
@@ -329,7 +329,7 @@ fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, u
     let mut batches = 0;
     let mut first = 0;
     for bucket in BUCKETS.into_iter().filter(|&bucket| bucket <= arguments.max_batch) {
-        // The padded one first, so that nothing right is left behind by the full one.
+        // The padded batch first, so that the full batch has not left the right results behind.
         for count in [bucket.saturating_sub(1).max(1), bucket] {
             for _ in 0..2 {
                 let samples: Vec<&Sample> = case.samples.iter().cycle().skip(first).take(count).collect();
@@ -339,7 +339,7 @@ fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, u
                 }
                 worst.merge(&distance(&samples, &evaluations)?);
                 batches += 1;
-                // Other positions at the same place the next time.
+                // The next batch has other positions at the same index.
                 first = (first + 7) % case.samples.len();
             }
         }
@@ -391,7 +391,7 @@ impl Worst {
     }
 }
 
-/// Prints a line; whether all is within the limits.
+/// Prints a line of the table. Returns whether all results are within the limits.
 fn report(what: &str, worst: &Worst, limit: &Limit) -> bool {
     let is_near = worst.q <= limit.q
         && worst.d <= limit.q

@@ -1,13 +1,13 @@
-//! How fast the GPU evaluator is with one set of options after another, the network loaded once.
+//! Measures the GPU backend's speed with one set of options after another. The network is loaded once.
 //!
 //! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] NETWORK SET ...`
 //!
-//! A set is what stands after `-o`, such as `fork=64,wait=spin`, with `threads=N` before a slash (`threads=4/streams=3`) where
-//! they are not as many as the backend asks for. Each size is measured for so many milliseconds, with as many threads, each of which fills a
-//! batch, submits it and waits for it. A line of figures is printed as soon as it is known; after so many seconds
-//! no further set is begun.
+//! A set is the value of the engine's `-o`, such as `fork=64,wait=spin`. `threads=N` before a slash
+//! (`threads=4/streams=3`) replaces the number of threads that the backend asks for. Each batch size is measured for
+//! `--milliseconds`, while every thread fills a batch, submits it and waits for it. After `--seconds` no further set is
+//! started.
 //!
-//! The line: network, set, seconds that making the backend took, and positions per second of each size.
+//! Each set prints one line: network, set, seconds for making the backend, and positions per second at each size.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use rukh::net::{HeadSelection, Network};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Batches of each thread that do not count.
+/// The first batches of each thread, which are not measured.
 const WARM_UP_BATCHES: usize = 3;
 
 struct Arguments {
@@ -88,10 +88,10 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     Ok(all_done)
 }
 
-/// A line that nobody has to wait for.
+/// Prints a line at once.
 fn say(line: &str) {
     println!("{line}");
-    // Whoever reads may have gone.
+    // The reader of a pipe may have ended.
     let _ = std::io::stdout().flush();
 }
 
@@ -108,7 +108,7 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
     let begin = Instant::now();
     let device = RocmBackend::open("rocm-fp16", &options)?;
     let fill = HistoryFill::FenOnly;
-    let backend = RocmBackend::new(device, network, RocmPrecision::Fp16, &options, 1.0, fill)?;
+    let backend = RocmBackend::new(device, network.clone(), RocmPrecision::Fp16, &options, 1.0, fill)?;
     let seconds = begin.elapsed().as_secs_f64();
     backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
     let threads = threads.unwrap_or(backend.attributes().suggested_threads);

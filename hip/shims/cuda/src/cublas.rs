@@ -1,13 +1,14 @@
-//! The functions of cuBLAS and cuBLASLt. Types and numbers are those of NVIDIA's *cuBLAS* documentation.
+//! The functions of cuBLAS and cuBLASLt that the shim calls. Types and numbers are those of NVIDIA's *cuBLAS*
+//! documentation.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::library;
 
-/// What a call answers; 0 is success.
+/// The result of a call; 0 means success.
 pub(crate) type Status = c_int;
-/// A handle, layout, description or preference: never looked into.
+/// A handle, layout, descriptor or preference.
 pub(crate) type Handle = *mut c_void;
 
 pub(crate) const STATUS_NOT_INITIALIZED: Status = 1;
@@ -29,9 +30,9 @@ pub(crate) const COMPUTE_32F_FAST_16F: c_int = 74;
 pub(crate) const COMPUTE_32F_FAST_16BF: c_int = 75;
 pub(crate) const COMPUTE_32F_FAST_TF32: c_int = 77;
 
-/// Let cuBLAS choose.
+/// cuBLAS chooses the algorithm.
 pub(crate) const GEMM_DEFAULT: c_int = -1;
-/// Partial sums of half precision are added up in fp32.
+/// Partial sums of 16-bit products are added up in fp32.
 pub(crate) const MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: c_int = 16;
 
 pub(crate) const LAYOUT_TYPE: c_int = 0;
@@ -51,19 +52,19 @@ pub(crate) const DESCRIPTION_BIAS_DATA_TYPE: c_int = 26;
 
 pub(crate) const PREFERENCE_MAX_WORKSPACE_BYTES: c_int = 1;
 pub(crate) const PREFERENCE_REDUCTION_SCHEME_MASK: c_int = 3;
-/// Of A; those of B, C and D follow.
+/// The alignment of A. Those of B, C and D have the next numbers.
 pub(crate) const PREFERENCE_MIN_ALIGNMENT_A_BYTES: c_int = 5;
 /// Partial sums are added up in the compute type.
 pub(crate) const REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
-/// How to multiply: cuBLASLt's own.
+/// An algorithm of cuBLASLt, which only cuBLASLt can read.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Algorithm {
     pub(crate) data: [u64; 8],
 }
 
-/// An answer of the heuristic.
+/// One proposal of cuBLASLt's heuristic.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeuristicResult {
@@ -76,8 +77,7 @@ pub(crate) struct HeuristicResult {
 
 const _: () = assert!(size_of::<Algorithm>() == 64 && size_of::<HeuristicResult>() == 96);
 
-/// The declarations of cuBLAS.
-mod blas {
+mod cublas_functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasCreate_v2(handle: *mut Handle) -> Status;
@@ -136,8 +136,7 @@ mod blas {
     }
 }
 
-/// The declarations of cuBLASLt.
-mod light {
+mod cublaslt_functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasLtCreate(handle: *mut Handle) -> Status;
@@ -220,17 +219,17 @@ mod light {
     }
 }
 
-/// cuBLAS, if there is one.
-pub(crate) fn cublas() -> Option<&'static blas::Functions> {
-    static CUBLAS: OnceLock<Option<blas::Functions>> = OnceLock::new();
+/// cuBLAS, if it was found.
+pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
+    static CUBLAS: OnceLock<Option<cublas_functions::Functions>> = OnceLock::new();
     let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
     let beside = ["libcublasLt.so.13", "libcublasLt.so.12"];
-    CUBLAS.get_or_init(|| library::load(&names, &beside, blas::Functions::resolve)).as_ref()
+    CUBLAS.get_or_init(|| library::load(&names, &beside, cublas_functions::Functions::resolve)).as_ref()
 }
 
-/// cuBLASLt, if there is one.
-pub(crate) fn cublaslt() -> Option<&'static light::Functions> {
-    static CUBLASLT: OnceLock<Option<light::Functions>> = OnceLock::new();
+/// cuBLASLt, if it was found.
+pub(crate) fn cublaslt() -> Option<&'static cublaslt_functions::Functions> {
+    static CUBLASLT: OnceLock<Option<cublaslt_functions::Functions>> = OnceLock::new();
     let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
-    CUBLASLT.get_or_init(|| library::load(&names, &[], light::Functions::resolve)).as_ref()
+    CUBLASLT.get_or_init(|| library::load(&names, &[], cublaslt_functions::Functions::resolve)).as_ref()
 }

@@ -1,7 +1,7 @@
-//! CUDA's driver: its functions, and the device that a thread uses.
+//! CUDA's driver: its functions, and a thread's current device.
 //!
-//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. A context is the device's primary one, which
-//! cuBLAS uses too.
+//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. The shim uses each device's primary context, as
+//! cuBLAS does.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -16,9 +16,9 @@ use crate::status;
 
 /// An address in a device's memory.
 pub(crate) type DevicePointer = u64;
-/// What a call answers; 0 is success.
+/// The result of a call; 0 means success.
 pub(crate) type Status = c_uint;
-/// A stream, event, module, function, graph …: never looked into.
+/// A stream, event, module, function, graph or context.
 pub(crate) type Handle = *mut c_void;
 
 pub(crate) const CUDA_SUCCESS: Status = 0;
@@ -27,10 +27,10 @@ pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 
-/// A kernel may be launched before the one before it in its stream has ended.
+/// The kernel may begin before its predecessor in the stream has ended.
 pub(crate) const LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
 
-/// An attribute of a launch: its number, and a union of 64 bytes whose first is the value of a flag.
+/// An attribute of a launch: its number, and a union of 64 bytes. The first word of the union is the value of a flag.
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
     pub(crate) id: c_uint,
@@ -38,7 +38,7 @@ pub(crate) struct LaunchAttribute {
     pub(crate) value: [c_uint; 16],
 }
 
-/// The shape of a launch, with attributes.
+/// The grid, block, shared memory, stream and attributes of a launch.
 #[repr(C)]
 pub(crate) struct LaunchConfig {
     pub(crate) grid: [c_uint; 3],
@@ -51,7 +51,6 @@ pub(crate) struct LaunchConfig {
 
 const _: () = assert!(size_of::<LaunchAttribute>() == 72 && size_of::<LaunchConfig>() == 56);
 
-/// The declarations.
 pub(crate) mod functions {
     use super::*;
     hip_runtime_sys::function_table! {
@@ -134,14 +133,12 @@ pub(crate) mod functions {
 
 pub(crate) use functions::Functions;
 
-/// The driver, started.
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
-    /// Of each device: its primary context, once it was asked for.
+    /// Each device's primary context, after its first use.
     contexts: Vec<OnceLock<Result<Context, hipError_t>>>,
 }
 
-/// A context's handle.
 struct Context(Handle);
 
 // SAFETY: contexts may be used from any thread.
@@ -149,12 +146,12 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// What HIP answers for a driver's answer.
+/// HIP's result for a result of the driver.
 pub(crate) fn check(status: Status) -> Result<(), hipError_t> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(status::hip_error(status)) }
 }
 
-/// The driver, or why there is none.
+/// The driver. The first call loads and initialises it; an error is kept.
 pub(crate) fn driver() -> Result<&'static Driver, hipError_t> {
     static DRIVER: OnceLock<Result<Driver, hipError_t>> = OnceLock::new();
     DRIVER.get_or_init(Driver::start).as_ref().map_err(|error| *error)
@@ -170,7 +167,7 @@ impl Driver {
             if library::logs() {
                 eprintln!("rocm-cuda-shim: cuInit answers {status}");
             }
-            // A driver without a card, or the toolkit's stub of one, is no device; others do not start.
+            // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY of the toolkit's stub.
             let absent = [100, 34].contains(&status);
             return Err(if absent { hipErrorNoDevice } else { hipErrorInitializationError });
         }
@@ -183,12 +180,12 @@ impl Driver {
         Ok(Driver { functions, contexts: (0..count).map(|_| OnceLock::new()).collect() })
     }
 
-    /// How many devices there are: one at least.
+    /// The number of devices, at least one.
     pub(crate) fn device_count(&self) -> c_int {
         self.contexts.len() as c_int
     }
 
-    /// The driver's number of HIP's device.
+    /// The driver's device for HIP's number.
     pub(crate) fn device(&self, ordinal: c_int) -> Result<c_int, hipError_t> {
         if !(0..self.device_count()).contains(&ordinal) {
             return Err(hipErrorInvalidDevice);
@@ -199,7 +196,6 @@ impl Driver {
         Ok(device)
     }
 
-    /// One of a device's numbers.
     pub(crate) fn attribute(&self, attribute: c_int, ordinal: c_int) -> Result<c_int, hipError_t> {
         let device = self.device(ordinal)?;
         let mut value = 0;
@@ -208,7 +204,7 @@ impl Driver {
         Ok(value)
     }
 
-    /// Makes a device the calling thread's.
+    /// Makes a device the calling thread's current one.
     pub(crate) fn make_current(&self, ordinal: c_int) -> Result<(), hipError_t> {
         let device = self.device(ordinal)?;
         let index = usize::try_from(ordinal).unwrap_or_default();
@@ -227,16 +223,16 @@ impl Driver {
 }
 
 thread_local! {
-    /// The thread's device; none was made current yet where negative.
+    /// The thread's current device; negative until one is made current.
     static CURRENT: Cell<c_int> = const { Cell::new(-1) };
 }
 
-/// The calling thread's device: the first one where it has chosen none.
+/// The calling thread's device, by default the first.
 pub(crate) fn current_device() -> c_int {
     CURRENT.get().max(0)
 }
 
-/// The driver's functions, with the thread's device current.
+/// The driver's functions, after the thread's device was made current.
 pub(crate) fn current() -> Result<&'static Functions, hipError_t> {
     let driver = driver()?;
     if CURRENT.get() < 0 {

@@ -1,9 +1,9 @@
 //! hipBLASLt's C interface over cuBLASLt: products with bias and activation, chosen through its heuristic.
 //!
-//! Handles, layouts and descriptions are cuBLASLt's own. Its algorithms are larger than hipBLASLt's, so that one of
-//! those holds the address of one of these, which is kept until the process ends.
+//! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so an
+//! algorithm here holds the address of one of cuBLASLt's, which is kept until the process ends.
 //!
-//! There is no epilogue for swish: asked for one, it answers `NOT_SUPPORTED` as an older hipBLASLt does.
+//! cuBLASLt has no epilogue with swish. A request for it returns `NOT_SUPPORTED`, as in an older hipBLASLt.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -21,9 +21,9 @@ use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
 use crate::driver::current;
 use crate::profile;
 
-/// What an algorithm of ours begins with.
+/// The first bytes of an algorithm of the shim.
 const ALGORITHM_MARK: u64 = u64::from_le_bytes(*b"RUKHCUDA");
-/// What every address is a multiple of, in bytes: kernels' arguments are, too.
+/// The alignment of all matrices in bytes. The engine's kernels require the same.
 const ALIGNMENT: u32 = 16;
 
 fn check(status: Status) -> Result<(), hipblasStatus_t> {
@@ -58,8 +58,8 @@ macro_rules! api {
     };
 }
 
-/// cuBLASLt's function.
-macro_rules! light {
+/// A function of cuBLASLt, or an error if the library was not found.
+macro_rules! cublaslt {
     ($name:ident) => {
         cublaslt().ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?.$name
     };
@@ -74,13 +74,13 @@ api! {
             eprintln!("rocm-cuda-shim: no libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
         }
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtCreate)(handle) })
+        check(unsafe { cublaslt!(cublasLtCreate)(handle) })
     }
 
     fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
         current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         // SAFETY: the caller's handle.
-        check(unsafe { light!(cublasLtDestroy)(handle) })
+        check(unsafe { cublaslt!(cublasLtDestroy)(handle) })
     }
 
     fn hipblasLtGetVersion(_handle: hipblasLtHandle_t, version: *mut c_int) {
@@ -88,7 +88,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         // SAFETY: takes nothing.
-        let found = unsafe { light!(cublasLtGetVersion)() };
+        let found = unsafe { cublaslt!(cublasLtGetVersion)() };
         // SAFETY: the caller's pointer.
         unsafe { version.write(found as c_int) };
         Ok(())
@@ -97,14 +97,14 @@ api! {
     fn hipblasLtMatrixLayoutCreate(
         layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64,
     ) {
-        // The types of both have the same numbers.
+        // HIP and CUDA number the data types alike.
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
     }
 
     fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
         // SAFETY: the caller's layout.
-        check(unsafe { light!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
     }
 
     fn hipblasLtMatrixLayoutSetAttribute(
@@ -114,7 +114,7 @@ api! {
             lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT => cublas::LAYOUT_BATCH_COUNT,
             lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET => cublas::LAYOUT_STRIDED_BATCH_OFFSET,
             lt::HIPBLASLT_MATRIX_LAYOUT_TYPE => cublas::LAYOUT_TYPE,
-            // By column and by row have the same numbers.
+            // Both number the orders alike.
             lt::HIPBLASLT_MATRIX_LAYOUT_ORDER => cublas::LAYOUT_ORDER,
             lt::HIPBLASLT_MATRIX_LAYOUT_ROWS => cublas::LAYOUT_ROWS,
             lt::HIPBLASLT_MATRIX_LAYOUT_COLS => cublas::LAYOUT_COLUMNS,
@@ -122,7 +122,7 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
         // SAFETY: the caller's layout and buffer.
-        check(unsafe { light!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
+        check(unsafe { cublaslt!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
     }
 
     fn hipblasLtMatmulDescCreate(
@@ -139,12 +139,12 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
         };
         // SAFETY: the caller's pointer.
-        check(unsafe { light!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
+        check(unsafe { cublaslt!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
     }
 
     fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
         // SAFETY: the caller's description.
-        check(unsafe { light!(cublasLtMatmulDescDestroy)(description.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatmulDescDestroy)(description.cast()) })
     }
 
     fn hipblasLtMatmulDescSetAttribute(
@@ -163,7 +163,7 @@ api! {
         if buffer.is_null() || bytes != wanted {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
-        let set = light!(cublasLtMatmulDescSetAttribute);
+        let set = cublaslt!(cublasLtMatmulDescSetAttribute);
         if wanted == 8 {
             // SAFETY: the caller's description and buffer.
             return check(unsafe { set(description.cast(), attribute, buffer, bytes) });
@@ -185,8 +185,8 @@ api! {
         }
         let mut made: Handle = std::ptr::null_mut();
         // SAFETY: cuBLASLt writes a handle.
-        check(unsafe { light!(cublasLtMatmulPreferenceCreate)(&mut made) })?;
-        let set = light!(cublasLtMatmulPreferenceSetAttribute);
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceCreate)(&mut made) })?;
+        let set = cublaslt!(cublasLtMatmulPreferenceSetAttribute);
         let first = cublas::PREFERENCE_MIN_ALIGNMENT_A_BYTES;
         let alignments = (first..first + 4).map(|attribute| (attribute, ALIGNMENT));
         let reduction = (cublas::PREFERENCE_REDUCTION_SCHEME_MASK, cublas::REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -201,7 +201,7 @@ api! {
 
     fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
         // SAFETY: the caller's preference.
-        check(unsafe { light!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
     }
 
     fn hipblasLtMatmulPreferenceSetAttribute(
@@ -214,7 +214,7 @@ api! {
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
         // SAFETY: the caller's preference and buffer.
-        check(unsafe { light!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
+        check(unsafe { cublaslt!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
     }
 
     fn hipblasLtMatmulAlgoGetHeuristic(
@@ -239,13 +239,13 @@ api! {
         let mut found_count = 0;
         // SAFETY: the caller's objects; as many places as are asked for.
         let status = unsafe {
-            light!(cublasLtMatmulAlgoGetHeuristic)(
+            cublaslt!(cublasLtMatmulAlgoGetHeuristic)(
                 handle, description.cast(), a.cast(), b.cast(), c.cast(), d.cast(), preference.cast(), wanted,
                 found.as_mut_ptr(), &mut found_count,
             )
         };
         if status == cublas::STATUS_NOT_SUPPORTED {
-            // hipBLASLt says so by finding none.
+            // hipBLASLt reports this by finding no algorithm.
             return Ok(());
         }
         check(status)?;
@@ -274,7 +274,7 @@ api! {
         algorithm: *const hipblasLtMatmulAlgo_t, workspace: *mut c_void, workspace_bytes: usize, stream: hipStream_t,
     ) {
         let driver = current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
-        let matmul = light!(cublasLtMatmul);
+        let matmul = cublaslt!(cublasLtMatmul);
         // SAFETY: the caller's pointer.
         let algorithm = unsafe { original(algorithm) }?;
         let run = || {
@@ -303,7 +303,7 @@ fn operation(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// Those that cuBLASLt has bear the same numbers.
+/// The epilogue's number, which is the same in both libraries, if cuBLASLt has it.
 fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     match hip {
         lt::HIPBLASLT_EPILOGUE_DEFAULT
@@ -316,7 +316,7 @@ fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// Keeps an algorithm of cuBLASLt's, and gives what stands for it.
+/// Keeps an algorithm of cuBLASLt's, and returns the shim's algorithm for it.
 fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     static KEPT: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
     let mut list = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,7 +333,7 @@ fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
 }
 
-/// cuBLASLt's algorithm for one of ours; null, which is its own choice, for null.
+/// cuBLASLt's algorithm for one of the shim's. Null stays null: then cuBLASLt chooses.
 ///
 /// # Safety
 /// The pointer is null or points to an algorithm.
@@ -349,7 +349,7 @@ unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Alg
     Ok(std::ptr::with_exposed_provenance(words[1] as usize))
 }
 
-/// A product in words, for the profile.
+/// The description of a product in the profile.
 ///
 /// # Safety
 /// The objects are alive.
@@ -382,7 +382,7 @@ unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
     };
     let m = number(d, cublas::LAYOUT_ROWS, 8);
     let n = number(d, cublas::LAYOUT_COLUMNS, 8);
-    // B is not transposed.
+    // B is never transposed here, so its rows are the summed axis.
     let k = number(b, cublas::LAYOUT_ROWS, 8);
     let batch = number(d, cublas::LAYOUT_BATCH_COUNT, 4);
     let (from, to) = (number(b, cublas::LAYOUT_TYPE, 4), number(d, cublas::LAYOUT_TYPE, 4));

@@ -1,4 +1,4 @@
-//! hiprtc's C interface over NVRTC: the kernels' source compiled for the card.
+//! hiprtc's C interface over NVRTC.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -10,7 +10,7 @@ use hip_runtime_sys::hiprtc_bindings::{
 
 use crate::nvrtc::{Functions, Status, nvrtc};
 
-/// NVRTC, or the error that stands for its absence.
+/// NVRTC, or an error if it was not found.
 fn compiler() -> Result<&'static Functions, hiprtcResult> {
     nvrtc().ok_or_else(|| {
         eprintln!("rocm-cuda-shim: no libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
@@ -21,7 +21,7 @@ fn compiler() -> Result<&'static Functions, hiprtcResult> {
 fn check(status: Status) -> Result<(), hiprtcResult> {
     match status {
         0 => Ok(()),
-        // The same numbers.
+        // Both libraries number these results alike.
         1..=11 => Err(status),
         _ => Err(HIPRTC_ERROR_INTERNAL_ERROR),
     }
@@ -68,7 +68,7 @@ api! {
     fn hiprtcCompileProgram(program: hiprtcProgram, count: c_int, options: *mut *const c_char) {
         let mut words = Vec::new();
         for index in 0..usize::try_from(count).map_err(|_| HIPRTC_ERROR_INVALID_INPUT)? {
-            // SAFETY: the caller's list has so many texts.
+            // SAFETY: the caller's list has `count` strings.
             let word = unsafe { CStr::from_ptr(options.add(index).read()) };
             words.extend(translated(word.to_str().map_err(|_| HIPRTC_ERROR_INVALID_OPTION)?));
         }
@@ -77,7 +77,7 @@ api! {
         let words: Result<Vec<CString>, _> = words.into_iter().map(CString::new).collect();
         let words = words.map_err(|_| HIPRTC_ERROR_INVALID_OPTION)?;
         let pointers: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
-        // SAFETY: the caller's program; as many texts as it is told, which live until the call returns.
+        // SAFETY: the program is the caller's, and the list's strings live until the call returns.
         check(unsafe { (compiler()?.nvrtcCompileProgram)(program.cast(), pointers.len() as c_int, pointers.as_ptr()) })
     }
 
@@ -102,13 +102,13 @@ api! {
     }
 }
 
-/// One of hiprtc's options in NVRTC's words; none where NVRTC does it anyway.
+/// NVRTC's option for one of hiprtc's, or `None` if NVRTC needs none.
 fn translated(option: &str) -> Option<String> {
-    // For a real architecture NVRTC makes machine code, not only PTX.
+    // A real architecture, `sm_`, makes NVRTC produce machine code in addition to PTX.
     if let Some(architecture) = option.strip_prefix("--offload-arch=") {
         return Some(format!("--gpu-architecture={architecture}"));
     }
-    // It always optimises.
+    // NVRTC always optimises.
     if option.starts_with("-O") { None } else { Some(option.to_owned()) }
 }
 

@@ -1,16 +1,15 @@
-//! ROCm's libraries over CUDA's: the engine's AMD evaluator, unchanged, on an NVIDIA card.
+//! ROCm's libraries over CUDA's. With them the engine's ROCm backend runs, unchanged, on an NVIDIA card.
 //!
 //! One shared library has the C interfaces of HIP's runtime, hiprtc, rocBLAS and hipBLASLt, as far as the engine calls
-//! them; a folder with links to it under their names is what `RUKH_ROCM_LIBRARY_PATH` is set to
-//! (`scripts/checks/cuda.sh` makes one). A handle of HIP's is CUDA's own, and nearly every call is one call of
-//! CUDA's driver, NVRTC, cuBLAS or cuBLASLt: what is measured through it is the card, not the shim. The kernels
-//! are compiled by NVRTC from the engine's own source, with its NVIDIA branch.
+//! them. `RUKH_ROCM_LIBRARY_PATH` is set to a folder with links to it under their names (`scripts/checks/cuda.sh` makes
+//! one). HIP's handles are CUDA's own, and nearly every call is one call of CUDA's driver, NVRTC, cuBLAS or cuBLASLt,
+//! so that a measurement measures the card and not the shim. NVRTC compiles the kernels from the engine's own source.
 //!
-//! It shows that the host code and the kernels' logic are right on a real, parallel machine, and lets their speed be
-//! compared with lc0's CUDA backend on the same card. It says nothing of the speed of an AMD card.
+//! The shim shows that the host code and the kernels' logic are right on a real, parallel machine. It allows a
+//! comparison of their speed with lc0's CUDA backend on the same card. It says nothing about the speed of an AMD card.
 //!
-//! CUDA's libraries are looked for at run time: building needs none of them, and without them `hipGetDeviceCount`
-//! answers that there is no device.
+//! CUDA's libraries are looked up at run time: a build needs none of them. Without them `hipGetDeviceCount` returns an
+//! error: there is no device.
 //!
 //! | module | what |
 //! |---|---|
@@ -20,14 +19,14 @@
 //! | [`status`] | CUDA's error numbers as HIP's |
 //! | [`library`] | finds CUDA's libraries |
 //!
-//! | environment variable | what it does |
+//! | environment variable | meaning |
 //! |---|---|
-//! | `RUKH_CUDA_SHIM_PATH` | folders to look for CUDA's libraries in first, separated by colons |
+//! | `RUKH_CUDA_SHIM_PATH` | folders with CUDA's libraries, separated by colons, searched before all others |
 //! | `RUKH_CUDA_SHIM_NVRTC_OPTIONS` | more options for NVRTC, separated by spaces, such as `-lineinfo` |
-//! | `RUKH_CUDA_SHIM_SPIN` | 1: who waits for an event does not sleep |
-//! | `RUKH_CUDA_SHIM_OVERLAP` | 1: kernels of ours are launched before the one before them has ended (`griddepcontrol`, sm_90 on) |
-//! | `RUKH_CUDA_SHIM_PROFILE` | a file for the time of each operation; results are then not to be trusted |
-//! | `RUKH_CUDA_SHIM_LOG` | 1: says on stderr which libraries were found, and which calls failed |
+//! | `RUKH_CUDA_SHIM_SPIN` | 1: a thread that waits for an event spins instead of sleeping |
+//! | `RUKH_CUDA_SHIM_OVERLAP` | 1: programmatic dependent launch: the engine's kernels begin before their predecessors have ended (sm_90 and later) |
+//! | `RUKH_CUDA_SHIM_PROFILE` | a file for the time of each operation; the engine's results are wrong then |
+//! | `RUKH_CUDA_SHIM_LOG` | 1: prints on stderr which libraries were found and which calls failed |
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,

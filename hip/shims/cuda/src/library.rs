@@ -5,23 +5,24 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// Whether to say what happens.
+/// Whether `RUKH_CUDA_SHIM_LOG` asks for messages.
 pub(crate) fn logs() -> bool {
     static LOGS: OnceLock<bool> = OnceLock::new();
     *LOGS.get_or_init(|| is_set("RUKH_CUDA_SHIM_LOG"))
 }
 
-/// Whether an environment variable says yes.
+/// Whether an environment variable is set, and to something other than 0.
 pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Where CUDA's toolkit and drivers put their libraries when the linker has not been told.
+/// Folders of CUDA's toolkit and drivers that the linker may not know.
 const USUAL_FOLDERS: [&str; 3] = ["/usr/local/cuda/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
 
-/// Loads the first library of these names that `resolve` can fill a table from, and keeps it to the end.
+/// Loads the first library of these names from which `resolve` can fill a table. It stays loaded until the process
+/// ends.
 ///
-/// `beside` are libraries that it loads itself by name alone: those in its own folder are loaded before.
+/// `beside` are libraries that this library loads by name alone. Those in its own folder are loaded before it.
 pub(crate) fn load<T>(
     names: &[&str],
     beside: &[&str],
@@ -50,7 +51,7 @@ pub(crate) fn load<T>(
                 }
             };
             let table = resolve(&opened);
-            // CUDA keeps threads of its own, which must not lose their code.
+            // CUDA's threads run its code until the process ends.
             std::mem::forget(opened);
             match table {
                 Ok(table) => {
@@ -68,7 +69,7 @@ pub(crate) fn load<T>(
     None
 }
 
-/// Loads a library for another that will look for it.
+/// Loads a library that another library will look for.
 fn keep(path: PathBuf) {
     // SAFETY: runs the initialisers of a library of CUDA's.
     if let Ok(library) = unsafe { Library::new(path) } {

@@ -1,16 +1,14 @@
-//! NVRTC's functions. Types and numbers are those of NVIDIA's *NVRTC* documentation.
+//! The functions of NVRTC that the shim calls. Types and numbers are those of NVIDIA's *NVRTC* documentation.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::library;
 
-/// What a call answers; 0 is success, and up to 11 hiprtc's numbers are the same.
+/// The result of a call; 0 means success. Up to 11, hiprtc's numbers are the same.
 pub(crate) type Status = u32;
-/// A program.
 pub(crate) type Program = *mut c_void;
 
-/// The declarations.
 mod functions {
     use super::*;
     hip_runtime_sys::function_table! {
@@ -34,7 +32,7 @@ mod functions {
 
 pub(crate) use functions::Functions;
 
-/// NVRTC, if there is one. It needs no device.
+/// NVRTC, if it was found. It needs no device.
 pub(crate) fn nvrtc() -> Option<&'static Functions> {
     static NVRTC: OnceLock<Option<Functions>> = OnceLock::new();
     NVRTC

@@ -1,8 +1,9 @@
-//! The time of each operation, where `RUKH_CUDA_SHIM_PROFILE` names a file for it: a line for each operation that is
-//! run outside of a graph, `microseconds<TAB>what`, in order.
+//! Measures each operation, if `RUKH_CUDA_SHIM_PROFILE` names a file. Every operation outside of a graph writes one
+//! line,
+//! `microseconds<TAB>description`, in order.
 //!
-//! An operation is run once and then as often again as makes the time of an event small. What works in place then
-//! works on its own results: the figures that come out are not to be trusted, the times are.
+//! An operation runs once for its result, and then many times in a graph for its time. Operations that work in place
+//! then work on their own results, so the times can be trusted and the engine's results cannot.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,9 +11,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::driver::{CUDA_SUCCESS, Functions, Handle, Status};
 
-/// How often an operation is run for its time.
+/// How often an operation runs for its time.
 const REPETITIONS: u32 = 20;
-/// Other threads may do as they like meanwhile.
+/// The capture mode that restricts no other thread.
 const CAPTURE_THREAD_LOCAL: u32 = 1;
 
 fn file() -> Option<&'static Mutex<File>> {
@@ -21,7 +22,7 @@ fn file() -> Option<&'static Mutex<File>> {
         .as_ref()
 }
 
-/// Runs an operation on a stream, and notes its time if that is asked for.
+/// Runs an operation on a stream, and writes its time if there is a file for it.
 pub(crate) fn time(
     driver: &Functions,
     stream: Handle,
@@ -38,13 +39,14 @@ pub(crate) fn time(
     }
     if let Some(microseconds) = repeat(driver, stream, run) {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A table that cannot be written is seen to be short.
+        // A failed write shows as a missing line.
         let _ = writeln!(file, "{microseconds:.3}\t{}", name());
     }
     first
 }
 
-/// Microseconds of one of many runs. They are one graph, or the time of short ones would be that of their launches.
+/// The microseconds of one run out of many. They run as one graph, because short operations take less time than their
+/// launches.
 #[allow(clippy::multiple_unsafe_ops_per_block, reason = "one chain of calls of the driver")]
 fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Option<f32> {
     let mut events: [Handle; 2] = [std::ptr::null_mut(); 2];
@@ -55,7 +57,7 @@ fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Optio
     let is_measured = unsafe {
         let begun = succeeds((driver.cuStreamBeginCapture_v2)(stream, CAPTURE_THREAD_LOCAL));
         let has_run = begun && (0..REPETITIONS).all(|_| succeeds(run()));
-        // Always ended, or the stream could not be used again.
+        // The capture must end even after an error, or the stream could not be used again.
         let ended = begun && succeeds((driver.cuStreamEndCapture)(stream, &mut graph));
         has_run
             && ended

@@ -1,4 +1,4 @@
-//! rocBLAS's C interface over cuBLAS: products without epilogue, of any alignment.
+//! rocBLAS's C interface over cuBLAS: products without an epilogue, with any alignment.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -26,7 +26,7 @@ fn check(status: Status) -> Result<(), rocblas_status> {
     })
 }
 
-/// cuBLAS's handle, and its stream for the profile.
+/// cuBLAS's handle, and its stream, which the profile needs.
 struct Handle {
     raw: cublas::Handle,
     stream: Cell<driver::Handle>,
@@ -101,7 +101,7 @@ api! {
         // SAFETY: the caller's handle.
         let handle = unsafe { handle_of(handle) }?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // Host and device have the same numbers.
+        // Both libraries number the two modes alike.
         // SAFETY: the handle is alive.
         check(unsafe { (cublas.cublasSetPointerMode_v2)(handle.raw, mode as c_int) })
     }
@@ -201,10 +201,10 @@ api! {
     }
 }
 
-/// As a text that ends with zero.
+/// The version, as a string that ends with zero.
 const VERSION: &[u8] = b"4.4.0 (cuBLAS)\0";
 
-/// Runs a product, and has its time noted if that is asked for.
+/// Runs a product, with its line in the profile.
 fn timed(
     handle: &Handle,
     name: impl FnOnce() -> String,
@@ -214,7 +214,7 @@ fn timed(
     check(profile::time(driver, handle.stream.get(), name, || run().cast_unsigned()).cast_signed())
 }
 
-/// cuBLAS writes where it reads C.
+/// cuBLAS has one matrix for C and D, so they must be the same here.
 fn same_output(
     c: (*const c_void, rocblas_datatype, rocblas_int),
     d: (*mut c_void, rocblas_datatype, rocblas_int),
@@ -233,7 +233,7 @@ fn operation(operation: rocblas_operation) -> Result<c_int, rocblas_status> {
     }
 }
 
-/// CUDA's numbers are those of `hipDataType`.
+/// CUDA's number of a type, which is also the number in `hipDataType`.
 fn data_type(kind: rocblas_datatype) -> Result<c_int, rocblas_status> {
     let kind = match kind {
         rb::rocblas_datatype_f32_r => hip_runtime_sys::HIP_R_32F,

@@ -1,16 +1,16 @@
-//! Error numbers: HIP took most of them from CUDA.
+//! HIP's errors for those of CUDA's driver. HIP has taken most of its numbers from CUDA.
 
 use std::ffi::CStr;
 
 use hip_runtime_sys::*;
 
-/// The HIP error for one of CUDA's driver. Those that both have bear the same number.
+/// The HIP error for an error of CUDA's driver. Most have the same number.
 pub(crate) fn hip_error(cuda: u32) -> hipError_t {
     match cuda {
-        // A stub, a driver that is too old or too new.
+        // A stub library, or a driver that is too old or too new.
         34 | 803 | 804 => hipErrorInsufficientDriver,
-        // Ends of a kernel that HIP has one number for: misaligned address, illegal instruction, invalid address
-        // space, invalid program counter.
+        // HIP has one number for all of these: misaligned address, illegal instruction, invalid address space, invalid
+        // program counter.
         715..=718 => hipErrorLaunchFailure,
         220..=227 => hipErrorInvalidKernelFile,
         known if description(known).is_some() => known,

@@ -1,4 +1,4 @@
-//! What the C interfaces share: how a call is answered, and how texts and results pass through pointers.
+//! What the C interfaces share: how they answer a call, and how texts and results pass through pointers.
 
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::calls::{injected, report};
 use crate::settings::settings;
 
-/// Answers one call of a C function: counts it, fails if it is to, and turns a panic into a status.
+/// Answers one call of a C function: counts it, makes it fail if a test asked for that, and turns a panic into the
+/// status
+/// `internal`.
 pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> Result<(), u32>) -> u32 {
     let status = match injected(name) {
         Some(code) => code,
@@ -25,10 +27,10 @@ pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> R
     status
 }
 
-/// A C text, or nothing where it is null or not UTF-8.
+/// Reads a C string. `None` if the pointer is null or the string is not UTF-8.
 ///
 /// # Safety
-/// The pointer is null or points to a text that ends with zero.
+/// The pointer is null or points to a string that ends with zero.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     if pointer.is_null() {
         return None;
@@ -37,14 +39,14 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(pointer) }.to_str().ok()
 }
 
-/// The caller gave a null pointer where a result was to be written.
+/// The error of a caller who gave a null pointer for a result.
 pub(crate) struct NullPointer;
 
 /// Writes a result through a pointer that the caller gave.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(crate) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
+pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
     if place.is_null() {
         return Err(NullPointer);
     }
@@ -57,7 +59,7 @@ pub(crate) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), NullPointer>
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.
-pub(crate) unsafe fn give_text(buffer: *mut c_char, bytes: usize, text: &str) -> Result<(), NullPointer> {
+pub(crate) unsafe fn write_text(buffer: *mut c_char, bytes: usize, text: &str) -> Result<(), NullPointer> {
     if buffer.is_null() || bytes == 0 {
         return Err(NullPointer);
     }

@@ -1,4 +1,5 @@
-//! The calls of the C functions: counted, made to fail where a test asks for it, and reported where they are wrong.
+//! Counts the calls of the C functions, makes those fail that a test names, and reports errors of the program under
+//! test.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,9 +8,9 @@ use crate::sync::lock;
 
 #[derive(Default)]
 struct Calls {
-    /// Calls of each function so far.
+    /// How often each function has been called.
     counts: BTreeMap<String, u64>,
-    /// Calls that are to fail: the function, the number of the call, the status it gives.
+    /// The calls that will fail: the function, the number of the call, the status that it returns.
     failures: Vec<(String, u64, u32)>,
     last_report: String,
     ready: bool,
@@ -38,8 +39,8 @@ fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
     action(calls)
 }
 
-/// What a function fails with where a test does not say: no memory if it is to give some, and an unknown or internal
-/// error of its library otherwise.
+/// The status with which a function fails where a test names none: out of memory for an allocation, and an unknown or
+/// internal error of the function's library otherwise.
 fn usual_failure(name: &str) -> u32 {
     match name {
         "hipMalloc" | "hipHostMalloc" => hip_runtime_sys::hipErrorOutOfMemory,
@@ -51,7 +52,7 @@ fn usual_failure(name: &str) -> u32 {
     }
 }
 
-/// Counts a call, and gives the status that it is to fail with, if it is.
+/// Counts a call. Returns the status with which it must fail, if a test asked for that.
 pub(crate) fn injected(name: &str) -> Option<u32> {
     with_calls(|calls| {
         let call = match calls.counts.get_mut(name) {
@@ -70,13 +71,13 @@ pub(crate) fn injected(name: &str) -> Option<u32> {
     })
 }
 
-/// Reports something that is wrong in the program under test, on stderr and to `rocm_emulator_fault`.
+/// Reports an error of the program under test on stderr, and keeps it for `rocm_emulator_fault`.
 pub(crate) fn report(message: &str) {
     eprintln!("rocm-emulator: {message}");
     with_calls(|calls| message.clone_into(&mut calls.last_report));
 }
 
-/// Makes a later call of a function fail: the next one is number 1. `code` 0 stands for the usual failure.
+/// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure.
 pub(crate) fn fail_later(name: &str, call: u64, code: u32) {
     with_calls(|calls| {
         let made = calls.counts.get(name).copied().unwrap_or_default();
@@ -95,7 +96,7 @@ pub(crate) fn count(name: &str) -> u64 {
     with_calls(|calls| calls.counts.get(name).copied().unwrap_or_default())
 }
 
-/// The last report, or an empty text.
+/// The last report, or an empty string.
 pub(crate) fn last_report() -> String {
     with_calls(|calls| calls.last_report.clone())
 }

@@ -1,4 +1,4 @@
-//! Code objects: ELF files of AMD's device compiler, loaded and decoded.
+//! Code objects, the ELF files of AMD's device compiler: loaded into memory and decoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use rmpv::Value;
 use crate::isa::decode::Program;
 use crate::memory::{self, Place};
 
-/// ELF's number for AMD GPUs, and the mask of the flags that name the architecture.
+/// ELF's machine number of AMD GPUs, and the bits of its flags that name the architecture.
 const MACHINE_AMDGPU: u16 = 224;
 const ARCHITECTURE_MASK: u32 = 0xff;
-/// Architectures by their number in the ELF flags.
+/// The architectures and their numbers in the ELF flags.
 const ARCHITECTURES: &[(u32, &str)] = &[
     (0x041, "gfx1100"),
     (0x046, "gfx1101"),
@@ -23,18 +23,18 @@ const ARCHITECTURES: &[(u32, &str)] = &[
     (0x04a, "gfx1151"),
     (0x055, "gfx1152"),
 ];
-/// Kinds of addresses that are set at load time: a symbol's, and one in the code object.
+/// Types of relocations: the address of a symbol, and an address relative to the code object.
 const ABSOLUTE_64: u32 = 3;
 const RELATIVE_64: u32 = 13;
-/// The kind of the note that holds the kernels' metadata.
+/// The type of the ELF note that holds the kernels' metadata.
 const METADATA_NOTE: u32 = 32;
 
 /// Why a code object cannot be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
-    /// It is for another architecture, which may have a name.
+    /// It was compiled for this other architecture.
     OtherArchitecture(String),
-    /// It is not what a compiler makes, or more than the emulator knows.
+    /// It is damaged, or has something that the emulator does not know.
     Invalid(String),
 }
 
@@ -47,38 +47,39 @@ fn invalid(error: impl ToString) -> LoadError {
 pub(crate) struct Argument {
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
-    /// `by_value`, `global_buffer`, or the name of one that the runtime fills in (`hidden_...`).
+    /// `by_value`, `global_buffer`, or `hidden_...` for an argument that the runtime fills in.
     pub(crate) kind: String,
 }
 
-/// A kernel: what its descriptor and its metadata say.
+/// A kernel, as its descriptor and its metadata describe it.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: String,
-    /// Number of the first instruction.
+    /// The number of the first instruction in the program.
     pub(crate) entry: u32,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) argument_bytes: usize,
     pub(crate) lds_bytes: u32,
     pub(crate) vector_registers: usize,
-    pub(crate) most_threads: u32,
-    /// Register word 2: where the numbers of the workgroup and the work item go.
+    pub(crate) max_threads: u32,
+    /// The descriptor's word `compute_pgm_rsrc2`: which registers start with the workgroup's and the work item's
+    /// indices.
     pub(crate) registers: u32,
-    /// Which addresses the first scalar registers hold.
+    /// The descriptor's `kernel_code_properties`: which addresses the first scalar registers start with.
     pub(crate) properties: u32,
 }
 
-/// A loaded code object, which stays at its place in memory until it is dropped.
+/// A loaded code object. It stays at its address until it is dropped.
 pub(crate) struct Module {
     image: u64,
     pub(crate) program: Program,
-    /// A kernel that the emulator refuses is an error for those who look it up.
+    /// The kernels by name. Looking up a kernel that the emulator refuses returns its error.
     pub(crate) kernels: BTreeMap<String, Result<Arc<Kernel>, LoadError>>,
 }
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Nothing writes to code: were its guards damaged, a kernel's access would have been refused before.
+        // The guards cannot be damaged: the emulator has refused every store to them.
         let _ = memory::free(self.image, |place| matches!(place, Place::Code(_)));
     }
 }
@@ -111,7 +112,7 @@ impl Module {
             return Err(invalid("no code, or too much of it"));
         }
         let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
-        // From here on dropping the module frees the image.
+        // Dropping the module frees the image, also on the errors below.
         let mut module = Self {
             image,
             program: Program { base: image, instructions: Vec::new() },
@@ -150,7 +151,7 @@ impl Module {
     }
 }
 
-/// Sets the addresses that depend on where the code object lies: entries of 24 bytes with place, kind and number.
+/// Applies the relocations: entries of 24 bytes (`Elf64_Rela`) with offset, info and addend.
 fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) -> Result<(), LoadError> {
     for entry in entries.chunks_exact(24) {
         let [place, info, addend] = [0, 8, 16]
@@ -172,7 +173,7 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
     Ok(())
 }
 
-/// The kernels' metadata, by name: in one note for all of a compiler's run, so in several where objects were linked.
+/// The kernels' metadata by kernel name. Each linked object has brought a note of its own.
 fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
     let section = elf.section_by_name(".note").ok_or_else(|| invalid("no metadata"))?;
     let data = section.data().map_err(invalid)?;
@@ -205,7 +206,7 @@ fn number(value: &Value, name: &str) -> u64 {
     field(value, name).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// Reads a kernel's descriptor of 64 bytes, and refuses what the emulator does not do.
+/// Reads a kernel's descriptor of 64 bytes, and refuses kernels that the emulator cannot run.
 fn kernel(
     name: &str,
     descriptor: u64,
@@ -245,11 +246,11 @@ fn kernel(
                 kind: field(argument, ".value_kind").and_then(Value::as_str).unwrap_or_default().to_owned(),
             })
             .collect(),
-        // The descriptor's own number is only for debuggers, and 0 in what assemblers make.
+        // The descriptor's own size is informative, and 0 in the output of assemblers.
         argument_bytes: (word(8) as usize).max(number(metadata, ".kernarg_segment_size") as usize),
         lds_bytes: word(0),
         vector_registers: number(metadata, ".vgpr_count") as usize,
-        most_threads: number(metadata, ".max_flat_workgroup_size") as u32,
+        max_threads: number(metadata, ".max_flat_workgroup_size") as u32,
         registers,
         properties,
     })

@@ -1,13 +1,12 @@
-//! Matrix products for rocBLAS and hipBLASLt: operands of several types, accumulated in fp32 (int32 for bytes).
+//! Matrix products for rocBLAS and hipBLASLt. Operands have several types; sums are fp32, or int32 for bytes.
 //!
-//! Everything is column-major, as in both libraries: element (row, column) at `row + column * leading`.
+//! Matrices are column-major, as in both libraries: element (row, column) is at `row + column * leading`.
 
 use std::ffi::c_void;
 
 use crate::isa::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::memory::Regions;
 
-/// An element type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Type {
     F32,
@@ -27,7 +26,7 @@ impl Type {
     }
 }
 
-/// Reads a scalar of the compute type.
+/// Reads alpha or beta, which has the compute type.
 ///
 /// # Safety
 /// The pointer points to a number of the type.
@@ -47,17 +46,17 @@ pub(crate) unsafe fn scalar(pointer: *const c_void, kind: Type) -> f32 {
 pub(crate) struct Matrix {
     pub(crate) address: u64,
     pub(crate) kind: Type,
-    /// As stored: rows lie together.
+    /// The size as stored, before a transposition. The elements of a column lie together.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Elements from a column to the next.
+    /// Leading dimension: elements from a column to the next.
     pub(crate) leading: usize,
     /// Elements from a matrix to the next.
     pub(crate) stride: i64,
 }
 
 impl Matrix {
-    /// First and last byte that a batch touches, end excluded.
+    /// The address of the first byte that a batch touches, and the number of bytes up to the last.
     fn extent(&self, batches: usize) -> (u64, usize) {
         let last = (self.columns.max(1) - 1) * self.leading + self.rows;
         let far = self.stride * (batches as i64 - 1);
@@ -67,7 +66,7 @@ impl Matrix {
         (start, (high - low) as usize * bytes + last * bytes)
     }
 
-    /// Whether a batch lies in live memory of the device.
+    /// Checks that a batch lies in live memory of the device.
     pub(crate) fn check(&self, name: &str, batches: usize, regions: &Regions) -> Result<(), String> {
         if self.rows == 0 || self.columns == 0 {
             return Ok(());
@@ -86,7 +85,7 @@ impl Matrix {
         std::ptr::with_exposed_provenance_mut(self.address.wrapping_add_signed(offset) as usize)
     }
 
-    /// The matrix of a batch as fp32, columns packed.
+    /// One matrix of a batch as fp32, without gaps between columns.
     fn load(&self, batch: usize) -> Vec<f32> {
         let mut out = Vec::with_capacity(self.rows * self.columns);
         for column in 0..self.columns {
@@ -97,7 +96,7 @@ impl Matrix {
         out
     }
 
-    /// Writes a column of the matrix of a batch.
+    /// Writes one column of one matrix of a batch.
     fn store_column(&self, batch: usize, column: usize, values: &[f32]) {
         // SAFETY: `check` has found the batch in live memory.
         let start = unsafe { self.base(batch).add(column * self.leading * self.kind.bytes()) };
@@ -105,7 +104,7 @@ impl Matrix {
     }
 }
 
-/// Reads numbers of a type that lie together.
+/// Reads neighbouring elements of a type as fp32.
 pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut Vec<f32>) {
     // SAFETY: the caller has checked the memory; reads are unaligned.
     unsafe {
@@ -129,7 +128,7 @@ pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut 
     }
 }
 
-/// Writes numbers of a type that lie together, rounded to nearest.
+/// Writes neighbouring elements of a type, rounded to nearest.
 fn store(start: *mut u8, kind: Type, values: &[f32]) {
     for (row, &value) in values.iter().enumerate() {
         // SAFETY: the caller has checked the memory; writes are unaligned.
@@ -147,7 +146,7 @@ fn store(start: *mut u8, kind: Type, values: &[f32]) {
     }
 }
 
-/// What happens to a product before it is stored.
+/// The epilogue's activation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Activation {
     None,
@@ -168,7 +167,7 @@ impl Activation {
     }
 }
 
-/// D = activation(alpha op(A) op(B) + beta C + bias), for each of a batch.
+/// D = activation(alpha op(A) op(B) + beta C + bias), for each product of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
     pub(crate) m: usize,
@@ -183,14 +182,14 @@ pub(crate) struct Product {
     pub(crate) b: Matrix,
     pub(crate) c: Matrix,
     pub(crate) d: Matrix,
-    /// A number per row of D.
+    /// The bias: one element per row of D.
     pub(crate) bias: Option<Matrix>,
     pub(crate) activation: Activation,
     pub(crate) device: i32,
 }
 
 impl Product {
-    /// Computes the product. An error says which operand lies where no memory is.
+    /// Computes the product. An error names the operand that lies outside of live memory.
     pub(crate) fn run(&self) -> Result<(), String> {
         if self.m == 0 || self.n == 0 || self.batches == 0 {
             return Ok(());
@@ -244,7 +243,7 @@ impl Product {
         }
     }
 
-    /// Strides of op(A)'s rows and columns in a packed A, and the same for B.
+    /// The strides of op(A)'s rows and columns in the packed A, and those of op(B)'s in the packed B.
     fn strides(&self) -> ((usize, usize), (usize, usize)) {
         let of =
             |matrix: &Matrix, transpose: bool| if transpose { (matrix.rows, 1) } else { (1, matrix.rows) };
@@ -256,7 +255,7 @@ impl Product {
         let (m, n, k) = (self.m, self.n, self.k);
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();
-        // Panels of columns go to different threads where that pays.
+        // Large products are split into panels of columns, one per thread.
         let panel =
             if m * n * k < 1 << 20 { n } else { n.div_ceil(2 * rayon::current_num_threads()).max(16).min(n) };
         sums.par_chunks_mut(panel * m).enumerate().for_each(|(number, sums)| {
@@ -283,7 +282,7 @@ impl Product {
         });
     }
 
-    /// Bytes are summed in int32.
+    /// The product of bytes, summed in int32.
     fn bytes(&self, batch: usize, sums: &mut [f32]) {
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();

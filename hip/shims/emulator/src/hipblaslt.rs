@@ -1,7 +1,7 @@
 //! hipBLASLt's C interface: products with bias and activation, chosen through its heuristic.
 //!
-//! Two algorithms are offered: one without a workspace, and for long dot products one that splits them and wants a
-//! workspace. A workspace is filled with poison by every product that has one, as real ones are overwritten.
+//! The heuristic offers two algorithms: one without a workspace, and for long dot products one that splits them and
+//! needs a workspace. Every product with a workspace fills it with poison, as a real one would overwrite it.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -28,7 +28,7 @@ use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
-/// What an algorithm's first bytes say.
+/// The first bytes of an algorithm of the emulator.
 const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
 /// Dot products at least this long may be split.
 const SPLIT_FROM: usize = 512;
@@ -48,7 +48,7 @@ struct Layout {
     order: i32,
 }
 
-/// A description of an operation: its types, and the attributes as they were set.
+/// A matmul descriptor: its types, and the attributes that were set.
 struct Description {
     compute: hipblasComputeType_t,
     scale: hipDataType,
@@ -66,18 +66,18 @@ fn get<T>(handles: &Handles<T>, handle: usize) -> Result<Arc<T>, hipblasStatus_t
 
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipblasStatus_t> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)
 }
 
-/// An attribute of four bytes or eight, which must be exactly as long as it is documented.
+/// Reads an attribute of four or eight bytes, whose length must be exactly the documented one.
 ///
 /// # Safety
-/// The buffer has so many bytes.
+/// The buffer has `bytes` bytes.
 unsafe fn attribute(buffer: *const c_void, bytes: usize, wanted: usize) -> Result<u64, hipblasStatus_t> {
     if buffer.is_null() || bytes != wanted {
-        report(&format!("hipblaslt: an attribute of {bytes} bytes, {wanted} wanted"));
+        report(&format!("hipblaslt: an attribute of {bytes} bytes instead of {wanted}"));
         return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
     }
     if wanted == 4 {
@@ -105,24 +105,24 @@ macro_rules! api {
     };
 }
 
-/// What the real library allocates for a handle.
+/// Bytes of device memory that the real library allocates for a handle.
 const OWN_BYTES: u64 = 16 * 409_600 * 4;
 
 api! {
     fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
         let Ok(device) = current_device() else {
-            // What the real library does: callers must have asked for the number of devices.
+            // So does the real library: callers must ask for the number of devices first.
             eprintln!("rocm-emulator: hipblasLtCreate without a device ends the process");
             std::process::exit(1);
         };
         let free = settings().memory_bytes.saturating_sub(crate::memory::allocated(device));
         if free < OWN_BYTES {
-            // As above: callers must have made sure that there is memory.
+            // So does the real library: callers must make sure that there is memory.
             eprintln!("rocm-emulator: hipblasLtCreate without {OWN_BYTES} bytes ends the process");
             std::process::exit(1);
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
+        unsafe { write_result(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
     }
 
     fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
@@ -132,13 +132,13 @@ api! {
     fn hipblasLtGetVersion(handle: hipblasLtHandle_t, version: *mut c_int) {
         HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(version, 100_100) }
+        unsafe { write_result(version, 100_100) }
     }
 
     fn hipblasLtMatrixLayoutCreate(layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64) {
         let made = Layout { kind, rows, columns, leading, batches: 1, stride: 0, order: lt::HIPBLASLT_ORDER_COL as i32 };
         // SAFETY: the caller's pointer.
-        unsafe { give(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
+        unsafe { write_result(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
     }
 
     fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
@@ -168,7 +168,7 @@ api! {
     fn hipblasLtMatmulDescCreate(description: *mut hipblasLtMatmulDesc_t, compute: hipblasComputeType_t, scale: hipDataType) {
         let made = Description { compute, scale, attributes: BTreeMap::new() };
         // SAFETY: the caller's pointer.
-        unsafe { give(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
+        unsafe { write_result(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
     }
 
     fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
@@ -186,7 +186,7 @@ api! {
             | lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE => 4,
             lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER => 8,
             _ => {
-                report(&format!("hipblaslt: attribute {name} of an operation is not there"));
+                report(&format!("hipblaslt: the emulator does not know attribute {name} of a matmul descriptor"));
                 return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
             }
         };
@@ -199,7 +199,7 @@ api! {
 
     fn hipblasLtMatmulPreferenceCreate(preference: *mut hipblasLtMatmulPreference_t) {
         // SAFETY: the caller's pointer.
-        unsafe { give(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
+        unsafe { write_result(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
     }
 
     fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
@@ -232,7 +232,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(count, 0) }?;
+        unsafe { write_result(count, 0) }?;
         let product = describe(description, [a, b, c, d], [0; 4])?;
         let split_bytes = 4 * product.m * product.n * product.batches;
         let mut found = Vec::new();
@@ -256,7 +256,7 @@ api! {
             unsafe { results.add(number).write(result) };
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(count, found.len() as c_int) }
+        unsafe { write_result(count, found.len() as c_int) }
     }
 
     fn hipblasLtMatmul(
@@ -284,7 +284,7 @@ api! {
             // SAFETY: the caller's pointer.
             let algorithm = unsafe { algorithm.read() };
             if algorithm.data[..4] != ALGORITHM_MARK {
-                report("hipblasLtMatmul: this algorithm does not come from the heuristic");
+                report("hipblasLtMatmul: the algorithm does not come from the heuristic");
                 return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
             }
             if algorithm.data[4] == 1 {
@@ -294,7 +294,7 @@ api! {
         let regions = Regions::of(handle.device, (0, 0));
         let there = workspace_bytes == 0 || regions.find(workspace.addr() as u64, workspace_bytes).is_some();
         if needed > workspace_bytes || !there {
-            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes, {needed} needed"));
+            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes instead of {needed}"));
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         let space = workspace.expose_provenance();
@@ -306,7 +306,7 @@ api! {
                 regions.find(space as u64, workspace_bytes).ok_or_else(|| failed("the workspace was freed".to_owned()))?;
                 let words = std::ptr::with_exposed_provenance_mut::<u32>(space);
                 for word in 0..needed / 4 {
-                    // SAFETY: the workspace is live and has so many words.
+                    // SAFETY: the workspace is live and has this many words.
                     unsafe { words.add(word).write_unaligned(POISON) };
                 }
             }
@@ -340,12 +340,12 @@ fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataTy
             types && scale == HIP_R_32F
         }
         lt::HIPBLAS_COMPUTE_32I => ab == Type::I8 && matches!(cd, Type::I32 | Type::I8) && scale == HIP_R_32I,
-        // fp16 accumulation: hipBLASLt has none.
+        // hipBLASLt has no accumulation in fp16.
         _ => false,
     }
 }
 
-/// The product that a description and layouts mean, with the matrices at the given addresses.
+/// The product that a descriptor and layouts describe, with the matrices at the given addresses.
 fn describe(
     description: hipblasLtMatmulDesc_t,
     layouts: [hipblasLtMatrixLayout_t; 4],
@@ -423,7 +423,7 @@ fn describe(
     };
     let bias = if with_bias {
         let address = attribute(lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER).unwrap_or_default();
-        // While algorithms are looked for, the bias may not have its place yet.
+        // During the heuristic's search the bias may not have an address yet.
         if address == 0 && addresses[3] != 0 {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }

@@ -1,4 +1,4 @@
-//! hiprtc's C interface over a clang with the amdgcn target, where one is installed.
+//! hiprtc's C interface. A clang with the amdgcn target compiles, if one is installed.
 //!
 //! `RUKH_EMULATOR_CLANG` names the compiler; otherwise `clang-19` and then `clang` are tried.
 
@@ -17,7 +17,7 @@ use crate::handles::Handles;
 use crate::settings::settings;
 use crate::sync::lock;
 
-/// A program: its source, and after a compilation its code and the compiler's words.
+/// A program: its source, and after a compilation its code and the compiler's log.
 struct Program {
     source: String,
     headers: Vec<(String, String)>,
@@ -33,9 +33,9 @@ fn program(handle: hiprtcProgram) -> Result<Arc<Program>, hiprtcResult> {
 
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hiprtcResult> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hiprtcResult> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| HIPRTC_ERROR_INVALID_INPUT)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| HIPRTC_ERROR_INVALID_INPUT)
 }
 
 macro_rules! api {
@@ -58,9 +58,9 @@ macro_rules! api {
 api! {
     fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) {
         // SAFETY: the caller's pointers.
-        unsafe { give(major, 9) }?;
+        unsafe { write_result(major, 9) }?;
         // SAFETY: as above.
-        unsafe { give(minor, 0) }
+        unsafe { write_result(minor, 0) }
     }
 
     fn hiprtcCreateProgram(
@@ -71,14 +71,14 @@ api! {
         let source = unsafe { text(source) }.ok_or(HIPRTC_ERROR_INVALID_INPUT)?.to_owned();
         let mut included = Vec::new();
         for number in 0..usize::try_from(count).map_err(|_| HIPRTC_ERROR_INVALID_INPUT)? {
-            // SAFETY: the caller's lists have so many texts.
+            // SAFETY: the caller's lists have `count` strings.
             let pair = unsafe { (text(*names.add(number)), text(*headers.add(number))) };
             let (Some(name), Some(header)) = pair else { return Err(HIPRTC_ERROR_INVALID_INPUT) };
             included.push((name.to_owned(), header.to_owned()));
         }
         let made = Program { source, headers: included, code: Mutex::default(), log: Mutex::default() };
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::without_provenance_mut(PROGRAMS.add(Arc::new(made)))) }
+        unsafe { write_result(handle, std::ptr::without_provenance_mut(PROGRAMS.add(Arc::new(made)))) }
     }
 
     fn hiprtcDestroyProgram(handle: *mut hiprtcProgram) {
@@ -89,14 +89,14 @@ api! {
         let found = PROGRAMS.remove(unsafe { handle.read() }.addr()).ok_or(HIPRTC_ERROR_INVALID_PROGRAM)?;
         drop(found);
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::null_mut()) }
+        unsafe { write_result(handle, std::ptr::null_mut()) }
     }
 
     fn hiprtcCompileProgram(handle: hiprtcProgram, count: c_int, options: *mut *const c_char) {
         let program = program(handle)?;
         let mut words = Vec::new();
         for number in 0..usize::try_from(count).map_err(|_| HIPRTC_ERROR_INVALID_INPUT)? {
-            // SAFETY: the caller's list has so many texts.
+            // SAFETY: the caller's list has `count` strings.
             words.push(unsafe { text(*options.add(number)) }.ok_or(HIPRTC_ERROR_INVALID_INPUT)?.to_owned());
         }
         match compile(&program, &words) {
@@ -115,7 +115,7 @@ api! {
     fn hiprtcGetCodeSize(handle: hiprtcProgram, bytes: *mut usize) {
         let size = lock(&program(handle)?.code).len();
         // SAFETY: the caller's pointer.
-        unsafe { give(bytes, size) }
+        unsafe { write_result(bytes, size) }
     }
 
     fn hiprtcGetCode(handle: hiprtcProgram, code: *mut c_char) {
@@ -129,7 +129,7 @@ api! {
     fn hiprtcGetProgramLogSize(handle: hiprtcProgram, bytes: *mut usize) {
         let size = lock(&program(handle)?.log).len() + 1;
         // SAFETY: the caller's pointer.
-        unsafe { give(bytes, size) }
+        unsafe { write_result(bytes, size) }
     }
 
     fn hiprtcGetProgramLog(handle: hiprtcProgram, log: *mut c_char) {
@@ -158,7 +158,7 @@ pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
 }
 const _: signature::hiprtcGetErrorString = hiprtcGetErrorString;
 
-/// Compiles with the first compiler that starts: the code and the log, or the log of the failure.
+/// Compiles with the first compiler that starts. Returns the code and the log, or the log of the failure.
 fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), Vec<u8>> {
     let failed = |error: &dyn std::fmt::Display| error.to_string().into_bytes();
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;

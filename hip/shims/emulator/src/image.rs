@@ -1,5 +1,5 @@
-//! What a caller gives to be loaded as code: an ELF file, a bundle of several, or one that is compressed. C gives only
-//! where it starts; its length is in its header.
+//! The image that a caller loads as a module: an ELF file, a bundle of several, or a compressed bundle. C passes only
+//! the address of its first byte; the length is in the header.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -12,10 +12,10 @@ use crate::settings::settings;
 const ELF: &[u8] = b"\x7fELF";
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED: &[u8] = b"CCOB";
-/// Of the ways to compress a bundle, zstd.
+/// The number of zstd among a bundle's compression methods.
 const ZSTD: usize = 1;
 
-/// The ELF file in an image: the image itself, or the part of a bundle that is for this device.
+/// The ELF file in an image: the image itself, or the bundle's entry for this device.
 ///
 /// # Safety
 /// `image` points to a whole code object or bundle.
@@ -25,19 +25,19 @@ pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipE
     if start.starts_with(ELF) {
         // SAFETY: an ELF file has a header of 64 bytes.
         let bytes = file_length(unsafe { std::slice::from_raw_parts(image, 64) });
-        // SAFETY: the header says that it has so many.
+        // SAFETY: the header says that it has as many.
         return Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(image, bytes) }));
     }
     if start.starts_with(COMPRESSED) {
         // SAFETY: the longest header has 32 bytes.
         let (header, total) = compressed_lengths(unsafe { std::slice::from_raw_parts(image, 32) })?;
-        // SAFETY: the header says that it has so many.
+        // SAFETY: the header gives this length.
         let frame = unsafe { std::slice::from_raw_parts(image.add(header), total.saturating_sub(header)) };
         let bundle = inflated(frame).ok_or_else(|| damaged("a compressed bundle"))?;
         return part(&bundle).map(|code| Cow::Owned(code.to_vec()));
     }
     if start == BUNDLE {
-        // SAFETY: the table of a bundle lies within it, and says where its parts end.
+        // SAFETY: the table of a bundle lies within it, and gives the ends of its entries.
         let bytes = unsafe { bundle_length(image) };
         // SAFETY: as above.
         return part(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);
@@ -50,17 +50,17 @@ fn damaged(what: &str) -> hipError_t {
     hipErrorInvalidImage
 }
 
-/// A little-endian number.
+/// Reads a little-endian number.
 fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
 }
 
-/// The length of an ELF file: its table of sections is the last that it has.
+/// The length of an ELF file. The table of sections is at its end.
 fn file_length(header: &[u8]) -> usize {
     number(header, 40, 8).saturating_add(number(header, 58, 2) * number(header, 60, 2))
 }
 
-/// Of a compressed bundle, the bytes of its header, and of all; by LLVM's format, versions 2 and 3.
+/// The length of a compressed bundle's header and of the whole bundle, in LLVM's format, versions 2 and 3.
 fn compressed_lengths(header: &[u8]) -> Result<(usize, usize), hipError_t> {
     let (version, method) = (number(header, 4, 2), number(header, 6, 2));
     match version {
@@ -76,7 +76,7 @@ fn inflated(frame: &[u8]) -> Option<Vec<u8>> {
     bytes.starts_with(BUNDLE).then_some(bytes)
 }
 
-/// The bytes of a bundle, to the end of its last part.
+/// The length of a bundle, up to the end of its last entry.
 ///
 /// # Safety
 /// `image` points to a whole bundle.
@@ -91,7 +91,7 @@ unsafe fn bundle_length(image: *const u8) -> usize {
     end.max(at)
 }
 
-/// The part of a bundle that is for this device.
+/// The bundle's entry for this device.
 fn part(bundle: &[u8]) -> Result<&[u8], hipError_t> {
     let mut at = BUNDLE.len() + 8;
     for _ in 0..number(bundle, BUNDLE.len(), 8) {

@@ -1,15 +1,15 @@
-//! A folder of libraries under ROCm's names.
+//! Makes a folder of libraries under ROCm's names.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The libraries that the emulator takes the place of.
+/// The names under which the engine looks for ROCm's libraries.
 const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"];
 
-/// Where Cargo puts the shared library that belongs to the running program: beside it, or a folder above it.
+/// The emulator's shared library. Cargo puts it beside the running program or into the folder above.
 ///
 /// # Errors
-/// None is there: the crate was not built as a shared library.
+/// The library is in neither folder.
 pub fn library() -> io::Result<PathBuf> {
     let name = format!("{}rocm_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
@@ -23,15 +23,15 @@ pub fn library() -> io::Result<PathBuf> {
     })
 }
 
-/// The architectures of the cards that the emulator poses as.
+/// The architectures that the emulator executes.
 const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
 
-/// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links:
-/// the dynamic linker then loads one library, and all four have the same streams and memory. Beside them are the files,
-/// empty here, by which a caller sees what rocBLAS has kernels for.
+/// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links,
+/// so that the dynamic linker loads one library, whose streams and memory all four names share. Beside them are empty
+/// files with the names by which a caller sees which architectures rocBLAS has kernels for.
 ///
 /// # Errors
-/// The library is not there, or the folder cannot be written to.
+/// The library was not found, or the folder cannot be written to.
 #[cfg(unix)]
 pub fn install(folder: &Path) -> io::Result<()> {
     let library = library()?;

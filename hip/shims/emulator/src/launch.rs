@@ -1,4 +1,5 @@
-//! A kernel's launch: all workgroups of a grid, in parallel, each with its waves in turn from barrier to barrier.
+//! A kernel's launch. The workgroups of a grid run in parallel; a workgroup's waves run in turn, from barrier to
+//! barrier.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,35 +12,34 @@ use crate::isa::decode::Program;
 use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
 use crate::memory::{POISON, Regions};
 
-/// LDS of a workgroup, bytes.
-pub(crate) const MOST_LDS_BYTES: u32 = 65_536;
-/// A wave that runs for longer than this will not end.
-const MOST_INSTRUCTIONS: u64 = 1 << 31;
+/// The most LDS that a workgroup can have, in bytes.
+pub(crate) const MAX_LDS_BYTES: u32 = 65_536;
+/// A wave that has executed this many instructions is taken to be in an endless loop.
+const MAX_INSTRUCTIONS: u64 = 1 << 31;
 
-/// Wave instructions done so far by this process.
 static INSTRUCTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Wave instructions done so far by this process.
+/// How many wave instructions kernels have executed in this process.
 pub(crate) fn instructions_executed() -> u64 {
     INSTRUCTIONS.load(Ordering::Relaxed)
 }
 
-/// One launch.
+/// A kernel with its grid and its arguments.
 pub(crate) struct Launch {
     pub(crate) module: Arc<Module>,
     pub(crate) kernel: Arc<Kernel>,
-    /// Workgroups.
+    /// Workgroups in x, y and z.
     pub(crate) grid: [u32; 3],
-    /// Work items of a workgroup.
+    /// Work items of a workgroup in x, y and z.
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_lds_bytes: u32,
-    /// The argument segment, hidden arguments included.
+    /// The argument segment, with the hidden arguments.
     pub(crate) arguments: Arc<[u64]>,
     pub(crate) device: i32,
 }
 
 thread_local! {
-    /// Waves and LDS of the workgroup that this thread runs, kept for the next one.
+    /// The waves and the LDS of the workgroup that this thread runs. The next workgroup reuses them.
     static SPACE: RefCell<Space> = const { RefCell::new(Space { waves: Vec::new(), lds: Vec::new() }) };
 }
 
@@ -57,7 +57,8 @@ impl Launch {
         let groups = x * y * z;
         let run = |number: u64| {
             let group = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
-            // The space is in use where a thread that waits for others' workgroups takes one of another launch.
+            // A thread that waits for other threads' workgroups may run a workgroup of another launch meanwhile: then
+            // its space is in use.
             SPACE.with(|space| match space.try_borrow_mut() {
                 Ok(mut space) => self.group(group, &regions, &mut space),
                 Err(_) => self.group(group, &regions, &mut Space { waves: Vec::new(), lds: Vec::new() }),
@@ -70,7 +71,7 @@ impl Launch {
         }
     }
 
-    /// Runs one workgroup.
+    /// Runs the waves of one workgroup from barrier to barrier, until all have ended.
     fn group(&self, group: [u32; 3], regions: &Regions, space: &mut Space) -> Result<(), String> {
         let items = self.block.iter().product::<u32>();
         let count = (items as usize).div_ceil(WAVE);
@@ -89,7 +90,8 @@ impl Launch {
             wave.regions = regions;
             self.set_registers(wave, number as u32, group, items);
         }
-        // Every other workgroup runs its waves in the opposite order: a missing barrier then shows in one of them.
+        // Every other workgroup runs its waves in the opposite order, so that a missing barrier shows in one of the
+        // orders.
         let backwards = group.iter().sum::<u32>() % 2 == 1;
         let mut executed = 0;
         let result = loop {
@@ -115,10 +117,10 @@ impl Launch {
         result
     }
 
-    /// Sets the registers that hold something when a wave starts.
+    /// Sets the registers that are not poisoned when a wave starts.
     fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
         let registers = self.kernel.registers;
-        // The kernel wants no other address than that of its arguments: the loader has refused the rest.
+        // The address of the arguments is the only one that a kernel can want: the loader refuses all others.
         if self.kernel.properties & 8 != 0 {
             wave.set_scalar64(0, self.arguments.as_ptr() as u64);
         }
@@ -151,18 +153,18 @@ impl Launch {
     }
 }
 
-/// Runs a wave until it stops, and gives the number of instructions.
+/// Runs a wave until it stops. Returns the number of instructions that it has executed.
 fn advance(wave: &mut Wave, program: &Program) -> u64 {
     let mut count = 0;
     loop {
         while wave.stop == Stop::Running {
-            // The sentinel behind the last instruction stops the wave, so that `next` never runs over.
+            // The sentinel after the last instruction stops the wave, so `next` is always in range.
             let instruction = &program.instructions[wave.next as usize];
             wave.next += 1;
             count += 1;
             // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
             unsafe { (instruction.execute)(wave, instruction) };
-            if count >= MOST_INSTRUCTIONS {
+            if count >= MAX_INSTRUCTIONS {
                 wave.fail(format!("still running after {count} instructions of one wave"));
             }
         }

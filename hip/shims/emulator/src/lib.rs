@@ -1,12 +1,13 @@
-//! A machine with AMD cards that is not there: HIP's runtime, hiprtc, rocBLAS and hipBLASLt for tests.
+//! An emulator of AMD cards for tests: HIP's runtime, hiprtc, rocBLAS and hipBLASLt on the CPU.
 //!
-//! One shared library has the C interfaces of all four, as far as the engine calls them; a folder with links to it under
-//! their names ([`install::install`]) is what `RUKH_ROCM_LIBRARY_PATH` is set to. Kernels are the machine code that a card would
-//! run (gfx1100 or gfx1151, waves of 32 lanes), decoded once and executed on the CPU; streams are threads; memory is
-//! poisoned when it is new, and nothing may touch what is not allocated. Matrix products are computed in fp32.
+//! One shared library has the C interfaces of all four libraries, as far as the engine calls them. A test sets
+//! `RUKH_ROCM_LIBRARY_PATH` to a folder with links to it under their names ([`install::install`]). Kernels are the machine
+//! code that a card would run (gfx1100 or gfx1151, waves of 32 lanes), decoded once and executed on the CPU. Streams
+//! are threads. New memory is poisoned, and an access outside of live allocations is an error. Matrix products are
+//! computed in fp32.
 //!
-//! It shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It shows
-//! nothing of speed, of caches, or of races between waves that run at the same time.
+//! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It
+//! says nothing about speed, about caches, or about races between waves that run at the same time.
 //!
 //! | module | what |
 //! |---|---|

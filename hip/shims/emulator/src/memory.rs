@@ -1,7 +1,7 @@
-//! Device and pinned memory: host memory with guards around it, poisoned when it is new.
+//! Device memory and pinned memory. Both are host memory between guards, poisoned when it is new.
 //!
-//! A kernel, a copy or a matrix product may touch nothing but live allocations. Between two of them there is always a
-//! guard, so that what runs over the end of one is not taken for an access to the next.
+//! A kernel, a copy or a matrix product may touch nothing but live allocations. There is a guard between any two of
+//! them, so that an access past the end of one is never an access to the next.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::lock;
 
-/// What registers and memory hold before anything is written: not a number in every float format, and far from
-/// every buffer as an index.
+/// The contents of registers and memory before anything is written: a NaN in every float format, and as an index far
+/// outside of every buffer.
 pub(crate) const POISON: u32 = 0x7fff_7fff;
 
-/// Bytes on either side of an allocation, and its alignment.
+/// Bytes of a guard on either side of an allocation. Allocations are aligned to it.
 const GUARD: usize = 4096;
-/// What the guards are filled with.
+/// Guards are filled with this byte.
 const GUARD_BYTE: u8 = 0xa5;
 
-/// What an allocation is for.
+/// The kind of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// Memory of a device, by its number.
     Device(i32),
-    /// The host's memory, pinned: the host and every device may use it.
+    /// Pinned memory of the host, which the host and every device may use.
     Pinned,
-    /// A loaded code object.
+    /// A code object that is loaded on a device.
     Code(i32),
 }
 
@@ -39,7 +39,7 @@ struct Allocation {
 #[derive(Default)]
 struct Heap {
     allocations: BTreeMap<u64, Allocation>,
-    /// What the devices see, made anew after each change.
+    /// The regions that each device may touch, computed anew after each change.
     views: BTreeMap<i32, Arc<[(u64, u64)]>>,
     allocated: BTreeMap<i32, u64>,
 }
@@ -55,7 +55,7 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.checked_add(2 * GUARD)?, GUARD).ok()
 }
 
-/// Makes an allocation of poisoned bytes, or `None` where there is no memory.
+/// Allocates poisoned bytes and returns their address, or `None` if there is no memory.
 pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
     let layout = layout(bytes)?;
     // SAFETY: the size is not zero, because of the guards.
@@ -84,16 +84,16 @@ pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
     Some(address)
 }
 
-/// What is wrong with freeing an address.
+/// Why an address could not be freed properly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FreeError {
     /// No allocation of this kind starts there.
     Unknown,
-    /// It is free now, but something had written over its end or before its start.
+    /// It is free now, but something had written to its guards.
     Overrun(String),
 }
 
-/// Frees an allocation of a kind.
+/// Frees an allocation, if `kind` accepts its place.
 pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), FreeError> {
     let allocation = with_heap(|heap| {
         let found = heap.allocations.get(&address).copied().filter(|allocation| kind(allocation.place));
@@ -131,12 +131,12 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
     }
 }
 
-/// Bytes of a device that are allocated.
+/// How many bytes of a device are allocated.
 pub(crate) fn allocated(device: i32) -> u64 {
     with_heap(|heap| heap.allocated.get(&device).copied().unwrap_or_default())
 }
 
-/// The live allocation that an address lies in: its start, its bytes, its kind.
+/// The live allocation that an address lies in: its start, its size in bytes, its place.
 pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
     with_heap(|heap| {
         let (&start, allocation) = heap.allocations.range(..=address).next_back()?;
@@ -144,17 +144,17 @@ pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
     })
 }
 
-/// What a kernel may touch.
+/// The memory that a kernel may touch.
 #[derive(Clone)]
 pub(crate) struct Regions {
-    /// Live allocations, ascending: start and end.
+    /// Start and end of live allocations, ascending.
     list: Arc<[(u64, u64)]>,
-    /// The kernel's arguments.
+    /// Start and end of the kernel's argument segment.
     arguments: (u64, u64),
 }
 
 impl Regions {
-    /// What a device sees now, and one more region for a kernel's arguments.
+    /// The allocations that a device may touch now, and a kernel's argument segment.
     pub(crate) fn of(device: i32, arguments: (u64, u64)) -> Self {
         let list = with_heap(|heap| {
             if let Some(view) = heap.views.get(&device) {
@@ -172,7 +172,7 @@ impl Regions {
         Self { list, arguments }
     }
 
-    /// The region that holds all of these bytes.
+    /// The region that holds all of these bytes, if there is one.
     pub(crate) fn find(&self, address: u64, bytes: usize) -> Option<(u64, u64)> {
         let end = address.checked_add(bytes as u64)?;
         let inside = |&(start, stop): &(u64, u64)| start <= address && end <= stop;
@@ -183,7 +183,7 @@ impl Regions {
         self.list[..below].last().copied().filter(inside)
     }
 
-    /// Where an address lies that is in no region.
+    /// Describes an address that is in no region by the allocation next to it.
     pub(crate) fn describe(&self, address: u64) -> String {
         let below = self.list.partition_point(|&(start, _)| start <= address);
         let text = |&(start, stop): &(u64, u64)| {

@@ -1,4 +1,4 @@
-//! rocBLAS's C interface: the two general matrix products, on the handle's stream.
+//! rocBLAS's C interface: `gemm_ex` and `gemm_strided_batched_ex`, on the handle's stream.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
-/// What a handle remembers.
+/// The object behind a rocBLAS handle.
 struct Handle {
     device: i32,
     settings: Mutex<Settings>,
@@ -40,9 +40,9 @@ fn handle_of(handle: rocblas_handle) -> Result<Arc<Handle>, rocblas_status> {
 
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn give<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
 macro_rules! api {
@@ -68,7 +68,7 @@ api! {
         let settings = Settings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
         let made = HANDLES.add(Arc::new(Handle { device, settings: Mutex::new(settings) }));
         // SAFETY: the caller's pointer.
-        unsafe { give(handle, std::ptr::without_provenance_mut(made)) }
+        unsafe { write_result(handle, std::ptr::without_provenance_mut(made)) }
     }
 
     fn rocblas_destroy_handle(handle: rocblas_handle) {
@@ -104,14 +104,14 @@ api! {
 
     fn rocblas_get_version_string_size(bytes: *mut usize) {
         // SAFETY: the caller's pointer.
-        unsafe { give(bytes, VERSION.len()) }
+        unsafe { write_result(bytes, VERSION.len()) }
     }
 
     fn rocblas_get_version_string(buffer: *mut c_char, bytes: usize) {
         if buffer.is_null() || bytes < VERSION.len() {
             return Err(rb::rocblas_status_invalid_size);
         }
-        // SAFETY: the caller's buffer has so many bytes.
+        // SAFETY: the caller's buffer has `bytes` bytes.
         unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(VERSION.as_ptr(), VERSION.len()) };
         Ok(())
     }
@@ -148,7 +148,7 @@ api! {
     }
 }
 
-/// A product as the caller describes it; the matrices are A, B, C, D with type, leading dimension and stride.
+/// The arguments of a product. The matrices are A, B, C and D, each with its type, leading dimension and stride.
 struct Call {
     operations: [rocblas_operation; 2],
     sizes: [rocblas_int; 3],
@@ -169,7 +169,7 @@ fn type_of(kind: rocblas_datatype) -> Option<Type> {
     }
 }
 
-/// The combinations that rocBLAS documents for A and B, C and D, and the computation.
+/// Whether rocBLAS documents this combination of the types of A and B, of C and D, and of the computation.
 fn supported(ab: Type, cd: Type, compute: Type) -> bool {
     matches!(
         (ab, cd, compute),
@@ -182,7 +182,7 @@ fn supported(ab: Type, cd: Type, compute: Type) -> bool {
 }
 
 impl Call {
-    /// Checks the call as rocBLAS does and gives the product to the handle's stream.
+    /// Checks the arguments as rocBLAS does and submits the product to the handle's stream.
     ///
     /// # Safety
     /// `alpha` and `beta` point to numbers of the compute type, or are null.
@@ -247,7 +247,7 @@ impl Call {
         {
             return Err(rb::rocblas_status_invalid_pointer);
         }
-        // C may be D only as a whole.
+        // Where C and D begin at the same address, they must be the same matrix.
         if c.address == d.address && (c.leading != d.leading || c.stride != d.stride) {
             return Err(rb::rocblas_status_invalid_value);
         }

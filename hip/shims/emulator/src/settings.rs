@@ -1,19 +1,19 @@
-//! What the emulator pretends to be, from the environment.
+//! The emulated machine, as the environment describes it.
 
 use std::sync::OnceLock;
 
-/// The settings. Each has an environment variable, which is read once.
+/// The settings. Each has an environment variable, and all are read once.
 pub(crate) struct Settings {
-    /// `RUKH_EMULATOR_ARCH`: gfx1100 unless set.
+    /// `RUKH_EMULATOR_ARCH`: the card's architecture; gfx1100 by default.
     pub(crate) architecture: String,
-    /// `RUKH_EMULATOR_DEVICES`: 1 unless set; 0 is a machine with the libraries and no card.
+    /// `RUKH_EMULATOR_DEVICES`: the number of cards; 1 by default. 0 means a machine with the libraries and no card.
     pub(crate) devices: i32,
-    /// `RUKH_EMULATOR_MEMORY_MIB`: memory of a device; 16384 unless set.
+    /// `RUKH_EMULATOR_MEMORY_MIB`: the memory of a card; 16384 by default.
     pub(crate) memory_bytes: u64,
-    /// `RUKH_EMULATOR_ROCBLAS`: what rocBLAS has kernels for, `gfx1100,gfx1151`; everything unless set. On other
-    /// cards it ends the process, as the real one does.
+    /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by default.
+    /// On other cards rocBLAS ends the process, as the real one does.
     pub(crate) rocblas: Option<String>,
-    /// `RUKH_EMULATOR_LOG`: prints every call.
+    /// `RUKH_EMULATOR_LOG`: whether every call is printed on stderr with its status.
     pub(crate) log: bool,
 }
 

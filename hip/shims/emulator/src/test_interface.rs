@@ -1,13 +1,13 @@
-//! C functions for the tests of programs that use the emulator: they make calls fail, and ask what happened. Every name
-//! of the shared library has them.
+//! C functions for tests in the same process: they make calls fail and ask what happened. A test finds them in any of
+//! the four libraries.
 
 use std::ffi::c_char;
 
-use crate::c_interface::{give_text, text};
+use crate::c_interface::{text, write_text};
 use crate::{calls, launch};
 
-/// Makes a later call of a function fail: the next one is number 1. `code` 0 stands for the usual failure. Besides
-/// the libraries' functions there is `execution`: the start of a piece of work on a stream, which then fails later.
+/// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure. The
+/// name `execution` means the work of streams: it fails when a stream runs it, after the call that submitted it.
 ///
 /// # Safety
 /// `name` is a text that ends with zero.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn rocm_emulator_calls(name: *const c_char) -> u64 {
     calls::count(unsafe { text(name) }.unwrap_or_default())
 }
 
-/// Copies the last report, cut to the buffer and ended with zero, and gives its whole length in bytes.
+/// Copies the last report to a buffer, cut to its size and ended with zero. Returns the report's whole length in bytes.
 ///
 /// # Safety
 /// `buffer` has `bytes` bytes.
@@ -44,11 +44,11 @@ pub unsafe extern "C" fn rocm_emulator_fault(buffer: *mut c_char, bytes: usize) 
     let report = calls::last_report();
     // A caller without a buffer asks for the length alone.
     // SAFETY: as the caller promises.
-    let _ = unsafe { give_text(buffer, bytes, &report) };
+    let _ = unsafe { write_text(buffer, bytes, &report) };
     report.len()
 }
 
-/// Wave instructions that kernels have executed in this process.
+/// How many wave instructions kernels have executed in this process.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocm_emulator_instructions() -> u64 {
     launch::instructions_executed()

@@ -1,4 +1,4 @@
-//! How a function of HIP's C interface is written.
+//! The macro that defines functions of HIP's C interface, and its helpers.
 
 use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotReady};
 
@@ -9,7 +9,7 @@ use crate::library;
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     if place.is_null() {
         return Err(hipErrorInvalidValue);
     }
@@ -18,7 +18,7 @@ pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> 
     Ok(())
 }
 
-/// Keeps an error for `hipGetLastError`. `hipErrorNotReady` is an answer, not an error.
+/// Keeps an error for `hipGetLastError`, unless it is `hipErrorNotReady`, which is no failure.
 #[cold]
 pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
     if error != hipErrorNotReady {
@@ -30,7 +30,7 @@ pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
     error
 }
 
-/// Defines functions of the interface, and has the compiler compare them with the bindings.
+/// Defines functions, and makes the compiler compare their signatures with the bindings'.
 macro_rules! api {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(

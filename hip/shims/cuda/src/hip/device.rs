@@ -1,4 +1,4 @@
-//! Devices: which one a thread uses, and their numbers.
+//! Devices: a thread's current device, and the properties of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -6,10 +6,10 @@ use hip_runtime_sys::{
     hipDevice_t, hipDeviceAttribute_t, hipDeviceProp_tR0600, hipError_t, hipErrorInvalidValue, hipSuccess,
 };
 
-use super::call::{api, failed, give};
+use super::call::{api, failed, write_result};
 use crate::driver::{self, check, current, current_device, driver};
 
-/// HIP 6.4's number: what the declarations are from.
+/// The version number of HIP 6.4, whose declarations the bindings have.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 api! {
@@ -24,20 +24,20 @@ api! {
 
     fn hipRuntimeGetVersion(version: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { give(version, RUNTIME_VERSION) }
+        unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipGetDeviceCount(count: *mut c_int) {
         let found = driver();
         // SAFETY: the caller's pointer.
-        unsafe { give(count, found.map_or(0, |driver| driver.device_count())) }?;
+        unsafe { write_result(count, found.map_or(0, |driver| driver.device_count())) }?;
         found.map(|_| ())
     }
 
     fn hipGetDevice(device: *mut c_int) {
         driver()?;
         // SAFETY: the caller's pointer.
-        unsafe { give(device, current_device()) }
+        unsafe { write_result(device, current_device()) }
     }
 
     fn hipSetDevice(device: c_int) { driver()?.make_current(device) }
@@ -64,7 +64,7 @@ api! {
         let driver = driver()?;
         let attribute = cuda_attribute(attribute).ok_or(hipErrorInvalidValue)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(value, driver.attribute(attribute, device)?) }
+        unsafe { write_result(value, driver.attribute(attribute, device)?) }
     }
 
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
@@ -78,7 +78,8 @@ api! {
     }
 }
 
-/// The device's properties: those that have a meaning here. The architecture is the compiler's name, such as `sm_90`.
+/// Fills in the properties that CUDA has; all others are zero. The architecture is the compiler's name, such as
+/// `sm_90`.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
 ) -> hipError_t {
     let made = device_properties(device).and_then(|made| {
         // SAFETY: the caller's pointer.
-        unsafe { give(properties, made) }
+        unsafe { write_result(properties, made) }
     });
     made.map_or_else(|error| failed("hipGetDevicePropertiesR0600", error), |()| hipSuccess)
 }
@@ -128,7 +129,7 @@ fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t>
     Ok(made)
 }
 
-/// CUDA's number of one of a device's numbers.
+/// CUDA's number of an attribute, or `None` if CUDA does not have it.
 fn cuda_attribute(attribute: hipDeviceAttribute_t) -> Option<c_int> {
     use hip_runtime_sys as hip;
     Some(match attribute {

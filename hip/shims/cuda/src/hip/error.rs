@@ -1,4 +1,4 @@
-//! HIP's errors: the last one, and their names.
+//! The last error, and the names of errors.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -8,7 +8,7 @@ use hip_runtime_sys::{hipError_t, hipSuccess, signature};
 use crate::status;
 
 thread_local! {
-    /// What `hipGetLastError` gives.
+    /// The error of the thread's last failed call, for `hipGetLastError`.
     pub(super) static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
 

@@ -1,4 +1,4 @@
-//! Captures of streams, and the graphs that they become.
+//! Stream capture and graphs.
 
 use std::ffi::c_char;
 

@@ -1,4 +1,4 @@
-//! Modules, their kernels, and launches.
+//! Modules, kernels, and launches.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -13,7 +13,7 @@ use super::overlap::{joined, overlaps};
 use crate::driver::{self, Handle, check, current};
 use crate::profile;
 
-/// Shared memory that a kernel gets without asking for more.
+/// Bytes of shared memory that every kernel may use. More must be requested with an attribute.
 const USUAL_SHARED_BYTES: c_uint = 48 << 10;
 
 api! {
@@ -60,7 +60,7 @@ api! {
         // SAFETY: the caller's list.
         let mut extra = unsafe { cuda_extra(extra) }?;
         let extra = extra.as_mut().map_or(std::ptr::null_mut(), |list| list.as_mut_ptr());
-        // A launch that waits for other streams, too, waits for all of them to its end.
+        // A launch after a wait for another stream must not begin early.
         let early = overlaps() && !joined().remove(&stream.addr());
         let attribute = driver::LaunchAttribute {
             id: driver::LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -100,7 +100,7 @@ api! {
     }
 }
 
-/// `hipModuleLaunchKernel`'s `extra` in CUDA's numbers: buffer, its size, end.
+/// The `extra` list of `hipModuleLaunchKernel` with CUDA's keys: buffer, size, end.
 ///
 /// # Safety
 /// The list is null or ends as HIP's documentation says.
@@ -111,7 +111,7 @@ unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>
     }
     let mut made = [std::ptr::null_mut(); 5];
     for index in [0, 2] {
-        // SAFETY: the list goes on until its end was read.
+        // SAFETY: the list's end has not been read yet.
         let what = unsafe { *extra.add(index) };
         if what == HIP_LAUNCH_PARAM_END {
             return Ok(Some(made));

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use hip_runtime_sys::{hipMemcpyKind, hipStream_t};
 
-use super::call::{api, give};
+use super::call::{api, write_result};
 use crate::driver::{DevicePointer, check, current};
 
 fn address(pointer: *const c_void) -> DevicePointer {
@@ -24,7 +24,7 @@ api! {
             check(unsafe { (current()?.cuMemAlloc_v2)(&mut found, bytes) })?;
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
+        unsafe { write_result(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
     }
 
     fn hipFree(pointer: *mut c_void) {
@@ -36,7 +36,7 @@ api! {
     }
 
     fn hipHostMalloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
-        // Portable, mapped, write-combined.
+        // CUDA has the flags portable, mapped and write-combined.
         // SAFETY: the caller's pointer.
         check(unsafe { (current()?.cuMemHostAlloc)(pointer, bytes, flags & 7) })
     }
@@ -53,7 +53,7 @@ api! {
         let driver = current()?;
         // SAFETY: the caller's memory.
         check(unsafe { (driver.cuMemcpy)(address(to), address(from), bytes) })?;
-        // The driver may return while the last piece is under way, and streams that wait for no other would not see it.
+        // The driver may return before the last bytes have arrived, and non-blocking streams would not wait for them.
         // SAFETY: null is the default stream.
         check(unsafe { (driver.cuStreamSynchronize)(std::ptr::null_mut()) })
     }
@@ -68,7 +68,7 @@ api! {
         let driver = current()?;
         // SAFETY: the caller's memory.
         check(unsafe { (driver.cuMemsetD8_v2)(address(to), value as u8, bytes) })?;
-        // As for hipMemcpy.
+        // As in hipMemcpy.
         // SAFETY: null is the default stream.
         check(unsafe { (driver.cuStreamSynchronize)(std::ptr::null_mut()) })
     }

@@ -1,16 +1,16 @@
-//! HIP's C interface, each function checked against the signature of `hip-runtime-sys`.
+//! HIP's C interface. The compiler compares each function with its signature in `hip-runtime-sys`.
 //!
 //! Flags, modes and attributes of functions have the same numbers in HIP and CUDA, unless they are translated here.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`kernel`] | modules, their kernels, launches |
-//! | [`graph`] | captures, and the graphs that they become |
-//! | [`stream`] | streams, events, functions of the host in a stream's order |
+//! | [`kernel`] | modules, kernels, launches |
+//! | [`graph`] | stream capture and graphs |
+//! | [`stream`] | streams, events, host functions |
 //! | [`memory`] | allocations, copies, fills |
-//! | [`device`] | devices: which one a thread uses, and their numbers |
-//! | [`overlap`] | kernels that begin before the kernel before them has ended |
-//! | [`call`] | how a function of the interface is written |
+//! | [`device`] | a thread's device, and the devices' properties |
+//! | [`overlap`] | programmatic dependent launch |
+//! | [`call`] | the macro that defines functions of the interface |
 //! | [`error`] | the last error, and the errors' names |
 
 mod call;

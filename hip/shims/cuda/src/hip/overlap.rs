@@ -1,17 +1,17 @@
-//! Kernels that are launched before the kernel before them has ended (programmatic dependent launch).
+//! Programmatic dependent launch: a kernel may begin before its predecessor in the stream has ended.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::library;
 
-/// Whether kernels may be launched before the one before them has ended.
+/// Whether `RUKH_CUDA_SHIM_OVERLAP` asks for it.
 pub(super) fn overlaps() -> bool {
     static OVERLAPS: OnceLock<bool> = OnceLock::new();
     *OVERLAPS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_OVERLAP"))
 }
 
-/// Streams whose next launch waits for what is in another.
+/// The streams whose next launch comes after a wait for another stream.
 pub(super) fn joined() -> MutexGuard<'static, BTreeSet<usize>> {
     static JOINED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
     JOINED.lock().unwrap_or_else(PoisonError::into_inner)

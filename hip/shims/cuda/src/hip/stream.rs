@@ -1,4 +1,4 @@
-//! Streams, events, and functions of the host in a stream's order.
+//! Streams, events, and host functions.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -52,7 +52,7 @@ api! {
     }
 
     fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) {
-        // HIP has more, which say what caches do.
+        // HIP has more flags, which control caches.
         let mut flags = flags & (hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess);
         if spins() {
             flags &= !hipEventBlockingSync;
@@ -87,7 +87,7 @@ api! {
     }
 }
 
-/// Whether waiting for an event shall not sleep.
+/// Whether `RUKH_CUDA_SHIM_SPIN` asks that threads spin while they wait for an event.
 fn spins() -> bool {
     static SPINS: OnceLock<bool> = OnceLock::new();
     *SPINS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_SPIN"))

@@ -1,4 +1,4 @@
-//! Without a driver or a card, every call answers with an error, and the process lives.
+//! Without a driver or a card every call returns an error, and the process goes on.
 
 use std::ptr::null_mut;
 
@@ -23,7 +23,7 @@ fn without_a_card_the_answer_is_an_error() {
     assert!(lib.hip.describe(status).contains("hipError"), "{}", lib.hip.describe(status));
     let mut pointer = null_mut();
     let (mut stream, mut rocblas, mut hipblaslt) = (null_mut(), null_mut(), null_mut());
-    // SAFETY: places of ours.
+    // SAFETY: the pointers are to local variables.
     unsafe {
         assert_eq!((lib.hip.hipMalloc)(&mut pointer, 64), status);
         assert_eq!((lib.hip.hipGetLastError)(), status);

@@ -1,4 +1,4 @@
-//! What only a card can show: memory, a captured graph, products. Passed over where there is none.
+//! Tests that need a card: memory, a captured graph, matrix products. Without a card they are skipped.
 
 use std::ptr::{from_ref, null_mut};
 
@@ -8,7 +8,7 @@ use rocblas_sys as rb;
 
 use super::{Libraries, libraries};
 
-/// The libraries, if there is a card.
+/// The libraries, or `None` without a card.
 fn with_card() -> Option<Libraries> {
     let lib = libraries();
     let (status, _) = lib.devices();
@@ -27,7 +27,7 @@ impl Libraries {
     fn upload(&self, values: &[f32]) -> *mut f32 {
         let mut memory = null_mut();
         let bytes = size_of_val(values);
-        // SAFETY: a place of ours; both sides have so many bytes.
+        // SAFETY: the pointers are to local variables, and both buffers have this many bytes.
         unsafe {
             self.check((self.hip.hipMalloc)(&mut memory, bytes));
             self.check((self.hip.hipMemcpy)(
@@ -43,7 +43,7 @@ impl Libraries {
     fn download(&self, memory: *const f32, count: usize) -> Vec<f32> {
         let mut values = vec![0.0; count];
         let kind = hip::hipMemcpyDeviceToHost;
-        // SAFETY: both sides have so many bytes.
+        // SAFETY: both buffers have this many bytes.
         self.check(unsafe {
             (self.hip.hipMemcpy)(values.as_mut_ptr().cast(), memory.cast(), 4 * count, kind)
         });
@@ -51,7 +51,7 @@ impl Libraries {
     }
 }
 
-/// Numbers without a pattern.
+/// Numbers that look random.
 fn noise(seed: u32, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     (0..count)
@@ -66,7 +66,7 @@ const M: usize = 48;
 const N: usize = 40;
 const K: usize = 64;
 
-/// `relu(W x + b)` where W lies row by row: in BLAS's terms its transpose lies column by column.
+/// `relu(W x + b)`, where W is row-major. In BLAS's terms that is its transpose, column-major.
 fn expected(w: &[f32], x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let mut d = vec![0.0; M * N];
     for n in 0..N {
@@ -101,7 +101,7 @@ fn products_run_in_a_captured_graph() {
     let (mut stream, mut rocblas, mut handle) = (null_mut(), null_mut(), null_mut());
     let (mut description, mut preference) = (null_mut(), null_mut());
     let (mut graph, mut executable) = (null_mut(), null_mut());
-    // SAFETY: places and objects of ours; matrices as large as is said.
+    // SAFETY: the pointers are to local variables, the objects are alive, and the matrices have the given sizes.
     unsafe {
         lib.check((lib.hip.hipStreamCreateWithFlags)(&mut stream, hip::hipStreamNonBlocking));
         assert_eq!((lib.rocblas.rocblas_create_handle)(&mut rocblas), rb::rocblas_status_success);
@@ -237,7 +237,7 @@ fn the_card_is_described() {
     let architecture = lib.hip.architecture(0).unwrap_or_else(|error| panic!("{}", lib.hip.describe(error)));
     assert!(architecture.starts_with("sm_"), "{architecture}");
     let (mut lanes, mut units) = (0, 0);
-    // SAFETY: places of ours.
+    // SAFETY: the pointers are to local variables.
     unsafe {
         lib.check((lib.hip.hipDeviceGetAttribute)(&mut lanes, hip::hipDeviceAttributeWarpSize, 0));
         lib.check((lib.hip.hipDeviceGetAttribute)(&mut units, hip::hipDeviceAttributeMultiprocessorCount, 0));

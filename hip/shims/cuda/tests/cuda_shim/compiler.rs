@@ -1,4 +1,4 @@
-//! The engine's kernels, compiled by NVRTC through hiprtc's interface, as the engine does it. Needs NVRTC, no card.
+//! NVRTC compiles the engine's kernels through hiprtc's interface, as the engine asks it to. Needs NVRTC, but no card.
 
 use std::ffi::{CString, c_char};
 use std::fs;
@@ -9,7 +9,7 @@ use hip_runtime_sys::hiprtc_bindings::HIPRTC_SUCCESS;
 
 use super::{Libraries, libraries};
 
-/// Texts for C, and the list of their addresses.
+/// C strings, and the list of their addresses.
 fn texts(texts: impl IntoIterator<Item = String>) -> (Vec<CString>, Vec<*const c_char>) {
     let texts: Vec<CString> =
         texts.into_iter().map(|text| CString::new(text).expect("no zeros in it")).collect();
@@ -17,7 +17,7 @@ fn texts(texts: impl IntoIterator<Item = String>) -> (Vec<CString>, Vec<*const c
     (texts, addresses)
 }
 
-/// Compiles a source; the code, or the compiler's words.
+/// Compiles a source. Returns the code, or the compiler's log.
 fn compile(lib: &Libraries, source: &str, headers: &[(String, String)]) -> Result<Vec<u8>, String> {
     let source = CString::new(source).expect("no zeros in it");
     let (_bodies, mut bodies) = texts(headers.iter().map(|(_, body)| body.clone()));
@@ -25,7 +25,7 @@ fn compile(lib: &Libraries, source: &str, headers: &[(String, String)]) -> Resul
     let (_options, mut options) = texts(["--offload-arch=sm_90", "-O3", "-std=c++17"].map(str::to_owned));
     let (mut program, mut bytes) = (null_mut(), 0);
     let count = headers.len() as i32;
-    // SAFETY: places and texts of ours, as many as is said.
+    // SAFETY: the pointers are to local variables, and the lists have the given lengths.
     unsafe {
         let (bodies, names) = (bodies.as_mut_ptr(), names.as_mut_ptr());
         let status = (lib.hiprtc.hiprtcCreateProgram)(
@@ -56,7 +56,7 @@ fn compile(lib: &Libraries, source: &str, headers: &[(String, String)]) -> Resul
 
 fn has_compiler(lib: &Libraries) -> bool {
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: places of ours.
+    // SAFETY: the pointers are to local variables.
     let found = unsafe { (lib.hiprtc.hiprtcVersion)(&mut major, &mut minor) } == HIPRTC_SUCCESS;
     if !found {
         println!("skipped: no NVRTC (RUKH_CUDA_SHIM_PATH names folders to look in)");

@@ -1,4 +1,4 @@
-//! Layouts, descriptions and preferences of hipBLASLt in cuBLASLt's numbers. Needs cuBLASLt, no card.
+//! hipBLASLt's layouts, descriptors and preferences over cuBLASLt's. Needs cuBLASLt, but no card.
 
 use std::ptr::{from_ref, null_mut};
 
@@ -12,7 +12,7 @@ fn attributes_are_taken_and_foreign_epilogues_are_refused() {
     let lib = libraries();
     let blas = &lib.hipblaslt;
     let mut description = null_mut();
-    // SAFETY: a place of ours.
+    // SAFETY: the pointer is to a local variable.
     let made = unsafe {
         (blas.hipblasLtMatmulDescCreate)(&mut description, lt::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F)
     };
@@ -37,7 +37,7 @@ fn attributes_are_taken_and_foreign_epilogues_are_refused() {
     assert_eq!(swish, lt::HIPBLAS_STATUS_NOT_SUPPORTED);
     let (mut layout, mut preference) = (null_mut(), null_mut());
     let (count, stride, workspace) = (36_i32, 4096_i64, 32_u64 << 20);
-    // SAFETY: places of ours, and values as long as is said.
+    // SAFETY: the pointers are to local variables of the given sizes.
     unsafe {
         let created = (blas.hipblasLtMatrixLayoutCreate)(&mut layout, hip::HIP_R_16BF, 768, 1024, 768);
         assert_eq!(created, lt::HIPBLAS_STATUS_SUCCESS);

@@ -1,5 +1,5 @@
-//! The shim as the engine meets it: loaded through the bindings, by name, from a folder. What needs CUDA's
-//! libraries or a card says so and is passed over where there is none.
+//! Tests of the shim through the bindings, loaded by name from a folder, as the engine does. A test that needs CUDA's
+//! libraries or a card says so and is skipped where there is none.
 #![allow(unsafe_code, clippy::multiple_unsafe_ops_per_block, reason = "calls C interfaces")]
 
 mod absent;
@@ -13,7 +13,7 @@ use hip_runtime_sys::{Hip, Hiprtc};
 use hipblaslt_sys::HipblasLt;
 use rocblas_sys::Rocblas;
 
-/// The libraries of one installed shim.
+/// The four libraries of a shim in a temporary folder.
 pub(crate) struct Libraries {
     pub(crate) hip: Hip,
     pub(crate) hiprtc: Hiprtc,
@@ -22,7 +22,7 @@ pub(crate) struct Libraries {
     _folder: tempfile::TempDir,
 }
 
-/// Where Cargo puts the shared library that belongs to the running program: beside it, or a folder above it.
+/// The shim's shared library. Cargo puts it beside the running program or into the folder above.
 fn library() -> PathBuf {
     let name = format!("{}rocm_cuda_shim{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe().expect("the test's own path");
@@ -31,7 +31,7 @@ fn library() -> PathBuf {
     found.next().unwrap_or_else(|| panic!("{name} is not beside {}", program.display()))
 }
 
-/// A folder with links under ROCm's names, loaded: every symbol of the bindings' tables is there, or this fails.
+/// Loads the libraries from a folder of links. Fails if a function of the bindings is missing.
 pub(crate) fn libraries() -> Libraries {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = library();
@@ -48,10 +48,10 @@ pub(crate) fn libraries() -> Libraries {
 }
 
 impl Libraries {
-    /// How many cards there are.
+    /// The status of `hipGetDeviceCount`, and the number of cards.
     pub(crate) fn devices(&self) -> (u32, i32) {
         let mut count = -1;
-        // SAFETY: a place of ours.
+        // SAFETY: the pointer is to a local variable.
         let status = unsafe { (self.hip.hipGetDeviceCount)(&mut count) };
         (status, count)
     }

@@ -1,4 +1,4 @@
-//! A kernel's argument segment, from what the caller gives and what the compiler expects besides.
+//! A kernel's argument segment: the caller's arguments, and the hidden arguments that the compiler expects.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,8 @@ use hip_runtime_sys::{
 use crate::calls::report;
 use crate::code_object::Kernel;
 
-/// The argument segment from the caller's arguments: one by one, or packed.
+/// Builds the argument segment from the caller's arguments: `parameters` points to each of them, `extra` to a packed
+/// buffer.
 ///
 /// # Safety
 /// The arguments are those that the kernel takes.
@@ -51,7 +52,7 @@ pub(crate) unsafe fn arguments_of(
         if key == HIP_LAUNCH_PARAM_BUFFER_POINTER {
             from = value.cast_const().cast::<u8>();
         } else if key == HIP_LAUNCH_PARAM_BUFFER_SIZE {
-            // SAFETY: this key's value points to a length.
+            // SAFETY: the value of this key points to a length.
             bytes = unsafe { value.cast::<usize>().read() };
         } else {
             return Err(hipErrorInvalidValue);
@@ -59,17 +60,17 @@ pub(crate) unsafe fn arguments_of(
         at += 2;
     }
     let wanted = explicit.map(|argument| argument.offset + argument.bytes).max().unwrap_or_default();
-    // rocBLAS gives four bytes more than its kernels take; they are not read.
+    // rocBLAS passes four bytes more than its kernels take. They are not read.
     if from.is_null() || bytes < wanted || bytes > segment.len().max(wanted) + 4 {
-        report(&format!("kernel {}: {bytes} bytes of arguments, {wanted} wanted", kernel.name));
+        report(&format!("kernel {}: {bytes} bytes of arguments instead of {wanted}", kernel.name));
         return Err(hipErrorInvalidValue);
     }
-    // SAFETY: the caller says that there are so many.
+    // SAFETY: the caller promises at least this many bytes.
     segment[..wanted].copy_from_slice(unsafe { std::slice::from_raw_parts(from, wanted) });
     Ok(segment)
 }
 
-/// Fills in what the compiler expects of the runtime.
+/// Fills in the hidden arguments.
 pub(crate) fn hidden_arguments(
     kernel: &Kernel,
     segment: &mut [u8],

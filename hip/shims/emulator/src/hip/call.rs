@@ -1,4 +1,4 @@
-//! How a function of HIP's C interface is written.
+//! The macros that define functions of HIP's C interface, and their helpers.
 
 use std::ffi::c_char;
 use std::ffi::c_int;
@@ -8,7 +8,7 @@ use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotReady, hipErr
 use super::error::LAST_ERROR;
 use crate::c_interface;
 
-/// Answers one call, and keeps its error for `hipGetLastError`. `hipErrorNotReady` is an answer, not an error.
+/// Answers one call and keeps its error for `hipGetLastError`, unless it is `hipErrorNotReady`, which is no failure.
 pub(super) fn answer(name: &'static str, body: impl FnOnce() -> Result<(), hipError_t>) -> hipError_t {
     let status = c_interface::answer(name, hipErrorUnknown, body);
     if status != hipSuccess && status != hipErrorNotReady {
@@ -17,7 +17,7 @@ pub(super) fn answer(name: &'static str, body: impl FnOnce() -> Result<(), hipEr
     status
 }
 
-/// A handle as the pointer that C sees; nothing is ever read through it.
+/// A handle as the pointer that C sees. It is never dereferenced.
 pub(super) fn pointer<T>(handle: usize) -> *mut T {
     std::ptr::without_provenance_mut(handle)
 }
@@ -26,22 +26,22 @@ pub(super) fn pointer<T>(handle: usize) -> *mut T {
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-pub(super) unsafe fn give<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give(place, value) }.map_err(|_| hipErrorInvalidValue)
+    unsafe { c_interface::write_result(place, value) }.map_err(|_| hipErrorInvalidValue)
 }
 
 /// Copies a text into a buffer, cut to the buffer's size and ended with zero.
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.
-pub(super) unsafe fn give_text(buffer: *mut c_char, bytes: c_int, text: &str) -> Result<(), hipError_t> {
+pub(super) unsafe fn write_text(buffer: *mut c_char, bytes: c_int, text: &str) -> Result<(), hipError_t> {
     let bytes = usize::try_from(bytes).unwrap_or_default();
     // SAFETY: as the caller promises.
-    unsafe { c_interface::give_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
+    unsafe { c_interface::write_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
 }
 
-/// Defines functions of the interface, which the bindings need not have.
+/// Defines functions that the bindings do not have.
 macro_rules! unchecked_api {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
@@ -59,7 +59,7 @@ macro_rules! unchecked_api {
     };
 }
 
-/// Defines functions of the interface, and has the compiler compare them with the bindings.
+/// Defines functions, and makes the compiler compare their signatures with the bindings'.
 macro_rules! api {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $crate::hip::call::unchecked_api! { $(fn $name($($argument: $type),*) $body)* }

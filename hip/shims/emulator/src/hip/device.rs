@@ -1,4 +1,4 @@
-//! Devices: which one a thread uses, and what HIP says of them.
+//! Devices: a thread's current device, and the properties of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -7,19 +7,19 @@ use hip_runtime_sys::{
     hipErrorInvalidValue, hipErrorNoDevice, hipErrorUnknown,
 };
 
-use super::call::{api, give, give_text};
+use super::call::{api, write_result, write_text};
 use crate::c_interface::answer;
-use crate::launch::MOST_LDS_BYTES;
+use crate::launch::MAX_LDS_BYTES;
 use crate::settings::settings;
 
-/// HIP 6.4's number: what the declarations are from.
+/// The version number of HIP 6.4, whose declarations the bindings have.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 thread_local! {
     static DEVICE: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
 }
 
-/// The calling thread's device.
+/// The calling thread's device, or an error if the machine has none.
 pub(crate) fn current_device() -> Result<i32, hipError_t> {
     if settings().devices > 0 { Ok(DEVICE.get()) } else { Err(hipErrorNoDevice) }
 }
@@ -36,23 +36,23 @@ api! {
 
     fn hipDriverGetVersion(version: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { give(version, RUNTIME_VERSION) }
+        unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipRuntimeGetVersion(version: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { give(version, RUNTIME_VERSION) }
+        unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipGetDeviceCount(count: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { give(count, settings().devices) }?;
+        unsafe { write_result(count, settings().devices) }?;
         current_device().map(|_| ())
     }
 
     fn hipGetDevice(device: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { give(device, current_device()?) }
+        unsafe { write_result(device, current_device()?) }
     }
 
     fn hipSetDevice(device: c_int) {
@@ -63,35 +63,35 @@ api! {
     fn hipDeviceGetName(name: *mut c_char, bytes: c_int, device: hipDevice_t) {
         checked_device(device)?;
         // SAFETY: the caller's buffer.
-        unsafe { give_text(name, bytes, &device_name()) }
+        unsafe { write_text(name, bytes, &device_name()) }
     }
 
     fn hipDeviceGetPCIBusId(name: *mut c_char, bytes: c_int, device: c_int) {
         // SAFETY: the caller's buffer.
-        unsafe { give_text(name, bytes, &format!("0000:{:02x}:00.0", checked_device(device)? + 1)) }
+        unsafe { write_text(name, bytes, &format!("0000:{:02x}:00.0", checked_device(device)? + 1)) }
     }
 
     fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) {
         checked_device(device)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(bytes, settings().memory_bytes as usize) }
+        unsafe { write_result(bytes, settings().memory_bytes as usize) }
     }
 
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) {
         checked_device(device)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(value, attribute_value(attribute)) }
+        unsafe { write_result(value, attribute_value(attribute)) }
     }
 
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         // SAFETY: the caller's pointers.
-        unsafe { give(least, 1) }?;
+        unsafe { write_result(least, 1) }?;
         // SAFETY: as above.
-        unsafe { give(greatest, -1) }
+        unsafe { write_result(greatest, -1) }
     }
 }
 
-/// The device's properties: those that have a meaning here.
+/// Fills in the properties that the emulator has; all others are zero.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
             *place = byte as c_char;
         }
         made.totalGlobalMem = settings().memory_bytes as usize;
-        made.sharedMemPerBlock = MOST_LDS_BYTES as usize;
+        made.sharedMemPerBlock = MAX_LDS_BYTES as usize;
         made.warpSize = 32;
         made.maxThreadsPerBlock = 1024;
         made.maxThreadsDim = [1024; 3];
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         made.l2CacheSize = 6 << 20;
         made.maxThreadsPerMultiProcessor = 2048;
         // SAFETY: the caller's pointer.
-        unsafe { give(properties, made) }
+        unsafe { write_result(properties, made) }
     })
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn device_name() -> String {
     format!("Rukh emulator for {}", settings().architecture)
 }
 
-/// The numbers of a Radeon RX 7900 XTX and of a Radeon 8060S.
+/// The compute units of a Radeon RX 7900 XTX (gfx1100) and of a Radeon 8060S (gfx1151).
 fn compute_units() -> c_int {
     if settings().architecture == "gfx1151" { 40 } else { 96 }
 }
@@ -144,7 +144,7 @@ pub(crate) fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
         }
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
-        hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MOST_LDS_BYTES as c_int,
+        hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MAX_LDS_BYTES as c_int,
         hip::hipDeviceAttributeComputeCapabilityMajor => 11,
         hip::hipDeviceAttributeComputeCapabilityMinor => {
             c_int::from(settings().architecture == "gfx1151") * 5

@@ -1,4 +1,4 @@
-//! HIP's errors: the last one, and their names.
+//! The last error, and the names of errors.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -6,25 +6,25 @@ use std::ffi::c_char;
 use hip_runtime_sys::{hipError_t, hipSuccess, signature};
 
 thread_local! {
-    /// What `hipGetLastError` gives.
+    /// The error of the thread's last failed call, for `hipGetLastError`.
     pub(super) static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
 
-/// HIP's function of this name: the error of the last call that failed, which it forgets.
+/// HIP's function of this name: returns the error of the thread's last failed call, and clears it.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetLastError() -> hipError_t {
     LAST_ERROR.replace(hipSuccess)
 }
 
-/// HIP's function of this name: the error of the last call that failed.
+/// HIP's function of this name: returns the error of the thread's last failed call.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hipPeekAtLastError() -> hipError_t {
     LAST_ERROR.get()
 }
 
-/// Names of the errors that the emulator gives, each ended with zero.
+/// The names of the errors that the emulator returns.
 fn error_name(error: hipError_t) -> &'static std::ffi::CStr {
     use hip_runtime_sys as hip;
     match error {
@@ -63,7 +63,7 @@ pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
     error_name(error).as_ptr()
 }
 
-/// HIP's function of this name; the emulator says more on stderr.
+/// HIP's function of this name. It returns the name alone; the emulator explains the error on stderr.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetErrorString(error: hipError_t) -> *const c_char {

@@ -1,5 +1,5 @@
-//! What AMD's own rocBLAS and hipBLASLt call of HIP's runtime, and the engine does not: with these functions they run on
-//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings do not have them; the signatures are HIP 6.4's.
+//! The functions that AMD's own rocBLAS and hipBLASLt call and the engine does not. With them those libraries run on
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions; the signatures are HIP 6.4's.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -10,7 +10,7 @@ use hip_runtime_sys::{
     hipMemcpyKind, hipModule_t, hipStream_t, hipSuccess,
 };
 
-use super::call::{give, unchecked_api};
+use super::call::{unchecked_api, write_result};
 use super::kernel::{hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData};
 use super::memory::{hipFree, hipMalloc};
 use super::stream::{hipEventRecord, stream_of};
@@ -20,7 +20,7 @@ use crate::calls::report;
 use crate::memory::{self, Place};
 use crate::sync::lock;
 
-/// Work items or groups by dimension.
+/// HIP's `dim3`: work items or workgroups in each dimension.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Dimensions {
@@ -29,7 +29,7 @@ pub struct Dimensions {
     z: c_uint,
 }
 
-/// What `hipPointerGetAttributes` says of an address.
+/// HIP's `hipPointerAttribute_t`: the result of `hipPointerGetAttributes`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PointerAttributes {
@@ -41,12 +41,12 @@ pub struct PointerAttributes {
     flags: c_uint,
 }
 
-/// `hipMemoryTypeHost` and its neighbours.
+// The numbers of `hipMemoryTypeUnregistered`, `hipMemoryTypeHost` and `hipMemoryTypeDevice`.
 const MEMORY_UNREGISTERED: c_int = 0;
 const MEMORY_HOST: c_int = 1;
 const MEMORY_DEVICE: c_int = 2;
 
-/// What a C++ compiler puts into a program with kernels: a mark, a version, and where its bundle lies.
+/// The structure that a C++ compiler puts into a program with kernels: a magic number, a version, the bundle's address.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FatBinary {
@@ -58,23 +58,24 @@ pub struct FatBinary {
 
 const FAT_BINARY_MARK: u32 = 0x4849_5046;
 
-/// A program's kernels: bundles by the handle that its initialisers got, and the loaded module of each.
+/// The kernels of C++ programs.
 #[derive(Default)]
 struct Registered {
+    /// The address of each bundle by its handle, and its module once it is loaded.
     bundles: BTreeMap<usize, (usize, Option<usize>)>,
-    /// By the address of the host's function: the handle of the bundle, and the kernel's name.
+    /// The bundle's handle and the kernel's name, by the address of the host's function.
     kernels: BTreeMap<usize, (usize, String)>,
 }
 
 static REGISTERED: Mutex<Option<Registered>> = Mutex::new(None);
 
 thread_local! {
-    /// Grid, block, LDS and stream of the launch that the compiler's code is about to make.
+    /// Grid, block, LDS bytes and stream of the launch that the compiled code will make next.
     static NEXT_LAUNCH: std::cell::Cell<Option<(Dimensions, Dimensions, usize, hipStream_t)>> =
         const { std::cell::Cell::new(None) };
 }
 
-/// A call of another function of the interface.
+/// The result of calling another function of the interface.
 fn passed(status: hipError_t) -> Result<(), hipError_t> {
     if status == hipSuccess { Ok(()) } else { Err(status) }
 }
@@ -94,7 +95,7 @@ unchecked_api! {
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
         // SAFETY: the caller's pointer. There are no pools: the handle is never looked at.
-        unsafe { give(pool, std::ptr::without_provenance_mut(1)) }
+        unsafe { write_result(pool, std::ptr::without_provenance_mut(1)) }
     }
 
     fn hipMemPoolTrimTo(_pool: *mut c_void, _bytes: usize) { Ok(()) }
@@ -117,7 +118,7 @@ unchecked_api! {
             let (to, from) = (to.wrapping_byte_add(row * to_pitch), from.wrapping_byte_add(row * from_pitch));
             stream.submit(copy(to, from, width, kind)?)?;
         }
-        // The host's side may be any memory, which the caller may change as soon as this returns.
+        // The host's memory may be pageable, and the caller may change it as soon as this returns.
         if stream.capture_state().is_some() { Ok(()) } else { stream.synchronize() }
     }
 
@@ -133,7 +134,7 @@ unchecked_api! {
             kind, device, device_pointer: address, host_pointer: host, is_managed: 0, flags: 0,
         };
         // SAFETY: the caller's pointer.
-        unsafe { give(attributes, made) }
+        unsafe { write_result(attributes, made) }
     }
 
     fn hipModuleLoad(module: *mut hipModule_t, path: *const c_char) {
@@ -152,7 +153,7 @@ unchecked_api! {
         lds_bytes: usize, stream: hipStream_t, parameters: *mut *mut c_void, extra: *mut *mut c_void, start: hipEvent_t,
         stop: hipEvent_t, _flags: u32,
     ) {
-        // Here the grid is counted in work items.
+        // This function counts the grid in work items.
         let groups = |items: u32, block: u32| {
             (block > 0 && items.is_multiple_of(block)).then(|| items / block).ok_or(hipErrorInvalidValue)
         };
@@ -201,15 +202,15 @@ unchecked_api! {
         let next = NEXT_LAUNCH.take().ok_or(hipErrorInvalidValue)?;
         // SAFETY: the caller's pointers.
         unsafe {
-            give(grid, next.0)?;
-            give(block, next.1)?;
-            give(lds_bytes, next.2)?;
-            give(stream, next.3)
+            write_result(grid, next.0)?;
+            write_result(block, next.1)?;
+            write_result(lds_bytes, next.2)?;
+            write_result(stream, next.3)
         }
     }
 }
 
-/// A kernel of a program by the address of the host's function for it. Its bundle is loaded by the first.
+/// Finds a kernel by the address of the host's function for it. The first kernel of a bundle loads the bundle.
 fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let mut registered = lock(&REGISTERED);
     let registered = registered.get_or_insert_default();
@@ -220,7 +221,7 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
         None => {
             let mut loaded: hipModule_t = std::ptr::null_mut();
             let image = std::ptr::with_exposed_provenance(*bundle);
-            // SAFETY: what the compiler registered is a whole bundle, there for as long as its library.
+            // SAFETY: the compiler has registered a whole bundle, which lives as long as its library.
             passed(unsafe { hipModuleLoadData(&mut loaded, image) })?;
             *module.insert(loaded.addr())
         }
@@ -228,15 +229,15 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let name = std::ffi::CString::new(name.as_str()).map_err(|_| hipErrorInvalidValue)?;
     let mut function = std::ptr::null_mut();
     let module = std::ptr::without_provenance_mut(module);
-    // SAFETY: the handle was given just now or before, and the name ends with zero.
+    // SAFETY: the module is loaded, and the name ends with zero.
     passed(unsafe { hipModuleGetFunction(&mut function, module, name.as_ptr()) })?;
     Ok(function)
 }
 
-/// The C++ compiler's function of this name: a library's initialisers hand its kernels over. Gives a handle.
+/// The function of this name that a library's initialisers call to register its bundle of kernels. Returns a handle.
 ///
 /// # Safety
-/// Null, or what the compiler made.
+/// The pointer is null or points to the compiler's structure.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mut *mut c_void {
@@ -246,7 +247,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     // SAFETY: as the caller promises.
     let FatBinary { mark, bundle, .. } = unsafe { binary.read() };
     if mark != FAT_BINARY_MARK {
-        report("a program's kernels without their mark");
+        report("a bundle of kernels without its magic number");
         return std::ptr::null_mut();
     }
     let handle = binary.addr();
@@ -255,7 +256,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     std::ptr::without_provenance_mut(handle)
 }
 
-/// The C++ compiler's function of this name: one kernel of those that were handed over.
+/// The function of this name that a library's initialisers call to register one kernel of a bundle.
 ///
 /// # Safety
 /// The name is a text that ends with zero.
@@ -280,7 +281,7 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     registered.get_or_insert_default().kernels.insert(host.addr(), (binary.addr(), name.to_owned()));
 }
 
-/// The C++ compiler's function of this name. The kernels stay: no library is unloaded before the process ends.
+/// The function of this name that a library calls when it is unloaded. It does nothing: that is when the process ends.
 ///
 /// # Safety
 /// None: nothing is done.

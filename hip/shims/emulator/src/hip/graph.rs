@@ -1,4 +1,4 @@
-//! Captures of streams, and the graphs that they become.
+//! Stream capture and graphs.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hip_runtime_sys::{
     hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus,
 };
 
-use super::call::{api, give, pointer};
+use super::call::{api, pointer, write_result};
 use super::stream::stream_of;
 use crate::handles::Handles;
 use crate::stream::{CAPTURE_MODE, Graph};
@@ -27,7 +27,7 @@ api! {
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
         let captured = stream_of(stream)?.end_capture()?;
         // SAFETY: the caller's pointer.
-        unsafe { give(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
+        unsafe { write_result(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
     }
 
     fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) {
@@ -37,7 +37,7 @@ api! {
             Some(false) => hip_runtime_sys::hipStreamCaptureStatusInvalidated,
         };
         // SAFETY: the caller's pointer.
-        unsafe { give(status, state) }
+        unsafe { write_result(status, state) }
     }
 
     fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode) {
@@ -47,7 +47,7 @@ api! {
         // SAFETY: the caller's pointer.
         let wanted = unsafe { mode.read() };
         // SAFETY: as above.
-        unsafe { give(mode, CAPTURE_MODE.replace(wanted)) }
+        unsafe { write_result(mode, CAPTURE_MODE.replace(wanted)) }
     }
 
     fn hipGraphDestroy(graph: hipGraph_t) {
@@ -63,12 +63,12 @@ api! {
             // SAFETY: the caller's pointer.
             let room = unsafe { count.read() };
             for number in 0..room.min(graph.len()) {
-                // SAFETY: the caller's buffer has so many places.
+                // SAFETY: the caller's buffer has room for `room` nodes.
                 unsafe { nodes.add(number).write(pointer(number + 1)) };
             }
         }
         // SAFETY: the caller's pointer.
-        unsafe { give(count, graph.len()) }
+        unsafe { write_result(count, graph.len()) }
     }
 
     fn hipGraphInstantiate(
@@ -76,7 +76,7 @@ api! {
     ) {
         let graph = GRAPHS.get(graph.addr()).ok_or(hipErrorInvalidHandle)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(executable, pointer(EXECUTABLES.add(graph))) }
+        unsafe { write_result(executable, pointer(EXECUTABLES.add(graph))) }
     }
 
     fn hipGraphExecDestroy(executable: hipGraphExec_t) {

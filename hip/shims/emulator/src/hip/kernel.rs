@@ -1,4 +1,4 @@
-//! Modules, their kernels, and launches.
+//! Modules, kernels, and launches.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -11,7 +11,7 @@ use hip_runtime_sys::{
 };
 
 use super::arguments::{arguments_of, hidden_arguments};
-use super::call::{api, give, pointer};
+use super::call::{api, pointer, write_result};
 use super::device::current_device;
 use super::stream::stream_of;
 use crate::c_interface::text;
@@ -19,7 +19,7 @@ use crate::calls::report;
 use crate::code_object::{Kernel, LoadError, Module};
 use crate::handles::Handles;
 use crate::image::code_of;
-use crate::launch::{Launch, MOST_LDS_BYTES};
+use crate::launch::{Launch, MAX_LDS_BYTES};
 use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
@@ -27,7 +27,7 @@ use crate::sync::lock;
 static MODULES: Handles<Loaded> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
 
-/// A module and the device that it was loaded for.
+/// A module, its device, and the handles of those kernels that were looked up.
 struct Loaded {
     module: Arc<Module>,
     device: i32,
@@ -55,7 +55,7 @@ api! {
         let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
         // SAFETY: the caller's pointer.
-        unsafe { give(module, pointer(MODULES.add(Arc::new(loaded)))) }
+        unsafe { write_result(module, pointer(MODULES.add(Arc::new(loaded)))) }
     }
 
     fn hipModuleUnload(module: hipModule_t) {
@@ -80,36 +80,36 @@ api! {
             }))
         });
         // SAFETY: the caller's pointer.
-        unsafe { give(function, pointer(handle)) }
+        unsafe { write_result(function, pointer(handle)) }
     }
 
     fn hipFuncGetAttribute(value: *mut c_int, attribute: hipFunction_attribute, function: hipFunction_t) {
         let kernel = Arc::clone(&FUNCTIONS.get(function.addr()).ok_or(hipErrorInvalidHandle)?.kernel);
         let found = match attribute {
-            hip_runtime_sys::HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => kernel.most_threads as c_int,
+            hip_runtime_sys::HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => kernel.max_threads as c_int,
             hip_runtime_sys::HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => kernel.lds_bytes as c_int,
             hip_runtime_sys::HIP_FUNC_ATTRIBUTE_NUM_REGS => kernel.vector_registers as c_int,
             hip_runtime_sys::HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES
             | hip_runtime_sys::HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => 0,
             hip_runtime_sys::HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => {
-                (MOST_LDS_BYTES - kernel.lds_bytes) as c_int
+                (MAX_LDS_BYTES - kernel.lds_bytes) as c_int
             }
             _ => return Err(hipErrorInvalidValue),
         };
         // SAFETY: the caller's pointer.
-        unsafe { give(value, found) }
+        unsafe { write_result(value, found) }
     }
 
     fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut c_int, function: hipFunction_t, threads: c_int, lds_bytes: usize,
     ) {
         let kernel = Arc::clone(&FUNCTIONS.get(function.addr()).ok_or(hipErrorInvalidHandle)?.kernel);
-        // A work group processor's half: two SIMDs of 1536 registers for 16 waves, and 64 KiB of LDS.
+        // Half of a workgroup processor has two SIMDs of 1536 registers each, for 16 waves, and 64 KiB of LDS.
         let waves = (threads.max(1) as usize).div_ceil(32);
         let by_registers = 2 * (1536 / kernel.vector_registers.next_multiple_of(24).max(24)).min(16) / waves;
-        let by_lds = MOST_LDS_BYTES as usize / (kernel.lds_bytes as usize + lds_bytes).max(1);
+        let by_lds = MAX_LDS_BYTES as usize / (kernel.lds_bytes as usize + lds_bytes).max(1);
         // SAFETY: the caller's pointer.
-        unsafe { give(blocks, by_registers.min(by_lds) as c_int) }
+        unsafe { write_result(blocks, by_registers.min(by_lds) as c_int) }
     }
 
     fn hipModuleLaunchKernel(
@@ -122,11 +122,11 @@ api! {
         let threads = block.iter().map(|&count| u64::from(count)).product::<u64>();
         let items = grid.iter().zip(block).all(|(&groups, items)| u64::from(groups) * u64::from(items) < 1 << 32);
         let kernel = &function.kernel;
-        if grid.contains(&0) || threads == 0 || threads > u64::from(kernel.most_threads) || !items {
-            report(&format!("kernel {}: grid {grid:?}, block {block:?}", kernel.name));
+        if grid.contains(&0) || threads == 0 || threads > u64::from(kernel.max_threads) || !items {
+            report(&format!("kernel {}: a grid of {grid:?} blocks of {block:?}", kernel.name));
             return Err(hip_runtime_sys::hipErrorInvalidConfiguration);
         }
-        if lds_bytes > MOST_LDS_BYTES - kernel.lds_bytes || stream.device != function.device {
+        if lds_bytes > MAX_LDS_BYTES - kernel.lds_bytes || stream.device != function.device {
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: the caller's arguments.
@@ -152,7 +152,7 @@ api! {
     }
 }
 
-/// Reports what is wrong with code, and gives HIP's name for it.
+/// Reports why code cannot be loaded, and returns HIP's error for it.
 fn image_error(error: &LoadError) -> hipError_t {
     match error {
         LoadError::OtherArchitecture(name) => {

@@ -7,7 +7,7 @@ use hip_runtime_sys::{
     hipErrorStreamCaptureImplicit, hipErrorStreamCaptureUnsupported, hipMemcpyKind, hipStream_t,
 };
 
-use super::call::{api, give};
+use super::call::{api, write_result};
 use super::device::current_device;
 use super::stream::stream_of;
 use super::transfer::{copy, fill, known};
@@ -20,9 +20,9 @@ api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
         let all = settings().memory_bytes;
         // SAFETY: the caller's pointer.
-        unsafe { give(free, all.saturating_sub(memory::allocated(current_device()?)) as usize) }?;
+        unsafe { write_result(free, all.saturating_sub(memory::allocated(current_device()?)) as usize) }?;
         // SAFETY: the caller's pointer.
-        unsafe { give(total, all as usize) }
+        unsafe { write_result(total, all as usize) }
     }
 
     fn hipMalloc(address: *mut *mut c_void, bytes: usize) {
@@ -30,14 +30,14 @@ api! {
         let device = current_device()?;
         if bytes == 0 {
             // SAFETY: the caller's pointer.
-            return unsafe { give(address, std::ptr::null_mut()) };
+            return unsafe { write_result(address, std::ptr::null_mut()) };
         }
         if memory::allocated(device).saturating_add(bytes as u64) > settings().memory_bytes {
             return Err(hipErrorOutOfMemory);
         }
         let place = memory::allocate(bytes, Place::Device(device)).ok_or(hipErrorOutOfMemory)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
+        unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 
     fn hipFree(address: *mut c_void) {
@@ -50,7 +50,7 @@ api! {
         current_device()?;
         let place = memory::allocate(bytes, Place::Pinned).ok_or(hipErrorOutOfMemory)?;
         // SAFETY: the caller's pointer.
-        unsafe { give(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
+        unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 
     fn hipHostFree(address: *mut c_void) {
@@ -72,7 +72,7 @@ api! {
         if !pageable {
             return stream.submit(operation);
         }
-        // The driver copies through a buffer of its own, and has done so when the call returns.
+        // The driver copies pageable memory through a buffer of its own, and returns after that.
         if stream.capture_state().is_some() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
@@ -92,14 +92,14 @@ api! {
     }
 }
 
-/// Frees memory after all work is done, as HIP does.
+/// Waits for all work of the device, as HIP does, and frees memory.
 fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipError_t> {
     if address.is_null() {
         return Ok(());
     }
     for stream in stream::streams_of(current_device()?) {
         if stream.capture_state().is_none() {
-            // A failure is for those who wait for the stream.
+            // Its failure is reported by the caller's own wait for the stream.
             let _ = stream.synchronize();
         }
     }

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`for_libraries`] | the functions that only AMD's own rocBLAS and hipBLASLt call |
 //! | [`kernel`], [`arguments`] | modules, their kernels, launches; a launch's argument segment |
-//! | [`graph`] | captures, and the graphs that they become |
+//! | [`graph`] | stream capture and graphs |
 //! | [`memory`], [`transfer`] | allocations; copies and fills |
-//! | [`stream`] | streams, events, functions of the host in a stream's order |
-//! | [`device`] | devices: which one a thread uses, and their numbers |
-//! | [`call`] | how a function of the interface is written |
+//! | [`stream`] | streams, events, host functions |
+//! | [`device`] | a thread's device, and the devices' properties |
+//! | [`call`] | the macros that define functions of the interface |
 //! | [`error`] | the last error, and the errors' names |
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! Streams, events, and functions of the host in a stream's order.
+//! Streams, events, and host functions.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hip_runtime_sys::{
     hipErrorStreamCaptureUnsupported, hipEvent_t, hipHostFn_t, hipStream_t,
 };
 
-use super::call::{api, give, pointer};
+use super::call::{api, pointer, write_result};
 use super::device::current_device;
 use crate::handles::Handles;
 use crate::stream::{self, Event, Mark, Stream};
@@ -16,7 +16,7 @@ use crate::stream::{self, Event, Mark, Stream};
 static STREAMS: Handles<Stream> = Handles::new();
 static EVENTS: Handles<Event> = Handles::new();
 
-/// A stream by its handle, where null is the device's own.
+/// The stream of a handle. The null handle is the null stream of the current device.
 pub(crate) fn stream_of(handle: hipStream_t) -> Result<Arc<Stream>, hipError_t> {
     if handle.is_null() {
         return stream::null_stream(current_device()?).ok_or(hipErrorOutOfMemory);
@@ -35,7 +35,7 @@ api! {
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
         // SAFETY: the caller's pointer.
-        unsafe { give(stream, pointer(STREAMS.add(made))) }
+        unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
     fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, _priority: c_int) {
@@ -44,13 +44,13 @@ api! {
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
         // SAFETY: the caller's pointer.
-        unsafe { give(stream, pointer(STREAMS.add(made))) }
+        unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
     fn hipStreamDestroy(stream: hipStream_t) {
         let stream = STREAMS.remove(stream.addr()).ok_or(hipErrorInvalidHandle)?;
         stream::unregister(&stream);
-        // Work that is under way is done to its end: the thread ends after it.
+        // The stream's thread finishes the submitted work and then ends.
         Ok(())
     }
 
@@ -88,7 +88,7 @@ api! {
         current_device()?;
         let timing = flags & hip_runtime_sys::hipEventDisableTiming == 0;
         // SAFETY: the caller's pointer.
-        unsafe { give(event, pointer(EVENTS.add(Arc::new(Event::new(timing))))) }
+        unsafe { write_result(event, pointer(EVENTS.add(Arc::new(Event::new(timing))))) }
     }
 
     fn hipEventDestroy(event: hipEvent_t) {
@@ -123,7 +123,7 @@ api! {
         let (Some(start), Some(stop)) = (start.state(), stop.state()) else { return Err(hipErrorNotReady) };
         let elapsed = stop.0.saturating_duration_since(start.0);
         // SAFETY: the caller's pointer.
-        unsafe { give(milliseconds, elapsed.as_secs_f32() * 1e3) }
+        unsafe { write_result(milliseconds, elapsed.as_secs_f32() * 1e3) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Copies and fills as work for a stream, with every range checked when it is given and again when it is done.
+//! Copies and fills as operations of a stream. Every range is checked at the call and again when the operation runs.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::calls::report;
 use crate::memory::{self, Place};
 use crate::stream::{Failure, Operation};
 
-/// Whether these bytes are in one live allocation.
+/// Whether these bytes are inside of one live allocation.
 pub(crate) fn known(address: usize, bytes: usize) -> bool {
     memory::find(address as u64)
         .is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
 }
 
-/// Checks one end of a copy: device memory must be there, host memory may be anywhere but in a device's.
+/// Checks the source or the target of a copy. Device memory must be allocated; host memory may be anywhere else.
 fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result<(), hipError_t> {
     match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
         Some((end, place)) => {
@@ -42,7 +42,7 @@ fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result
     }
 }
 
-/// A copy as work for a stream.
+/// A copy, for a stream to run.
 pub(crate) fn copy(
     to: *mut c_void,
     from: *const c_void,
@@ -73,13 +73,14 @@ pub(crate) fn copy(
             .map_err(|code| Failure { code, message: "memory of a copy was freed before it".to_owned() })?;
         let source: *const u8 = std::ptr::with_exposed_provenance(from);
         let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
-        // SAFETY: allocations of ours are checked; other memory is the caller's, who keeps it until the work is done.
+        // SAFETY: allocations of the emulator are checked. Other memory is the caller's, who keeps it until the copy is
+        // done.
         unsafe { source.copy_to(target, bytes) };
         Ok(())
     }))
 }
 
-/// A fill as work for a stream.
+/// A fill, for a stream to run.
 pub(crate) fn fill(to: *mut c_void, value: c_int, bytes: usize) -> Result<Operation, hipError_t> {
     let to = to.expose_provenance();
     if bytes > 0 {

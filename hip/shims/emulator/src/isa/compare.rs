@@ -1,4 +1,4 @@
-//! Vector comparisons (VOPC): a bit per lane into a scalar register, or into EXEC.
+//! Vector comparisons (VOPC). They write one bit per lane to a scalar register or to EXEC.
 
 use super::table::{Row, handler};
 use super::wave::{
@@ -7,7 +7,7 @@ use super::wave::{
 
 macro_rules! comparisons {
     ($table:ident: $($opcode:literal $name:ident ($type:ty) |$a:ident, $b:ident| $body:expr;)*) => {
-        /// VOPC; the form that writes EXEC has 0x80 added to the opcode. As VOP3 with the same opcode.
+        /// VOPC. The form that writes EXEC has 0x80 added to the opcode; VOP3 uses the same opcodes.
         pub(crate) const $table: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -32,7 +32,7 @@ macro_rules! comparisons {
     };
 }
 
-// "n" before a comparison negates it, so that it holds for what is not a number.
+// An "n" before a comparison's name negates it, so that it is true for NaNs.
 #[rustfmt::skip]
 comparisons! {
     COMPARE:
@@ -92,7 +92,7 @@ comparisons! {
 
 macro_rules! wide_comparisons {
     ($table:ident: $($opcode:literal $name:ident ($type:ty) |$a:ident, $b:ident| $body:expr;)*) => {
-        /// VOPC of 64-bit integers.
+        /// VOPC on 64-bit integers.
         pub(crate) const $table: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -113,7 +113,7 @@ macro_rules! wide_comparisons {
     };
 }
 
-/// A 64-bit source in every lane.
+/// The value of a 64-bit source in every lane.
 #[inline(always)]
 pub(crate) fn wide(wave: &Wave, source: &Source) -> [u64; WAVE] {
     let mut result = [0; WAVE];
@@ -145,7 +145,7 @@ wide_comparisons! {
     0x5e v_cmp_ge_u64 (u64) |a, b| a >= b;
 }
 
-/// The class of a float of which sign, exponent and mantissa are given apart, as one of ten bits.
+/// The class of a float, as one of ten bits. The arguments describe its sign, exponent and mantissa.
 fn class(negative: bool, exponent_zero: bool, exponent_full: bool, mantissa: u32, quiet_bit: u32) -> u32 {
     match (exponent_full, exponent_zero, mantissa == 0, negative) {
         (true, _, false, _) => 1 << u32::from(mantissa & quiet_bit != 0),
@@ -161,7 +161,7 @@ fn class(negative: bool, exponent_zero: bool, exponent_full: bool, mantissa: u32
 }
 
 handler! {
-    /// Tests whether each lane's float is of one of the classes that the second operand's bits name.
+    /// Tests for each lane whether the float has one of the classes whose bits the second operand sets.
     fn v_cmp_class_f32(wave, instruction) {
         let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
         let a = wave.operand::<F32>(&instruction.sources[0], &mut space_a);
@@ -178,7 +178,7 @@ handler! {
 }
 
 handler! {
-    /// The same for fp16.
+    /// The class test for fp16.
     fn v_cmp_class_f16(wave, instruction) {
         let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
         let a = wave.operand::<F16>(&instruction.sources[0], &mut space_a);
@@ -194,7 +194,7 @@ handler! {
     }
 }
 
-/// Comparisons with a class.
+/// The class tests.
 pub(crate) const CLASS: &[Row] = &[
     Row {
         opcode: 0x7d,
@@ -214,5 +214,5 @@ pub(crate) const CLASS: &[Row] = &[
     },
 ];
 
-/// Where the form of a comparison that writes EXEC puts its result.
+/// The scalar register of comparisons in the form that writes EXEC.
 pub(crate) const EXEC_RESULT: u8 = EXEC;

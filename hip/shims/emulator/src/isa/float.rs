@@ -1,10 +1,11 @@
-//! Conversions between fp32 and the 16-bit formats, without branches, so that a loop over lanes becomes vector code.
+//! Conversions between fp32 and the 16-bit formats. They have no branches, so that a loop over lanes becomes vector
+//! code.
 
-/// The value of an fp16 number (in the low half of `bits`), exactly.
+/// The exact value of the fp16 number in the low half of `bits`.
 #[inline(always)]
 pub(crate) fn f16_to_f32(bits: u32) -> f32 {
     let magnitude = (bits & 0x7fff) << 13;
-    // Shifted as it is, the exponent is too small by 112; the product puts that right for subnormals too.
+    // After the shift the exponent is too small by 112. The product corrects that, for subnormal numbers too.
     let scaled = f32::from_bits(magnitude) * f32::from_bits((254 - 15) << 23);
     let special = if magnitude >= 0x0f80_0000 { 0x7f80_0000 } else { 0 };
     f32::from_bits(scaled.to_bits() | special | (bits & 0x8000) << 16)
@@ -16,7 +17,7 @@ pub(crate) fn f32_to_f16(value: f32) -> u32 {
     let bits = value.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // Subnormal results: adding 0.5 leaves the bits of weight 2^-24 and more at the mantissa's end, rounded.
+    // Subnormal results: adding 0.5 rounds to multiples of 2^-24 and leaves them in the mantissa's low bits.
     let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let normal = magnitude.wrapping_add(0xc800_0fff + ((magnitude >> 13) & 1)) >> 13;
     let finite = if magnitude < 0x3880_0000 { small } else { normal & 0xffff };
@@ -24,7 +25,7 @@ pub(crate) fn f32_to_f16(value: f32) -> u32 {
     sign | if magnitude >= 0x477f_f000 { large } else { finite }
 }
 
-/// The fp16 number nearest to zero of those around the value: towards zero, never to infinity.
+/// The value rounded to fp16 towards zero, and so never to infinity.
 #[inline(always)]
 pub(crate) fn f32_to_f16_towards_zero(value: f32) -> u32 {
     let magnitude = value.to_bits() & 0x7fff_ffff;
@@ -36,10 +37,10 @@ pub(crate) fn f32_to_f16_towards_zero(value: f32) -> u32 {
     if above { rounded - 1 } else { rounded }
 }
 
-/// An fp64 number rounded to fp16 once, not first to fp32.
+/// An fp64 number rounded to fp16 directly, without an intermediate rounding to fp32.
 #[inline(always)]
 pub(crate) fn f64_to_f16(value: f64) -> u32 {
-    // Rounding to odd keeps what was cut off visible to the second rounding.
+    // Rounding to odd keeps the bits that were cut off visible to the second rounding.
     let nearest = value as f32;
     let exact = f64::from(nearest) == value || value.is_nan() || nearest.is_infinite();
     let bits = nearest.to_bits();
@@ -47,7 +48,7 @@ pub(crate) fn f64_to_f16(value: f64) -> u32 {
     f32_to_f16(f32::from_bits(if exact { bits } else { towards_zero | 1 }))
 }
 
-/// The value of a bfloat16 number, exactly.
+/// The exact value of the bfloat16 number in the low half of `bits`.
 #[inline(always)]
 pub(crate) fn bf16_to_f32(bits: u32) -> f32 {
     f32::from_bits(bits << 16)
@@ -97,7 +98,7 @@ mod tests {
                 assert_eq!(f64_to_f16(f64::from(value)), f32_to_f16(value), "{value:e}");
             }
         }
-        // Half an ulp and a little: fp32 in between would round down to the tie, and then to even.
+        // A little more than half an ulp: an intermediate fp32 would round down to the tie, and then to even.
         let value = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f64_to_f16(value), 0x3c01);
         assert_eq!(f32_to_f16_towards_zero(65535.0), 0x7bff);

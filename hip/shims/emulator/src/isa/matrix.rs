@@ -1,8 +1,8 @@
-//! Matrix products of 16 by 16 numbers by a whole wave (WMMA).
+//! Products of 16 x 16 matrices by a whole wave (WMMA).
 //!
-//! Lane l and lane l + 16 hold the same row of A and the same column of B, 16 numbers each, k ascending from the low
-//! half of the first register. Element (row, column) of C and D lies in register row / 2, lane column + 16 (row % 2).
-//! The hardware wants all lanes active and both copies alike: anything else is a fault here.
+//! Lanes l and l + 16 both hold row l of A and column l of B: 16 elements each, k ascending from the low half of the
+//! first register. Element (row, column) of C and D lies in register row / 2 of lane column + 16 (row % 2). The
+//! hardware requires that all lanes are active and that both copies are equal; anything else is a fault here.
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::packed::byte;
@@ -10,7 +10,7 @@ use super::table::{Row, handler, special_rows};
 use super::wave::{Instruction, Kind, Lanes, Operand, Source, WAVE, Wave};
 
 special_rows! {
-    /// VOP3P's matrix instructions.
+    /// The matrix instructions of VOP3P.
     MATRIX:
     0x40 v_wmma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
     0x41 v_wmma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
@@ -19,17 +19,17 @@ special_rows! {
     0x44 v_wmma_i32_16x16x16_iu8 (B32, B32, B32) -> B32;
 }
 
-/// Rows and columns of a tile, and the length of its dot products.
+/// The rows and columns of a matrix, and the length of the dot products.
 const TILE: usize = 16;
 
 type Tile<T> = [[T; TILE]; TILE];
 
-/// The 16 numbers of each lane of the first row of lanes, or what is wrong with the operand.
+/// The 16 elements of each of the lanes 0 to 15, or an error: the lanes 16 to 31 must hold the same elements.
 #[inline(always)]
 fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result<Tile<f32>, String> {
     let mut tile = [[0.0; TILE]; TILE];
     if source.kind != Kind::Vector || source.high || !source.high_for_high {
-        return Err("a matrix operand that is not in vector registers as they are".to_owned());
+        return Err("a matrix operand that is not a vector register with default selectors".to_owned());
     }
     for register in 0..TILE / 2 {
         let bits = &wave.vector[usize::from(source.index) + register].0;
@@ -49,7 +49,7 @@ fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result
     Ok(tile)
 }
 
-/// C's element (row, column) through `read`, which gets the register's number and the lane.
+/// The matrix C. `read` returns an element from a register's number and a lane.
 #[inline(always)]
 fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
     let mut tile = [[T::default(); TILE]; TILE];
@@ -61,7 +61,7 @@ fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
     tile
 }
 
-/// C + A B, where B is given by columns.
+/// C + A B. `b` holds the columns of B.
 #[inline(always)]
 fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
     let mut b_rows = [[0.0; TILE]; TILE];
@@ -80,7 +80,7 @@ fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
     c
 }
 
-/// Checks what holds for all matrix instructions.
+/// Whether all lanes are active; a fault otherwise.
 #[inline(always)]
 fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     if wave.exec() != u32::MAX {
@@ -90,7 +90,7 @@ fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     true
 }
 
-/// An fp32 accumulator with its modifiers, of which the second takes the absolute value.
+/// An fp32 accumulator with its modifiers. The second modifier means the absolute value.
 #[inline(always)]
 fn accumulator_f32(wave: &Wave, source: &Source) -> Tile<f32> {
     accumulator(|register, lane| {
@@ -127,7 +127,7 @@ fn wmma_f32(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) ->
 handler! { fn v_wmma_f32_16x16x16_f16(wave, instruction) { wmma_f32(wave, instruction, f16_to_f32); } }
 handler! { fn v_wmma_f32_16x16x16_bf16(wave, instruction) { wmma_f32(wave, instruction, bf16_to_f32); } }
 
-/// With 16-bit results, which fill the half of each register that the third operand's selector names.
+/// A product with 16-bit results. They go to the half of each register that the third operand's selector names.
 #[inline(always)]
 fn wmma_half(
     wave: &mut Wave,
@@ -169,7 +169,7 @@ handler! { fn v_wmma_bf16_16x16x16_bf16(wave, instruction) {
 } }
 
 handler! {
-    /// 8-bit integers, four to a word; the sign modifiers say which operand has signs.
+    /// Products of 8-bit integers, four in a word. The sign modifiers say which operands are signed.
     fn v_wmma_i32_16x16x16_iu8(wave, instruction) {
         if !full(wave, instruction) {
             return;

@@ -1,17 +1,18 @@
-//! The instruction set of gfx11 (RDNA 3, RDNA 3.5) in wave32: decoder, registers, and what each instruction does.
+//! The instruction set of gfx11 (RDNA 3 and 3.5) with waves of 32 lanes: decoder, registers, and a handler for each
+//! instruction.
 //!
-//! Code is decoded once; an instruction then holds the address of its handler, which loops over 32 lanes.
+//! Code is decoded once. A decoded instruction holds the address of its handler, which loops over the lanes.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`decode`] | machine code to instructions |
 //! | [`memory`] | loads, stores, atomics, exchanges between lanes |
-//! | [`matrix`], [`packed`] | matrix products; two halves of a register at once |
-//! | [`compare`], [`special`] | comparisons; carries, permutations, dual instructions |
-//! | [`vector`] | one, two or three sources, the same in every lane |
-//! | [`scalar`] | scalar arithmetic, jumps, waits |
-//! | [`table`] | how the tables of instructions are written |
-//! | [`wave`] | a wave's registers, and how an instruction reads and writes them |
+//! | [`matrix`], [`packed`] | matrix products; operations on both halves of a register |
+//! | [`compare`], [`special`] | comparisons; carries, divisions, permutations, dual instructions |
+//! | [`vector`] | vector instructions that treat each lane by itself |
+//! | [`scalar`] | scalar arithmetic, branches, the state of the wave |
+//! | [`table`] | the macros that define tables of instructions |
+//! | [`wave`] | a wave's registers, decoded instructions, operands |
 //! | [`float`] | conversions between float formats |
 
 mod compare;
@@ -28,7 +29,7 @@ mod tests;
 mod vector;
 pub(crate) mod wave;
 
-/// Whether this machine has the instructions that the handlers are compiled for.
+/// Whether the host has the vector instructions that the handlers are compiled for.
 pub(crate) fn available() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

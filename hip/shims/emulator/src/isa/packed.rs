@@ -1,4 +1,4 @@
-//! Instructions on two 16-bit numbers at once, dot products, and mixed precision (VOP3P).
+//! VOP3P without the matrix instructions: two 16-bit numbers at once, dot products, mixed precision.
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_f16, f64_to_f16};
 use super::table::{Row, handler, special_rows};
@@ -6,7 +6,7 @@ use super::vector::dot2;
 use super::wave::{F32, Instruction, Lanes, Operand, Source, WAVE, Wave};
 
 special_rows! {
-    /// VOP3P, without the matrix instructions.
+    /// VOP3P without the matrix instructions.
     PACKED:
     0x00 v_pk_mad_i16 (Packed, Packed, Packed) -> Packed;
     0x01 v_pk_mul_lo_u16 (Packed, Packed) -> Packed;
@@ -36,7 +36,7 @@ special_rows! {
     0x22 v_fma_mixhi_f16 (Mixed, Mixed, Mixed) -> B16;
 }
 
-/// The two halves of a packed source as the low and the high result read them, each in the low 16 bits.
+/// The halves of a packed source that the low and the high result read, each in the low 16 bits.
 #[inline(always)]
 fn halves(wave: &Wave, source: &Source, float: bool) -> (Lanes, Lanes) {
     let mut space = Lanes::ZERO;
@@ -52,7 +52,7 @@ fn halves(wave: &Wave, source: &Source, float: bool) -> (Lanes, Lanes) {
     (low, high)
 }
 
-/// Instructions that do the same to both halves: the result as an expression of the halves' low 16 bits.
+/// Defines instructions that do the same with both halves. The expression uses the low 16 bits of its variables.
 macro_rules! packed {
     ($float:literal: $($name:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -114,7 +114,7 @@ packed! { true:
     v_pk_max_f16 |a, b, _c| f32_to_f16(f16_to_f32(a).max(f16_to_f32(b)));
 }
 
-/// The third operand of a dot product: an fp32 number.
+/// The third operand of a dot product, an fp32 number.
 #[inline(always)]
 fn addend(wave: &Wave, instruction: &Instruction) -> Lanes {
     let mut space = Lanes::ZERO;
@@ -143,14 +143,14 @@ handler! { fn v_dot2_f32_bf16(wave, instruction) {
     wave.finish::<F32>(instruction, &mut result);
 } }
 
-/// A byte of a word, with its sign or without.
+/// A byte of a word, signed or unsigned.
 #[inline(always)]
 pub(crate) fn byte(word: u32, number: usize, signed: bool) -> i32 {
     let bits = (word >> (8 * number)) as u8;
     if signed { i32::from(bits as i8) } else { i32::from(bits) }
 }
 
-/// The sum of four products of bytes and a third operand. The sign modifiers say which bytes have a sign.
+/// The sum of four products of bytes and of the third operand. The sign modifiers say which operands are signed.
 #[inline(always)]
 fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bool) {
     let mut spaces = [Lanes::ZERO; 3];
@@ -175,8 +175,8 @@ handler! { fn v_dot4_i32_iu8(wave, instruction) {
 
 handler! { fn v_dot4_u32_u8(wave, instruction) { dot4(wave, instruction, false, false); } }
 
-/// An operand of a mixed instruction: fp32, or the half that `high` names where `high_for_high` is set.
-/// The second sign modifier takes the absolute value here.
+/// An operand of a mixed instruction: fp32, or if `high_for_high` is set, the half that `high` selects. The second sign
+/// modifier means the absolute value.
 #[inline(always)]
 fn mixed(wave: &Wave, source: &Source) -> [f32; WAVE] {
     let mut space = Lanes::ZERO;

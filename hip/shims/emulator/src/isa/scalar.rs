@@ -1,23 +1,23 @@
-//! Scalar instructions: arithmetic on registers that all lanes share, branches, and the state of the wave.
+//! Scalar instructions: arithmetic on scalar registers, branches, and the state of the wave.
 
 use super::float::{f16_to_f32, f32_to_f16, f32_to_f16_towards_zero};
 use super::table::{Row, handler};
 use super::wave::{EXEC, Instruction, Operand, Stop, VCC, Wave};
 
-/// A result, and what becomes of the scalar condition code.
+/// A result, and the new value of the scalar condition code, if it changes.
 struct Out<T>(T, Option<bool>);
 
-/// A result that leaves the condition code as it is.
+/// A result that does not change the condition code.
 fn keep<T>(value: T) -> Out<T> {
     Out(value, None)
 }
 
-/// A result with the condition code set where it is not zero.
+/// A result with the condition code that it is not zero.
 fn test<T: PartialEq + Default + Copy>(value: T) -> Out<T> {
     Out(value, Some(value != T::default()))
 }
 
-/// How a scalar instruction reads an operand and writes a result.
+/// A type of a scalar instruction's operands and results.
 trait Scalar: Sized {
     const OPERAND: Operand;
     fn read(wave: &Wave, instruction: &Instruction, number: usize) -> Self;
@@ -57,7 +57,7 @@ impl Scalar for f32 {
     }
 }
 
-/// fp16 in the low half of a register, computed with in fp32.
+/// fp16 in the low half of a register. Computations are in fp32.
 struct H(f32);
 
 impl Scalar for H {
@@ -72,8 +72,8 @@ impl Scalar for H {
     }
 }
 
-/// Tables of rows: opcode, name, operands with their types, result type, and an expression that gives an `Out`.
-/// `wave` is there for those that read the condition code.
+/// Defines a table. A row has an opcode, a name, operands with their types, the result's type, and an expression that
+/// returns an `Out`. The expression can use `wave`, to read the condition code.
 macro_rules! scalars {
     ($(#[$attribute:meta])* $table:ident($wave:ident, $instruction:ident): $($opcode:literal $name:ident ($($argument:ident: $type:ty = $number:literal),*) -> $result:ty = $body:expr;)*) => {
         $(#[$attribute])*
@@ -97,7 +97,7 @@ macro_rules! scalars {
 }
 
 scalars! {
-    /// SOP2.
+    /// The instructions of SOP2.
     BINARY(wave, instruction):
     0x00 s_add_u32 (a: u32 = 0, b: u32 = 1) -> u32 = Out(a.wrapping_add(b), Some(a.checked_add(b).is_none()));
     0x01 s_sub_u32 (a: u32 = 0, b: u32 = 1) -> u32 = Out(a.wrapping_sub(b), Some(b > a));
@@ -170,7 +170,7 @@ scalars! {
     0x4d s_mul_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0 * b.0));
 }
 
-/// `(a << by) + b`, with the carry out of both in the condition code.
+/// `(a << by) + b`. The condition code is the carry out of the shift or the sum.
 fn shift_add(a: u32, by: u32, b: u32) -> Out<u32> {
     let sum = (u64::from(a) << by) + u64::from(b);
     Out(sum as u32, Some(sum >> 32 != 0))
@@ -186,13 +186,13 @@ fn signed_field(bits: i64, offset: u32, width: u32, size: u32) -> i64 {
     if width == 0 { 0 } else { (bits >> offset) << (64 - width) >> (64 - width) }
 }
 
-/// Number of the first bit set from one end, or -1.
+/// The position of the first set bit, or -1.
 fn position(none: bool, number: u32) -> i32 {
     if none { -1 } else { number as i32 }
 }
 
 scalars! {
-    /// SOP1.
+    /// The instructions of SOP1.
     UNARY(wave, instruction):
     0x00 s_mov_b32 (a: u32 = 0) -> u32 = keep(a);
     0x01 s_mov_b64 (a: u64 = 0) -> u64 = keep(a);
@@ -240,7 +240,7 @@ scalars! {
 
 macro_rules! program_counter {
     ($($opcode:literal $name:ident |$wave:ident, $instruction:ident| $body:block)*) => {
-        /// SOP1 on the program counter; the decoder puts the address of the next instruction into the immediate.
+        /// SOP1 on the program counter. The decoder has put the address of the next instruction into the immediate.
         pub(crate) const UNARY_SPECIAL: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -263,7 +263,7 @@ program_counter! {
     }
 }
 
-/// Changes EXEC and gives what it was.
+/// Changes EXEC and returns its old value.
 fn save_exec(wave: &mut Wave, change: impl Fn(u32) -> u32) -> Out<u32> {
     let old = wave.exec();
     let new = change(old);
@@ -271,14 +271,14 @@ fn save_exec(wave: &mut Wave, change: impl Fn(u32) -> u32) -> Out<u32> {
     Out(old, Some(new != 0))
 }
 
-/// Changes EXEC and gives what it is.
+/// Changes EXEC and returns its new value.
 fn write_exec(wave: &mut Wave, change: impl Fn(u32) -> u32) -> Out<u32> {
     let new = change(wave.exec());
     wave.set_scalar(EXEC, new);
     Out(new, Some(new != 0))
 }
 
-/// Comparisons, which give nothing but the condition code.
+/// Defines comparisons, whose only result is the condition code.
 macro_rules! conditions {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident ($a:ident: $ta:ty, $b:ident: $tb:ty) = $body:expr;)*) => {
         $(#[$attribute])*
@@ -299,7 +299,7 @@ macro_rules! conditions {
 }
 
 conditions! {
-    /// SOPC.
+    /// The instructions of SOPC.
     CONDITION:
     0x00 s_cmp_eq_i32 (a: i32, b: i32) = a == b;
     0x01 s_cmp_lg_i32 (a: i32, b: i32) = a != b;
@@ -335,7 +335,7 @@ conditions! {
     0x4e s_cmp_nlt_f32 (a: f32, b: f32) = !(a < b);
 }
 
-/// Instructions with a 16-bit constant: what they do to a register and the condition code.
+/// Defines instructions with a 16-bit constant, which change a register and the condition code.
 macro_rules! with_constant {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident |$wave:ident, $register:ident, $constant:ident| $body:block)*) => {
         $(#[$attribute])*
@@ -352,7 +352,7 @@ fn register(wave: &Wave, index: u8) -> u32 {
 }
 
 with_constant! {
-    /// SOPK; the constant comes with its sign.
+    /// SOPK. The constant is extended with its sign.
     CONSTANT:
     0x00 s_movk_i32 |wave, to, constant| { wave.set_scalar(to, constant as u32); }
     0x01 s_version |_wave, _to, _constant| {}
@@ -387,10 +387,10 @@ with_constant! {
     0x1b s_waitcnt_lgkmcnt |_wave, _to, _constant| {}
 }
 
-/// Branches: whether to take them.
+/// Defines branches by their conditions.
 macro_rules! branches {
     ($($opcode:literal $name:ident |$wave:ident| $taken:expr;)*) => {
-        /// SOPP's branches.
+        /// The branches of SOPP.
         pub(crate) const BRANCH: &[Row] = &[$(Row::whole($opcode, stringify!($name), $name)),*];
         $(handler! { fn $name($wave, instruction) {
             if $taken {
@@ -411,8 +411,8 @@ branches! {
 }
 
 with_constant! {
-    /// SOPP's other instructions. Those that only tell the hardware about timing do nothing: here a result is there
-    /// before the next instruction.
+    /// The other instructions of SOPP. Those that wait or give hints about timing do nothing: in the emulator every
+    /// result is ready before the next instruction.
     PROGRAM:
     0x00 s_nop |_wave, _to, _constant| {}
     0x03 s_sleep |_wave, _to, _constant| {}
@@ -423,21 +423,21 @@ with_constant! {
     0x09 s_waitcnt |_wave, _to, _constant| {}
     0x11 s_round_mode |wave, _to, mode| {
         if mode & 15 != 0 {
-            wave.fail(format!("rounding mode {mode}: only to nearest is there"));
+            wave.fail(format!("rounding mode {mode}: the emulator only rounds to nearest"));
         }
     }
     0x12 s_denorm_mode |wave, _to, mode| {
         if mode & 15 != 15 {
-            wave.fail(format!("denormal mode {mode}: only that which keeps all is there"));
+            wave.fail(format!("denormal mode {mode}: the emulator never flushes denormal numbers"));
         }
     }
     0x13 s_singleuse_vdst |_wave, _to, _constant| {}
     0x30 s_endpgm |wave, _to, _constant| { wave.stop = Stop::End; }
     0x35 s_setprio |_wave, _to, _constant| {}
     0x36 s_sendmsg |wave, _to, message| {
-        // Message 3 gives the vector registers back before the end.
+        // Message 3 releases the vector registers before the end.
         if message & 255 != 3 {
-            wave.fail(format!("message {message}: only the release of registers is there"));
+            wave.fail(format!("message {message}: the emulator only knows the release of registers"));
         }
     }
     0x3c s_icache_inv |_wave, _to, _constant| {}

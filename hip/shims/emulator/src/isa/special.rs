@@ -1,11 +1,12 @@
-//! Vector instructions that use a scalar register, two vector registers, or other lanes than their own.
+//! Vector instructions that use a scalar register or pairs of vector registers, or that read other lanes.
 
 use super::compare::wide;
 use super::table::{Row, handler, special_rows};
 use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave};
 
 special_rows! {
-    /// VOP2 with an operand or a result in VCC; as VOP3 with 0x100 added and any scalar register.
+    /// VOP2 with an operand or a result in VCC. The VOP3 form has 0x100 added to the opcode and uses any scalar
+    /// register.
     TWO_SPECIAL:
     0x01 v_cndmask_b32 (B32, B32, B32) -> B32;
     0x20 v_add_co_ci_u32 (B32, B32, B32) -> B32;
@@ -14,7 +15,7 @@ special_rows! {
 }
 
 special_rows! {
-    /// VOP1 whose result is not a number per lane.
+    /// VOP1 with a result other than one number per lane.
     ONE_SPECIAL:
     0x00 v_nop () -> B32;
     0x02 v_readfirstlane_b32 (B32) -> B32;
@@ -28,7 +29,7 @@ special_rows! {
 }
 
 special_rows! {
-    /// VOP3 only.
+    /// Instructions that exist only in VOP3.
     THREE_SPECIAL:
     0x214 v_fma_f64 (F64, F64, F64) -> B64;
     0x237 v_div_fmas_f32 (B32, B32, B32) -> B32;
@@ -79,7 +80,7 @@ handler! { fn v_cndmask_b16(wave, instruction) {
     wave.finish::<U16>(instruction, &mut result);
 } }
 
-/// Sums or differences of 33 bits: the low 32 to a register, the last to a mask.
+/// Sums or differences of 33 bits. The low 32 bits go to a register, the last one to a mask.
 macro_rules! carries {
     ($($name:ident |$a:ident, $b:ident, $carry:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -122,7 +123,7 @@ fn write_wide(wave: &mut Wave, index: u16, values: &[u64; WAVE]) {
     wave.write(index + 1, &high);
 }
 
-/// Two 32-bit operands, a 64-bit one and a 64-bit result.
+/// An instruction with two 32-bit operands, a 64-bit operand and a 64-bit result.
 macro_rules! products {
     ($($name:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -145,7 +146,7 @@ products! {
     v_mad_i64_i32 |a, b, c| (i64::from(a as i32) * i64::from(b as i32)).wrapping_add(c as i64) as u64;
 }
 
-/// A 32-bit and a 64-bit operand, and a 64-bit result.
+/// An instruction with a 32-bit operand, a 64-bit operand and a 64-bit result.
 macro_rules! shifts {
     ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -168,7 +169,7 @@ shifts! {
     v_ashrrev_i64 |a, b| ((b as i64) >> a) as u64;
 }
 
-/// An fp64 operand in every lane, sign modifiers applied.
+/// An fp64 operand in every lane, with its sign modifiers.
 #[inline(always)]
 fn double(wave: &Wave, instruction: &Instruction, number: usize) -> [f64; WAVE] {
     let source = &instruction.sources[number];
@@ -230,15 +231,14 @@ handler! { fn v_cvt_f64_u32(wave, instruction) {
     write_wide(wave, instruction.destination, &a.0.map(|bits| f64::from(bits).to_bits()));
 } }
 
-/// Biased exponent of an fp32 number.
+/// The biased exponent of an fp32 number.
 fn exponent(value: f32) -> i32 {
     ((value.to_bits() >> 23) & 255) as i32
 }
 
 handler! {
-    /// Scales an operand of a division where the steps after it would leave fp32's range, and marks the lanes whose
-    /// quotient has to be scaled back. Operands: the number to scale (numerator or denominator), denominator,
-    /// numerator.
+    /// Scales an operand of a division where later steps would leave fp32's range, and marks the lanes whose quotient
+    /// must be scaled back. Operands: the number to scale (numerator or denominator), denominator, numerator.
     fn v_div_scale_f32(wave, instruction) {
         let mut spaces = [Lanes::ZERO; 3];
         let [space_a, space_b, space_c] = &mut spaces;
@@ -280,7 +280,7 @@ handler! {
 }
 
 handler! {
-    /// The last step of a division: scales back in the lanes that VCC marks.
+    /// The last step of a division. Scales back the lanes that VCC marks.
     fn v_div_fmas_f32(wave, instruction) {
         let mut spaces = [Lanes::ZERO; 3];
         let [space_a, space_b, space_c] = &mut spaces;
@@ -292,7 +292,7 @@ handler! {
         for lane in 0..WAVE {
             let quotient = f32::from_bits(c.0[lane]);
             let (a, b) = (f32::from_bits(a.0[lane]), f32::from_bits(b.0[lane]));
-            // Sum and scale round once, so that a subnormal quotient is right too.
+            // Sum and scale are rounded once, so that a subnormal quotient is right, too.
             let back = 2f64.powi(if exponent(quotient) > 127 { 64 } else { -64 });
             let scaled = f64::from(a).mul_add(f64::from(b), f64::from(quotient)) * back;
             let marked = (marked >> lane) & 1 == 1;
@@ -302,7 +302,7 @@ handler! {
     }
 }
 
-/// Number of a mask's bits below each lane, added to the second operand.
+/// Adds to the second operand the number of the mask's bits below each lane.
 #[inline(always)]
 fn masked_count(wave: &mut Wave, instruction: &Instruction, low: bool) {
     let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
@@ -345,8 +345,8 @@ handler! { fn v_writelane_b32(wave, instruction) {
     wave.vector[usize::from(instruction.destination)].0[lane] = wave.uniform(&instruction.sources[0]);
 } }
 
-/// Each lane reads the lane that its four bits of a 64-bit selector name, in its own row of 16 or in the other one.
-/// The flags (`high` of the first two operands) are: inactive lanes may be read; what must not be read gives 0.
+/// Each lane reads the lane that its four bits of a 64-bit selector name, in its own row of 16 or in the other row. The
+/// flag `high` of the first operand allows reading inactive lanes. That of the second makes other reads return 0.
 #[inline(always)]
 fn permute_lanes(wave: &mut Wave, instruction: &Instruction, other_row: usize) {
     let [data, low, high] = &instruction.sources;
@@ -371,10 +371,10 @@ handler! { fn v_permlane16_b32(wave, instruction) { permute_lanes(wave, instruct
 handler! { fn v_permlanex16_b32(wave, instruction) { permute_lanes(wave, instruction, 16); } }
 
 handler! {
-    /// Two instructions that read their sources before either writes.
+    /// Two instructions, which both read their sources before either of them writes.
     fn dual(wave, instruction) {
         if let Some([first, second]) = instruction.inner.as_deref() {
-            // SAFETY: decoded like any other instruction, with the first result going to a scratch register.
+            // SAFETY: decoded like any other instruction. The first one writes to a scratch register.
             unsafe { (first.execute)(wave, first) };
             // SAFETY: as above.
             unsafe { (second.execute)(wave, second) };
@@ -384,7 +384,7 @@ handler! {
     }
 }
 
-/// Where a lane reads from under a permutation of data-parallel processing (DPP), or `None` outside of its row.
+/// The lane that a lane reads under DPP, or `None` if it is outside of its row.
 pub(crate) fn dpp_source(control: u32, lane: usize) -> Option<usize> {
     let (row, place) = (lane & 16, lane & 15);
     let amount = (control & 15) as usize;
@@ -403,7 +403,7 @@ pub(crate) fn dpp_source(control: u32, lane: usize) -> Option<usize> {
 
 handler! {
     /// An instruction whose first source is permuted within rows of 16 lanes, or of 8. The immediate holds DPP's
-    /// control word; bit 32 says that it has eight 3-bit selectors instead.
+    /// control word. Bit 32 means DPP8, whose control word has eight 3-bit selectors.
     fn permuted(wave, instruction) {
         let Some([inner]) = instruction.inner.as_deref() else { return };
         let exec = wave.exec();
@@ -437,7 +437,7 @@ handler! {
         }
         wave.vector[usize::from(SCRATCH_SOURCE)] = moved;
         wave.set_scalar(super::wave::EXEC, enabled);
-        // SAFETY: decoded like any other instruction, with the moved source in a scratch register.
+        // SAFETY: decoded like any other instruction. It reads the permuted source from a scratch register.
         unsafe { (inner.execute)(wave, inner) };
         wave.set_scalar(super::wave::EXEC, exec);
     }

@@ -1,5 +1,5 @@
-//! How the instruction tables are written: a row gives an opcode, the assembler's name, the types of the operands,
-//! and the result as an expression of them; the macro makes a loop over the lanes of it.
+//! The macros that define tables of instructions. A row has an opcode, the assembler's name, the types of the operands,
+//! and the result as an expression of them; the macro turns the expression into a loop over the lanes.
 
 use super::wave::{Handler, Operand};
 
@@ -10,19 +10,20 @@ pub(crate) struct Row {
     pub(crate) handler: Handler,
     pub(crate) operands: &'static [Operand],
     pub(crate) result: Operand,
-    /// The result is a float that takes output modifiers.
+    /// Whether the result is a float with output modifiers.
     pub(crate) float: bool,
 }
 
 impl Row {
-    /// One whose handler finds its operands itself.
+    /// An instruction whose handler reads its operands itself.
     pub(crate) const fn whole(opcode: u16, name: &'static str, handler: Handler) -> Row {
         Row { opcode, name, handler, operands: &[], result: Operand::B32, float: false }
     }
 }
 
-/// Handlers run with these: a loop over 32 lanes is then four vector instructions, and `mul_add` is one.
-/// [`super::available`] tells whether the machine has them.
+/// Defines a handler. It is compiled for these vector instructions, so that a loop over 32 lanes becomes four of them,
+/// and
+/// `mul_add` becomes one. [`super::available`] tells whether the host has them.
 macro_rules! handler {
     ($(#[$attribute:meta])* fn $name:ident($wave:ident, $instruction:ident) $body:block) => {
         $(#[$attribute])*
@@ -31,7 +32,7 @@ macro_rules! handler {
     };
 }
 
-/// One handler out of a row: each active lane gets the expression's value.
+/// Defines the handler of a row. Each active lane gets the expression's value.
 macro_rules! lanes {
     ($name:ident () -> $result:ty = $body:expr) => {
         handler! { fn $name(wave, instruction) {
@@ -83,7 +84,7 @@ macro_rules! lanes {
     };
 }
 
-/// A table of rows and their handlers.
+/// Defines a table and the handlers of its rows.
 macro_rules! rows {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident ($($argument:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {
         $(#[$attribute])*
@@ -99,7 +100,7 @@ macro_rules! rows {
     };
 }
 
-/// A table of rows whose handlers are written out elsewhere.
+/// Defines a table whose handlers are defined elsewhere.
 macro_rules! special_rows {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident ($($operand:ident),*) -> $result:ident;)*) => {
         $(#[$attribute])*

@@ -1,4 +1,4 @@
-//! Vector instructions of one, two and three operands that treat each lane by itself (VOP1, VOP2, VOP3).
+//! VOP1, VOP2, VOP3: vector instructions of one, two or three operands that treat each lane by itself.
 
 use super::float::{f16_to_f32, f32_to_f16_towards_zero, f64_to_f16};
 use super::table::{Row, handler, lanes, rows};
@@ -11,7 +11,7 @@ fn ldexp(value: f32, exponent: i32) -> f32 {
     (f64::from(value) * f64::from_bits(((exponent + 1023) as u64) << 52)) as f32
 }
 
-/// The exponent that puts the mantissa into 0.5..1, as `frexp` gives it; 0 for zero and for what is not finite.
+/// The exponent of C's `frexp`, which puts the mantissa into 0.5..1; 0 for zero, infinities and NaNs.
 #[inline(always)]
 fn frexp_exponent(value: f32) -> i32 {
     let wide = f64::from(value).to_bits();
@@ -48,7 +48,7 @@ fn sign_extend24(bits: u32) -> i32 {
     (bits << 8) as i32 >> 8
 }
 
-/// Shifts of 32 and more give 0, which Rust's own shift does not promise.
+/// `width` bits from bit `offset` on. The low five bits of both operands count, so that width 32 means 0.
 #[inline(always)]
 fn bit_field(bits: u32, offset: u32, width: u32) -> u32 {
     let width = width & 31;
@@ -63,7 +63,7 @@ fn bit_field_signed(bits: u32, offset: u32, width: u32) -> i32 {
     if width == 0 { 0 } else { (field << unused) as i32 >> unused }
 }
 
-/// Bytes of the 64-bit word {a, b} chosen by each byte of the selector; values from 8 on give signs and constants.
+/// Each byte of the selector chooses a byte of the 64-bit word {a, b}. Values from 8 on mean signs and constants.
 #[inline(always)]
 fn permute_bytes(a: u32, b: u32, selector: u32) -> u32 {
     let word = u64::from(a) << 32 | u64::from(b);
@@ -85,7 +85,7 @@ fn permute_bytes(a: u32, b: u32, selector: u32) -> u32 {
     result
 }
 
-/// The quotient of a division, put right where a division step cannot: numbers that are not finite, and zeros.
+/// The quotient of a division, corrected for infinities, NaNs and zeros, which the division's steps cannot handle.
 #[inline(always)]
 fn div_fixup(quotient: f32, denominator: f32, numerator: f32) -> f32 {
     let sign = (denominator.to_bits() ^ numerator.to_bits()) & 0x8000_0000;
@@ -106,7 +106,7 @@ fn div_fixup(quotient: f32, denominator: f32, numerator: f32) -> f32 {
 }
 
 rows! {
-    /// VOP1; as VOP3 with 0x180 added to the opcode.
+    /// VOP1. The VOP3 form has 0x180 added to the opcode.
     ONE:
     0x01 v_mov_b32 (a: U32) -> U32 = a;
     0x05 v_cvt_f32_i32 (a: I32) -> F32 = a as f32;
@@ -162,7 +162,7 @@ rows! {
 }
 
 rows! {
-    /// VOP2; as VOP3 with 0x100 added to the opcode. A third operand is the destination's old value, or a literal.
+    /// VOP2. The VOP3 form has 0x100 added to the opcode. A third operand is the destination's old value, or a literal.
     TWO:
     0x03 v_add_f32 (a: F32, b: F32) -> F32 = a + b;
     0x04 v_sub_f32 (a: F32, b: F32) -> F32 = a - b;
@@ -206,7 +206,7 @@ rows! {
 }
 
 rows! {
-    /// VOP3 only.
+    /// Instructions that exist only in VOP3.
     THREE:
     0x20a v_mad_i32_i24 (a: U32, b: U32, c: I32) -> I32 = sign_extend24(a).wrapping_mul(sign_extend24(b)).wrapping_add(c);
     0x20b v_mad_u32_u24 (a: U32, b: U32, c: U32) -> U32 = (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c);
@@ -286,7 +286,7 @@ rows! {
     0x364 v_xor_b16 (a: U16, b: U16) -> U16 = a ^ b;
 }
 
-/// fp16 bits that are moved, not computed with, but whose sign modifiers count.
+/// fp16 bits that are moved and not computed with. Their sign modifiers still apply.
 pub(crate) struct U16F;
 
 impl Lane for U16F {

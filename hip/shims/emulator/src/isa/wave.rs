@@ -1,12 +1,12 @@
-//! One wave of 32 lanes: its registers, and how an instruction reads and writes them.
+//! A wave of 32 lanes: its registers, decoded instructions, and how they read and write operands.
 
 use super::float;
 use crate::memory::{POISON, Regions};
 
-/// Lanes in a wave: RDNA code is compiled for wave32.
+/// Lanes of a wave. The emulator has only wave32.
 pub(crate) const WAVE: usize = 32;
 
-/// One vector register: a number per lane.
+/// A vector register: 32 bits per lane.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Lanes(pub(crate) [u32; WAVE]);
@@ -15,43 +15,43 @@ impl Lanes {
     pub(crate) const ZERO: Self = Self([0; WAVE]);
 }
 
-/// What an instruction does to a wave.
+/// The function that executes an instruction.
 pub(crate) type Handler = unsafe fn(&mut Wave, &Instruction);
 
-/// Scalar registers with a meaning.
+/// Scalar registers with a special meaning.
 pub(crate) const VCC: u8 = 106;
 pub(crate) const NULL: u8 = 124;
 pub(crate) const EXEC: u8 = 126;
 
-/// Behind the machine's 256 vector registers: holds the first result of a dual instruction until the second has read its sources.
+/// A register after the machine's 256 vector registers. It holds the first result of a dual instruction until the
+/// second instruction has read its sources.
 pub(crate) const SCRATCH_RESULT: u16 = 256;
-/// Holds a permuted source.
+/// Another such register, for a permuted source.
 pub(crate) const SCRATCH_SOURCE: u16 = 257;
 
-/// Flat addresses from here on mean LDS: bits 63..32 of the aperture.
+/// Flat addresses with these bits 63..32 mean LDS.
 pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Vector,
     Scalar,
-    /// A constant or literal in `value`.
+    /// A constant or a literal, in `value`.
     Constant,
-    /// The scalar condition code.
+    /// The scalar condition code, SCC.
     Scc,
 }
 
-/// A source operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
     pub(crate) kind: Kind,
     pub(crate) negate: bool,
     pub(crate) absolute: bool,
-    /// Of 16-bit operands, the upper half; of packed ones, what the low result reads.
+    /// A 16-bit operand is the upper half. For a packed operand, the low result reads the upper half.
     pub(crate) high: bool,
-    /// Of packed operands, what the high result reads.
+    /// The high result of a packed operation reads the upper half.
     pub(crate) high_for_high: bool,
-    /// Of packed operands, the sign of what the high result reads.
+    /// The high result of a packed operation reads the negated value.
     pub(crate) negate_high: bool,
     pub(crate) index: u16,
     pub(crate) value: u32,
@@ -91,22 +91,22 @@ pub(crate) struct Instruction {
     pub(crate) execute: Handler,
     pub(crate) name: &'static str,
     pub(crate) sources: [Source; 3],
-    /// Vector register written, or the data of a store.
+    /// The vector register that is written, or the data of a store.
     pub(crate) destination: u16,
-    /// Scalar register written: that of a scalar instruction, a comparison, a carry.
+    /// The scalar register that is written: by a scalar instruction, by a comparison, or with a carry.
     pub(crate) scalar: u8,
     /// The 16-bit result goes to the upper half.
     pub(crate) high: bool,
     pub(crate) clamp: bool,
-    /// What a float result is multiplied by (output modifier), or 1.
+    /// The factor of the output modifier OMOD, or 1.
     pub(crate) scale: f32,
-    /// An offset, a literal, a control word: whatever the instruction has.
+    /// An offset, a literal or a control word, depending on the instruction.
     pub(crate) immediate: i64,
-    /// The instruction to go on with after a taken branch, by number.
+    /// The number of the instruction that follows a taken branch.
     pub(crate) target: u32,
-    /// Address in the code object.
+    /// The offset in the code object.
     pub(crate) pc: u32,
-    /// The two halves of a dual instruction, or the inner one of a permuted one.
+    /// The two halves of a dual instruction or of a pair of LDS accesses, or the instruction inside of a permuted one.
     pub(crate) inner: Option<Box<[Instruction]>>,
 }
 
@@ -114,35 +114,35 @@ pub(crate) struct Instruction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     Running,
-    /// To go on at an address in memory, which the program looks up.
+    /// A jump to an address in memory, which the program looks up.
     Jump(u64),
     Barrier,
     End,
     Fault,
 }
 
-/// The state of one wave. Registers start with [`POISON`].
+/// The state of a wave. Registers start with [`POISON`].
 #[repr(C)]
 pub(crate) struct Wave {
     pub(crate) vector: [Lanes; 512],
     pub(crate) scalar: [u32; 128],
     pub(crate) scc: bool,
     pub(crate) stop: Stop,
-    /// Number of the next instruction.
+    /// The number of the next instruction.
     pub(crate) next: u32,
-    /// What went wrong, where `stop` is `Fault`.
+    /// The error, if `stop` is `Fault`.
     pub(crate) fault: String,
-    /// The workgroup's LDS and its size in bytes.
+    /// The first byte of the workgroup's LDS.
     pub(crate) lds: *mut u8,
     pub(crate) lds_bytes: u32,
-    /// What the kernel may touch.
+    /// The memory that the kernel may touch.
     pub(crate) regions: *const Regions,
-    /// The region that the last access fell into: [start, end).
+    /// Start and end of the region of the last access.
     pub(crate) recent: (u64, u64),
 }
 
 impl Wave {
-    /// A wave with its registers unset; [`Wave::start`] sets them.
+    /// A wave whose registers are not set yet: [`Wave::start`] sets them.
     pub(crate) fn new() -> Box<Self> {
         // SAFETY: every field is a number, a raw pointer, an empty text or a small enum, and is set below before
         // it is read.
@@ -157,7 +157,7 @@ impl Wave {
         wave
     }
 
-    /// Puts the wave at an instruction, with all registers that the kernel may use poisoned.
+    /// Puts the wave at an instruction, and poisons all registers that the kernel may use.
     pub(crate) fn start(&mut self, entry: u32, vector_registers: usize) {
         self.vector[..vector_registers.min(512)].fill(Lanes([POISON; WAVE]));
         self.scalar = [POISON; 128];
@@ -189,7 +189,7 @@ impl Wave {
         }
     }
 
-    /// The 32 bits of a source that is the same for all lanes.
+    /// The 32 bits of a scalar source; of a vector register, those of the first active lane.
     #[inline(always)]
     pub(crate) fn uniform(&self, source: &Source) -> u32 {
         match source.kind {
@@ -202,7 +202,7 @@ impl Wave {
         }
     }
 
-    /// The 64 bits of a source that is the same for all lanes.
+    /// The 64 bits of a scalar source.
     #[inline(always)]
     pub(crate) fn uniform64(&self, source: &Source) -> u64 {
         match source.kind {
@@ -216,7 +216,7 @@ impl Wave {
         }
     }
 
-    /// A source's 32 bits in every lane, modifiers not applied.
+    /// A source's 32 bits in every lane, without modifiers.
     #[inline(always)]
     pub(crate) fn raw<'a>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         if source.kind == Kind::Vector {
@@ -226,7 +226,7 @@ impl Wave {
         space
     }
 
-    /// A source in every lane as the operand type reads it: the half it names, sign modifiers applied.
+    /// A source in every lane, as the operand's type reads it: with its half and its sign modifiers.
     #[inline(always)]
     pub(crate) fn operand<'a, T: Lane>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         let plain = !source.negate && !source.absolute && !(T::HALF && source.high);
@@ -259,7 +259,7 @@ impl Wave {
         }
     }
 
-    /// Writes 16 bits in the active lanes, and leaves the other half of the register as it is.
+    /// Writes 16 bits in the active lanes. The other half of the register keeps its value.
     #[inline(always)]
     pub(crate) fn write_half(&mut self, index: u16, high: bool, result: &Lanes) {
         let old = &self.vector[usize::from(index & 511)];
@@ -287,14 +287,14 @@ impl Wave {
         }
     }
 
-    /// Writes a bit per active lane to a scalar register.
+    /// Writes one bit per active lane to a scalar register.
     #[inline(always)]
     pub(crate) fn write_mask(&mut self, index: u8, mask: u32) {
         let exec = self.exec();
         self.set_scalar(index, mask & exec);
     }
 
-    /// Stops the wave with an explanation.
+    /// Stops the wave with an error.
     #[cold]
     pub(crate) fn fail(&mut self, message: String) {
         self.stop = Stop::Fault;
@@ -302,44 +302,44 @@ impl Wave {
     }
 }
 
-/// How an operand is encoded and found: decides which constants it can be and which part of a register.
+/// The kind of an operand. It decides which part of a register an operand is, and how constants are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operand {
     B32,
-    /// Half a register; float constants are fp16.
+    /// Half of a register. Float constants are fp16.
     B16,
-    /// Two registers; a literal is extended with zeros.
+    /// Two registers. A literal is extended with zeros.
     B64,
-    /// Two registers; a literal is extended with its sign.
+    /// Two registers. A literal is extended with its sign.
     I64,
-    /// Two registers; a literal is the upper half.
+    /// Two registers. A literal is the upper half.
     F64,
-    /// Two halves, each chosen for itself; float constants are fp16.
+    /// Two halves, each with its own selector. Float constants are fp16.
     Packed,
-    /// A 32-bit float or half a register, as the instruction says.
+    /// A 32-bit float or half of a register, as the instruction says.
     Mixed,
 }
 
-/// How a 32-bit register holds an operand of some type.
+/// A type of operands in a 32-bit register.
 pub(crate) trait Lane {
     const OPERAND: Operand = Operand::B32;
-    /// What computations use.
+    /// The type that computations use.
     type Value;
-    /// The operand is half a register.
+    /// Whether the operand is half of a register.
     const HALF: bool = false;
     const FLOAT: bool = false;
     /// The bit that the sign modifiers change.
     const SIGN: u32 = 0x8000_0000;
     fn load(bits: u32) -> Self::Value;
     fn save(value: Self::Value) -> u32;
-    /// Output modifiers: first the factor, then the clamp to 0..1.
+    /// Applies the output modifiers: the factor, then the clamp to 0..1.
     #[inline(always)]
     fn modify(bits: u32, _scale: f32, _clamp: bool) -> u32 {
         bits
     }
 }
 
-/// Clamps as the hardware does, which makes 0 of what is not a number.
+/// Scales and clamps as the hardware does: clamping turns NaNs into 0.
 #[inline(always)]
 fn modified(value: f32, scale: f32, clamp: bool) -> f32 {
     let scaled = value * scale;
@@ -378,7 +378,7 @@ lane!(F32, f32, f32::from_bits, f32::to_bits, FLOAT: bool = true;
 lane!(U16, u32, |bits| bits & 0xffff, |value| value & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
 lane!(I16, i32, |bits: u32| i32::from(bits as u16 as i16), |value: i32| value as u32 & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
 
-/// fp16, computed with in fp32: exact for one sum, product, quotient or root, which the result then rounds once.
+/// fp16. Computations are in fp32, which is exact enough for one sum, product, quotient or root to be rounded once.
 pub(crate) struct F16;
 
 impl Lane for F16 {

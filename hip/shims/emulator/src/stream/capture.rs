@@ -1,4 +1,4 @@
-//! Captures in progress: the work that their streams are given becomes nodes of a graph.
+//! Captures in progress. The operations that are submitted to their streams become nodes of a graph.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ pub(super) struct Capture {
     pub(super) thread: ThreadId,
     pub(super) work: Mutex<CapturedWork>,
     pub(super) invalid: AtomicBool,
-    /// Streams other than the origin that take part: whether their work has been waited for since the last of it.
+    /// The streams that take part, without the origin: whether another stream has waited for all of their operations.
     pub(super) branches: Mutex<BTreeMap<u64, bool>>,
 }
 
-/// What a capture has taken down so far.
+/// The operations that were captured so far.
 #[derive(Default)]
 pub(super) struct CapturedWork {
     pub(super) nodes: Vec<Node>,
-    /// Of each stream that takes part: what its next work comes after.
+    /// For each stream that takes part, the nodes that its next operation must come after.
     ends: BTreeMap<u64, Vec<usize>>,
 }
 
 impl CapturedWork {
-    /// What the stream's next work comes after.
+    /// The nodes that the stream's next operation must come after.
     pub(super) fn ends_of(&self, stream: u64) -> Vec<usize> {
         self.ends.get(&stream).cloned().unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl CapturedWork {
         self.nodes.push(Node { operation, after });
     }
 
-    /// The stream's next work comes after these nodes, too.
+    /// Makes the stream's next operation come after these nodes, too.
     pub(super) fn join(&mut self, stream: u64, nodes: &[usize]) {
         let ends = self.ends.entry(stream).or_default();
         ends.extend(nodes);
@@ -60,12 +60,12 @@ impl CapturedWork {
 pub(super) static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// What this thread may do while a capture is in progress.
+    /// The thread's capture mode: which calls it may make while a capture is in progress.
     pub(crate) static CAPTURE_MODE: Cell<hipStreamCaptureMode> =
         const { Cell::new(GLOBAL) };
 }
 
-/// Refuses calls that may not be made now because a capture is in progress, and spoils the capture.
+/// Returns `code` and invalidates the capture where a capture in progress forbids the call.
 pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
     let here = std::thread::current().id();
     let mine = CAPTURE_MODE.get();
@@ -85,7 +85,7 @@ pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
 }
 
 impl Capture {
-    /// Notes that a stream's captured work has been waited for.
+    /// Notes that another stream has waited for all operations of this one.
     pub(super) fn join(&self, stream: u64) {
         if let Some(joined) = lock(&self.branches).get_mut(&stream) {
             *joined = true;

@@ -1,4 +1,4 @@
-//! Events.
+//! Events: places in a stream's order, or in a capture.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -9,17 +9,16 @@ use super::capture::Capture;
 use super::work::Mark;
 use crate::sync::lock;
 
-/// What an event was last recorded on.
+/// Where an event was last recorded.
 #[derive(Clone, Default)]
 pub(super) enum Recorded {
     #[default]
     Never,
     Marked(Arc<Mark>),
-    /// In a capture, on this stream, after these of its nodes.
+    /// In this capture, on the stream with this number, after these nodes.
     Captured(Arc<Capture>, u64, Vec<usize>),
 }
 
-/// An event.
 #[derive(Default)]
 pub(crate) struct Event {
     pub(crate) timing: bool,
@@ -31,7 +30,7 @@ impl Event {
         Self { timing, recorded: Mutex::default() }
     }
 
-    /// The place it stands at: `Ok(None)` where it was never recorded, an error in a capture.
+    /// The mark at which it was recorded; `Ok(None)` if it never was. An event of a capture is an error.
     pub(crate) fn mark(&self) -> Result<Option<Arc<Mark>>, hipError_t> {
         match &*lock(&self.recorded) {
             Recorded::Never => Ok(None),

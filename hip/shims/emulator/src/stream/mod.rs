@@ -1,16 +1,16 @@
 //! Streams, events and graphs.
 //!
-//! A stream is a thread that does its work in order. A call that gives it work returns before the work is done, so a
-//! missing wait in the program under test shows. After its first failure a stream does nothing more, and every wait
-//! for it returns that failure. During a capture the work becomes nodes of a graph instead, each with the nodes that
-//! must come before it.
+//! A stream is a thread that runs operations in order. A call that submits an operation returns before the operation
+//! has run, so that a missing wait in the program under test shows. After its first failure a stream runs nothing more,
+//! and every wait for it returns that failure. During a capture the operations become nodes of a graph instead, each
+//! with the nodes that must run before it.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`event`] | events: where they were last recorded |
 //! | [`capture`] | captures in progress |
-//! | [`graph`] | captured work that runs again at every launch |
-//! | [`work`] | a piece of work, its failure, and marks between pieces |
+//! | [`graph`] | captured operations, which run again at every launch |
+//! | [`work`] | an operation, its failure, and marks between operations |
 
 mod capture;
 mod event;
@@ -44,11 +44,11 @@ enum Task {
     Wait(Arc<Mark>),
 }
 
-/// A stream.
+/// A stream of a device. Its thread ends when the stream is dropped.
 pub(crate) struct Stream {
     number: u64,
     pub(crate) device: i32,
-    /// It waits for the null stream, and the null stream for it.
+    /// Whether it and the null stream wait for each other.
     blocking: bool,
     tasks: Mutex<Sender<Task>>,
     submitted: AtomicU64,
@@ -80,7 +80,7 @@ impl Stream {
 
     fn send(&self, task: Task) {
         self.submitted.fetch_add(1, Ordering::AcqRel);
-        // The thread ends only after the last sender.
+        // The thread receives until the last sender is dropped.
         let _ = lock(&self.tasks).send(task);
     }
 
@@ -88,12 +88,12 @@ impl Stream {
         lock(&self.capture).clone()
     }
 
-    /// Whether work is taken down now; or the capture was spoiled.
+    /// `None` outside of a capture. In a capture, whether it is still valid.
     pub(crate) fn capture_state(&self) -> Option<bool> {
         self.capturing().map(|capture| !capture.invalid.load(Ordering::Acquire))
     }
 
-    /// Hands work to the stream, or to the capture that it takes part in.
+    /// Submits an operation to the stream, or to the capture that it takes part in.
     pub(crate) fn submit(&self, operation: Operation) -> Result<(), hipError_t> {
         if let Some(capture) = self.capturing() {
             if capture.invalid.load(Ordering::Acquire) {
@@ -113,7 +113,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Work of the null stream starts after all that was given to blocking streams, and theirs after its.
+    /// Lets an operation of the null stream wait for all earlier operations of blocking streams, and the reverse.
     fn order_with_null_stream(&self) {
         if !self.blocking {
             return;
@@ -128,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Puts a mark behind all work so far; captured streams have no such place.
+    /// Puts a mark after all operations so far. `None` during a capture.
     pub(crate) fn mark(&self) -> Option<Arc<Mark>> {
         if self.capturing().is_some() {
             return None;
@@ -138,7 +138,7 @@ impl Stream {
         Some(mark)
     }
 
-    /// Records an event.
+    /// Records an event after all operations so far.
     pub(crate) fn record(&self, event: &Event) {
         let state = match self.capturing() {
             Some(capture) => {
@@ -153,13 +153,13 @@ impl Stream {
         *lock(&event.recorded) = state;
     }
 
-    /// Lets later work wait for an event.
+    /// Lets later operations wait for an event.
     pub(crate) fn wait_for(&self, event: &Event) -> Result<(), hipError_t> {
         let recorded = lock(&event.recorded).clone();
         match (recorded, self.capturing()) {
             (Recorded::Never, _) => Ok(()),
             (Recorded::Marked(_), Some(capture)) => {
-                // Work outside of the capture cannot be waited for inside.
+                // A captured operation cannot wait for one outside of the capture.
                 capture.invalid.store(true, Ordering::Release);
                 Err(hipErrorStreamCaptureIsolation)
             }
@@ -186,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// Waits for all work, and gives the first failure.
+    /// Waits for all operations. The error is that of the first failure.
     pub(crate) fn synchronize(&self) -> Result<(), hipError_t> {
         if let Some(capture) = self.capturing() {
             capture.invalid.store(true, Ordering::Release);
@@ -198,17 +198,17 @@ impl Stream {
         self.result()
     }
 
-    /// The first failure.
+    /// The error of the first failure, if there was one.
     pub(crate) fn result(&self) -> Result<(), hipError_t> {
         lock(&self.failure).as_ref().map_or(Ok(()), |failure| Err(failure.code))
     }
 
-    /// Whether all work is done.
+    /// Whether all submitted operations have run.
     pub(crate) fn idle(&self) -> bool {
         self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
 
-    /// Starts taking work down.
+    /// Begins a capture, of which this stream is the origin.
     pub(crate) fn begin_capture(&self, mode: hipStreamCaptureMode) -> Result<(), hipError_t> {
         let mut current = lock(&self.capture);
         if current.is_some() || mode > RELAXED || self.number == null_number(self.device) {
@@ -227,7 +227,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends a capture and gives what was taken down.
+    /// Ends the capture that began on this stream, and returns its graph.
     pub(crate) fn end_capture(&self) -> Result<Graph, hipError_t> {
         let capture = self.capturing().ok_or(hip_runtime_sys::hipErrorIllegalState)?;
         if capture.origin != self.number {
@@ -255,7 +255,7 @@ impl Stream {
     }
 }
 
-/// A stream's thread.
+/// Runs on a stream's thread.
 fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure>>) {
     for task in tasks {
         match task {
@@ -287,11 +287,11 @@ fn run(operation: &Operation) -> Result<(), Failure> {
     })
 }
 
-/// All streams; those of number `null_number` are the null streams.
+/// All streams, with the null streams.
 static STREAMS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
 static NULL_STREAMS: Mutex<BTreeMap<i32, Arc<Stream>>> = Mutex::new(BTreeMap::new());
 
-/// A device's null stream.
+/// A device's null stream; `None` if its thread cannot be started.
 pub(crate) fn null_stream(device: i32) -> Option<Arc<Stream>> {
     let mut streams = lock(&NULL_STREAMS);
     if let Some(stream) = streams.get(&device) {
@@ -315,7 +315,7 @@ pub(crate) fn unregister(stream: &Arc<Stream>) {
     lock(&STREAMS).retain(|other| !Arc::ptr_eq(other, stream));
 }
 
-/// A device's streams.
+/// A device's streams, with its null stream.
 pub(crate) fn streams_of(device: i32) -> Vec<Arc<Stream>> {
     lock(&STREAMS).iter().filter(|stream| stream.device == device).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Work of a stream, and marks between pieces of it.
+//! Operations of a stream, and marks between them.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
@@ -7,20 +7,20 @@ use hip_runtime_sys::hipError_t;
 
 use crate::sync::lock;
 
-/// What went wrong in a piece of work.
+/// The failure of an operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: hipError_t,
     pub(crate) message: String,
 }
 
-/// A piece of work; a graph does it again at every launch.
+/// One piece of a stream's work. A graph runs it again at every launch.
 pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
-/// A place in a stream's work that others can wait for.
+/// A place between a stream's operations that others can wait for.
 #[derive(Default)]
 pub(crate) struct Mark {
-    /// When it was reached, and the failure before it.
+    /// When the stream reached it, and the error of the stream's failure before it.
     reached: Mutex<Option<(Instant, Option<hipError_t>)>>,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ impl Mark {
         self.changed.notify_all();
     }
 
-    /// Waits until it is reached.
+    /// Waits until the stream reaches the mark. Returns the time, and the error of the stream's failure before it.
     pub(crate) fn wait(&self) -> (Instant, Option<hipError_t>) {
         let mut reached = lock(&self.reached);
         loop {
@@ -42,7 +42,7 @@ impl Mark {
         }
     }
 
-    /// When it was reached, if it was.
+    /// As [`Mark::wait`], or `None` if the stream has not reached the mark yet.
     pub(crate) fn state(&self) -> Option<(Instant, Option<hipError_t>)> {
         *lock(&self.reached)
     }

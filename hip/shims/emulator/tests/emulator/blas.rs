@@ -9,7 +9,7 @@ use rocblas_sys as rb;
 
 use crate::{Libraries, libraries, noise};
 
-/// Numbers in memory as some type, and their values after rounding.
+/// The bytes of numbers of a type, and their values after rounding.
 fn stored(kind: hipDataType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
     let mut bytes = Vec::new();
     let mut rounded = Vec::new();
@@ -36,7 +36,7 @@ fn stored(kind: hipDataType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
     (bytes, rounded)
 }
 
-/// Numbers of some type back from memory.
+/// The numbers of a type in these bytes.
 fn values(kind: hipDataType, bytes: &[u8]) -> Vec<f64> {
     let word = |part: &[u8]| u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
     let short = |part: &[u8]| u16::from_le_bytes([part[0], part[1]]);
@@ -66,7 +66,7 @@ fn rocblas_type(kind: hipDataType) -> rb::rocblas_datatype {
     }
 }
 
-/// A product of odd shape: sizes, transposes, a batch, and leading dimensions larger than need be.
+/// A product of odd shape: sizes, transposes, a batch, and leading dimensions with gaps.
 struct Case {
     sizes: (usize, usize, usize),
     transposed: (bool, bool),
@@ -77,7 +77,7 @@ struct Case {
     beta: f32,
 }
 
-/// The operands of a case on the device and as numbers: A, B, C (of which D is a copy).
+/// The operands of a case, in device memory and as numbers: A, B and C. D starts as a copy of C.
 struct Operands {
     shapes: [(usize, usize); 3],
     leading: [usize; 3],
@@ -96,7 +96,7 @@ impl Case {
         let strides = [0, 1, 2].map(|at| leading[at] * shapes[at].1 + 5);
         let kinds = [self.input, self.input, self.output];
         let made = [0usize, 1, 2].map(|at| {
-            // The last matrix ends with its last element: nothing may be touched behind it.
+            // The last matrix ends with its last element. Nothing may touch the memory after it.
             let last = leading[at] * (shapes[at].1 - 1) + shapes[at].0;
             let count = strides[at] * (self.batches - 1) + last;
             let (bytes, numbers) = stored(kinds[at], &noise(at as u32 + 20, count));
@@ -106,7 +106,7 @@ impl Case {
         Operands { shapes, leading, strides, device, numbers: made.map(|(_, numbers)| numbers) }
     }
 
-    /// alpha op(A) op(B) + beta C at an element.
+    /// One element of alpha op(A) op(B) + beta C.
     fn expected(&self, operands: &Operands, batch: usize, row: usize, column: usize) -> f64 {
         let at = |which: usize, row: usize, column: usize| {
             operands.numbers[which][batch * operands.strides[which] + row + column * operands.leading[which]]
@@ -129,7 +129,7 @@ impl Case {
         }
     }
 
-    /// Compares D, and checks that what lies between its columns is still C's.
+    /// Compares D, and checks that the gaps between its columns still hold C's values.
     fn compare(&self, lib: &Libraries, operands: &Operands, finish: impl Fn(usize, f64) -> f64) {
         let count = operands.numbers[2].len();
         let bytes = lib.download(operands.device[2].cast_const(), count * bytes_of(self.output));
@@ -181,7 +181,7 @@ fn rocblas_multiplies() {
     let mut handle = std::ptr::null_mut();
     let stream = lib.stream();
     let check = |status| assert_eq!(status, rb::rocblas_status_success, "{}", lib.fault());
-    // SAFETY: places and objects of ours.
+    // SAFETY: the pointers are to local variables, and the objects are alive.
     unsafe {
         check((lib.rocblas.rocblas_create_handle)(&mut handle));
         check((lib.rocblas.rocblas_set_stream)(handle, stream));
@@ -256,7 +256,7 @@ fn rocblas_multiplies() {
             case.compare(lib, &operands, |_, value| value);
         }
     }
-    // fp16 scalars belong to fp16 computation: hardly ever what one wants, and never mixed with fp32 ones.
+    // fp16 scalars are for computation in fp16, which is hardly ever wanted, and are never mixed with fp32 scalars.
     let case = Case {
         sizes: (4, 4, 4),
         transposed: (false, false),
@@ -306,13 +306,13 @@ fn rocblas_multiplies() {
     case.compare(lib, &operands, |_, value| value);
     assert_eq!(gemm(3, f16_type, 6), rb::rocblas_status_invalid_size, "a leading dimension below the rows");
     assert_eq!(gemm(7, rb::rocblas_datatype_f64_r, 6), rb::rocblas_status_not_implemented);
-    // D over the end of its allocation.
+    // D ends after the end of its allocation.
     check(gemm(7, f16_type, 600));
     assert_eq!(lib.wait(stream), hip::hipErrorLaunchFailure);
     assert!(lib.fault().contains("rocblas: matrix D"), "{}", lib.fault());
 }
 
-/// hipBLASLt's objects of one product.
+/// The hipBLASLt objects of a product.
 struct Plan {
     description: lt::hipblasLtMatmulDesc_t,
     layouts: [lt::hipblasLtMatrixLayout_t; 3],
@@ -322,7 +322,7 @@ fn plan(lib: &Libraries, case: &Case, operands: &Operands, compute: lt::hipblasC
     let check = |status| assert_eq!(status, lt::HIPBLAS_STATUS_SUCCESS, "{}", lib.fault());
     let functions = &lib.hipblaslt;
     let mut plan = Plan { description: std::ptr::null_mut(), layouts: [std::ptr::null_mut(); 3] };
-    // SAFETY: places of ours, and attributes as long as they are documented.
+    // SAFETY: the pointers are to local variables, and the attributes have their documented sizes.
     unsafe {
         check((functions.hipblasLtMatmulDescCreate)(&mut plan.description, compute, hip::HIP_R_32F));
         for (name, transposed) in [
@@ -370,7 +370,7 @@ fn hipblaslt_multiplies_with_bias_and_activation() {
     let stream = lib.stream();
     let (mut handle, mut preference) = (std::ptr::null_mut(), std::ptr::null_mut());
     let most: u64 = 1 << 20;
-    // SAFETY: places of ours.
+    // SAFETY: the pointers are to local variables.
     unsafe {
         check((functions.hipblasLtCreate)(&mut handle));
         check((functions.hipblasLtMatmulPreferenceCreate)(&mut preference));
@@ -404,7 +404,7 @@ fn hipblaslt_multiplies_with_bias_and_activation() {
         let set = functions.hipblasLtMatmulDescSetAttribute;
         let mut found = 0;
         let [a, b, d] = plan.layouts;
-        // SAFETY: objects of ours; the operands are as large as the layouts say.
+        // SAFETY: the objects are alive, and the operands are as large as the layouts say.
         unsafe {
             check(set(plan.description, lt::HIPBLASLT_MATMUL_DESC_EPILOGUE, (&raw const epilogue).cast(), 4));
             if with_bias {
@@ -475,7 +475,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     let mut case = cases().remove(4);
     let operands = case.operands(lib);
     let (mut handle, mut preference) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: places of ours.
+    // SAFETY: the pointers are to local variables.
     unsafe {
         assert_eq!((functions.hipblasLtCreate)(&mut handle), lt::HIPBLAS_STATUS_SUCCESS);
         assert_eq!((functions.hipblasLtMatmulPreferenceCreate)(&mut preference), lt::HIPBLAS_STATUS_SUCCESS);
@@ -483,7 +483,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     let ask = |plan: &Plan| {
         let mut count = 0;
         let [a, b, d] = plan.layouts;
-        // SAFETY: as above; one result is asked for.
+        // SAFETY: as above, and there is room for one result.
         unsafe {
             let mut result: lt::hipblasLtMatmulHeuristicResult_t = std::mem::zeroed();
             (functions.hipblasLtMatmulAlgoGetHeuristic)(
@@ -505,7 +505,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     let wrong = plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F);
     // SAFETY: as above.
     unsafe {
-        // An attribute of the wrong length, and an activation that hipBLASLt does not have.
+        // An attribute of a wrong length, and an activation that hipBLASLt lacks.
         let set = functions.hipblasLtMatmulDescSetAttribute;
         let epilogue = 3u64;
         let name = lt::HIPBLASLT_MATMUL_DESC_EPILOGUE;

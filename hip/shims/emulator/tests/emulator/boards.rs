@@ -1,9 +1,9 @@
-//! The kernels that work on boards, each alone: input planes, both ends of a convolution, squeeze-and-excitation.
+//! Each of the kernels that work on boards: input planes, both ends of a convolution, squeeze-and-excitation.
 
 use crate::kernels::{TYPES, Type, module, run, sigmoid};
 use crate::{libraries, noise};
 
-/// kernels.h: PlanesArguments.
+/// `PlanesArguments` of kernels.h.
 #[repr(C)]
 struct Planes {
     masks: *const u64,
@@ -55,7 +55,7 @@ fn planes_are_the_bits_of_their_boards() {
     }
 }
 
-/// kernels.h: WinogradArguments.
+/// `WinogradArguments` of kernels.h.
 #[repr(C)]
 struct Winograd {
     input: *const u8,
@@ -68,7 +68,8 @@ struct Winograd {
     activation: i32,
 }
 
-/// The entry of G (6 x 3) for F(4x4, 3x3) with these points and infinity: powers of a point over its distances.
+/// An entry of the matrix G (6 x 3) of F(4x4, 3x3) for these points and infinity: a power of the point over the product
+/// of its distances from the other points.
 fn kernel_matrix(component: usize, power: usize) -> f64 {
     const POINTS: [f64; 5] = [0.0, 0.625, -0.625, 1.5, -1.5];
     if component == 5 {
@@ -94,7 +95,7 @@ fn both_ends_of_a_convolution_around_plain_products_make_one() {
             let scale = 1.0 / (9.0 * inputs as f32).sqrt();
             let weights: Vec<f64> =
                 noise(84, outputs * inputs * 9).iter().map(|v| f64::from(v * scale)).collect();
-            // Room between the components, which must stay as it is.
+            // Gaps between the components, which must keep their contents.
             let (v_stride, m_stride) = (4 * positions * inputs + 8, 4 * positions * outputs + 8);
             let v = lib.empty::<u8>(36 * v_stride * components.bytes());
             let grid = |channels: usize| (channels.div_ceil(64) as u32, positions as u32);
@@ -188,7 +189,7 @@ fn both_ends_of_a_convolution_around_plain_products_make_one() {
     }
 }
 
-/// kernels.h: SqueezeExciteArguments.
+/// `SqueezeExciteArguments` of kernels.h.
 #[repr(C)]
 struct SqueezeExcite {
     branch: *const u8,

@@ -1,11 +1,11 @@
-//! Products of few rows, which a kernel does instead of a library where there are matrix instructions.
+//! The kernels for matrix products of few rows.
 
 use std::ffi::CString;
 
 use crate::kernels::{Type, module, run};
 use crate::{libraries, noise};
 
-/// kernels.h: DenseArguments.
+/// `DenseArguments` of kernels.h.
 #[repr(C)]
 struct Dense {
     input: *const u8,

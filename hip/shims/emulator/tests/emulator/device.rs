@@ -1,4 +1,4 @@
-//! Kernels, streams, events, graphs, and what the emulator refuses.
+//! Kernels, streams, events, graphs, and calls that the emulator refuses.
 
 use half::f16;
 use hip_runtime_sys::{self as hip, Hiprtc};
@@ -19,7 +19,7 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     assert_eq!(lib.download(dy, 1000), once);
 
     let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: a stream of ours, and places of ours for the results.
+    // SAFETY: the stream is alive, and the results go to local variables.
     unsafe {
         lib.check((lib.hip.hipStreamBeginCapture)(stream, hip::hipStreamCaptureModeGlobal));
         lib.launch(c"axpy", (4, 256), stream, &mut arguments);
@@ -45,7 +45,7 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     }
     assert_eq!(lib.download(dy, 1000), once, "a capture does nothing");
     for _ in 0..2 {
-        // SAFETY: both are ours.
+        // SAFETY: the stream and the event are alive.
         lib.check(unsafe { (lib.hip.hipGraphLaunch)(executable, stream) });
     }
     lib.check(lib.wait(stream));
@@ -54,8 +54,8 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     assert_eq!(lib.download(dy, 1000), five_times);
 }
 
-/// `x` to `y` on a branch, `y` to `z` on the main stream, which waits for the branch before that or after: what `z` is
-/// after each of two launches.
+/// Captures a copy of `x` to `y` on a branch and of `y` to `z` on the main stream, which waits for the branch before
+/// its copy or after it. Returns `z` after each of two launches.
 fn copied_by_branches(waits_before: bool) -> [f32; 2] {
     let (lib, _turn) = libraries();
     let (x, z) = (lib.upload(&[1.0]), lib.upload(&[0.0]));
@@ -65,10 +65,10 @@ fn copied_by_branches(waits_before: bool) -> [f32; 2] {
     let mut events = [std::ptr::null_mut(); 2];
     let copy = |to: *mut f32, from: *mut f32, stream| {
         let kind = hip::hipMemcpyDeviceToDevice;
-        // SAFETY: memory of ours, a number each.
+        // SAFETY: each address has room for one number.
         lib.check(unsafe { (lib.hip.hipMemcpyAsync)(to.cast(), from.cast_const().cast(), 4, kind, stream) });
     };
-    // SAFETY: streams and events of ours, and places of ours for the results.
+    // SAFETY: the streams and events are alive, and the results go to local variables.
     unsafe {
         for event in &mut events {
             lib.check((lib.hip.hipEventCreateWithFlags)(event, hip::hipEventDisableTiming));
@@ -90,7 +90,7 @@ fn copied_by_branches(waits_before: bool) -> [f32; 2] {
         lib.check((lib.hip.hipGraphInstantiate)(&mut executable, graph, node, log, 0));
     }
     [(); 2].map(|()| {
-        // SAFETY: all are ours; a number each.
+        // SAFETY: the objects are alive, and each address has room for one number.
         unsafe {
             lib.check((lib.hip.hipMemset)(y.cast(), 0, 4));
             lib.check((lib.hip.hipMemset)(z.cast(), 0, 4));
@@ -113,7 +113,7 @@ fn an_allocation_spoils_a_capture() {
     let stream = lib.stream();
     let mut graph = std::ptr::null_mut();
     let mut memory = std::ptr::null_mut();
-    // SAFETY: a stream of ours, and places of ours for the results.
+    // SAFETY: the stream is alive, and the results go to local variables.
     unsafe {
         lib.check((lib.hip.hipStreamBeginCapture)(stream, hip::hipStreamCaptureModeGlobal));
         assert_eq!((lib.hip.hipMalloc)(&mut memory, 16), hip::hipErrorStreamCaptureUnsupported);
@@ -265,9 +265,9 @@ fn an_access_outside_of_memory_names_kernel_place_and_address() {
     {
         assert!(fault.contains(part), "{fault} has no {part}");
     }
-    // The stream does no more; another one is not affected.
+    // The stream runs nothing more. Another stream is not affected.
     let mut event = std::ptr::null_mut();
-    // SAFETY: places and objects of ours.
+    // SAFETY: the pointers are to local variables, and the objects are alive.
     unsafe {
         lib.check((lib.hip.hipEventCreateWithFlags)(&mut event, 0));
         lib.check((lib.hip.hipEventRecord)(event, stream));
@@ -284,14 +284,14 @@ fn an_unknown_instruction_is_a_failure_that_names_it() {
     let mut code = crate::fixture().to_vec();
     let (start, bytes) =
         object::File::parse(&*code).unwrap().section_by_name(".text").unwrap().file_range().unwrap();
-    // All of it an image instruction, which no compiler makes of our sources.
+    // The code is all image instructions, which the compiler never makes of the engine's kernels.
     for word in code[start as usize..(start + bytes) as usize].chunks_exact_mut(4) {
         word.copy_from_slice(&0xf000_0000_u32.to_le_bytes());
     }
     let (mut module, mut function, stream) = (std::ptr::null_mut(), std::ptr::null_mut(), lib.stream());
     let mut values = [std::ptr::null_mut::<u8>(); 5];
     let mut arguments = values.each_mut().map(argument);
-    // SAFETY: a whole code object, and more arguments than the kernel takes.
+    // SAFETY: the image is a whole code object, and there are more arguments than the kernel takes.
     unsafe {
         lib.check((lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()));
         lib.check((lib.hip.hipModuleGetFunction)(&mut function, module, c"axpy".as_ptr()));
@@ -311,13 +311,13 @@ fn a_missing_wait_shows() {
     let (first, second) = (lib.stream(), lib.stream());
     let mut event = std::ptr::null_mut();
     lib.launch(c"forever", (1, 32), first, &mut [argument(&mut flag)]);
-    // SAFETY: places and objects of ours.
+    // SAFETY: the pointers are to local variables, and the objects are alive.
     unsafe {
         assert_eq!((lib.hip.hipStreamQuery)(first), hip::hipErrorNotReady);
         lib.check((lib.hip.hipEventCreateWithFlags)(&mut event, 0));
         lib.check((lib.hip.hipEventRecord)(event, first));
         assert_eq!((lib.hip.hipEventQuery)(event), hip::hipErrorNotReady);
-        // The second stream is not held up by the first, and lets it end.
+        // The second stream does not wait for the first, and its fill ends the first stream's kernel.
         lib.check((lib.hip.hipMemsetAsync)(flag.cast(), 1, 4, second));
         lib.check(lib.wait(second));
         lib.check((lib.hip.hipEventSynchronize)(event));
@@ -330,7 +330,7 @@ fn calls_fail_when_they_are_told_to() {
     let (lib, _turn) = libraries();
     lib.fail(c"hipMalloc", 2);
     let mut memory = std::ptr::null_mut();
-    // SAFETY: a place of ours.
+    // SAFETY: the pointer is to a local variable.
     let statuses = [(); 3].map(|()| unsafe { (lib.hip.hipMalloc)(&mut memory, 64) });
     assert_eq!(statuses, [hip::hipSuccess, hip::hipErrorOutOfMemory, hip::hipSuccess]);
     // SAFETY: no arguments.
@@ -381,7 +381,7 @@ fn hiprtc_compiles_for_the_device_or_says_why_not() {
     let mut build = |source: &std::ffi::CStr| {
         let mut program = std::ptr::null_mut();
         let (none, name) = (std::ptr::null_mut(), c"program.hip".as_ptr());
-        // SAFETY: texts that end with zero, and places of ours for the results.
+        // SAFETY: the strings end with zero, and the results go to local variables.
         unsafe {
             assert_eq!((hiprtc.hiprtcCreateProgram)(&mut program, source.as_ptr(), name, 0, none, none), 0);
             let status = (hiprtc.hiprtcCompileProgram)(program, 1, options.as_mut_ptr());

@@ -1,4 +1,4 @@
-//! The kernels behind the heads, each alone: softmax, policies of legal moves, the last layers of value and moves left.
+//! Each of the heads' kernels: softmax, the legal moves' policies, the last layers of value and moves left.
 
 use crate::kernels::{Activation, TYPES, module, run};
 use crate::{Libraries, libraries, noise};
@@ -44,7 +44,7 @@ fn rows_of_any_width_become_probabilities() {
     }
 }
 
-/// Legal moves of positions: none, one, around a wave's size, many; and where each position's begin.
+/// The legal moves of some positions (none, one, about a wave's size, many), and where each position's moves begin.
 fn legal_moves() -> (Vec<u32>, Vec<u16>) {
     let counts = [0_u32, 1, 25, 31, 32, 33, 64, 218];
     let mut ends = vec![0];
@@ -53,7 +53,7 @@ fn legal_moves() -> (Vec<u32>, Vec<u16>) {
     (ends, (0..total).map(|i| ((i * 977 + 13) % 1858) as u16).collect())
 }
 
-/// kernels.h: PolicyArguments.
+/// `PolicyArguments` of kernels.h.
 #[repr(C)]
 struct Policy {
     logits: *const u8,
@@ -68,7 +68,7 @@ struct Policy {
     reserved: i32,
 }
 
-/// Compares probabilities with those of each position's logits.
+/// Compares probabilities with the softmax of each position's logits.
 fn compare(
     lib: &Libraries,
     name: &str,
@@ -129,7 +129,7 @@ fn policies_of_logits_are_those_of_the_legal_moves() {
     }
 }
 
-/// kernels.h: AttentionPolicyArguments.
+/// `AttentionPolicyArguments` of kernels.h.
 #[repr(C)]
 struct AttentionPolicy {
     queries: *const u8,
@@ -192,13 +192,13 @@ fn policies_of_queries_and_keys_are_those_of_the_legal_moves() {
                 let key = row(56 + to, 1);
                 f64::from(factor) * dot(row(48 + from, 0), key) + dot(&p[piece * depth..][..depth], key)
             };
-            // Sums of a thousand products of one order in fp32.
+            // An fp32 sum of a thousand products of the same magnitude.
             compare(lib, &name, probabilities, &ends, logit, f64::from(scale), 1e-4);
         }
     }
 }
 
-/// kernels.h: ScalarHeadArguments.
+/// `ScalarHeadArguments` of kernels.h.
 #[repr(C)]
 struct ScalarHead {
     input: *const u8,

@@ -1,4 +1,4 @@
-//! The engine's kernels, as they are stored in hip/kernels/objects, against plain loops in fp64.
+//! The engine's kernels, from the code objects in hip/kernels/objects, against plain loops in fp64.
 
 use std::ffi::{CString, c_void};
 use std::io::Read;
@@ -48,7 +48,7 @@ impl Type {
         }
     }
 
-    /// Numbers on the device, and their values there.
+    /// Stores numbers in device memory, and returns their values after rounding.
     pub(crate) fn upload(self, lib: &Libraries, values: &[f32]) -> (*mut u8, Vec<f64>) {
         let bytes: Vec<u8> = values.iter().flat_map(|&value| self.store(value)).collect();
         let rounded = bytes.chunks(self.bytes()).map(|bytes| self.load(bytes)).collect();
@@ -62,17 +62,17 @@ impl Type {
             .collect()
     }
 
-    /// How far a result near `value` may be off: its rounding, and that of what it was made of.
+    /// The allowed error of a result near `value`: its own rounding and that of its operands.
     pub(crate) fn tolerance(self, value: f64) -> f64 {
         value.abs().max(1.0) * [1e-5, 2e-3, 1.6e-2][self as usize]
     }
 }
 
-/// Loads the stored code object, or that of the folder `RUKH_EMULATOR_OBJECTS`.
+/// Loads the stored code object, or the one in the folder `RUKH_EMULATOR_OBJECTS`.
 pub(crate) fn module(lib: &Libraries) -> hip::hipModule_t {
     let code = code();
     let mut module = std::ptr::null_mut();
-    // SAFETY: a whole code object.
+    // SAFETY: the image is a whole code object.
     lib.check(unsafe { (lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
     module
 }
@@ -86,7 +86,7 @@ fn code() -> Vec<u8> {
     code
 }
 
-/// Runs a kernel with its structure of arguments, and gives the wave instructions it took.
+/// Runs a kernel with its structure of arguments. Returns the number of wave instructions.
 pub(crate) fn run<A>(
     lib: &Libraries,
     module: hip::hipModule_t,
@@ -127,7 +127,7 @@ pub(crate) fn run<A>(
     lib.instructions() - before
 }
 
-/// kernels.h: AttentionArguments.
+/// `AttentionArguments` of kernels.h.
 #[repr(C)]
 pub(crate) struct Attention {
     pub(crate) qkv: *const u8,
@@ -142,10 +142,10 @@ pub(crate) struct Attention {
     pub(crate) scale: f32,
 }
 
-/// Sizes of heads that have a kernel of their own.
+/// The head dimensions that have a kernel of their own.
 const DEPTHS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
-/// No kernel is without a test here: the names of the code object, without their type and size.
+/// Every kernel has a test here: compares the names in the code object, without type and size, with a list.
 #[test]
 fn every_kernel_is_run_alone() {
     let tested = [
@@ -258,7 +258,7 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
                 }
             }
         }
-        // What lies between the rows of the output is still poison.
+        // The gaps between the rows of the output are still poisoned.
         assert!(
             found.chunks(output_stride).all(|row| row[width..].iter().all(|value| value.is_nan())),
             "{name}"
@@ -266,7 +266,7 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
     }
 }
 
-/// kernels.h: LayerNormArguments.
+/// `LayerNormArguments` of kernels.h.
 #[repr(C)]
 struct LayerNorm {
     input: *const u8,
@@ -338,7 +338,7 @@ fn layer_normalisation_of_a_sum() {
     }
 }
 
-/// kernels.h: ActivationArguments.
+/// `ActivationArguments` of kernels.h.
 #[repr(C)]
 pub(crate) struct Activation {
     pub(crate) input: *const u8,
@@ -353,7 +353,7 @@ pub(crate) struct Activation {
 }
 
 impl Activation {
-    /// `activation(input + bias)` of rows of a width, with one bias for all rows.
+    /// Runs `activation(input + bias)` on rows of a width, with one bias for all rows.
     pub(crate) fn of(
         (input, bias, output): (*const u8, *const u8, *mut u8),
         (rows, width): (usize, usize),

@@ -1,4 +1,4 @@
-//! The emulator as its users meet it: loaded through the bindings, by name, from a folder.
+//! Tests of the emulator through the bindings, loaded by name from a folder, as the engine does.
 #![allow(unsafe_code, reason = "calls C interfaces")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
@@ -18,7 +18,7 @@ use hip_runtime_sys::{self as hip, Hip, hipFunction_t, hipModule_t, hipStream_t}
 use hipblaslt_sys::HipblasLt;
 use rocblas_sys::Rocblas;
 
-/// The libraries of one installed emulator.
+/// The four libraries of an emulator in a temporary folder.
 pub(crate) struct Libraries {
     pub(crate) folder: PathBuf,
     pub(crate) hip: Hip,
@@ -27,7 +27,7 @@ pub(crate) struct Libraries {
     pub(crate) control: libloading::Library,
 }
 
-/// Loads the libraries once, and lets one test at a time use them: failures that a test asks for are the process's.
+/// Loads the libraries once. Only one test at a time uses them, because injected failures concern the whole process.
 pub(crate) fn libraries() -> (&'static Libraries, MutexGuard<'static, ()>) {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
@@ -35,7 +35,7 @@ pub(crate) fn libraries() -> (&'static Libraries, MutexGuard<'static, ()>) {
     let libraries = LIBRARIES.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap().keep();
         rocm_emulator::install::install(&folder).unwrap();
-        // SAFETY: our own library.
+        // SAFETY: it is the emulator's library.
         let control = unsafe { libloading::Library::new(folder.join("libamdhip64.so")) }.unwrap();
         Libraries {
             hip: Hip::load_from(&folder).unwrap(),
@@ -83,35 +83,35 @@ impl Libraries {
 
     pub(crate) fn stream(&self) -> hipStream_t {
         let mut stream = std::ptr::null_mut();
-        // SAFETY: the result's place is ours.
+        // SAFETY: the pointer is to a local variable.
         self.check(unsafe { (self.hip.hipStreamCreateWithFlags)(&mut stream, hip::hipStreamNonBlocking) });
         stream
     }
 
-    /// Device memory of so many numbers.
+    /// Allocates device memory for `count` numbers.
     pub(crate) fn empty<T>(&self, count: usize) -> *mut T {
         let mut memory = std::ptr::null_mut();
-        // SAFETY: the result's place is ours.
+        // SAFETY: the pointer is to a local variable.
         self.check(unsafe { (self.hip.hipMalloc)(&mut memory, count * size_of::<T>()) });
         memory.cast()
     }
 
-    /// Device memory with these numbers.
+    /// Allocates device memory with these numbers.
     pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> *mut T {
         let memory = self.empty::<T>(values.len());
         let kind = hip::hipMemcpyHostToDevice;
-        // SAFETY: both sides have so many bytes.
+        // SAFETY: both buffers have this many bytes.
         self.check(unsafe {
             (self.hip.hipMemcpy)(memory.cast(), values.as_ptr().cast(), size_of_val(values), kind)
         });
         memory
     }
 
-    /// Numbers of device memory.
+    /// Reads numbers from device memory.
     pub(crate) fn download<T: Copy + Default>(&self, memory: *const T, count: usize) -> Vec<T> {
         let mut values = vec![T::default(); count];
         let kind = hip::hipMemcpyDeviceToHost;
-        // SAFETY: both sides have so many bytes.
+        // SAFETY: both buffers have this many bytes.
         self.check(unsafe {
             (self.hip.hipMemcpy)(values.as_mut_ptr().cast(), memory.cast(), count * size_of::<T>(), kind)
         });
@@ -124,7 +124,7 @@ impl Libraries {
         let module = *MODULE.get_or_init(|| {
             let code = fixture();
             let mut module: hipModule_t = std::ptr::null_mut();
-            // SAFETY: a whole code object.
+            // SAFETY: the image is a whole code object.
             self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
             module.expose_provenance()
         });
@@ -163,7 +163,7 @@ impl Libraries {
     }
 
     pub(crate) fn wait(&self, stream: hipStream_t) -> hip::hipError_t {
-        // SAFETY: a stream of ours.
+        // SAFETY: the stream is alive.
         unsafe { (self.hip.hipStreamSynchronize)(stream) }
     }
 }
@@ -176,12 +176,12 @@ pub(crate) fn fixture() -> &'static [u8] {
     }
 }
 
-/// What the emulator is told to be.
+/// The emulated architecture.
 pub(crate) fn architecture() -> String {
     std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
 }
 
-/// All tests again on the other architecture, in a process of its own.
+/// Runs all tests again on the other architecture, in another process.
 #[test]
 fn the_same_holds_for_gfx1151() {
     if architecture() == "gfx1151" {
@@ -197,7 +197,7 @@ pub(crate) fn argument<T>(value: &mut T) -> *mut c_void {
     (&raw mut *value).cast()
 }
 
-/// Numbers that look random: the same in every run.
+/// Numbers that look random and are the same in every run.
 pub(crate) fn noise(seed: u32, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
     let mut next = move || {

@@ -1,4 +1,4 @@
-//! How fast the emulator is: printed, not judged.
+//! Prints the speed of the emulator.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ fn instructions_per_second() {
     }
 }
 
-/// One layer of a network of 256 channels at batch 64: its attention, and the product before it.
+/// One layer of a network with 256 channels, at batch 64: its attention, and the product before it.
 #[test]
 fn a_layer_s_attention_and_product() {
     let (lib, _turn) = libraries();
@@ -58,7 +58,7 @@ fn a_layer_s_attention_and_product() {
     let (one, zero, kind) = (1.0f32, 0.0f32, rb::rocblas_datatype_f16_r);
     let (mut handle, stream) = (std::ptr::null_mut(), lib.stream());
     let start = Instant::now();
-    // SAFETY: places of ours, and operands as large as the sizes say.
+    // SAFETY: the pointers are to local variables, and the operands have the given sizes.
     unsafe {
         assert_eq!((lib.rocblas.rocblas_create_handle)(&mut handle), 0);
         assert_eq!((lib.rocblas.rocblas_set_stream)(handle, stream), 0);

@@ -1,4 +1,4 @@
-//! The encodings of memory: scalar loads, LDS, buffers, global and flat memory.
+//! The encodings of memory instructions: SMEM, DS, MUBUF, FLAT.
 
 use super::reader::{Reader, bits, plain, row};
 use super::source::source;
@@ -8,7 +8,7 @@ use crate::isa::memory::lds::{LDS, LDS_PAIRS, lds_pair};
 use crate::isa::memory::scalar::SCALAR_MEMORY;
 use crate::isa::wave::{Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
 
-/// Scalar loads.
+/// SMEM: scalar loads.
 pub(super) fn smem(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
@@ -21,7 +21,7 @@ pub(super) fn smem(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// LDS.
+/// DS: LDS instructions.
 pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
@@ -56,12 +56,12 @@ pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// Buffer memory, where it is addressed by bytes.
+/// MUBUF: buffer memory, addressed in bytes. The indexed form and the one with a residency result are unknown.
 pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     let row = row(&[BUFFER], bits(word, 18, 8))?;
-    // By index, or with a register that says what was not resident.
+    // IDXEN and TFE.
     if bits(second, 21, 1) == 1 || bits(second, 23, 1) == 1 {
         return None;
     }
@@ -71,15 +71,15 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
         Source::scalar((bits(second, 16, 5) * 4) as u8),
         source(reader, bits(second, 24, 8), Operand::B32, &mut None)?,
     ];
-    // Of a store too: what it stores.
+    // For a store, the data.
     instruction.destination = bits(second, 8, 8) as u16;
     instruction.immediate = i64::from(bits(word, 0, 12));
-    // Here this flag says that the vector register holds an offset.
+    // OFFEN: the vector register holds an offset.
     instruction.high = bits(second, 22, 1) == 1;
     Some(instruction)
 }
 
-/// Global and flat memory. Scratch is refused when a kernel is looked up, and unknown here.
+/// FLAT: global and flat memory. Scratch memory is unknown here: kernels that use it are refused before.
 pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
@@ -98,7 +98,7 @@ pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     ];
     instruction.destination = bits(second, 24, 8) as u16;
     instruction.immediate = i64::from((bits(word, 0, 13) << 19) as i32 >> 19);
-    // Of an atomic instruction, whether it gives the old value back.
+    // GLC: an atomic instruction returns the old value.
     instruction.high = bits(word, 14, 1) == 1;
     Some(instruction)
 }

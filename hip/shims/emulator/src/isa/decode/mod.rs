@@ -1,7 +1,7 @@
-//! Machine code of gfx11 (RDNA 3 and 3.5) to instructions, once per code object.
+//! Decodes the machine code of gfx11 (RDNA 3 and 3.5), once per code object.
 //!
-//! What is not in a table decodes to an instruction that stops the wave when it is reached, with the encoding's words:
-//! a code object may hold what a run does not need.
+//! A code object may hold instructions that no run reaches, so an encoding that is in no table is not an error yet. It
+//! decodes to an instruction that stops the wave and reports the encoding's words.
 //!
 //! | module | what |
 //! |---|---|
@@ -26,22 +26,22 @@ use scalar::scalar;
 use vector::{vop3, vop3p, vop12c, vopd};
 
 handler! {
-    /// Stops the wave: the emulator does not know this encoding.
+    /// Stops the wave and reports an encoding that the emulator does not know.
     fn unknown(wave, instruction) {
         let words = instruction.immediate as u64;
         wave.fail(format!("unknown instruction {:08x} {:08x}", words as u32, words >> 32));
     }
 }
 
-/// A decoded program: instructions in order of address.
+/// A decoded program, in order of address.
 pub(crate) struct Program {
-    /// Where the code object lies in memory.
+    /// The address of the code object in memory.
     pub(crate) base: u64,
     pub(crate) instructions: Vec<Instruction>,
 }
 
 impl Program {
-    /// Decodes code that starts at an address of a code object which lies at `base`.
+    /// Decodes the code that begins `start` bytes after the beginning of a code object at `base`.
     pub(crate) fn decode(code: &[u8], start: u32, base: u64) -> Self {
         let words: Vec<u32> = code
             .chunks_exact(4)
@@ -69,7 +69,7 @@ impl Program {
             instructions.push(instruction);
             at += reader.used;
         }
-        // A branch into the middle of an instruction, or out of the code, ends at the sentinel behind all.
+        // A branch into the middle of an instruction, or out of the code, leads to the sentinel at the end.
         for (number, target) in branches {
             let found =
                 instructions.binary_search_by_key(&target, |instruction: &Instruction| instruction.pc);
@@ -86,7 +86,7 @@ impl Program {
         self.at(u32::try_from(address.checked_sub(self.base)?).ok()?)
     }
 
-    /// The number of the instruction at an address of the code object.
+    /// The number of the instruction at an offset in the code object.
     pub(crate) fn at(&self, pc: u32) -> Option<u32> {
         self.instructions
             .binary_search_by_key(&pc, |instruction| instruction.pc)
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Code objects for architectures that the emulator knows.
+    /// The stored code objects for architectures that the emulator knows.
     fn objects() -> Vec<PathBuf> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
@@ -145,7 +145,7 @@ mod tests {
         bytes
     }
 
-    /// The disassembler's names of a file's instructions by address, or nothing where it is not installed.
+    /// The offsets and names of a file's instructions from LLVM's disassembler, or `None` if it is not installed.
     fn disassembled(path: &Path) -> Option<Vec<(u32, String)>> {
         let tools = ["llvm-objdump-19", "llvm-objdump"];
         let run =

@@ -1,9 +1,9 @@
-//! The words of one instruction, and an instruction before its fields are filled in.
+//! Reads the words of one instruction and their bit fields.
 
 use crate::isa::table::Row;
 use crate::isa::wave::{Handler, Instruction, NULL, Source};
 
-/// The words of one instruction.
+/// The code from an instruction's first word on, and how many words the instruction has used.
 pub(super) struct Reader<'a> {
     pub(super) words: &'a [u32],
     pub(super) used: usize,
@@ -14,7 +14,7 @@ impl Reader<'_> {
         self.words[0]
     }
 
-    /// The next word, or `None` at the code's end.
+    /// The next word, or `None` at the end of the code.
     pub(super) fn next(&mut self) -> Option<u32> {
         let word = *self.words.get(self.used)?;
         self.used += 1;

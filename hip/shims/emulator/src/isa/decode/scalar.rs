@@ -6,7 +6,6 @@ use crate::isa::scalar::{BINARY, BRANCH, CONDITION, CONSTANT, PROGRAM, UNARY, UN
 use crate::isa::table::Row;
 use crate::isa::wave::{Instruction, Operand, Source};
 
-/// SOP1, SOP2, SOPC, SOPK, SOPP.
 pub(super) fn scalar(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let mut literal = None;

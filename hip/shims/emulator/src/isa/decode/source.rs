@@ -1,17 +1,17 @@
-//! Source operands by their code: registers, constants, literals.
+//! Decodes source operands: registers, constants, literals.
 
 use super::reader::Reader;
 use crate::isa::float::f32_to_f16;
 use crate::isa::wave::{Kind, Operand, SHARED_APERTURE, Source};
 
-/// First source codes with a meaning of their own.
+/// The source code of a literal, and the first code of a vector register.
 pub(super) const LITERAL: u32 = 255;
 pub(super) const VECTOR: u32 = 256;
 
-/// A float constant of the source codes 240 to 248 as fp32.
+/// The float constants of the source codes 240 to 248.
 const FLOATS: [f32; 9] = [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.159_154_94];
 
-/// A source by its 9-bit code, for an operand of some kind.
+/// The source that a 9-bit code means for this kind of operand. A literal is read once and kept in `literal`.
 pub(super) fn source(
     reader: &mut Reader<'_>,
     code: u32,
@@ -28,7 +28,7 @@ pub(super) fn source(
         0..=107 | 124..=127 => Some(Source::scalar(code as u8)),
         128..=192 => constant(i64::from(code) - 128),
         193..=208 => constant(192 - i64::from(code)),
-        // Where LDS lies in flat addresses: the upper half of a 64-bit source.
+        // SRC_SHARED_BASE: where LDS lies in flat addresses.
         235 if wide => constant(i64::from(SHARED_APERTURE) << 32),
         235 => constant(i64::from(SHARED_APERTURE)),
         240..=248 => {

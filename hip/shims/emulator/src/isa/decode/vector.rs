@@ -1,4 +1,4 @@
-//! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD, with permuted sources.
+//! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD, also with DPP.
 
 use super::reader::{Reader, bits, plain, row};
 use super::source::{LITERAL, VECTOR, source};
@@ -10,12 +10,12 @@ use crate::isa::table::Row;
 use crate::isa::vector::{ONE, THREE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
 use crate::isa::wave::{Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC};
 
-/// Codes of the first source which say that it is permuted.
+/// The codes of a first source that is permuted (DPP).
 const DPP8: u32 = 233;
 const DPP8_FETCH_INACTIVE: u32 = 234;
 const DPP16: u32 = 250;
 
-/// A vector register of a 16-bit operand in the short encodings: bit 7 names the upper half.
+/// Corrects a vector register of a 16-bit operand in the short encodings, where bit 7 selects the upper half.
 fn half_register(source: &mut Source) {
     if source.kind == Kind::Vector && source.index & 128 != 0 {
         source.index &= 127;
@@ -39,7 +39,7 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
     let mut instruction = plain(row.handler, row.name);
     let operand = |number: usize| row.operands.get(number).copied().unwrap_or(Operand::B32);
     let mut literal = None;
-    // DPP's control word stands where a literal would.
+    // DPP's control word takes the place of a literal.
     let dpp = match code {
         DPP16 | DPP8 | DPP8_FETCH_INACTIVE => Some(reader.next()?),
         _ => None,
@@ -99,7 +99,7 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
     wrap_permuted(instruction, code, control)
 }
 
-/// An instruction behind a permutation of its first source, which the control word describes.
+/// Wraps an instruction into a permutation of its first source, which the control word describes.
 fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Instruction> {
     if inner.scalar == EXEC_RESULT {
         return None;
@@ -116,7 +116,7 @@ fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Inst
     Some(outer)
 }
 
-/// VOP2's dot product, whose operands are halves that cannot be chosen.
+/// VOP2's dot product of pairs of halves. It has no operand selectors.
 fn dot2acc(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let mut instruction = plain(v_dot2acc_f32_f16, "v_dot2acc_f32_f16");
@@ -127,7 +127,7 @@ fn dot2acc(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// VOP3, with the forms that write a carry.
+/// VOP3 and VOP3SD, the form that writes a carry.
 pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
@@ -177,7 +177,7 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
         _ if carries => instruction.scalar = bits(word, 8, 7) as u8,
         _ => instruction.high = row.result == Operand::B16 && halves & 8 != 0,
     }
-    // The old value that these add to is an operand that the encoding does not name.
+    // The old value of the destination is an operand that the encoding does not name.
     if matches!(row.name, "v_fmac_f32" | "v_fmac_f16") {
         instruction.sources[2] = Source::vector(instruction.destination);
         instruction.sources[2].high = instruction.high;
@@ -191,7 +191,6 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
 }
 
-/// VOP3P.
 pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     if bits(word, 24, 2) != 0 {
@@ -212,7 +211,7 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
         source.high_for_high = (high_for_high >> number) & 1 == 1;
         source.negate = bits(second, 29 + number as u32, 1) == 1;
         source.negate_high = bits(word, 8 + number as u32, 1) == 1;
-        // The accumulator of a dot product is one number: its second modifier takes the absolute value.
+        // The accumulator of a dot product is a single number. Its second modifier means the absolute value.
         if operand == Operand::B32 && number == 2 {
             source.absolute = source.negate_high;
             source.high = false;
@@ -228,7 +227,7 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// The instructions of a dual pair by their numbers.
+/// The instruction with this opcode in VOPD: its handler, its name, its number of operands.
 fn dual_row(opcode: u32) -> Option<(Handler, &'static str, usize)> {
     let of = |table: &'static [Row], name: &str| {
         table.iter().find(|row| row.name == name).map(|row| (row.handler, row.name, row.operands.len()))
@@ -260,7 +259,7 @@ pub(super) fn vopd(reader: &mut Reader<'_>) -> Option<Instruction> {
     let second = reader.next()?;
     let mut literal = None;
     let first_destination = bits(second, 24, 8) as u16;
-    // The lowest bit of the second destination is the opposite of the first one's.
+    // The lowest bit of the second destination is the inverse of the first destination's.
     let second_destination = (bits(second, 17, 7) << 1) as u16 | (!first_destination & 1);
     let halves = [
         (bits(word, 22, 4), bits(word, 0, 9), bits(word, 9, 8), first_destination, SCRATCH_RESULT),

@@ -1,9 +1,9 @@
-//! One lane's access to memory: the range check, and the bytes between memory and a register.
+//! One lane's access to memory: the range check, and the move between memory and a register.
 
 use crate::isa::wave::{Instruction, Wave};
 
-/// Rows of instructions whose handler is a call with constants. A row's name is the literal prefix and the handler's
-/// name.
+/// Defines a table of instructions whose handlers call a function with constants. An instruction's name is the prefix
+/// and the handler's name.
 macro_rules! accesses {
     ($(#[$attribute:meta])* $table:ident, $prefix:literal: $($opcode:literal $name:ident = $function:ident($($argument:expr),*);)*) => {
         $(#[$attribute])*
@@ -13,15 +13,16 @@ macro_rules! accesses {
 }
 pub(super) use accesses;
 
-/// What a load or store moves, and where in a register it belongs.
+/// The data of a load or store, and their place in a register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// So many whole registers.
+    /// This many whole registers.
     Words(usize),
-    /// One byte or two, extended with zeros or the sign.
+    /// One or two bytes, extended to 32 bits with zeros.
     Unsigned(usize),
+    /// One or two bytes, extended to 32 bits with their sign.
     Signed(usize),
-    /// One byte or two, extended to 16 bits; into the lower half or the upper, the other stays.
+    /// One or two bytes, extended to 16 bits, in the lower or the upper half. The other half keeps its value.
     LowUnsigned(usize),
     LowSigned(usize),
     HighUnsigned(usize),
@@ -42,10 +43,10 @@ impl Form {
     }
 }
 
-/// Reads a number of at most four bytes.
+/// Reads 1, 2 or 4 bytes.
 ///
 /// # Safety
-/// The address has so many bytes, which may be changed by other threads only under the emulated program's own rules.
+/// The address has this many bytes. Other threads change them only where the emulated program itself allows it.
 #[inline(always)]
 pub(super) unsafe fn read(address: *const u8, bytes: usize) -> u32 {
     // SAFETY: the caller has checked the range.
@@ -58,7 +59,7 @@ pub(super) unsafe fn read(address: *const u8, bytes: usize) -> u32 {
     }
 }
 
-/// Writes a number of at most four bytes.
+/// Writes 1, 2 or 4 bytes.
 ///
 /// # Safety
 /// As for [`read`].
@@ -75,7 +76,7 @@ pub(super) unsafe fn write(address: *mut u8, bytes: usize, value: u32) {
 }
 
 impl Wave {
-    /// Whether the kernel may touch these bytes; a fault otherwise.
+    /// Whether the kernel may touch these bytes. If it may not, the wave stops with a fault.
     #[inline(always)]
     pub(super) fn allowed(
         &mut self,
@@ -96,14 +97,21 @@ impl Wave {
                 true
             }
             None => {
-                self.stray(instruction, lane, address, bytes, store);
+                self.fail_out_of_bounds(instruction, lane, address, bytes, store);
                 false
             }
         }
     }
 
     #[cold]
-    fn stray(&mut self, instruction: &Instruction, lane: usize, address: u64, bytes: usize, store: bool) {
+    fn fail_out_of_bounds(
+        &mut self,
+        instruction: &Instruction,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+        store: bool,
+    ) {
         let action = if store { "writes" } else { "reads" };
         // SAFETY: a launch keeps its regions until all of its waves are done.
         let near = unsafe { &*self.regions }.describe(address);
@@ -112,7 +120,7 @@ impl Wave {
         self.fail(message);
     }
 
-    /// Whether LDS has these bytes; a fault otherwise.
+    /// Whether LDS has these bytes. If it has not, the wave stops with a fault.
     #[inline(always)]
     pub(super) fn allowed_lds(
         &mut self,
@@ -133,7 +141,7 @@ impl Wave {
     }
 }
 
-/// Loads a lane's numbers into registers from `destination` on.
+/// Loads one lane's data into the registers from `destination` on.
 ///
 /// # Safety
 /// The address has as many bytes as the form.
@@ -168,7 +176,7 @@ pub(super) unsafe fn load_lane(
     };
 }
 
-/// Stores a lane's numbers from registers from `source` on.
+/// Stores one lane's data from the registers from `source` on.
 ///
 /// # Safety
 /// As for [`load_lane`].

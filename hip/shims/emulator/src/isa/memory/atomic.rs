@@ -1,6 +1,6 @@
-//! What atomic instructions compute, in LDS and in global memory.
+//! The operations of atomic instructions, in LDS and in global memory.
 
-/// What an atomic instruction makes of the old value and its operand(s).
+/// The operation of an atomic instruction on the old value and its operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Atomic {
     Swap,
@@ -22,7 +22,7 @@ pub(super) enum Atomic {
 }
 
 impl Atomic {
-    /// The new value; `compare` is the second operand of [`Atomic::Compare`].
+    /// The new value. Only [`Atomic::Compare`] uses `compare`, its second operand.
     pub(super) fn apply(self, old: u32, operand: u32, compare: u32) -> u32 {
         let float = |f: fn(f32, f32) -> f32| f(f32::from_bits(old), f32::from_bits(operand)).to_bits();
         match self {

@@ -1,5 +1,5 @@
-//! Buffer memory: accesses through a descriptor of four scalar registers, which leave out what is out of its range. AMD's
-//! own libraries use it; the compiler of our kernels makes none.
+//! Buffer memory: accesses through a descriptor in four scalar registers. Loads outside of the descriptor's range
+//! return zero, and stores outside of it do nothing. AMD's own libraries use them; the engine's kernels do not.
 
 use super::access::{Form, accesses, load_lane, store_lane};
 use crate::isa::table::{Row, handler};
@@ -37,14 +37,14 @@ accesses! {
 #[inline(always)]
 fn nothing(_wave: &mut Wave, _instruction: &Instruction) {}
 
-/// What a descriptor says of a buffer of bytes.
+/// The address and the size of a buffer, from its descriptor.
 struct Buffer {
     base: u64,
     bytes: u64,
 }
 
-/// The descriptor of an instruction: its second source is the first of four scalar registers. Only plain buffers are
-/// there, whose range is counted in bytes: no stride, no swizzle, no number of the lane added to the index.
+/// The buffer of an instruction. Its second source is the first of the descriptor's four scalar registers. The emulator
+/// has only raw buffers, whose range is in bytes: no stride, no swizzle, no index from the lane's number.
 fn buffer(wave: &mut Wave, instruction: &Instruction) -> Option<Buffer> {
     let first = instruction.sources[1].index as u8;
     let word = |number: u8| wave.uniform(&Source::scalar(first + number));
@@ -52,15 +52,16 @@ fn buffer(wave: &mut Wave, instruction: &Instruction) -> Option<Buffer> {
     let raw = (format >> 28) & 3 == 3;
     if high >> 16 != 0 || !raw || (format >> 23) & 1 != 0 {
         let message =
-            format!("{}: a buffer of words {low:#x} {high:#x} {bytes:#x} {format:#x}", instruction.name);
+            format!("{}: unknown descriptor {low:#x} {high:#x} {bytes:#x} {format:#x}", instruction.name);
         wave.fail(message);
         return None;
     }
     Some(Buffer { base: u64::from(low) | u64::from(high & 0xffff) << 32, bytes: u64::from(bytes) })
 }
 
-/// Each lane's offset into the buffer, and the scalar that is added to all. Sources: the vector offset, which the
-/// decoder's flag says is there, the descriptor, the scalar.
+/// Each lane's offset into the buffer, and the scalar offset. Sources: the vector offset (if the decoder has set the
+/// flag
+/// `high`), the descriptor, the scalar offset.
 fn offsets(wave: &Wave, instruction: &Instruction) -> ([u64; WAVE], u64) {
     let own = wave.vector[usize::from(instruction.sources[0].index & 511)].0;
     let immediate = instruction.immediate as u64;
@@ -68,18 +69,18 @@ fn offsets(wave: &Wave, instruction: &Instruction) -> ([u64; WAVE], u64) {
     (offsets, u64::from(wave.uniform(&instruction.sources[2])))
 }
 
-/// Whether so many bytes at an offset are in range.
+/// Whether `bytes` bytes at an offset are in range.
 fn within(buffer: &Buffer, offset: u64, scalar: u64, bytes: u64) -> bool {
     offset + scalar + bytes <= buffer.bytes
 }
 
-/// Loads what is in range; where a part is not, zeros.
+/// Loads the words that are in range, and zeros for the others.
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
     let exec = wave.exec();
     let Some(buffer) = buffer(wave, instruction) else { return };
     let (offsets, scalar) = offsets(wave, instruction);
-    // Out of range: a lane reads these.
+    // A lane that is out of range reads these.
     let zeros = [0_u8; 16];
     for (lane, &offset) in offsets.iter().enumerate() {
         if (exec >> lane) & 1 == 0 {
@@ -95,7 +96,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
             unsafe { load_lane(wave, instruction.destination, lane, from, form) };
             continue;
         }
-        // SAFETY: there are as many zeros as any form has bytes.
+        // SAFETY: no form has more bytes than there are zeros.
         unsafe { load_lane(wave, instruction.destination, lane, zeros.as_ptr(), form) };
         let Form::Words(count) = form else { continue };
         for word in (0..count).take_while(|&word| within(&buffer, offset, scalar, 4 * word as u64 + 4)) {
@@ -110,7 +111,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
     }
 }
 
-/// Stores what is in range.
+/// Stores the words that are in range.
 #[inline(always)]
 fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
     let exec = wave.exec();
@@ -144,7 +145,7 @@ mod tests {
     use crate::isa::wave::{EXEC, Stop, Wave};
     use crate::memory::{self, Place, Regions};
 
-    /// Runs an instruction on a wave whose descriptor in s8...s11 is of `bytes` bytes, with each lane's offset in v9.
+    /// Runs an instruction. The descriptor in s8 to s11 is of `bytes` bytes, and v9 holds each lane's offset.
     fn run(words: [u32; 2], memory: u64, bytes: u32) -> Box<Wave> {
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let program = Program::decode(&code, 0, 0);
@@ -182,14 +183,14 @@ mod tests {
         assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
         for lane in 1..32 {
             for word in 0..4 {
-                // Both offsets are 16 bytes; what is past 128 bytes, and all of lane 7, is zero.
+                // Both offsets are 16 bytes. Words past 128 bytes and all of lane 7 are zero.
                 let index = lane + 8 + word;
                 let expected = if lane == 7 || index >= 32 { 0 } else { index as u32 };
                 assert_eq!(wave.vector[4 + word].0[lane], expected, "lane {lane}, word {word}");
             }
         }
         assert_ne!(wave.vector[4].0[0], 8, "a lane that is not active");
-        // buffer_store_b32 v3, v9, s[8:11], 0 offen: in range for 10 lanes, of which lane 0 sleeps.
+        // buffer_store_b32 v3, v9, s[8:11], 0 offen: 10 lanes are in range, but lane 0 is inactive.
         let wave = run([0xe068_0000, 0x8042_0309], memory, 40);
         assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
         // SAFETY: as above.
@@ -198,7 +199,7 @@ mod tests {
             let stored = (1..10).contains(&i) && i != 7;
             assert_eq!(word, if stored { 1000 + i as u32 } else { i as u32 }, "word {i}");
         }
-        // A descriptor that allows more than there is.
+        // A descriptor whose range is larger than the allocation.
         let wave = run([0xe068_0000, 0x8042_0309], memory + 160, 128);
         assert!(
             wave.stop == Stop::Fault && wave.fault.contains("of an allocation of 256 bytes"),

@@ -1,26 +1,26 @@
-//! Global and flat memory. Both have the same instructions; a flat address may also mean LDS.
+//! Global and flat memory. Both have the same instructions, but a flat address may also mean LDS.
 
 use super::access::{Form, load_lane, store_lane};
 use super::atomic::Atomic;
 use crate::isa::wave::{Instruction, Kind, NULL, SHARED_APERTURE, WAVE, Wave};
 
-/// What an address may mean.
+/// The memory that an instruction's addresses can mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Space {
-    /// Global memory alone.
+    /// Only global memory.
     Global,
     /// LDS where the upper half of the address is [`SHARED_APERTURE`], and global memory otherwise.
     Flat,
 }
 
-/// What an instruction does with the bytes that it names, for messages.
+/// What an access does, for its message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Read,
     Write,
 }
 
-/// Each lane's address. Sources: the vector address, then the scalar base or nothing.
+/// Each lane's address. Sources: the vector address, and the scalar base or [`NULL`].
 #[inline(always)]
 fn addresses(wave: &Wave, instruction: &Instruction) -> [u64; WAVE] {
     let [vector, base, _] = &instruction.sources;
@@ -41,7 +41,7 @@ fn addresses(wave: &Wave, instruction: &Instruction) -> [u64; WAVE] {
     result
 }
 
-/// The byte an address of a global or flat instruction means, after all checks.
+/// Checks a lane's access and returns the host's address of its first byte.
 #[inline(always)]
 fn locate(
     wave: &mut Wave,
@@ -54,7 +54,7 @@ fn locate(
 ) -> Option<*mut u8> {
     if space == Space::Flat && (address >> 32) as u32 == SHARED_APERTURE {
         let offset = address & 0xffff_ffff;
-        // SAFETY: LDS has so many bytes.
+        // SAFETY: LDS has these bytes.
         return wave
             .allowed_lds(instruction, lane, offset, bytes)
             .then(|| unsafe { wave.lds.add(offset as usize) });
@@ -93,7 +93,7 @@ fn store(wave: &mut Wave, instruction: &Instruction, space: Space, form: Form) {
     }
 }
 
-/// Atomic operations of all kinds on global memory are atomic against each other: workgroups run in parallel.
+/// An atomic operation. Workgroups run in parallel, so this must be atomic in the host's memory, too.
 #[inline(always)]
 fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: Atomic) {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -114,14 +114,14 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: A
         let place = unsafe { AtomicU32::from_ptr(place.cast()) };
         let change = |old| Some(operation.apply(old, operand, compare));
         let old = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).unwrap_or_default();
-        // Here this flag says that the old value is wanted.
+        // For an atomic instruction this flag means that it returns the old value.
         if instruction.high {
             wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
         }
     }
 }
 
-/// The table of an address space. Its instructions' names begin with the prefix.
+/// Defines the table of instructions of an address space. Their names begin with the prefix.
 macro_rules! address_space {
     ($(#[$attribute:meta])* $module:ident, $prefix:literal, $space:expr) => {
         $(#[$attribute])*
@@ -135,7 +135,7 @@ macro_rules! address_space {
             const SPACE: Space = $space;
 
             accesses! {
-                /// The instructions of this address space.
+                /// All instructions of this address space.
                 TABLE, $prefix:
                 0x10 load_u8 = load(SPACE, Form::Unsigned(1));
                 0x11 load_i8 = load(SPACE, Form::Signed(1));

@@ -1,4 +1,4 @@
-//! LDS, a workgroup's shared memory, and the exchange of numbers between lanes through its wires.
+//! LDS, a workgroup's shared memory, and the exchanges between lanes that use its crossbar.
 
 use super::access::{Form, accesses, load_lane, read, store_lane, write};
 use super::atomic::Atomic;
@@ -40,8 +40,8 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
 }
 
 handler! {
-    /// Two loads or stores in one, each with an offset of its own. The address register may be one of those loaded,
-    /// so both use a copy.
+    /// Two loads or stores in one instruction, each with its own offset. Both use a copy of the address register, which
+    /// the first load may overwrite.
     fn lds_pair(wave, instruction) {
         let Some([first, second]) = instruction.inner.as_deref() else { return };
         let address = wave.vector[usize::from(instruction.sources[0].index & 511)];
@@ -78,7 +78,7 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns
     }
 }
 
-/// Lanes read each other's numbers: backward, each names the lane it reads; forward, the lane it writes.
+/// Moves values between lanes: backward, each lane names the lane that it reads; forward, the lane that it writes.
 #[inline(always)]
 fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
     let exec = wave.exec();
@@ -97,7 +97,7 @@ fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
     wave.write(instruction.destination, &result);
 }
 
-/// A fixed exchange between lanes that the offset encodes: within four, or by masks within 32.
+/// A fixed exchange between lanes, which the offset encodes: within four lanes, or by masks within 32.
 #[inline(always)]
 fn swizzle(wave: &mut Wave, instruction: &Instruction) {
     let (exec, code) = (wave.exec(), instruction.immediate as usize);
@@ -105,7 +105,7 @@ fn swizzle(wave: &mut Wave, instruction: &Instruction) {
     let mut result = Lanes::ZERO;
     for lane in 0..WAVE {
         let other = if code >= 0xe000 {
-            wave.fail(format!("{} {code:#x}: this pattern is not there", instruction.name));
+            wave.fail(format!("{} {code:#x}: the emulator does not know this pattern", instruction.name));
             return;
         } else if code & 0x8000 != 0 {
             (lane & !3) | ((code >> (2 * (lane & 3))) & 3)
@@ -118,7 +118,7 @@ fn swizzle(wave: &mut Wave, instruction: &Instruction) {
 }
 
 accesses! {
-    /// LDS.
+    /// DS: the instructions of LDS.
     LDS, "":
     0x00 ds_add_u32 = atomic(Atomic::Add, false);
     0x01 ds_sub_u32 = atomic(Atomic::Sub, false);
@@ -176,8 +176,8 @@ accesses! {
     0xff ds_load_b128 = load(Form::Words(4));
 }
 
-/// The instructions that [`lds_pair`] does in two steps: opcode, name, opcode of a step, what an offset counts in
-/// (bytes), registers of a step.
+/// The instructions of [`lds_pair`]: opcode, name, opcode of one step, the offset's unit in bytes, registers of one
+/// step.
 pub(crate) const LDS_PAIRS: &[(u16, &str, u16, i64, u16)] = &[
     (0x0e, "ds_store_2addr_b32", 0x0d, 4, 1),
     (0x0f, "ds_store_2addr_stride64_b32", 0x0d, 256, 1),

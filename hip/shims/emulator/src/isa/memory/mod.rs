@@ -2,12 +2,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`buffer`] | accesses through a descriptor, which leave out what is out of range |
+//! | [`buffer`] | accesses through a descriptor with a range |
 //! | [`global`] | global and flat memory, atomics among them |
-//! | [`lds`] | a workgroup's shared memory, and the exchange between lanes |
+//! | [`lds`] | a workgroup's shared memory, and exchanges between lanes |
 //! | [`scalar`] | loads into scalar registers |
-//! | [`access`] | one lane's access: the range check, and the bytes |
-//! | [`atomic`] | what atomic instructions compute |
+//! | [`access`] | one lane's access: the range check and the move |
+//! | [`atomic`] | the operations of atomic instructions |
 
 mod access;
 mod atomic;

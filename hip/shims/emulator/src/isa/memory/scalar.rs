@@ -4,7 +4,7 @@ use super::access::{accesses, read};
 use crate::isa::table::{Row, handler};
 use crate::isa::wave::{Instruction, Wave};
 
-/// Scalar loads of so many words. Sources: the base, and an offset in a register or nothing.
+/// Loads `words` words. Sources: the base, and an offset in a register or [`NULL`](super::super::wave::NULL).
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, words: usize) {
     let base = wave.uniform64(&instruction.sources[0]);
@@ -25,7 +25,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, words: usize) {
 fn nothing(_wave: &mut Wave, _instruction: &Instruction) {}
 
 accesses! {
-    /// Scalar memory.
+    /// SMEM: scalar loads, and cache invalidations, which do nothing.
     SCALAR_MEMORY, "":
     0x00 s_load_b32 = load(1);
     0x01 s_load_b64 = load(2);

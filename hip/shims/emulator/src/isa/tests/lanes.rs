@@ -10,7 +10,7 @@ fn lanes_exchange_numbers() {
     let in_row = |lane: usize, place: usize| (lane & 16) | place;
     let mut tested = 0;
     for (text, bytes) in instructions() {
-        // The lane that is read, or `None` where the result stays as it was; and the lanes that are written at all.
+        // The lane that is read, or `None` if the result keeps its old value; and the lanes that are written at all.
         let (from, written): (Source, u32) = match text.as_str() {
             t if t.contains("quad_perm:[1,0,3,2]") => {
                 (Box::new(move |lane| Some((lane & !3) | quad[lane & 3])), !0)
@@ -49,7 +49,7 @@ fn lanes_exchange_numbers() {
         assert_eq!(ran.after.exec(), u32::MAX, "{text}");
     }
     assert_eq!(tested, 10);
-    // Lanes that are not active are not read; with `bound_ctrl` zero comes instead.
+    // Inactive lanes are not read. With `bound_ctrl` the result is zero instead.
     let (text, bytes) = instructions().into_iter().find(|(text, _)| text.contains("row_shl:1")).unwrap();
     let ran = run(&bytes, 9, 0xffff_fff7, |_| {});
     for lane in (0..WAVE).filter(|&lane| lane != 3) {

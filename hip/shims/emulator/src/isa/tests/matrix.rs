@@ -1,10 +1,10 @@
-//! Matrix instructions, and what the hardware forbids.
+//! Matrix instructions, and the operands that the hardware forbids.
 
 use half::{bf16, f16};
 
 use super::*;
 
-/// A matrix operand's element k of row or column `index`, for both halves of the wave alike.
+/// Element k of row or column `index` of a matrix operand, the same in both halves of the wave.
 fn mirrored(wave: &mut Wave, first: usize, count: usize) {
     for register in first..first + count {
         let lanes = &mut wave.vector[register].0;

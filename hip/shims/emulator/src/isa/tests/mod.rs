@@ -1,5 +1,5 @@
-//! Each instruction of tests/fixtures/instructions.s, assembled by LLVM, against an oracle that knows nothing of the
-//! handlers: plain Rust, fp64 and the `half` crate, one lane at a time.
+//! Each instruction of tests/fixtures/instructions.s, assembled by LLVM, against an oracle that is independent of the
+//! handlers: plain Rust with fp64 and the `half` crate, one lane at a time.
 
 use half::f16;
 
@@ -16,7 +16,7 @@ const S4: u32 = 0x7654_3210;
 const S5: u32 = 0xfedc_ba98;
 const CARRY: u32 = 0x5a3c_96e1;
 
-/// The instructions: text without the suffixes of the encoding, and words.
+/// The instructions: their text without the encoding's suffixes, and their words.
 fn instructions() -> Vec<(String, Vec<u8>)> {
     let parse = |line: &str| {
         let (text, bytes) = line.rsplit_once('|').unwrap();
@@ -50,7 +50,7 @@ fn numbers(seed: u32) -> [u32; WAVE] {
     })
 }
 
-/// A wave after one instruction, with what was in the registers before it.
+/// A wave after one instruction, and the contents of its registers before it.
 struct Ran {
     before: Box<Wave>,
     after: Box<Wave>,
@@ -100,15 +100,15 @@ fn half(value: f64) -> u32 {
     u32::from(f16::from_f64(value).to_bits())
 }
 
-/// What kind of number a result is, for the comparison.
+/// How a result is compared.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Bits,
-    /// An fp32 number, wrong by at most so many units in the last place.
+    /// An fp32 number, which may differ by this many units in the last place.
     Single(u32),
-    /// An fp16 number in the low half; the high half stays as it was.
+    /// An fp16 number in the low half. The high half keeps its value.
     Half(u32),
-    /// Sixteen bits in the low half; the high half stays.
+    /// Sixteen bits in the low half. The high half keeps its value.
     Short,
     /// Two fp16 numbers.
     Halves,

@@ -1,4 +1,4 @@
-//! Instructions that do the same on each lane, and modifiers of operands and results.
+//! Instructions that treat each lane by itself, and modifiers of operands and results.
 
 use half::bf16;
 
@@ -25,7 +25,7 @@ fn frexp(value: f64) -> (f64, i32) {
     if mantissa.abs() >= 1.0 { (mantissa / 2.0, exponent + 1) } else { (mantissa, exponent) }
 }
 
-/// The maximum that ignores what is not a number.
+/// The maximum that ignores NaNs.
 fn most(a: f64, b: f64) -> f64 {
     a.max(b)
 }
@@ -35,7 +35,7 @@ fn middle<T: PartialOrd + Copy>(mut values: [T; 3]) -> T {
     values[1]
 }
 
-/// The result of an instruction `name v3, v0 [, v1 [, v2]]` in one lane, or nothing where this list lacks it.
+/// The result of an instruction `name v3, v0 [, v1 [, v2]]` in one lane, or `None` if this list lacks it.
 fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
     use Kind::{Bits, Half, Halves, Short, Single};
     let (ai, bi, ci) = (a as i32, b as i32, c as i32);
@@ -245,7 +245,7 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
 /// The result in one lane of v0, v1, v2 and the old v3.
 type Oracle = Box<dyn Fn(u32, u32, u32, u32) -> (Kind, u32)>;
 
-/// Instructions with modifiers, masks and several registers: the text, and the expected v3 (or other) per lane.
+/// Instructions with modifiers, masks and several registers: the text, and the expected result per lane.
 #[test]
 fn modifiers_change_operands_and_results() {
     let one = |bits: u32| f32::from_bits(bits);

@@ -1,49 +1,86 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change is merged: what CI runs. Stops at the first failure.
+# Runs the checks that a change must pass before it is merged, and stops at the first failure. Continuous integration
+# runs all of them. A step whose tools are not installed is skipped and says so; with CI set it fails instead.
 #
-# usage: scripts/check.sh [step ...]      all steps without arguments, but for `long`: the tests that take minutes
+# usage: scripts/check.sh [STEP ...]
+#   without arguments    all steps but `quick` and `long`: some ten minutes on two cores from a fresh clone
+#   quick                format, lint, unit tests and signature: under a minute after an edit
+#   long                 tests that take minutes each
+# environment:
+#   PYTHON               the Python of the step `training` (default: target/python/bin/python, else python3)
+#   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
+#   RUKH_TEST_NETS       a folder of lc0's networks for the step `long`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/checks/steps.sh
 
-step_format() { cargo fmt --all --check; }
-step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
-step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
-step_test() { cargo test --workspace --quiet; }
-
-# The search on the trivial backend is the same on every machine: its signature is under version control.
-step_signature() {
-    local expected found
-    expected=$(cat scripts/signature.txt)
-    found=$(cargo run --quiet -- bench --signature)
-    if [ "$found" != "$expected" ]; then
-        echo "the search has changed: its signature is $found, scripts/signature.txt has $expected" >&2
-        echo "if that is what you want, write the new one there" >&2
+# Skips the current step, or fails in continuous integration, where nothing may be skipped unnoticed.
+skip() {
+    if [ -n "${CI:-}" ]; then
+        echo "cannot be skipped in CI: $1" >&2
         return 1
     fi
-    echo "signature $found"
+    echo "skipped: $1"
 }
 
-# The GPU kernels for every architecture: the code objects in the repository are those of the source, without spills.
-step_kernels() {
-    if [ ! -x /usr/lib/llvm-19/bin/clang ] && [ -z "${LLVM_BIN:-}" ]; then
-        echo "skipped: clang 19 compiles the kernels; apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
-        return 0
-    fi
-    scripts/kernels/compile.sh --check
+step_format() { cargo fmt --all --check; }
+
+step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
+
+step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
+
+step_test() { cargo test --workspace --quiet; }
+
+# The signature is the same on every machine. The tests' binary computes it, because `cargo run` would build the engine
+# again with other features of its dependencies.
+step_signature() { cargo test --quiet --workspace --test signature -- --nocapture; }
+
+step_quick() {
+    step_format
+    step_lint
+    cargo test --quiet --package rukh --lib
+    step_signature
 }
 
-# The same source on the host, under sanitizers, beside plain C++.
-step_kernels_host() {
-    if ! command -v "${CXX:-g++}" >/dev/null; then
-        echo "skipped: no C++ compiler (g++ 12 or newer, or CXX)"
-        return 0
-    fi
-    scripts/kernels/host.sh
-}
-
-# The protocols between threads: in all orders of a few steps, and a few whole searches.
+# The protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
+
+# The training scripts. Only the tests of the record run where PyTorch is missing.
+step_training() {
+    local python=${PYTHON:-target/python/bin/python}
+    [ -x "$python" ] || python=${PYTHON:-python3}
+    if ! "$python" -c 'import chess, numpy' 2>/dev/null; then
+        skip "the tests of scripts/training need Python with numpy and python-chess (pip install numpy chess)"
+        return
+    fi
+    if "$python" -c 'import torch' 2>/dev/null; then
+        unless_unchanged training scripts/training "$("$python" --version)" -- \
+            "$python" -m unittest discover --quiet --start-directory scripts/training
+    else
+        "$python" -m unittest discover --quiet --start-directory scripts/training --pattern test_records.py
+        echo "skipped: test_train.py needs PyTorch"
+    fi
+}
+
+# The GPU kernels for every architecture: the stored code objects are those of the source, and nothing spills.
+step_kernels() {
+    if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
+        unless_unchanged kernels hip/kernels scripts/kernels "${LLVM_BIN:-/usr/lib/llvm-19/bin}" -- \
+            scripts/kernels/compile.sh --check
+    else
+        skip "clang 19 compiles the kernels: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
+    fi
+}
+
+# The kernels' source on the host, under sanitizers, against plain C++.
+step_kernels_host() {
+    if command -v "${CXX:-g++}" >/dev/null; then
+        unless_unchanged kernels_host hip/kernels scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
+            scripts/kernels/host.sh
+    else
+        skip "there is no C++ compiler: install g++ 12 or newer, or name one in CXX"
+    fi
+}
 
 # A thousand sequences of commands, searches of 100,000 nodes as graphs, and every network of RUKH_TEST_NETS on the
 # emulator.
@@ -52,10 +89,10 @@ step_long() {
     if [ -n "${RUKH_TEST_NETS:-}" ]; then
         tests+=(networks_of_a_folder)
     else
-        echo "skipped: networks_of_a_folder wants a folder of networks in RUKH_TEST_NETS"
+        echo "skipped: networks_of_a_folder needs a folder of networks in RUKH_TEST_NETS"
     fi
     cargo test --profile quick --test integration -- --ignored --nocapture "${tests[@]}"
 }
 
-STEPS_ON_REQUEST=long
-run_steps "format lint docs test signature models kernels kernels_host" "$@"
+STEPS_ON_REQUEST="quick long"
+run_steps "format lint docs test signature models training kernels kernels_host" "$@"

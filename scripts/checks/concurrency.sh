@@ -1,34 +1,45 @@
 #!/usr/bin/env bash
-# The protocols between threads, under model checkers: the node protocol, parking and the batch queue in all orders
-# of a few steps (loom), and whole searches on random schedules (shuttle). On request the searches of the integration
-# tests under ThreadSanitizer.
+# Checks the protocols between threads: those of the tree, of the parking of minibatches and of the batch queue in all
+# interleavings of a few steps (loom), and whole searches on random schedules (shuttle). On request it runs the searches
+# of the integration tests under ThreadSanitizer.
 #
-# usage: scripts/checks/concurrency.sh [step ...]      models and schedules without arguments; sanitizer on request
-#   RUKH_SCHEDULES=10000      schedules of whole searches a test (200): for longer runs
-#   LOOM_MAX_PREEMPTIONS=4    interruptions of threads in a model (each has its own number, for which it takes seconds)
-#   RUSTUP_NIGHTLY=nightly    for the sanitizer: a nightly toolchain with the component rust-src
+# usage: scripts/checks/concurrency.sh [STEP ...]      loom and shuttle without arguments; sanitizer on request
+# environment:
+#   RUKH_SCHEDULES=10000      schedules of each search under shuttle (default 200); more for longer runs
+#   LOOM_MAX_PREEMPTIONS=4    preemptions in a loom model, instead of each model's own number, which takes seconds
+#   RUSTUP_NIGHTLY=nightly    the toolchain of the step `sanitizer`, which needs the component rust-src
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
 
-step_models() { cargo test --quiet --lib --features loom -- loom_tests::; }
+# test_with FEATURE FILTER ...: the library's tests of that name, built with the feature. None at all is an error.
+test_with() {
+    local output
+    output=$(cargo test --quiet --lib --features "$1" -- "${@:2}" | tee /dev/stderr)
+    if grep -q '^running 0 tests' <<<"$output"; then
+        echo "no test of the library has ${*:2} in its name" >&2
+        return 1
+    fi
+} 2>&1
 
-step_schedules() { cargo test --quiet --lib --features shuttle -- shuttle_tests::; }
+step_loom() { test_with loom loom_tests::; }
 
-# The standard library must be instrumented too: without, its locks look like races. Tests that a slow search fails are
-# left out.
+step_shuttle() { test_with shuttle shuttle_tests::; }
+
+# The standard library must be instrumented too, because the sanitizer would report its locks as races. Tests that a
+# slow search fails are left out.
 step_sanitizer() {
     local toolchain=${RUSTUP_NIGHTLY:-nightly} target
     target=$(rustc -vV | sed -n 's/^host: //p')
     if ! [ -d "$(rustc "+$toolchain" --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then
-        echo "skipped: rustup toolchain install nightly --component rust-src"
+        echo "skipped: the sanitizer needs a nightly Rust (rustup toolchain install nightly --component rust-src)"
         return 0
     fi
-    # Compilers newer than the project's have newer warnings.
+    # Newer compilers have newer warnings.
     RUSTFLAGS="-Zsanitizer=thread --cap-lints allow" TSAN_OPTIONS="halt_on_error=1" \
         cargo "+$toolchain" test --quiet -Zbuild-std --target "$target" --target-dir target/sanitizer \
         --test integration -- --test-threads=1 search_stress::any graph:: in_flight::
 }
 
 STEPS_ON_REQUEST=sanitizer
-run_steps "models schedules" "$@"
+run_steps "loom shuttle" "$@"

@@ -1,23 +1,62 @@
-# For scripts that consist of steps, functions named step_NAME: `. scripts/checks/steps.sh`, and `run_steps "NAME ..." "$@"` at
-# the end. Needs `set -e`: a step ends at its first command that fails, and the script with it.
+# shellcheck shell=bash
+# Functions for scripts that consist of steps, which are functions named step_NAME. Such a script begins with
+# `set -euo pipefail`, sources this file from the repository's root and ends with `run_steps "DEFAULT STEPS" "$@"`. A
+# step ends at its first failing command, and so does the script.
 
-# Runs the steps that the arguments after the first name, or without any those that the first names, and says how long
-# each took. STEPS_ON_REQUEST: more names, for the message.
+# run_steps "DEFAULT STEPS" [STEP ...]: runs the named steps, or the default ones, and prints how long each took.
+# STEPS_ON_REQUEST, if set, lists steps that are not run by default; the usage message names them.
 run_steps() {
-    local usual=$1 step start steps
+    local defaults=$1 step start steps
     shift
-    read -ra steps <<<"${*:-$usual}"
+    case ${1:-} in
+        -h | --help)
+            # The comment at the top of the script, without its first line.
+            sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+            echo "steps: $defaults${STEPS_ON_REQUEST:+; on request: $STEPS_ON_REQUEST}"
+            return
+            ;;
+    esac
+    read -ra steps <<<"${*:-$defaults}"
     for step in "${steps[@]}"; do
         if ! declare -F "step_$step" >/dev/null; then
-            echo "no step $step; there are: $usual${STEPS_ON_REQUEST:+ $STEPS_ON_REQUEST}" >&2
+            echo "unknown step $step; the steps are: $defaults${STEPS_ON_REQUEST:+ $STEPS_ON_REQUEST}" >&2
             exit 2
         fi
+    done
+    for step in "${steps[@]}"; do
         echo "== $step"
         start=$SECONDS
-        # Not as a condition, in which `set -e` would not hold.
+        # `step_x || ...` would switch `set -e` off inside the step; a trap does not.
         trap 'echo "== '"$step"' FAILED after $((SECONDS - '"$start"')) s" >&2' EXIT
         "step_$step"
         trap - EXIT
         echo "== $step passed in $((SECONDS - start)) s"
     done
+}
+
+# unless_unchanged NAME INPUT ... -- COMMAND ...: runs the command, unless it has already passed in this checkout with
+# the same inputs. An input is a file, a folder, or any other word, such as a version. With CI set it always runs.
+unless_unchanged() {
+    local name=$1 inputs=() key stamp
+    shift
+    while [ "$1" != -- ]; do
+        inputs+=("$1")
+        shift
+    done
+    shift
+    key=$({
+        printf '%s\n' "${inputs[@]}"
+        local input
+        for input in "${inputs[@]}"; do
+            [ ! -e "$input" ] || find "$input" -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum
+        done
+    } | sha256sum)
+    stamp=target/checked/$name
+    if [ -z "${CI:-}" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ]; then
+        echo "unchanged since the last check; delete $stamp to repeat it"
+        return
+    fi
+    "$@"
+    mkdir -p target/checked
+    echo "$key" >"$stamp"
 }

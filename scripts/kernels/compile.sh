@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Compiles the GPU kernels for every architecture whose code object is kept in the repository.
+# Compiles the GPU kernels for every architecture whose code object is kept in the repository, and fails if a kernel
+# spills registers or exchanges numbers between lanes where some of them may be inactive (lanes.py).
 #
-# usage: scripts/kernels/compile.sh [--check] [architecture ...]
-#   without --check: writes hip/kernels/objects/ARCHITECTURE.co.gz and hip/kernels/RESOURCES.md
-#   with --check:    changes nothing, and fails if either would change
-# Both fail where a kernel spills, or takes numbers of lanes that may be asleep (lanes.py).
+# usage: scripts/kernels/compile.sh [--check] [ARCHITECTURE ...]
+#   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and hip/kernels/RESOURCES.md
+#   with --check       writes nothing, and fails if one of those files would change
 #
-# Needs clang with the amdgcn target, lld, llvm-readelf and llvm-objdump of one version, and no ROCm: on Debian,
-# apt-get install --no-install-recommends clang-19 lld-19 llvm-19. The stored objects are clang 19.1.7's; with
-# another version --check compiles everything and holds the resources to the same rules, but compares no bytes.
+# Needs clang 19.1.7 with lld, llvm-readelf and llvm-objdump of the same version, python3, and no ROCm. Debian 12 and 13
+# have that version: apt-get install --no-install-recommends clang-19 lld-19 llvm-19. LLVM_BIN names another folder.
+# Only that version makes the same bytes. With another one --check fails, unless RUKH_ANY_CLANG=1 is set: then it checks
+# everything but the bytes, and says so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+objects_version=19.1.7
 architectures=(gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1151 gfx1200 gfx1201)
 check=false
 if [ "${1:-}" = --check ]; then
@@ -30,36 +32,43 @@ for candidate in "${LLVM_BIN:-}" /usr/lib/llvm-19/bin "$(dirname "$(command -v l
     fi
 done
 if [ -z "$tools" ]; then
-    echo "no clang with lld and llvm-objdump: set LLVM_BIN, or apt-get install clang-19 lld-19 llvm-19" >&2
+    echo "clang with ld.lld and llvm-objdump was not found: apt-get install clang-19 lld-19 llvm-19, or set LLVM_BIN" >&2
     exit 1
 fi
 version=$("$tools/clang" --version | sed -n 's/.*clang version \([0-9.]*\).*/\1/p')
+if [ "$version" = $objects_version ]; then
+    is_same_version=true
+elif [ "${RUKH_ANY_CLANG:-}" = 1 ]; then
+    is_same_version=false
+    echo "clang is $version, not $objects_version: the bytes of the code objects are not compared"
+else
+    echo "clang is $version, but the code objects in the repository are made by $objects_version, and only that version" \
+        "makes the same bytes: install it, or set RUKH_ANY_CLANG=1 to leave the bytes out" >&2
+    exit 1
+fi
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# The same flags as build.rs gives.
-flags=(-x hip --cuda-device-only -nogpuinc -nogpulib -O3 -std=c++17 --no-gpu-bundle-output
-    -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror -Rpass-analysis=kernel-resource-usage)
+# The flags of build.rs, and remarks on the resources of each kernel.
 compile() {
-    "$tools/clang" "${flags[@]}" --offload-arch="$1" -o "$work/$1.co" all.hip 2>"$work/$1.remarks" || {
-        grep -v 'remark:' "$work/$1.remarks" >&2
+    local tools=$1 work=$2 architecture=$3
+    "$tools/clang" -x hip --cuda-device-only -nogpuinc -nogpulib -O3 -std=c++17 --no-gpu-bundle-output \
+        -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror -Rpass-analysis=kernel-resource-usage \
+        --offload-arch="$architecture" -o "$work/$architecture.co" all.hip 2>"$work/$architecture.remarks" || {
+        grep -v 'remark:' "$work/$architecture.remarks" >&2
         return 1
     }
-    "$tools/llvm-readelf" --notes --dyn-syms "$work/$1.co" >"$work/$1.notes"
-    "$tools/llvm-objdump" -d --no-show-raw-insn "$work/$1.co" >"$work/$1.text"
+    "$tools/llvm-readelf" --notes --dyn-syms "$work/$architecture.co" >"$work/$architecture.notes"
+    "$tools/llvm-objdump" -d --no-show-raw-insn "$work/$architecture.co" >"$work/$architecture.text"
 }
-# Objects must not depend on where they are made: the compiler sees relative names, and -fuse-cuid=none keeps it from
-# hashing the output's into a symbol.
-cd hip/kernels
-compile_all() {
-    local architecture
-    for architecture in "$@"; do compile "$architecture"; done
-}
-half=$(((${#architectures[@]} + 1) / 2))
-compile_all "${architectures[@]:0:half}" &
-compile_all "${architectures[@]:half}"
-wait $!
-cd ../..
+export -f compile
+# The objects must not depend on the place where they are made: the compiler sees relative names, and -fuse-cuid=none
+# keeps it from hashing the output's name into a symbol.
+(
+    cd hip/kernels
+    printf '%s\n' "${architectures[@]}" |
+        xargs -P "$(nproc)" -I '{}' bash -c 'set -euo pipefail; compile "$@"' compile "$tools" "$work" '{}'
+)
 
 python3 scripts/kernels/resources.py "$work" "$version" "${architectures[@]}" >"$work/RESOURCES.md"
 
@@ -68,21 +77,21 @@ for architecture in "${architectures[@]}"; do
     object=hip/kernels/objects/$architecture.co.gz
     if ! $check; then
         gzip -9nc "$work/$architecture.co" >"$object"
-    elif [ "$version" = 19.1.7 ] && ! gzip -dc "$object" | cmp -s - "$work/$architecture.co"; then
-        echo "$object is not what the sources compile to: run scripts/kernels/compile.sh" >&2
+    elif $is_same_version && ! gzip -dc "$object" | cmp -s - "$work/$architecture.co"; then
+        echo "$object is not what its source compiles to: run scripts/kernels/compile.sh" >&2
         failed=true
     fi
 done
 if [ ${#architectures[@]} = 9 ]; then
     if ! $check; then
         cp "$work/RESOURCES.md" hip/kernels/RESOURCES.md
-    elif [ "$version" = 19.1.7 ] && ! cmp -s "$work/RESOURCES.md" hip/kernels/RESOURCES.md; then
+    elif $is_same_version && ! cmp -s "$work/RESOURCES.md" hip/kernels/RESOURCES.md; then
         diff "$work/RESOURCES.md" hip/kernels/RESOURCES.md | head -20 >&2
-        echo "hip/kernels/RESOURCES.md does not hold: run scripts/kernels/compile.sh" >&2
+        echo "hip/kernels/RESOURCES.md is out of date: run scripts/kernels/compile.sh" >&2
         failed=true
     fi
 fi
 if $failed; then
     exit 1
 fi
-echo "clang $version: ${#architectures[@]} architectures, $(grep -c '^| [a-z]' "$work/RESOURCES.md") kernels, nothing spilled, nothing empty, no lane asleep in an exchange"
+echo "clang $version: ${#architectures[@]} architectures, $(grep -c '^| [a-z]' "$work/RESOURCES.md") kernels; none spills, none is empty, every exchange between lanes runs with all of them active"

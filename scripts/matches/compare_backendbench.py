@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures this engine's evaluator beside others, in turn, and prints medians and ratios.
+"""Compares the speed of evaluators: runs `backendbench` of several engines in turn, and prints medians and ratios.
 
     scripts/matches/compare_backendbench.py --net NET --batch 8 --threads 1 \\
         'rukh=target/release/rukh --backend=cpu' 'lc0=lc0 --backend=blas'
 
-Each engine is `NAME=COMMAND`, where the command may begin with environment variables (`OMP_NUM_THREADS=1 lc0 …`);
-`backendbench`, the network, the batch size and the threads are added. The engines
-take turns, `--rounds` times, so that a machine whose speed drifts is as unfair to one as to the other. Of each run
-the median column counts (evaluations per second); printed are the median of those, their range, and the ratio of
-the first engine's median to each other's.
+Each engine is `NAME=COMMAND`, and the command may begin with environment variables (`OMP_NUM_THREADS=1 lc0 …`). The
+script adds `backendbench`, the network, the batch size and the number of threads. The engines take turns, `--rounds`
+times, so that a machine whose speed drifts slows all of them alike. The figure of a run is its median column, in
+evaluations per second. The script prints the median of an engine's figures, their range, and the ratio of the first
+engine's median to that of each engine.
 """
 
 import argparse
@@ -22,9 +22,9 @@ MEDIAN_COLUMN = 6
 
 
 def measure(environment, words, arguments):
-    """One run; returns the median column of its one row, in evaluations per second."""
+    """Runs an engine once, and returns the median column of its row, in evaluations per second."""
     program, *options = words
-    # lc0 wants its mode first.
+    # lc0 expects its mode first.
     line = [program, "backendbench", *options, f"--weights={arguments.net}", f"--threads={arguments.threads}",
             f"--start-batch-size={arguments.batch}", f"--max-batch-size={arguments.batch}",
             f"--batches={arguments.batches}"]
@@ -38,11 +38,11 @@ def measure(environment, words, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
-    parser.add_argument("--net", required=True)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batches", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--net", required=True, help="network file")
+    parser.add_argument("--batch", type=int, default=8, help="positions in a batch")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the engine")
+    parser.add_argument("--batches", type=int, default=60, help="batches in a run")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     arguments = parser.parse_args()
 
     figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures this engine's search beside others, in turn: nodes per second of `go nodes` on three positions.
+"""Compares the speed of searches: nodes per second of `go nodes` on three positions, with several engines in turn.
 
     scripts/matches/compare_search.py --nodes 300000 --threads 1 --option MinibatchSize=256 \\
         'rukh=target/release/rukh --backend=random' 'lc0=lc0 --backend=random --task-workers=0'
 
-Each engine is `NAME=COMMAND`, the command perhaps with environment variables first. Smart pruning is off, so that
-every node asked for is searched. The engines take turns, `--rounds` times; of each run nodes over time counts, all
-positions together. Printed are the median, the range, and the ratio of the first engine's median to each other's.
+Each engine is `NAME=COMMAND`, and the command may begin with environment variables. Smart pruning is off, so that an
+engine searches all the nodes it is asked for. The engines take turns, `--rounds` times. The figure of a run is the sum
+of nodes over the sum of seconds of all positions. The script prints the median of an engine's figures, their range, and
+the ratio of the first engine's median to that of each engine.
 """
 
 import argparse
@@ -26,7 +27,7 @@ POSITIONS = [
 
 
 class Engine:
-    """A UCI engine, as much of it as is needed here."""
+    """The part of a UCI engine that this script needs."""
 
     def __init__(self, environment, words, options):
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -40,7 +41,7 @@ class Engine:
         self.process.stdin.flush()
 
     def wait_for(self, word):
-        """Reads to the line that begins with `word`; returns the last node count seen."""
+        """Reads up to the line that begins with `word`; returns the last node count before it."""
         nodes = 0
         for line in self.process.stdout:
             if found := re.search(r" nodes (\d+) ", line):
@@ -50,7 +51,7 @@ class Engine:
         sys.exit(f"{shlex.join(self.process.args)} ended before `{word}`")
 
     def search(self, position, nodes):
-        """One search of a fresh tree; returns nodes and seconds."""
+        """Searches a position with a new tree; returns nodes and seconds."""
         self.send("ucinewgame")
         self.send(f"position {position}")
         self.send("isready")
@@ -66,7 +67,7 @@ class Engine:
 
 
 def measure(environment, words, options, nodes):
-    """One run over all positions, in nodes per second."""
+    """Searches all positions; returns nodes per second."""
     engine = Engine(environment, words, options)
     engine.search(POSITIONS[0], 1)
     results = [engine.search(position, nodes) for position in POSITIONS]
@@ -77,10 +78,10 @@ def measure(environment, words, options, nodes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
-    parser.add_argument("--nodes", type=int, default=300_000)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=300_000, help="nodes of a search")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the engine")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="UCI option of all engines")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     arguments = parser.parse_args()
 
     options = [f"Threads={arguments.threads}", "SmartPruningFactor=0", *arguments.option]

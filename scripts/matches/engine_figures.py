@@ -1,4 +1,4 @@
-"""What the scripts that compare engines share: engines from the command line, work shared out, figures as ratios."""
+"""Helpers of the scripts that compare engines: parsing of NAME=COMMAND, concurrent work, and the output of figures."""
 
 import asyncio
 import itertools
@@ -9,7 +9,7 @@ import time
 
 
 def parse_engines(arguments):
-    """`NAME=COMMAND` each, the command perhaps with environment variables first: {name: (environment, words)}."""
+    """Parses arguments `NAME=COMMAND`, whose command may begin with variables: {name: (environment, words)}."""
     engines = {}
     for argument in arguments:
         name, _, command = argument.partition("=")
@@ -21,20 +21,20 @@ def parse_engines(arguments):
 
 
 def add_sharing(parser):
-    """The flags that `share_out` reads."""
-    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions at a time")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no position is begun")
+    """Adds the flags that `share_out` reads."""
+    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions searched at a time")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="begin no position after this time")
 
 
 async def share_out(positions, arguments, work):
-    """Runs `work(positions)` as often at once as asked for, on one iterator: each position is taken once, in time."""
+    """Runs `--concurrency` tasks `work(positions)` on one iterator, which ends after `--seconds`."""
     end = time.monotonic() + arguments.seconds if arguments.seconds else float("inf")
     left = itertools.takewhile(lambda _: time.monotonic() < end, positions)
     await asyncio.gather(*(work(left) for _ in range(arguments.concurrency)))
 
 
 def run_until_interrupted(main):
-    """Ctrl-C ends it without a word: what there is has been printed on the way out."""
+    """Runs `main`; Ctrl-C ends it without a traceback, after its `finally` has printed the results so far."""
     try:
         asyncio.run(main)
     except KeyboardInterrupt:
@@ -51,7 +51,7 @@ def measure_in_turn(engines, rounds, measure):
 
 
 def print_figures(title, figures):
-    """Median, range, and the ratio of the first engine's median to each."""
+    """Prints median, range, and the ratio of the first engine's median to that of each engine."""
     first = statistics.median(next(iter(figures.values())))
     print(title)
     for name, values in figures.items():

@@ -4,17 +4,17 @@
     scripts/matches/match.py --engine1 "target/release/rukh" --engine2 "lc0 --threads=2" \\
         --both WeightsFile=net.pb.gz --limit nodes=800 --games 200 --pgn match.pgn
 
-Every game goes into the PGN file as it ends; the same command again plays what that file lacks. Limits are
-nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds), and may differ (--limit2). Prints wins, draws and
-losses of the first engine, its Elo difference with a 95 % interval from the pairs of games, and both engines'
-speed as they tell it themselves. An illegal move, a crash or a fallen flag is a loss, and is told; so is a
-line on standard output that is not UCI, which costs nothing (some engines print a banner).
+Each game is appended to the PGN file when it ends; the same command run again plays the games that the file lacks. A
+limit is nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine its own. The script
+prints wins, draws and losses of the first engine, its Elo difference with a 95 % interval from the pairs of games, and
+the speeds that the engines report. An illegal move, a crash or a lost clock loses the game. A line on standard output
+that is not UCI is reported and costs nothing, because some engines print a banner.
 
-With --concurrency N, N games run at once. Each has two engine processes of its own and a Python process that
-referees; all three are bound to CORES cores of their own with --pin CORES (as many as the engines have
-threads: they never think at the same time). --seconds S starts no game after that time: what runs is finished.
+With --concurrency N, N games run at a time. Each has its own two engine processes and a Python process as referee. With
+--pin CORES the three are bound to that many cores of their own: as many as an engine has threads, because the engines
+never think at the same time. After --seconds S no game is started, and running games are finished.
 
-Needs PyPI `chess`.
+Needs python-chess (PyPI `chess`).
 """
 
 import argparse
@@ -37,25 +37,25 @@ import uci_engine
 DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/data/openings.epd")
 
 
-# Enough for scores and speed. Principal variations cost more time than a search of a few nodes.
+# Scores and speed. Parsing principal variations would take longer than a search of a few nodes.
 INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
 
 
 @dataclass
 class Played:
-    """A finished game, as its referee tells it."""
+    """A finished game, as its referee reports it."""
 
     number: int
     moves: list
     result: str
     reason: str
-    # Of the first and of the second engine.
+    # Nodes and seconds of the first and of the second engine.
     nodes: tuple
     seconds: tuple
 
 
 class Side:
-    """One of the two engines, over all games of one referee."""
+    """One of the two engines, in all games of one referee."""
 
     def __init__(self, name, command, options, limit):
         self.name, self.command, self.options, self.limit = name, command, options, limit
@@ -64,7 +64,7 @@ class Side:
         self.is_warned = False
 
     async def ready(self):
-        """Starts the engine, unless it runs."""
+        """Starts the engine unless it is running."""
         if self.engine is None or self.engine.returncode.done():
             try:
                 self.transport, self.engine = await uci_engine.start(self.command, self.options)
@@ -83,7 +83,7 @@ class Side:
             self.transport.kill()
 
     def count(self, info):
-        """Adds a move's speed. `nodes` counts a reused tree too, so that only nps tells what was done."""
+        """Adds the speed of a move. It takes nodes from nps, because `nodes` includes the reused tree."""
         if "nps" in info and info.get("time", 0) > 0:
             self.nodes += info["nps"] * info["time"]
             self.seconds += info["time"]
@@ -96,7 +96,7 @@ class Side:
 
 
 def make_sides(arguments):
-    """The first and the second engine, not started."""
+    """The first and the second engine, not yet started."""
     both = uci_engine.parse_options(arguments.both)
     first, second = uci_engine.parse_options(arguments.option1), uci_engine.parse_options(arguments.option2)
     limits = [uci_engine.Limit(arguments.limit), uci_engine.Limit(arguments.limit2 or arguments.limit)]
@@ -107,7 +107,7 @@ def make_sides(arguments):
 
 
 def end_of(board):
-    """The result and why, if the game has ended. Whoever may claim a draw does."""
+    """The result and its reason, or None while the game goes on. Draws that can be claimed are claimed."""
     outcome = board.outcome()
     if outcome is not None:
         return outcome.result(), outcome.termination.name.lower().replace("_", " ")
@@ -119,7 +119,7 @@ def end_of(board):
 
 
 async def play_game(sides, board, arguments):
-    """Plays from a board; `sides` by colour. Returns the result and why it ended."""
+    """Plays a game from a board; `sides` is by colour. Returns the result and its reason."""
     clocks = {color: side.limit.base for color, side in sides.items()}
     increments = {color: side.limit.increment for color, side in sides.items()}
     game, lost_for = object(), 0
@@ -148,7 +148,7 @@ async def play_game(sides, board, arguments):
         spent = time.monotonic() - start
         if side.engine.stray_lines and not side.is_warned:
             side.is_warned = True
-            print(f"{side.name} says what is not UCI: {side.engine.stray_lines[0]!r}", flush=True)
+            print(f"{side.name} printed a line that is not UCI: {side.engine.stray_lines[0]!r}", flush=True)
         if clocks[color] is not None:
             if spent > clocks[color] + arguments.margin / 1000:
                 return loss, "time"
@@ -162,13 +162,13 @@ async def play_game(sides, board, arguments):
             same_side = score * lost_for > 0 or lost_for == 0
             beyond = abs(score) >= arguments.resign
             lost_for = (lost_for + (1 if score > 0 else -1)) if beyond and same_side else 0
-            # Both engines have agreed three times each.
+            # Both engines have agreed, three times each.
             if abs(lost_for) >= 6:
                 return ("1-0" if lost_for > 0 else "0-1"), "both agree"
 
 
 def read_openings(path, seed):
-    """The boards of an EPD file, in an order that the seed gives."""
+    """The boards of an EPD file, shuffled with the seed."""
     boards = []
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -183,7 +183,7 @@ def read_openings(path, seed):
 
 
 def read_results(path, signature):
-    """The first engine's points in the games that are in the file already, by their numbers."""
+    """The first engine's points in the games that are already in the file, by number."""
     points = {}
     if not os.path.exists(path):
         return points
@@ -191,7 +191,7 @@ def read_results(path, signature):
         while (headers := chess.pgn.read_headers(file)) is not None:
             if headers.get("Event") != signature:
                 found = headers.get("Event")
-                raise SystemExit(f"{path}: holds another match: {found}\nexpected: {signature}")
+                raise SystemExit(f"{path} holds another match: {found}\nexpected: {signature}")
             number = int(headers["Round"]) - 1
             points[number] = points_of(headers["Result"], is_first_white(number))
     return points
@@ -208,13 +208,13 @@ def points_of(result, first_is_white):
 
 
 def elo(score):
-    """The difference that gives this score."""
+    """The Elo difference at which this score is expected."""
     score = min(max(score, 1e-6), 1 - 1e-6)
     return -400 * math.log10(1 / score - 1)
 
 
 def summary(points):
-    """Wins, draws, losses, Elo with its interval, from the first engine's points by the games' numbers."""
+    """Wins, draws, losses, and Elo with its interval; `points` are those of the first engine, by game number."""
     results = list(points.values())
     text = f"+{results.count(1.0)} ={results.count(0.5)} -{results.count(0.0)} of {len(results)}"
     firsts = [number for number in points if number % 2 == 0 and number + 1 in points]
@@ -222,11 +222,11 @@ def summary(points):
     if len(pairs) < 2:
         return text
     mean = sum(pairs) / len(pairs)
-    # The two games of a pair share their opening: only pairs are independent.
+    # The two games of a pair share their opening, so that only pairs are independent.
     variance = sum((pair - mean) ** 2 for pair in pairs) / (len(pairs) - 1)
     error = math.sqrt(variance / len(pairs))
     if error == 0:
-        return f"{text}, score {mean:.3f} (all pairs alike: no error known)"
+        return f"{text}, score {mean:.3f} (all pairs are equal: no interval)"
     low, high = elo(mean - 1.96 * error), elo(mean + 1.96 * error)
     likely = 0.5 * (1 + math.erf((mean - 0.5) / error / math.sqrt(2)))
     interval = f"Elo {elo(mean):+.1f} [{low:+.1f}, {high:+.1f}]"
@@ -249,10 +249,10 @@ def save_game(path, board, opening, sides, round_number, result, reason, signatu
 
 
 def referee(connection, arguments, cores):
-    """A process: plays the games whose numbers come through the connection, until it is closed."""
+    """The main function of a referee: plays the games whose numbers it receives, until the connection is closed."""
     try:
         if cores:
-            # The engines inherit it.
+            # The engines inherit the affinity.
             os.sched_setaffinity(0, cores)
         asyncio.run(referee_games(connection, arguments))
     except (KeyboardInterrupt, EOFError):
@@ -280,12 +280,12 @@ async def referee_games(connection, arguments):
 
 
 def cores_of_games(count, cores_each):
-    """A set of cores for each of `count` games; None each if they are not to be bound."""
+    """A set of cores for each of `count` games; None for each if they are not bound."""
     if not cores_each:
         return [None] * count
 
     def whole_core_first(cpu):
-        """Hardware threads of one core stand together, so that games share as few cores as possible."""
+        """A sort key that puts the hardware threads of a core together, so that games share few cores."""
         try:
             path = f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
             with open(path, encoding="ascii") as siblings:
@@ -300,7 +300,7 @@ def cores_of_games(count, cores_each):
 
 
 class Match:
-    """The results, and what is still to be played."""
+    """The results, and the games that are still to be played."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -315,11 +315,11 @@ class Match:
         self.nodes, self.seconds = [0.0, 0.0], [0.0, 0.0]
 
     def next_game(self):
-        """The number of the game to be begun now, or None."""
+        """The number of the game to start next, or None."""
         return self.missing.pop(0) if self.missing and time.monotonic() < self.deadline else None
 
     def add(self, played):
-        """Writes and prints a finished game."""
+        """Saves and prints a finished game."""
         number = played.number
         opening = self.openings[number // 2 % len(self.openings)]
         white, black = self.sides if is_first_white(number) else self.sides[::-1]
@@ -338,20 +338,20 @@ class Match:
 
     def print_speeds(self):
         for side, nodes, seconds in zip(self.sides, self.nodes, self.seconds):
-            print(f"{side.name}: {nodes / seconds:.0f} nps" if seconds else f"{side.name}: no nps told")
+            print(f"{side.name}: {nodes / seconds:.0f} nps" if seconds else f"{side.name}: reported no nps")
 
 
 def run(arguments):
     match = Match(arguments)
     if match.points:
-        print(f"going on after {len(match.points)} games: {summary(match.points)}", flush=True)
+        print(f"continuing after {len(match.points)} games: {summary(match.points)}", flush=True)
     idle, busy = [], []
-    # Not forked: a fork would hold the other referees' connections open.
+    # Spawned, because a forked process would keep the other referees' connections open.
     context = multiprocessing.get_context("spawn")
     count = min(arguments.concurrency, len(match.missing))
     for cores in cores_of_games(count, arguments.pin):
         ours, theirs = context.Pipe()
-        # A daemon: it does not outlive a match that is broken off.
+        # A daemon does not outlive an interrupted match.
         process = context.Process(target=referee, args=(theirs, arguments, cores), daemon=True)
         process.start()
         theirs.close()
@@ -370,7 +370,7 @@ def run(arguments):
                 try:
                     played = ours.recv()
                 except EOFError:
-                    played = "a referee has died"
+                    played = "a referee process has died"
                 if isinstance(played, str):
                     raise SystemExit(played)
                 match.add(played)
@@ -388,25 +388,25 @@ def main():
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--engine1", required=True, help="command line of the first engine")
-    parser.add_argument("--engine2", required=True)
-    parser.add_argument("--name1", default="first")
-    parser.add_argument("--name2", default="second")
-    parser.add_argument("--option1", action="append", default=[], metavar="Name=Value")
-    parser.add_argument("--option2", action="append", default=[], metavar="Name=Value")
-    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="for both")
+    parser.add_argument("--engine2", required=True, help="command line of the second engine")
+    parser.add_argument("--name1", default="first", help="name of the first engine in the output")
+    parser.add_argument("--name2", default="second", help="name of the second engine")
+    parser.add_argument("--option1", action="append", default=[], metavar="Name=Value", help="UCI option of the first")
+    parser.add_argument("--option2", action="append", default=[], metavar="Name=Value", help="of the second engine")
+    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="of both engines")
     parser.add_argument("--limit", required=True, help="nodes=N, movetime=MS or clock=BASE+INCREMENT (s)")
-    parser.add_argument("--limit2", help="of the second engine, if it is another")
-    parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--limit2", help="limit of the second engine, if it differs")
+    parser.add_argument("--games", type=int, default=100, help="number of games")
     parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="games at a time")
-    parser.add_argument("--pin", type=int, default=0, metavar="CORES", help="that each game has to itself")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="then no game is begun")
+    parser.add_argument("--pin", type=int, default=0, metavar="CORES", help="bind each game to so many cores")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="start no game after this time")
     parser.add_argument("--openings", default=DEFAULT_OPENINGS, help="EPD file")
-    parser.add_argument("--seed", type=int, default=1, help="of the openings' order")
-    parser.add_argument("--pgn", default="match.pgn")
-    parser.add_argument("--max-plies", type=int, default=400, help="then it is a draw")
-    parser.add_argument("--margin", type=int, default=0, metavar="MS", help="that a flag may be late")
-    parser.add_argument("--patience", type=float, default=60, metavar="S", help="for an engine that hangs")
-    parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end what both call won")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of the openings")
+    parser.add_argument("--pgn", default="match.pgn", help="file of the games")
+    parser.add_argument("--max-plies", type=int, default=400, help="a longer game is a draw")
+    parser.add_argument("--margin", type=int, default=0, metavar="MS", help="time forfeits only beyond this margin")
+    parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds until a silent engine loses")
+    parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end a game that both engines score beyond this")
     arguments = parser.parse_args()
     try:
         run(arguments)

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""How much the moves of engines lose by a stronger engine's judgement, side by side on the same positions.
+"""Measures how much expected score the moves of engines lose, as a stronger engine judges them.
 
     scripts/matches/move_quality.py --pgn match.pgn --player rukh --positions 500 --nodes 1200 --judge stockfish \\
         'default=target/release/rukh -t 1' 'flat=target/release/rukh -t 1 --policy-softmax-temp=1.8' \\
         'twice:2400=target/release/rukh -t 1'
 
-Each engine is `NAME=COMMAND` or `NAME:NODES=COMMAND`, the command perhaps with environment variables first. They
-take turns, position by position, each with a fresh tree. The positions are those of a match (`--pgn`) in which
-`--player` was to move, less those in which the judge gives under 5 or over 95 %. The judge values its own move and
-every move that an engine chose, each alone, with `--judge-nodes`. A move's loss is the expected score of the best of
-them less its own, on lichess's curve of games between people.
+Each engine is `NAME=COMMAND` or `NAME:NODES=COMMAND`, and the command may begin with environment variables. The engines
+take turns, position by position, each with a new tree. The positions are those of a match (`--pgn`) in which `--player`
+was to move, without those in which the judge expects less than 5 or more than 95 %. The judge evaluates its own move
+and every move that an engine chose, each with `--judge-nodes`. The loss of a move is the expected score of the best of
+them minus its own, on lichess's curve for games between people.
 
-Printed are the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the difference from the first
-engine with its error. A game is the sum of some forty such losses, and the engines are paired: settings can be told
-apart sooner than by games. --seconds S begins no position after that time.
+The script prints the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the paired difference
+from the first engine with its standard error. A game is the sum of some forty such losses, so that this tells settings
+apart with fewer searches than games do. After --seconds S no position is begun.
 
-Needs PyPI `chess`.
+Needs python-chess (PyPI `chess`).
 """
 
 import argparse
@@ -48,13 +48,13 @@ def positions_of(path, player):
 
 
 class Judge:
-    """Values moves with an engine of its own."""
+    """Evaluates moves with an engine of its own."""
 
     def __init__(self, engine, nodes):
         self.engine, self.limit = engine, chess.engine.Limit(nodes=nodes)
 
     async def value(self, board, move=None):
-        """The best move, or the one given, and the expected score of the side to move after it."""
+        """The given move, or the best one, and the expected score of the side to move after it."""
         moves = [move] if move else None
         info = await self.engine.analyse(board, self.limit, game=object(), root_moves=moves)
         score = info["score"].relative
@@ -62,13 +62,13 @@ class Judge:
 
 
 def nodes_of(name, nodes):
-    """`NAME:NODES` says its own number of nodes."""
+    """The nodes of an engine: those in its name, `NAME:NODES`, or the default."""
     _, colon, own = name.partition(":")
     return int(own) if colon else nodes
 
 
 async def work(engines, positions, losses, arguments):
-    """Takes positions while there are any, and gives each to all engines in turn."""
+    """Takes positions from the iterator, and gives each to all engines in turn."""
     _, judge_engine = await uci_engine.start(arguments.judge, {"Threads": "1", "Hash": "64"})
     judge = Judge(judge_engine, arguments.judge_nodes)
     players = {}
@@ -93,7 +93,7 @@ async def work(engines, positions, losses, arguments):
 
 
 def print_summary(engines, losses):
-    """Mean losses, and paired differences from the first engine."""
+    """Prints mean losses, and paired differences from the first engine."""
     first = next(iter(engines))
     print(f"{len(losses)} positions; loss of expected score a move, in thousandths")
     for name in engines:
@@ -127,14 +127,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
     parser.add_argument("--pgn", required=True, help="games to take positions from")
-    parser.add_argument("--player", default="first", help="whose moves (the name in the file)")
-    parser.add_argument("--positions", type=int, help="only so many (before the decided ones are left out)")
-    parser.add_argument("--seed", type=int, default=1, help="of the positions' order")
-    parser.add_argument("--nodes", type=int, default=1000, help="of the engines, a move")
+    parser.add_argument("--player", default="first", help="the player whose positions are used, as the file names it")
+    parser.add_argument("--positions", type=int, help="limit, before decided positions are left out")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of the positions")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of an engine's search")
     parser.add_argument("--judge", default="stockfish", help="command of the engine that judges")
-    parser.add_argument("--judge-nodes", type=int, default=200_000)
+    parser.add_argument("--judge-nodes", type=int, default=200_000, help="nodes of the judge's search")
     add_sharing(parser)
-    parser.add_argument("--verbose", action="store_true", help="print the summary again and again")
+    parser.add_argument("--verbose", action="store_true", help="print the summary after every 20 positions")
     run_until_interrupted(run(parser.parse_args()))
 
 

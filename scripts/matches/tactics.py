@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Counts how many positions of a tactics suite engines solve, side by side, at so many nodes.
+"""Counts how many positions of a tactics suite each engine solves with a given number of nodes.
 
     scripts/matches/tactics.py --nodes 10000 --option WeightsFile=net.pb.gz \\
         'rukh=target/release/rukh' 'lc0=lc0 --backend=blas'
 
-Each engine is `NAME=COMMAND`, the command perhaps with environment variables first. The engines take turns, position
-by position, each with a fresh tree. A position is solved if the move played is one of its `bm` moves. Printed are
-the solved ones of each engine, how many of them the first engine solved alone and the other alone, and the nodes
-that were really searched: engines may go beyond a limit by a batch, or stop where a move is certain. With
---concurrency N, N positions are searched at a time, each by processes of its own. --seconds S begins no position
-after that time; broken off with Ctrl-C, too, it prints what it has.
+Each engine is `NAME=COMMAND`, and the command may begin with environment variables. The engines take turns, position by
+position, each with a new tree. A position is solved if the engine plays one of its `bm` moves. The script prints, for
+each engine, how many positions it solved, how many only the first engine and how many only this one solved, and the
+nodes that it searched: engines may exceed a limit by a batch, or stop early if a move is certain. With --concurrency N,
+N positions are searched at a time, each by its own processes. After --seconds S no position is begun. Ctrl-C ends the
+run; the script then prints the results so far.
 
-Needs PyPI `chess`.
+Needs python-chess (PyPI `chess`).
 """
 
 import argparse
@@ -28,11 +28,11 @@ DEFAULT_SUITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../
 
 
 class Contestant:
-    """An engine, and what its processes have done."""
+    """An engine and its results."""
 
     def __init__(self, name, environment, words):
         self.name, self.environment, self.words = name, environment, words
-        # Whether it was solved, nodes and seconds, by the position's number.
+        # By the number of the position: whether it was solved, nodes and seconds.
         self.results = {}
 
     async def start(self, options):
@@ -41,14 +41,14 @@ class Contestant:
 
     async def solve(self, engine, number, board, best_moves, limit):
         start = time.monotonic()
-        # Another game for every position: nothing is left from the last one.
+        # A new game for each position clears the tree.
         played = await engine.play(board, limit, game=object(), info=chess.engine.INFO_BASIC)
         seconds = time.monotonic() - start
         self.results[number] = played.move in best_moves, played.info.get("nodes", 0), seconds
         return played.move
 
     def summary(self, numbers, first):
-        """Over the positions with these numbers."""
+        """A line of results for the positions with these numbers."""
         solved, nodes, seconds = zip(*(self.results[number] for number in numbers))
         count, share = len(numbers), 100 * sum(solved) / len(numbers)
         figures = f"{sum(nodes) / count:.0f} nodes, {sum(seconds) / count:.2f} s each"
@@ -61,7 +61,7 @@ class Contestant:
 
 
 def read_suite(path):
-    """The boards, their best moves and names."""
+    """A list of (board, best moves, name) from an EPD file."""
     suite = []
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -73,7 +73,7 @@ def read_suite(path):
 
 
 async def work(contestants, positions, arguments):
-    """Takes positions while there are any, and gives each to all contestants in turn."""
+    """Takes positions from the iterator, and gives each to all contestants in turn."""
     options = uci_engine.parse_options(arguments.option)
     limit = chess.engine.Limit(nodes=arguments.nodes)
     engines = [await contestant.start(options) for contestant in contestants]
@@ -104,10 +104,10 @@ def main():
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
-    parser.add_argument("--nodes", type=int, default=10_000)
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--nodes", type=int, default=10_000, help="nodes of a search")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="UCI option of all engines")
     parser.add_argument("--suite", default=DEFAULT_SUITE, help="EPD file")
-    parser.add_argument("--positions", type=int, help="only so many, from the first")
+    parser.add_argument("--positions", type=int, help="use only the first positions of the suite")
     add_sharing(parser)
     parser.add_argument("--verbose", action="store_true", help="print every move played")
     run_until_interrupted(run(parser.parse_args()))

@@ -1,7 +1,7 @@
-"""An engine process for the scripts beside this file: python-chess speaks to it, every line is judged.
+"""An engine process for the other scripts. python-chess talks to it, and every line is checked against UCI's grammar.
 
-What it adds to chess.engine.UciProtocol: each line of the engine's standard output is held against the UCI
-grammar, and those that do not fit are kept in `stray_lines`; standard error is kept too.
+`Engine` extends chess.engine.UciProtocol: it keeps the lines of standard output that are not UCI in `stray_lines`, and
+those of standard error in `error_lines`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import chess.engine
 
 MOVE = r"(?:[a-h][1-8][a-h][1-8][qrbn]?|0000)"
 INTEGER = r"-?\d+"
-# The terms of an info line, each with what follows it.
+# The terms of an info line with their values.
 INFO_TERMS = "|".join(
     [
         rf"(?:depth|seldepth|time|nodes|hashfull|nps|eps|tbhits|multipv|movesleft) {INTEGER}",
@@ -40,12 +40,12 @@ LINES = [
 
 
 def is_uci(line):
-    """Whether an engine may say this to a GUI."""
+    """Whether UCI allows this line from an engine."""
     return any(pattern.fullmatch(line) for pattern in LINES)
 
 
 class Engine(chess.engine.UciProtocol):
-    """See the module."""
+    """A UCI engine that keeps the lines that are not UCI."""
 
     def __init__(self):
         super().__init__()
@@ -85,7 +85,7 @@ def parse_options(settings):
 
 
 class Limit:
-    """What a side may spend on a move: `nodes=800`, `movetime=100` (ms) or `clock=10+0.1` (s)."""
+    """The limit of a side's searches: `nodes=800`, `movetime=100` (ms) or `clock=10+0.1` (s)."""
 
     def __init__(self, text):
         self.text = text
@@ -107,7 +107,7 @@ class Limit:
             raise SystemExit(f"limit {text!r}: expected {expected}") from None
 
     def for_move(self, clocks, increments):
-        """For python-chess; `clocks` and `increments` in seconds, by colour."""
+        """The limit in python-chess's form; `clocks` and `increments` are in seconds, by colour."""
         if self.base is None:
             return chess.engine.Limit(nodes=self.nodes, time=self.movetime)
         return chess.engine.Limit(

@@ -1,7 +1,9 @@
-"""Records and planes of python-chess boards: for tests, and for checking a network against another program.
+"""Records of python-chess boards, for tests and for `compare_with_rukh.py`.
 
-The records of a real run are written by the labelling program; nothing here is fast.
+The program `label` writes the records of a training run. Nothing here is fast.
 """
+
+import random
 
 import chess
 import numpy as np
@@ -55,3 +57,21 @@ def record(board, moves=None, scores=(), flags=0, result=UNKNOWN, win=0, loss=0,
         else:
             out["legal_tail"] |= 1 << index - 1856
     return out
+
+
+def random_games(count=20, plies=120, seed=1, chess960=False):
+    """Yields the boards of `count` games of random moves, each broken off after `plies`."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        board = chess.Board.from_chess960_pos(rng.randrange(960)) if chess960 else chess.Board()
+        for _ in range(plies):
+            if board.is_game_over():
+                break
+            yield board.copy(stack=False)
+            board.push(rng.choice(list(board.legal_moves)))
+
+
+def raw_records(boards, **fields):
+    """The records of boards as a uint8 array [boards][296]; `fields` as for `record`."""
+    rows = b"".join(record(board, **fields).tobytes() for board in boards)
+    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, RECORD.itemsize).copy()

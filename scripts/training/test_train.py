@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Tests of the trainer's parts, against python-chess and against each other.
+"""Tests of the trainer: decoding, losses, network files, data, optimisers, and whole runs. About a minute.
 
-python -m unittest discover scripts/training        (needs torch, numpy and python-chess)
+Needs PyTorch, numpy and python-chess; `test_records.py` tests what does not need PyTorch.
+
+    python -m unittest discover scripts/training
 """
 
 import json
-import random
 import subprocess
 import sys
 import tempfile
@@ -21,54 +22,22 @@ import lc0_file
 import optimizer
 import peers
 import repetition
+from batches import decode
 from data import DeviceData, ShardReader
 from losses import Loss, PolicyMap, Weights, expected_score, label_weights
 from model import Network, Shape
-from policy_map import INDEX_OF, MIRRORED_INDEX, MOVES
-from positions import policy_index, record
-from records import PLANES, RECORD, RULE50_SCALE, decode, plausible, position_hash
+from policy_map import MIRRORED_INDEX
+from positions import policy_index, random_games, raw_records
+from records import PLANES, RULE50_SCALE, plausible, position_hash
 
 SMALL = Shape(width=32, layers=2, heads=2, ffn=48, smolgen=(4, 16, 8), policy=32, value=(4, 16), moves_left=(2, 8))
-#: What `program` trains.
+#: The shape that `program` trains.
 SMALLEST = Shape(width=32, layers=1, heads=2, ffn=32, smolgen=(2, 8, 8), policy=32, value=(2, 8))
 
 
-def games(count=20, plies=120, seed=1, chess960=False):
-    """Random games, as boards."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        board = chess.Board.from_chess960_pos(rng.randrange(960)) if chess960 else chess.Board()
-        for _ in range(plies):
-            if board.is_game_over():
-                break
-            yield board.copy(stack=False)
-            board.push(rng.choice(list(board.legal_moves)))
-
-
-def raw_records(boards, **fields):
-    rows = b"".join(record(board, **fields).tobytes() for board in boards)
-    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, RECORD.itemsize).copy()
-
-
-class PolicyMapTest(unittest.TestCase):
-    def test_mirroring_twice_changes_nothing(self):
-        self.assertTrue((MIRRORED_INDEX[MIRRORED_INDEX] == np.arange(len(MOVES))).all())
-
-    def test_known_indices(self):
-        # Figures of lc0: a1b1, e2e4, g1f3, the first promotion.
-        self.assertEqual(INDEX_OF[0, 1, None], 0)
-        self.assertEqual(INDEX_OF[chess.E2, chess.E4, None], 322)
-        self.assertEqual(INDEX_OF[48, 56, 0], 1792)
-
-    def test_every_legal_move_has_an_index_of_its_own(self):
-        for board in games(10, chess960=True):
-            indices = [policy_index(board, move) for move in board.legal_moves]
-            self.assertEqual(len(set(indices)), len(indices))
-
-
-class RecordTest(unittest.TestCase):
+class DecodeTest(unittest.TestCase):
     def planes(self, board):
-        """The planes as the definition of the input format has them."""
+        """The planes [64][17] by the definition of the input format."""
         us = board.turn
         seen = board if us else board.mirror()
         planes = np.zeros((64, 17), dtype=np.float32)
@@ -82,7 +51,7 @@ class RecordTest(unittest.TestCase):
         return planes
 
     def test_records_are_decoded_to_the_positions_planes_and_moves(self):
-        boards = [*games(10), *games(10, seed=2, chess960=True)]
+        boards = [*random_games(10), *random_games(10, seed=2, chess960=True)]
         raw = raw_records(boards)
         self.assertTrue(plausible(raw).all())
         batch = decode(torch.from_numpy(raw))
@@ -92,7 +61,7 @@ class RecordTest(unittest.TestCase):
             self.assertEqual(set(torch.nonzero(batch.legal[i])[:, 0].tolist()), legal)
 
     def test_mirrored_records_are_the_mirrored_positions(self):
-        boards = [board for board in games(20, plies=200) if not board.castling_rights]
+        boards = [board for board in random_games(20, plies=200) if not board.castling_rights]
         self.assertGreater(len(boards), 100)
         index = torch.from_numpy(MIRRORED_INDEX)
         every = torch.ones(len(boards), dtype=torch.bool)
@@ -109,28 +78,11 @@ class RecordTest(unittest.TestCase):
         self.assertTrue(torch.equal(mirrored.planes, decode(raw).planes))
 
     def test_repeated_positions_are_marked_by_their_plane_alone(self):
-        raw = torch.from_numpy(raw_records(list(games(2))))
+        raw = torch.from_numpy(raw_records(list(random_games(2))))
         planes, again = decode(raw).planes, decode(repetition.as_repeated(raw)).planes
         self.assertTrue((again[:, :, PLANES.index(12)] == 1).all())
         again[:, :, PLANES.index(12)] = 0
         self.assertTrue(torch.equal(planes, again))
-
-    def test_hash_is_of_the_position_without_its_counter(self):
-        boards = list(games(5))
-        raw = raw_records(boards)
-        other = raw.copy()
-        other[:, 28] = 7
-        other[:, 30:] ^= 255
-        np.testing.assert_array_equal(position_hash(raw), position_hash(other))
-        keys = {(board.board_fen(), board.turn, board.castling_rights, board.ep_square) for board in boards}
-        self.assertLessEqual(len(set(position_hash(raw).tolist())), len(keys))
-
-    def test_senseless_records_are_found(self):
-        raw = raw_records([chess.Board()] * 4)
-        raw[1, 46:48] = 255  # no such policy index
-        raw[2, 46:48] = 0  # an illegal move
-        raw[3, 40] = 5  # too many labels
-        self.assertEqual(plausible(raw).tolist(), [True, False, False, False])
 
 
 class LossTest(unittest.TestCase):
@@ -199,7 +151,7 @@ class LossTest(unittest.TestCase):
 
     def test_illegal_moves_get_no_gradient(self):
         network = Network(SMALL)
-        batch = decode(torch.from_numpy(raw_records(list(games(1, plies=8)))))
+        batch = decode(torch.from_numpy(raw_records(list(random_games(1, plies=8)))))
         logits = network(batch.planes)[0].detach().requires_grad_()
 
         class Fixed(torch.nn.Module):
@@ -223,7 +175,7 @@ class FileTest(unittest.TestCase):
                 self.assertEqual(paths[0].read_bytes(), paths[1].read_bytes())
                 back = lc0_file.read(paths[0])
             self.assertEqual(back.shape, shape)
-            planes = decode(torch.from_numpy(raw_records(list(games(2))))).planes
+            planes = decode(torch.from_numpy(raw_records(list(random_games(2))))).planes
             with torch.no_grad():
                 for a, b in zip(network(planes), back(planes), strict=True):
                     self.assertLess((a - b).abs().max().item(), 5e-3)
@@ -241,7 +193,7 @@ class DataTest(unittest.TestCase):
         part.rename(path)
 
     def test_shards_are_found_once_and_held_out_positions_never_trained_on(self):
-        boards = list(games(10))
+        boards = list(random_games(10))
         raw = raw_records(boards)
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
@@ -263,7 +215,7 @@ class DataTest(unittest.TestCase):
 
     def test_new_data_is_drawn_more_often_until_it_has_its_share(self):
         with tempfile.TemporaryDirectory() as name:
-            directory, raw = Path(name), raw_records(list(games(4)))
+            directory, raw = Path(name), raw_records(list(random_games(4)))
             reader, data = ShardReader(directory), DeviceData(torch.device("cpu"), 10_000, 0)
             self.write(directory / "train-1.bin", raw[:200])
             data.add(reader.look())
@@ -293,7 +245,7 @@ class OptimizerTest(unittest.TestCase):
             self.assertTrue((alignment > 0.9).all(), alignment)
 
     def test_both_optimisers_learn_a_position(self):
-        batch = decode(torch.from_numpy(raw_records(list(games(1, plies=30)))))
+        batch = decode(torch.from_numpy(raw_records(list(random_games(1, plies=30)))))
         for kind in ("adamw", "muon"):
             torch.manual_seed(1)
             network = Network(SMALL)
@@ -325,8 +277,8 @@ class PeersTest(unittest.TestCase):
 
 
 def shards(directory):
-    """Writes 300 records to train on and others to hold out; gives them all."""
-    raw = raw_records(list(games(3)))
+    """Writes 300 training records and some held-out ones; returns all of them."""
+    raw = raw_records(list(random_games(3)))
     raw[:300].tofile(directory / "train-1.bin")
     raw[300:].tofile(directory / "heldout-1.bin")
     return raw
@@ -357,7 +309,7 @@ class ProgramTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
             raw = shards(directory)
-            # A shard that was cut off: half a record at its end.
+            # A truncated shard, with half a record at its end.
             (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
             start = directory / "start.pb.gz"
             lc0_file.write(start, Network(SMALLEST))
@@ -366,14 +318,14 @@ class ProgramTest(unittest.TestCase):
             for seconds in (8, 24):
                 started = time.monotonic()
                 subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
-                # Roughly: the interpreter's own start is not in the budget, and a machine may be busy.
+                # With a margin for the start of the interpreter and for a busy machine.
                 self.assertLess(time.monotonic() - started, seconds + 120)
                 entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
                 steps.append(entries[-1]["step"])
                 self.assertGreaterEqual(entries[-1]["seconds"], seconds)
                 self.assertEqual(entries[-1]["heldout"], len(raw) - 300)
                 self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
-            # It went on, and did not begin again.
+            # The second run continued the first.
             self.assertGreater(steps[1], steps[0])
 
 

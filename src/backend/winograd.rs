@@ -1,30 +1,30 @@
 //! 3x3 convolutions as products of 36 components: Winograd's F(4 x 4, 3 x 3), after Lavin and Gray, *Fast
 //! algorithms for convolutional neural networks* (2015).
 //!
-//! A board is four tiles of 4 x 4 outputs, each from 6 x 6 inputs. Here are the points and the weights, which all
-//! evaluators share; each transforms inputs and outputs in its own way.
+//! A board consists of four tiles of 4 x 4 outputs, each computed from 6 x 6 inputs. This module has the points and the
+//! transform of the weights, which all backends share. Each backend transforms inputs and outputs in its own way.
 
-/// Components of a tile: 6 x 6.
+/// A tile has 6 x 6 components.
 pub(super) const COMPONENTS: usize = 36;
 
 /// Tiles of a board.
 pub(super) const TILES: usize = 4;
 
-/// The points that the transforms evaluate polynomials at are 0, ±NEAR, ±FAR and infinity. They have half the error of
-/// the customary 0, ±1, ±2: see the CPU's convolution.
+/// The transforms evaluate polynomials at 0, ±NEAR, ±FAR and infinity. These points have half the error of the customary
+/// 0, ±1, ±2.
 pub(super) const NEAR: f32 = 0.625;
-/// See [`NEAR`].
+/// The outer pair of points: see [`NEAR`].
 pub(super) const FAR: f32 = 1.5;
 
-/// All but infinity.
+/// All points except infinity.
 const POINTS: [f64; 5] = [0.0, NEAR as f64, -NEAR as f64, FAR as f64, -FAR as f64];
 
-/// From three weights to six components: the matrix G, in f64.
+/// The matrix G in f64: it transforms three weights to six components.
 pub(super) struct WeightsTransform([[f64; 3]; 6]);
 
 impl WeightsTransform {
-    /// The rows are 1, p, p^2 for each point p, divided by the product of its distances from the others; infinity's
-    /// is 0, 0, 1.
+    /// The row of a point p is 1, p, p^2, divided by the product of its distances from the other points. The row of
+    /// infinity is 0, 0, 1.
     pub(super) fn new() -> WeightsTransform {
         let mut rows = [[0.0, 0.0, 1.0]; 6];
         for (row, p) in rows.iter_mut().zip(POINTS) {
@@ -34,7 +34,7 @@ impl WeightsTransform {
         WeightsTransform(rows)
     }
 
-    /// Component 6 * row + column of a 3x3 kernel: of `G g G^T`.
+    /// The element of `G g G^T` with the index `component` = 6 * row + column, for a 3x3 kernel g.
     pub(super) fn component(&self, kernel: &[f32], component: usize) -> f32 {
         let (left, right) = (&self.0[component / 6], &self.0[component % 6]);
         let sum: f64 =

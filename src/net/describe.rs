@@ -10,14 +10,13 @@ use std::fmt::{self, Display, Write as _};
 
 use prost::bytes::Bytes;
 
-use super::assemble::HeadSelection;
-use super::decode::count;
-use super::file::NetworkFile;
-use super::proto::{ConvBlock, Layer, OnnxFile, OnnxGraph, OnnxTensor, Weights, decode_bounded};
-use super::schema::{
+use super::file::decode::count;
+use super::file::proto::{ConvBlock, Layer, OnnxFile, OnnxGraph, OnnxTensor, Weights, decode_bounded};
+use super::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, InputFormat, MovesLeftFormat,
     NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat, WeightsEncoding,
 };
+use super::file::{HeadSelection, NetworkFile};
 
 /// The width of the column of labels, including the colon and the space after it.
 const LABEL_WIDTH: usize = 30;

@@ -35,7 +35,7 @@ pub enum Reason {
     /// The file is in lc0's text format, which protobuf replaced in 2018.
     #[error("the old text format is not supported; convert the file with lc0's tools")]
     Text,
-    /// The file does not begin with field 1 and [`MAGIC`](super::proto::MAGIC).
+    /// The file does not begin with field 1 and [`MAGIC`](super::file::proto::MAGIC).
     #[error("it is not a Leela Chess Zero network (the file begins with {found}, not with 0d c0 01 00 00)")]
     Magic {
         /// The first five bytes of the file (or all of them, if there are fewer) in hexadecimal.
@@ -107,7 +107,7 @@ pub enum Reason {
         /// The size of one value in bytes.
         width: usize,
     },
-    /// The encoding of a layer is none of [`LayerEncoding`](super::schema::LayerEncoding).
+    /// The encoding of a layer is none of [`LayerEncoding`](super::file::schema::LayerEncoding).
     #[error("layer {layer} has unknown encoding {encoding}")]
     LayerEncoding {
         /// The name of the layer in `net.proto`.

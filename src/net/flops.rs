@@ -4,9 +4,10 @@
 //! omits biases, activations, LayerNorm, softmax and gates, which add a percent or two. A convolution counts as
 //! a direct convolution, although the backends compute it with Winograd's algorithm.
 
-use super::weights::{
-    Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, Network, PolicyHead, ScalarHead,
+use super::network::{
+    Body, Embedding, EncoderStack, FeedForward, Network, PolicyHead, ResidualBlock, ScalarHead, ValueError,
 };
+use super::weights::{Convolution, Dense, HeadInput};
 
 const SQUARES: u64 = 64;
 
@@ -35,41 +36,40 @@ impl Network {
     pub fn flops(&self) -> Flops {
         let body = match &self.body {
             Body::Convolution { input, blocks } => {
-                let block_macs = |block: &super::weights::ResidualBlock| {
+                let block = |block: &ResidualBlock| {
                     let se = block.se.as_ref().map_or(0, |se| once(&se.squeeze) + once(&se.excite));
                     convolution(&block.conv1) + convolution(&block.conv2) + se
                 };
-                convolution(input) + blocks.iter().map(block_macs).sum::<u64>()
+                convolution(input) + blocks.iter().map(block).sum::<u64>()
             }
-            Body::Attention { embedding, encoders, heads, smolgen_global, .. } => {
-                let encoder = |layer| encoder(layer, *heads, smolgen_global.as_ref());
-                input_embedding(embedding) + encoders.iter().map(encoder).sum::<u64>()
+            Body::Attention { embedding, stack } => {
+                input_embedding(embedding) + encoders(stack, self.smolgen_global.as_ref())
             }
+        };
+        let value_error = match &self.value_error {
+            Some(ValueError::ValueHead { output }) => once(output),
+            Some(ValueError::Own(head)) => scalar_head(head),
+            None => 0,
         };
         Flops {
             body: 2 * body,
             policy: 2 * self.policy_macs(),
-            value: 2 * (scalar_head(&self.value) + self.value_error.as_ref().map_or(0, scalar_head)),
+            value: 2 * (scalar_head(&self.value) + value_error),
             moves_left: 2 * self.moves_left.as_ref().map_or(0, scalar_head),
         }
     }
 
     fn policy_macs(&self) -> u64 {
         match &self.policy {
-            PolicyHead::Classical { convolution: first, dense } => convolution(first) + once(dense),
-            PolicyHead::Convolution { convolution: first, output } => {
-                convolution(first) + convolution(output)
-            }
-            PolicyHead::Attention { embedding, encoders, heads, query, key, promotion, .. } => {
-                let smolgen_global = match &self.body {
-                    Body::Attention { smolgen_global, .. } => smolgen_global.as_ref(),
-                    Body::Convolution { .. } => None,
-                };
-                let encoders: u64 = encoders.iter().map(|layer| encoder(layer, *heads, smolgen_global)).sum();
-                let logits = SQUARES * SQUARES * query.outputs as u64;
+            PolicyHead::Classical { input, dense } => head_input(input) + once(dense),
+            PolicyHead::Convolution { first, last } => convolution(first) + convolution(last),
+            PolicyHead::Attention(head) => {
+                let encoders = encoders(&head.stack, self.smolgen_global.as_ref());
+                let logits = SQUARES * SQUARES * head.depth as u64;
                 // The promotion offsets are computed for the keys of the eight squares of the last rank.
-                let promotions = 8 * once(promotion);
-                per_square(embedding) + encoders + per_square(query) + per_square(key) + logits + promotions
+                let promotions = 8 * once(&head.promotion);
+                let [query, key] = head.query_key.each_ref().map(per_square);
+                per_square(&head.embedding) + encoders + query + key + logits + promotions
             }
         }
     }
@@ -94,26 +94,33 @@ fn feed_forward(ffn: &FeedForward) -> u64 {
 }
 
 fn input_embedding(embedding: &Embedding) -> u64 {
-    let preprocess = embedding.preprocess.as_ref().map_or(0, once);
+    let position = embedding.position.as_ref().map_or(0, |p| once(&p.board) + per_square(&p.reader));
     let ffn = embedding.ffn.as_ref().map_or(0, |(ffn, _)| feed_forward(ffn));
-    preprocess + per_square(&embedding.dense) + ffn
+    position + per_square(&embedding.planes) + ffn
 }
 
-fn encoder(layer: &Encoder, heads: usize, smolgen_global: Option<&Dense>) -> u64 {
-    let projections = [&layer.q, &layer.k, &layer.v, &layer.output].into_iter().map(per_square).sum::<u64>();
-    // All heads together: Q K^T, and the attention weights times V.
-    let attention = 2 * SQUARES * SQUARES * layer.q.outputs as u64;
-    let smolgen = layer.smolgen.as_ref().map_or(0, |smolgen| {
-        let generate = smolgen_global.map_or(0, |global| heads as u64 * once(global));
-        per_square(&smolgen.compress) + once(&smolgen.dense1) + once(&smolgen.dense2) + generate
+fn encoders(stack: &EncoderStack, smolgen_global: Option<&Dense>) -> u64 {
+    let generate = smolgen_global.map_or(0, |global| stack.heads as u64 * once(global));
+    let macs = stack.encoders.iter().map(|layer| {
+        let [query, key, value] = layer.qkv.each_ref().map(per_square);
+        let projections = query + key + value + per_square(&layer.output);
+        // All heads together: Q K^T, and the attention weights times V.
+        let attention = 2 * SQUARES * SQUARES * layer.qkv[0].outputs as u64;
+        let smolgen = layer.smolgen.as_ref().map_or(0, |smolgen| {
+            per_square(&smolgen.compress) + once(&smolgen.dense1) + once(&smolgen.dense2) + generate
+        });
+        projections + attention + smolgen + feed_forward(&layer.ffn)
     });
-    projections + attention + smolgen + feed_forward(&layer.ffn)
+    macs.sum()
 }
 
 fn scalar_head(head: &ScalarHead) -> u64 {
-    let input = match &head.input {
+    head_input(&head.input) + once(&head.hidden) + once(&head.output)
+}
+
+fn head_input(layer: &HeadInput) -> u64 {
+    match layer {
         HeadInput::Convolution(layer) => convolution(layer),
         HeadInput::Dense(layer) => per_square(layer),
-    };
-    input + once(&head.hidden) + once(&head.output)
+    }
 }

@@ -8,7 +8,7 @@ use rukh::backend::cpu::{
 use rukh::backend::{Added, Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::{HistoryFill, InputPlanes, encode};
-use rukh::net::weights::PolicyHead;
+use rukh::net::network::PolicyHead;
 use rukh::net::{InputFormat, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
@@ -291,9 +291,8 @@ fn a_network_that_overflows_is_an_error() {
         |network| network.value.output.weights.fill(f32::MAX),
         |network| network.moves_left.as_mut().expect("it has this head").hidden.weights.fill(f32::MAX),
         |network| match &mut network.policy {
-            PolicyHead::Attention { query, key, .. } => {
-                query.biases.fill(f32::MAX);
-                key.biases.fill(f32::MAX);
+            PolicyHead::Attention(head) => {
+                head.query_key.iter_mut().for_each(|layer| layer.biases.fill(f32::MAX));
             }
             _ => panic!("micro-attn has an attention policy"),
         },

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use rukh::net::architecture::{Activation, BodyKind, InputEmbedding, SmolgenShape};
-use rukh::net::proto::{Net, NetworkFormat};
-use rukh::net::schema::{
+use rukh::net::file::proto::{Net, NetworkFormat};
+use rukh::net::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, NetworkStructure as Structure,
 };
-use rukh::net::weights::{Body, HeadInput, PolicyHead};
+use rukh::net::network::{AttentionPolicy, Body, EncoderStack, PolicyHead};
+use rukh::net::weights::HeadInput;
 use rukh::net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
 
 use crate::goldens::{self, edited_network, edited_weights, network_file, network_message};
@@ -81,8 +82,9 @@ fn attention_bodies_have_the_expected_architecture() {
     let plain = micro("micro-attn");
     assert_eq!(plain.architecture.body, micro_encoders());
     assert_eq!(plain.architecture.default_activation, Activation::Mish);
-    assert_eq!(plain.layer_norm_epsilon, 1e-6);
-    assert!((plain.residual_alpha() - 4f32.powf(-0.25)).abs() < 1e-7);
+    let Body::Attention { stack, .. } = &plain.body else { panic!("an attention body") };
+    assert_eq!(stack.encoders[0].ln2.epsilon, 1e-6);
+    assert!((stack.alpha - 4f32.powf(-0.25)).abs() < 1e-7);
 
     let mut expected = micro_encoders();
     if let BodyKind::Attention { smolgen, ffn_activation, smolgen_activation, .. } = &mut expected {
@@ -100,33 +102,33 @@ fn attention_bodies_have_the_expected_architecture() {
         *input_embedding = InputEmbedding::PeDense;
     }
     assert_eq!(multihead.architecture.body, expected);
-    assert_eq!(multihead.layer_norm_epsilon, 1e-3);
+    let Body::Attention { stack, .. } = &multihead.body else { panic!("an attention body") };
+    assert_eq!(stack.encoders[0].ln2.epsilon, 1e-3);
 }
 
 #[test]
 fn attention_bodies_have_the_parts_that_their_header_announces() {
-    let Body::Attention { embedding, smolgen_global, .. } = micro("micro-attn").body else {
-        panic!("an attention body")
-    };
-    assert!(embedding.preprocess.is_none() && embedding.ln.is_none() && embedding.ffn.is_none());
-    assert_eq!(embedding.dense.inputs, 112 + 64);
-    assert_eq!(embedding.multiply_gate.map(|gate| gate.len()), Some(32 * 64));
-    assert_eq!(embedding.add_gate.map(|gate| gate.len()), Some(32 * 64));
-    assert!(smolgen_global.is_none());
+    let network = micro("micro-attn");
+    let Body::Attention { embedding, .. } = network.body else { panic!("an attention body") };
+    assert!(embedding.position.is_none() && embedding.ln.is_none() && embedding.ffn.is_none());
+    assert_eq!(embedding.planes.inputs, 112 + 64);
+    let gates = embedding.gates.expect("it has gates");
+    assert_eq!((gates.multiply.len(), gates.add.len()), (32 * 64, 32 * 64));
+    assert!(network.smolgen_global.is_none());
 
     let Body::Attention { embedding, .. } = micro("micro-relu-nogate").body else {
         panic!("an attention body")
     };
-    assert!(embedding.multiply_gate.is_none() && embedding.add_gate.is_none());
+    assert!(embedding.gates.is_none());
 
-    let Body::Attention { embedding, smolgen_global, encoders, .. } = micro("micro-multihead").body else {
-        panic!("an attention body")
-    };
-    assert_eq!(embedding.dense.inputs, 112 + 4);
-    assert_eq!(embedding.preprocess.map(|layer| (layer.inputs, layer.outputs)), Some((12 * 64, 4 * 64)));
+    let network = micro("micro-multihead");
+    let Body::Attention { embedding, stack } = network.body else { panic!("an attention body") };
+    let position = embedding.position.expect("it has a positional layer");
+    assert_eq!((embedding.planes.inputs, position.reader.inputs), (112, 4));
+    assert_eq!((position.board.inputs, position.board.outputs), (12 * 64, 4 * 64));
     assert!(embedding.ln.is_some() && embedding.ffn.is_some());
-    assert_eq!(smolgen_global.map(|layer| (layer.inputs, layer.outputs)), Some((16, 4096)));
-    assert!(encoders.iter().all(|encoder| encoder.smolgen.is_some()));
+    assert_eq!(network.smolgen_global.map(|layer| (layer.inputs, layer.outputs)), Some((16, 4096)));
+    assert!(stack.encoders.iter().all(|encoder| encoder.smolgen.is_some()));
 }
 
 #[test]
@@ -140,15 +142,13 @@ fn residual_towers_have_the_expected_architecture() {
     let plain = micro("micro-classical-wdl");
     assert_eq!(plain.architecture.body, tower(None));
     assert_eq!(plain.architecture.default_activation, Activation::Relu);
-    assert!(matches!(&plain.policy, PolicyHead::Convolution { output, .. } if output.outputs == 80));
+    assert!(matches!(&plain.policy, PolicyHead::Convolution { last, .. } if last.outputs == 80));
 
     let attention = micro("micro-se-attnpol");
     assert_eq!(attention.architecture.body, tower(Some(8)));
-    let PolicyHead::Attention { embedding_activation, encoders, heads, ffn_activation, promotion, .. } =
-        attention.policy
-    else {
-        panic!("an attention policy")
-    };
+    let PolicyHead::Attention(head) = attention.policy else { panic!("an attention policy") };
+    let AttentionPolicy { embedding_activation, stack, promotion, .. } = *head;
+    let EncoderStack { encoders, heads, ffn_activation, .. } = stack;
     // On a residual tower this head uses SELU throughout, although the network's default activation is mish.
     assert_eq!((embedding_activation, ffn_activation), (Activation::Selu, Activation::Selu));
     assert_eq!((encoders.len(), heads), (1, 4));
@@ -159,7 +159,7 @@ fn residual_towers_have_the_expected_architecture() {
 fn encodings_of_the_same_weights_agree() {
     // micro-f16 and micro-bf16 hold the weights of micro-attn in coarser encodings with these relative steps.
     let weights = |name| match micro(name).body {
-        Body::Attention { encoders, .. } => encoders[0].q.weights.clone(),
+        Body::Attention { stack, .. } => stack.encoders[0].qkv[0].weights.clone(),
         Body::Convolution { .. } => panic!("an attention body"),
     };
     let linear = weights("micro-attn");
@@ -185,7 +185,8 @@ fn a_head_is_selected_by_name() {
             ..HeadSelection::default()
         })
         .map(|network| {
-            let PolicyHead::Attention { query, .. } = network.policy else { panic!("an attention policy") };
+            let PolicyHead::Attention(head) = network.policy else { panic!("an attention policy") };
+            let [query, _] = head.query_key;
             (query.weights, network.value.output.weights)
         })
     };
@@ -207,10 +208,8 @@ fn a_head_is_selected_by_name() {
 
 #[test]
 fn a_head_without_an_embedding_uses_the_shared_one() {
-    let PolicyHead::Attention { embedding, .. } = micro("micro-multihead").policy else {
-        panic!("an attention policy")
-    };
-    assert_eq!((embedding.inputs, embedding.outputs), (32, 32));
+    let PolicyHead::Attention(head) = micro("micro-multihead").policy else { panic!("an attention policy") };
+    assert_eq!((head.embedding.inputs, head.embedding.outputs), (32, 32));
 }
 
 #[test]
@@ -269,14 +268,10 @@ fn activations_are_read_from_the_header() {
             format.smolgen_activation = Some(number as i32);
         });
         let network = load(&bytes);
-        let Body::Attention { ffn_activation, smolgen_activation, .. } = network.body else {
-            panic!("an attention body")
-        };
-        assert_eq!((ffn_activation, smolgen_activation), (expected, expected));
-        let PolicyHead::Attention { ffn_activation, embedding_activation, .. } = network.policy else {
-            panic!("an attention policy")
-        };
-        assert_eq!((ffn_activation, embedding_activation), (expected, Activation::Relu));
+        let Body::Attention { stack, .. } = network.body else { panic!("an attention body") };
+        assert_eq!((stack.ffn_activation, stack.smolgen_activation), (expected, expected));
+        let PolicyHead::Attention(head) = network.policy else { panic!("an attention policy") };
+        assert_eq!((head.stack.ffn_activation, head.embedding_activation), (expected, Activation::Relu));
     }
 }
 
@@ -291,7 +286,7 @@ fn an_embedding_may_lack_the_positional_encoding() {
     format_of(&mut net).input_embedding = Some(InputEmbeddingFormat::None as i32);
     let network = load(&prost::Message::encode_to_vec(&net));
     let Body::Attention { embedding, .. } = network.body else { panic!("an attention body") };
-    assert_eq!(embedding.dense.inputs, 112);
+    assert_eq!(embedding.planes.inputs, 112);
 }
 
 #[test]

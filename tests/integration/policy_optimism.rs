@@ -5,8 +5,8 @@ use prost::Message;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, reference};
 use rukh::backend::registry::{self, BackendConfig};
 use rukh::chess::{Position, PositionHistory};
+use rukh::net::file::proto::{PolicyHead, PolicyHeads, decode_bounded};
 use rukh::net::input::encode;
-use rukh::net::proto::{PolicyHead, PolicyHeads, decode_bounded};
 use rukh::net::{HeadSelection, HistoryFill, Network};
 
 const FENS: [&str; 3] = [

@@ -15,7 +15,8 @@ use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Tuning, Waiti
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::HistoryFill;
-use rukh::net::weights::{Body, Dense};
+use rukh::net::network::{Body, EncoderStack};
+use rukh::net::weights::Dense;
 use rukh::net::{HeadSelection, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
@@ -91,7 +92,7 @@ fn backend(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions) -> 
 
 fn backend_of(network: &Network, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
     let device = RocmBackend::open("rocm", options).unwrap_or_else(|error| panic!("{error}"));
-    RocmBackend::new(device, network, precision, options, 1.0, HistoryFill::FenOnly)
+    RocmBackend::new(device, network.clone(), precision, options, 1.0, HistoryFill::FenOnly)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -438,7 +439,8 @@ const SMOLGEN_HIDDEN: usize = 96;
 /// A committed network whose attention heads are replaced by two of `depth` channels each, with smolgen for both.
 fn with_heads(set: &GoldenSet, depth: usize) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
-    let Body::Attention { encoders, heads, .. } = &mut network.body else { panic!("an attention body") };
+    let Body::Attention { stack, .. } = &mut network.body else { panic!("an attention body") };
+    let EncoderStack { encoders, heads, .. } = stack;
     let mut state = 1_u64;
     let mut number = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -453,10 +455,8 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
     let generated = encoders[0].smolgen.as_ref().map_or(0, |smolgen| smolgen.dense2.outputs) / *heads;
     *heads = 2;
     for encoder in encoders {
-        let width = encoder.q.inputs;
-        encoder.q = dense(2 * depth, width);
-        encoder.k = dense(2 * depth, width);
-        encoder.v = dense(2 * depth, width);
+        let width = encoder.output.outputs;
+        encoder.qkv = std::array::from_fn(|_| dense(2 * depth, width));
         encoder.output = dense(width, 2 * depth);
         let smolgen = encoder.smolgen.as_mut().expect("the network has smolgen");
         // Wide enough for the kernel that fuses layer normalisation and product.

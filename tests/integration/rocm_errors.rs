@@ -92,7 +92,7 @@ fn a_missing_device_is_reported_as_such() {
     let text = stdout(&search(folder.path(), &["--backend=rocm"], &[("RUKH_EMULATOR_DEVICES", "0")]));
     assert!(text.contains("hipGetDeviceCount"), "{text}");
     let text = stdout(&search(folder.path(), &["--backend=rocm", "-o", "gpu=3"], &[]));
-    assert!(text.contains("gpu=3, but HIP finds 1"), "{text}");
+    assert!(text.contains("gpu=3, but HIP finds only 1"), "{text}");
     let arguments = ["--backend=rocm", "-o", "gpu=1,max_batch=4,warm_up=false"];
     let text = stdout(&search(folder.path(), &arguments, &[("RUKH_EMULATOR_DEVICES", "2")]));
     assert!(!text.contains("error"), "{text}");
@@ -194,7 +194,7 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     let in_pass = calls[..synchronised].iter().filter(|&call| call == light).count();
     let fail = format!("{light}:{}=7", in_pass + 1);
     let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_EMULATOR_FAIL", &fail)]);
-    assert!(said.contains("tuning: 1 products did not run as the table says"), "{said}");
+    assert!(said.contains("tuning: 1 products of the table cannot run here"), "{said}");
     assert!(!said.contains("error") && of_a_batch(&calls, light) > 0, "{said}");
 
     std::fs::write(&file, rewritten("rocblas", "-1")).expect("the folder can be written to");
@@ -212,13 +212,13 @@ fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let folder = libraries();
     let file = folder.path().join("products.csv");
     for (text, reason) in [
-        ("nonsense", "it is no table of products"),
+        ("nonsense", "it is not a table of tuned products"),
         ("# rukh's products, 1,another card\n", "it is for another card"),
     ] {
         std::fs::write(&file, text).expect("the folder can be written to");
         let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
         let (_, said) = calls_of(folder.path(), &options, &[]);
-        assert!(said.contains("products.csv is not used: ") && said.contains(reason), "{said}");
+        assert!(said.contains("products.csv is ignored: ") && said.contains(reason), "{said}");
         assert!(!said.contains("error"), "{said}");
         assert_eq!(std::fs::read_to_string(&file).expect("the table can be read"), text);
     }

@@ -10,6 +10,7 @@ use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{Position, PositionHistory};
 use rukh::engine::Engine;
 use rukh::net::input::encode;
+use rukh::net::network::ValueError;
 use rukh::net::{HeadSelection, HistoryFill, Network};
 use std::sync::Arc;
 
@@ -159,12 +160,9 @@ fn the_value_error_is_the_output_of_its_head() {
     let heads = HeadSelection { value_error: true, value: "st".into(), ..HeadSelection::default() };
     let network = Network::load_bytes(&with_value_error(), &heads).expect("the network loads");
     let packed = CpuNetwork::new(network.clone(), Precision::Fp32, InstructionSet::best());
-    let head = network.value_error.as_ref().expect("the error head was requested");
-    assert_eq!(
-        head.hidden.weights, network.value.hidden.weights,
-        "the error head has the hidden layer of `st`"
-    );
-    assert_eq!(head.output.weights, network.value.output.weights[..head.output.inputs]);
+    let error = network.value_error.as_ref().expect("the error head was requested");
+    let ValueError::ValueHead { output } = error else { panic!("the error is an output of `st`: {error:?}") };
+    assert_eq!(output.weights, network.value.output.weights[..output.inputs]);
     let mut seen = Vec::new();
     for fen in [KIWIPETE, MIDDLEGAME, "7k/8/8/8/8/8/R7/1R5K w - - 0 1"] {
         let history = PositionHistory::new(Position::from_fen(fen).expect(fen));
@@ -197,7 +195,7 @@ fn check_compares_value_errors_if_both_backends_give_them() {
     let network = Network::load_bytes(&with_value_error(), &heads).expect("the network loads");
     let mut other = network.clone();
     let head = other.value_error.as_mut().expect("the error head was requested");
-    head.output.biases[0] += 0.01;
+    head.output_mut().biases[0] += 0.01;
     let mut none = network.clone();
     none.value_error = None;
     let history = PositionHistory::new(Position::from_fen(KIWIPETE).expect(KIWIPETE));

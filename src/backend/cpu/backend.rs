@@ -1,11 +1,12 @@
 //! The [`Backend`] of a CPU network: requests to planes, logits to priors.
 //!
-//! A request is encoded when it is added; the network runs in `wait`, on the thread that waits (and the
-//! pool's, with `threads` above 1). So search threads are the parallelism: each evaluates its own batch.
+//! A request is encoded when it is added to a batch. The network runs in `wait`, on the thread that waits, and with
+//! `threads` above 1 also on the threads of the pool. The parallelism usually comes from the search: each of its
+//! threads evaluates its own batch.
 
-use super::forward::Scratch;
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
+use super::scratch::Scratch;
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
@@ -16,14 +17,14 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a user may set.
+/// The options of a CPU backend.
 #[derive(Clone, Debug)]
 pub struct CpuOptions {
-    /// Threads that share a batch, the waiting one among them.
+    /// How many threads share a batch, including the one that waits for it.
     pub threads: usize,
     /// The most positions that a batch may have.
     pub maximum_batch_size: usize,
-    /// The instruction set; `None`: the best here.
+    /// The instruction set. `None` means the best that this processor has.
     pub instructions: Option<InstructionSet>,
 }
 
@@ -33,7 +34,7 @@ impl Default for CpuOptions {
     }
 }
 
-/// More would be a slip of the keyboard.
+/// A larger number of threads is taken for a typing error.
 const MAXIMUM_THREADS: usize = 512;
 
 /// Evaluates a network on the CPU.
@@ -41,7 +42,7 @@ pub struct CpuBackend {
     core: Arc<Core>,
 }
 
-/// What batches and tickets share.
+/// The state that batches and tickets share.
 struct Core {
     network: Arc<CpuNetwork>,
     pool: Pool,
@@ -49,30 +50,30 @@ struct Core {
     attributes: Attributes,
     format: InputFormat,
     history_fill: HistoryFill,
-    /// One over the policy's softmax temperature.
+    /// 1 / the policy's softmax temperature.
     inverse_temperature: f32,
-    /// Memory of batches that are done, for those to come.
+    /// The memory of finished batches, to be reused.
     memories: Mutex<Vec<Memory>>,
 }
 
-/// All that a batch needs.
+/// The memory that a batch needs.
 struct Memory {
     scratch: Scratch,
-    /// One per thread; the batch fills the first, `wait` deals it out.
+    /// One part per thread. A batch collects its requests in the first, and `wait` distributes them.
     parts: Vec<Part>,
     /// Policy indices of the legal moves of all requests.
     indices: Vec<u16>,
-    /// Where each request's indices end.
+    /// The end of each request's indices in that list.
     ends: Vec<usize>,
 }
 
 impl CpuBackend {
-    /// Packs the network. Where nobody else holds it, its memory is given back layer by layer meanwhile.
+    /// Packs the network. If this is the only reference to it, each layer is freed as soon as it is packed.
     ///
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///
     /// # Errors
-    /// A number of threads or a batch size that makes no sense, or threads that the system does not give.
+    /// A number of threads or a batch size outside the allowed range, or a thread that the system cannot start.
     pub fn new(
         network: Arc<Network>,
         precision: Precision,
@@ -151,7 +152,7 @@ const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
 const RECOMMENDED_BATCH_ATTENTION: usize = 8;
 
 impl Core {
-    /// Memory for a batch, used before if there is any.
+    /// Memory for a batch: that of a finished batch if there is one.
     fn memory(&self) -> Memory {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         let known = memories.pop();
@@ -206,7 +207,7 @@ impl Core {
         Ok(evaluations)
     }
 
-    /// Deals the batch out to the threads and runs the network.
+    /// Distributes the batch over the threads and runs the network.
     fn run(&self, memory: &mut Memory) -> Result<(), BackendError> {
         let count = memory.ends.len();
         let used = self.threads.min(count).max(1);
@@ -224,10 +225,10 @@ impl Core {
         Ok(())
     }
 
-    /// Appends an evaluation, with the softmax over the legal moves; returns a number that is not finite if a
-    /// prior is not.
+    /// Appends an evaluation, with the softmax over the legal moves. The result is not finite if one of the priors is
+    /// not.
     fn push(&self, evaluations: &mut Evaluations, value: Value, logits: &[f32], moves: &[u16]) -> f32 {
-        let logit = |index: &u16| logits[self.network.places[usize::from(*index)] as usize];
+        let logit = |index: &u16| logits[usize::from(self.network.policy_places[usize::from(*index)])];
         let largest = moves.iter().map(logit).fold(f32::NEG_INFINITY, f32::max);
         let power = |index: &u16| ((logit(index) - largest) * self.inverse_temperature).exp();
         let total: f32 = moves.iter().map(power).sum();
@@ -246,10 +247,10 @@ impl Backend for CpuBackend {
     }
 }
 
-/// A batch, and its own ticket.
+/// A batch, which is also its own ticket.
 struct CpuBatch {
     core: Arc<Core>,
-    /// `None` only while dropping.
+    /// `None` only during the drop.
     memory: Option<Memory>,
 }
 

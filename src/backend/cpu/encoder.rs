@@ -1,19 +1,20 @@
 //! The forward pass of an attention body: embedding and encoders. Shapes as in [`super::forward`].
 //!
-//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x
-//! 64 logits for each head, which are added to Q K^T.
+//! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
+//! 64 x 64 logits for each head, which are added to Q K^T.
 
-use super::forward::Scratch;
 use super::kernels::SQUARES;
 use super::kernels::attention::Attention;
 use super::kernels::scale::Gate;
-use super::layers::{EPSILON, Embedding, Encoder, EncoderStack, FeedForward, Smolgen};
+use super::layers::{Embedding, Encoder, EncoderStack, FeedForward, Smolgen};
 use super::network::CpuNetwork;
+use super::scratch::Scratch;
 use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
+use crate::net::network::{Gates, PositionLayers};
 
-/// Positions whose encoder is done in one go after smolgen's small layers: their queries, keys, values and
-/// logits then fit the second-level cache. (1 to 8 differ by 3 %.)
+/// How many positions go through an encoder together, after smolgen's small layers. The queries, keys, values and
+/// logits of 2 positions fit the second-level cache. (1 to 8 differ by 3 %.)
 const GROUP: usize = 2;
 
 impl CpuNetwork {
@@ -27,7 +28,7 @@ impl CpuNetwork {
     ) {
         let width = embedding.width;
         let rows = inputs.len() * SQUARES;
-        // Taken out, as the feed-forward borrows the rest of the scratch memory beside it.
+        // Taken out, because the feed-forward borrows the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.stream);
         stream.grow_to(rows * width);
         let x = &mut stream[..rows * width];
@@ -36,31 +37,31 @@ impl CpuNetwork {
             embedding.planes.run(planes, to);
         }
         let Scratch { steps, wide, .. } = &mut *scratch;
-        if let Some((position, reader)) = &embedding.position {
+        if let Some(PositionLayers { board, reader }) = &embedding.position {
             // newest pieces [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
-            let outputs = position.outputs();
+            let outputs = board.outputs();
             wide.grow_to(inputs.len() * outputs);
             for (planes, to) in inputs.iter().zip(wide.chunks_exact_mut(outputs.max(1))) {
-                position.run(planes, to);
+                board.run(planes, to);
             }
             steps.dense_added(reader, rows, wide, x);
         }
-        steps.activate(self.activation, x);
+        steps.activate(self.layers.activation(), x);
         if let Some(ln) = &embedding.ln {
-            steps.normalise(ln, EPSILON, x);
+            steps.normalise(ln, x);
         }
-        if let Some((multiply, add)) = &embedding.gates {
+        if let Some(Gates { multiply, add }) = &embedding.gates {
             let data = &mut *x;
             steps.isa.run(Gate { data, multiply, add });
         }
         if let Some((ffn, ln)) = &embedding.ffn {
             feed_forward(ffn, stack.ffn_activation, rows, x, scratch);
-            scratch.steps.join(ln, EPSILON, x, &scratch.branch, stack.alpha);
+            scratch.steps.join(ln, x, &scratch.branch, stack.alpha);
         }
         scratch.stream = stream;
     }
 
-    /// All encoders of a stack, in place: x `[T][width]`.
+    /// Applies all encoders of a stack to x `[T][width]`, in place.
     pub(super) fn encoders(
         &self,
         stack: &EncoderStack,
@@ -73,21 +74,21 @@ impl CpuNetwork {
             if let Some(smolgen) = &encoder.smolgen {
                 generate(smolgen, stack, positions, x, scratch);
             }
-            // The rest is done for a few positions at a time, from their queries to their last LayerNorm, so
-            // that what passes from step to step stays in the second-level cache.
+            // All other layers run for a few positions at a time, so that the results of a step are still in the
+            // second-level cache when the next step reads them.
             for (i, x) in x.chunks_mut(group).enumerate() {
                 self.attention(encoder, stack, i * GROUP, x, scratch);
                 let rows = x.len() / encoder.output.outputs().max(1);
                 // x = LN(alpha * ffn(x) + x)
                 feed_forward(&encoder.ffn, stack.ffn_activation, rows, x, scratch);
                 let Scratch { steps, branch, .. } = &mut *scratch;
-                steps.join(&encoder.ln2, stack.epsilon, x, branch, stack.alpha);
+                steps.join(&encoder.ln2, x, branch, stack.alpha);
             }
         }
     }
 
-    /// `x = LN(alpha * attention(x) + x)` for the positions of x, the first of which is the slice's `first`.
-    /// B and T here: these positions and their squares.
+    /// `x = LN(alpha * attention(x) + x)` for a group of positions, the first of which has the index `first` in the
+    /// slice. Here B and T count the positions and squares of the group.
     fn attention(
         &self,
         encoder: &Encoder,
@@ -101,8 +102,8 @@ impl CpuNetwork {
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
         let head_logits = stack.heads * SQUARES * SQUARES;
-        // A network with smolgen has the global matrix: it was checked on loading.
-        let has_logits = match (&encoder.smolgen, &self.smolgen_global) {
+        // A network with smolgen has the global layer: loading has checked that.
+        let has_logits = match (&encoder.smolgen, &self.layers.smolgen_global) {
             (Some(_), Some(global)) => {
                 // [B * heads][generated] -> dense -> [B * heads][64 * 64]
                 let from = &generated[first * stack.heads * global.inputs()..];
@@ -131,7 +132,7 @@ impl CpuNetwork {
         }
         // [T][d_model] -> dense -> [T][width], added, LayerNorm
         steps.dense(&encoder.output, rows, narrow, branch, Activation::None);
-        steps.join(&encoder.ln1, stack.epsilon, x, branch, stack.alpha);
+        steps.join(&encoder.ln1, x, branch, stack.alpha);
     }
 }
 
@@ -142,7 +143,7 @@ fn feed_forward(ffn: &FeedForward, activation: Activation, rows: usize, x: &[f32
     steps.dense(&ffn.dense2, rows, wide, branch, Activation::None);
 }
 
-/// Smolgen's small layers, for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
+/// Smolgen's small layers for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
 fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32], scratch: &mut Scratch) {
     let Scratch { steps, wide, hidden, generated, .. } = scratch;
     let activation = stack.smolgen_activation;
@@ -151,9 +152,9 @@ fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32]
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
     steps.dense(&smolgen.dense1, positions, wide, hidden, activation);
     let size = positions * smolgen.dense1.outputs();
-    steps.normalise(&smolgen.ln1, EPSILON, &mut hidden[..size]);
+    steps.normalise(&smolgen.ln1, &mut hidden[..size]);
     // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
     steps.dense(&smolgen.dense2, positions, hidden, generated, activation);
     let size = positions * smolgen.dense2.outputs();
-    steps.normalise(&smolgen.ln2, EPSILON, &mut generated[..size]);
+    steps.normalise(&smolgen.ln2, &mut generated[..size]);
 }

@@ -1,17 +1,63 @@
 //! The forward pass of the heads. Shapes as in [`super::forward`].
 
-use super::forward::Scratch;
 use super::kernels::SQUARES;
 use super::kernels::attention::QueryKey;
 use super::kernels::winograd::Finish;
-use super::layers::{AttentionPolicy, Policy, ScalarHead};
+use super::layers::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
 use super::network::CpuNetwork;
+use super::scratch::Scratch;
 use crate::net::architecture::Activation;
 use crate::net::policy_index::ATTENTION_LOGITS;
 
 impl CpuNetwork {
-    /// `stream [T][channels]` -> one row of `output` per position.
-    pub(super) fn scalar_head(
+    /// `stream [T][channels]` -> `output [B][3]`, win, draw and loss before their softmax, or `[B][1]`, q before its
+    /// tanh.
+    pub(super) fn value_head(
+        &self,
+        positions: usize,
+        channels: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        self.scalar_head(&self.layers.value, Activation::None, positions, channels, scratch, output);
+    }
+
+    /// `stream [T][channels]` -> `output [B]`, the error of the value. Call it right after [`CpuNetwork::value_head`],
+    /// whose hidden layer it may read.
+    pub(super) fn value_error_head(
+        &self,
+        head: &ValueError,
+        positions: usize,
+        channels: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        match head {
+            ValueError::ValueHead { output: layer } => {
+                let Scratch { steps, hidden, .. } = scratch;
+                // [B][hidden] -> dense -> sigmoid -> [B]
+                steps.dense_into(layer, positions, hidden, output, Activation::Sigmoid);
+            }
+            ValueError::Own(head) => {
+                self.scalar_head(head, Activation::Sigmoid, positions, channels, scratch, output);
+            }
+        }
+    }
+
+    /// `stream [T][channels]` -> `output [B]`, plies.
+    pub(super) fn moves_left_head(
+        &self,
+        head: &ScalarHead,
+        positions: usize,
+        channels: usize,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        self.scalar_head(head, Activation::Relu, positions, channels, scratch, output);
+    }
+
+    /// `stream [T][channels]` -> one row of `output` per position, through the activation `last`.
+    fn scalar_head(
         &self,
         head: &ScalarHead,
         last: Activation,
@@ -23,13 +69,13 @@ impl CpuNetwork {
         let Scratch { steps, stream, narrow, hidden, .. } = scratch;
         let rows = positions * SQUARES;
         // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
-        steps.dense(&head.input, rows, &stream[..rows * channels], narrow, self.activation);
+        steps.dense(&head.input, rows, &stream[..rows * channels], narrow, self.layers.activation());
         // -> dense -> act -> [B][hidden] -> dense -> [B][outputs]
-        steps.dense(&head.hidden, positions, narrow, hidden, self.activation);
+        steps.dense(&head.hidden, positions, narrow, hidden, self.layers.activation());
         steps.dense_into(&head.output, positions, hidden, output, last);
     }
 
-    /// `stream [T][channels]` -> `output [B][Policy::width]`.
+    /// `stream [T][channels]` -> `output [B][policy_width]`.
     pub(super) fn policy_head(
         &self,
         positions: usize,
@@ -39,21 +85,21 @@ impl CpuNetwork {
     ) {
         let rows = positions * SQUARES;
         let Scratch { steps, stream, narrow, winograd, .. } = &mut *scratch;
-        match &self.policy {
-            Policy::Classical { input, dense } => {
+        match &self.layers.policy {
+            PolicyHead::Classical { input, dense } => {
                 // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
-                steps.dense(input, rows, stream, narrow, self.activation);
+                steps.dense(input, rows, stream, narrow, self.layers.activation());
                 steps.dense_into(dense, positions, narrow, output, Activation::None);
             }
-            Policy::Convolution { first, last } => {
+            PolicyHead::Convolution { first, last } => {
                 // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
                 narrow.grow_to(rows * channels);
-                let finish = Finish::Activate(self.activation);
+                let finish = Finish::Activate(self.layers.activation());
                 first.run(steps.isa, positions, stream, narrow, finish, winograd);
                 let finish = Finish::Activate(Activation::None);
                 last.run(steps.isa, positions, narrow, output, finish, winograd);
             }
-            Policy::Attention(head) => self.attention_policy(head, positions, scratch, output),
+            PolicyHead::Attention(head) => self.attention_policy(head, positions, scratch, output),
         }
     }
 
@@ -66,7 +112,7 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let rows = positions * SQUARES;
-        // Taken out, as the encoders borrow the rest of the scratch memory beside it.
+        // Taken out, because the encoders borrow the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.policy_stream);
         // [T][channels] -> dense -> act -> [T][width], encoders
         let Scratch { steps, stream: body, .. } = &mut *scratch;

@@ -9,13 +9,15 @@
 //! |---|---|
 //! | [`backend`] | requests to planes, logits to priors: the [`crate::backend::Backend`] |
 //! | [`pool`] | threads that share a batch |
+//! | [`forward`] | the forward pass, step by step, with shapes |
+//! | [`tower`], [`encoder`], [`heads`] | its stages |
+//! | [`mod@reference`] | the same network in plain loops: the tests' oracle |
 //! | [`network`] | a network packed for this processor |
-//! | [`forward`], [`encoder`], [`heads`] | the forward pass, step by step, with shapes |
-//! | [`steps`] | dense layers and LayerNorm, in the forward pass's words |
-//! | [`layers`] | how each layer is packed, and what is settled beforehand |
+//! | [`layers`] | how each layer is packed: the store that [`crate::net::prepare`] fills |
+//! | [`scratch`] | memory for intermediate results and outputs |
+//! | [`steps`] | one step of the pass: a dense layer, a LayerNorm |
 //! | [`kernels`] | the arithmetic |
 //! | [`simd`] | the instructions; the only `unsafe` here |
-//! | [`mod@reference`] | the same network in plain loops: the tests' oracle |
 //!
 //! The hot path of a batch: [`CpuBackend`]'s ticket, [`forward`], [`kernels::matrix`], [`simd::tile`].
 //!
@@ -31,8 +33,10 @@ mod layers;
 mod network;
 mod pool;
 pub mod reference;
+mod scratch;
 mod simd;
 mod steps;
+mod tower;
 
 pub use backend::{CpuBackend, CpuOptions};
 pub use network::{CpuNetwork, InstructionSet, Precision, RawEvaluation};

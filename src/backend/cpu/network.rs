@@ -1,14 +1,12 @@
-//! A network packed for the CPU, and its raw evaluation.
+//! A network packed for the CPU, and how to read its outputs.
 
-use super::forward::{Outputs, Scratch};
-use super::kernels::matrix::{Format, PackedMatrix};
-use super::layers::{Body, Packing, Policy, ScalarHead};
+use super::kernels::matrix::Format;
+use super::layers::{self, Body, Packing};
+use super::scratch::Outputs;
 use super::simd::Isa;
 use crate::backend::Value;
 use crate::net::Network;
-use crate::net::architecture::Activation;
-use crate::net::input::InputPlanes;
-use crate::net::weights as file;
+use crate::net::prepare::PreparedNetwork;
 
 /// The number format of the large matrix products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +14,7 @@ pub enum Precision {
     /// fp32 throughout.
     #[default]
     Fp32,
-    /// Weights and inputs of the dense layers rounded to bf16 (nearest, ties to even), sums in fp32.
+    /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32.
     /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
     /// residual tower gains nothing. Largest differences from lc0's fp32, over all golden networks and
     /// positions: raw policy logit 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a
@@ -25,27 +23,27 @@ pub enum Precision {
     Bf16,
 }
 
-/// An instruction set that this machine has, for choosing another than the best.
+/// An instruction set that this machine has. Tests choose another than the best.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(super) Isa);
 
 impl InstructionSet {
-    /// All, the best last.
+    /// All instruction sets of this machine, the best last.
     pub fn available() -> Vec<InstructionSet> {
         Isa::available().into_iter().map(InstructionSet).collect()
     }
 
-    /// The best.
+    /// The best instruction set of this machine.
     pub fn best() -> InstructionSet {
         InstructionSet(Isa::best())
     }
 
-    /// For messages, e.g. `AVX-512`.
+    /// The name for messages, for example `AVX-512`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// As [`InstructionSet::name`], without what fp32 has no use for.
+    /// The name without BF16, which fp32 does not use.
     pub(super) fn name_for_fp32(self) -> &'static str {
         self.name().trim_end_matches(" BF16")
     }
@@ -56,34 +54,27 @@ impl InstructionSet {
     }
 }
 
-/// Positions that go through a tower together: with 64 channels, Winograd's components then fit a
-/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 %
-/// than 32).
+/// How many positions go through a tower together. With 64 channels, Winograd's components of 8 positions fit a
+/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % faster than
+/// 32).
 const SLICE_OF_TOWER: usize = 8;
-/// Positions that go through encoders together: smolgen's dense layers read their weights once per slice, and
-/// gain nothing from more.
+/// How many positions go through encoders together. Smolgen's dense layers read their weights once per slice, and gain
+/// nothing from larger slices.
 const SLICE_OF_ENCODERS: usize = 16;
 
 /// A network packed for one instruction set.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
-    pub(super) body: Body,
-    /// Shared by the encoders of body and policy head.
-    pub(super) smolgen_global: Option<PackedMatrix>,
-    pub(super) policy: Policy,
-    pub(super) value: ScalarHead,
-    pub(super) moves_left: Option<ScalarHead>,
-    pub(super) value_error: Option<ScalarHead>,
-    /// Wherever a layer has none of its own.
-    pub(super) activation: Activation,
+    pub(super) layers: layers::Network,
+    /// How many numbers the policy head computes for a position.
+    pub(super) policy_width: usize,
     /// Where each of the 1858 policy logits lies in a row of [`Outputs::policy`].
-    pub(super) places: Vec<u32>,
-    /// Positions that go through the layers together.
+    pub(super) policy_places: Vec<u16>,
+    /// How many positions go through the layers together.
     pub(super) slice: usize,
-    wdl: bool,
 }
 
-/// What the network says of one position.
+/// The outputs of the network for one position.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawEvaluation {
     /// The 1858 logits, before the softmax over legal moves.
@@ -92,74 +83,47 @@ pub struct RawEvaluation {
     pub q: f32,
     /// Draw probability; 0 without a WDL head.
     pub d: f32,
-    /// Moves left; 0 without that head.
+    /// Plies to the end of the game; 0 without a moves-left head.
     pub m: f32,
-    /// How far q may be off; 0 without that head.
+    /// The expected error of q; 0 without a value-error head.
     pub e: f32,
 }
 
 impl CpuNetwork {
-    /// Packs a network, and gives the memory of its layers back on the way.
-    pub fn new(mut network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
+    /// Packs a network. Each of its layers is freed as soon as it is packed.
+    pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
         let format = match precision {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
         };
-        let packing = Packing { isa: instructions.0, format };
-        let policy = packing.policy(&network);
+        let mut packing = Packing { isa: instructions.0, format };
+        let Ok(PreparedNetwork { network, policy_width, policy_places }) = network.prepare(&mut packing);
         CpuNetwork {
             isa: packing.isa,
-            body: packing.body(&mut network),
-            smolgen_global: packing.smolgen_global(&network.body),
-            places: policy.places(),
-            policy,
-            value: packing.scalar_head(&network.value),
-            moves_left: network.moves_left.as_ref().map(|head| packing.scalar_head(head)),
-            value_error: network.value_error.as_ref().map(|head| packing.scalar_head(head)),
-            activation: network.architecture.default_activation,
             slice: match network.body {
-                file::Body::Convolution { .. } => SLICE_OF_TOWER,
-                file::Body::Attention { .. } => SLICE_OF_ENCODERS,
+                Body::Convolution { .. } => SLICE_OF_TOWER,
+                Body::Attention { .. } => SLICE_OF_ENCODERS,
             },
-            wdl: network.architecture.wdl,
+            layers: network,
+            policy_width,
+            policy_places,
         }
     }
 
-    /// Evaluates positions together, as one batch, with nothing done to the policy. For tests and tools; a
-    /// backend evaluates requests.
-    pub fn evaluate_raw(&self, inputs: &[InputPlanes]) -> Vec<RawEvaluation> {
-        let mut outputs = Outputs::default();
-        self.forward(inputs, &mut Scratch::new(self.isa), &mut outputs);
-        (0..inputs.len())
-            .map(|i| {
-                let logits = self.logits(&outputs, i);
-                let Value { q, d, m, e } = self.value(&outputs, i);
-                RawEvaluation {
-                    policy: self.places.iter().map(|&place| logits[place as usize]).collect(),
-                    q,
-                    d,
-                    m,
-                    e,
-                }
-            })
-            .collect()
-    }
-
-    /// The policy head's numbers for position `index`, to be read through `places`.
+    /// The policy head's numbers for position `index`, to be read through `policy_places`.
     pub(super) fn logits<'a>(&self, outputs: &'a Outputs, index: usize) -> &'a [f32] {
-        let width = self.policy.width();
-        &outputs.policy[index * width..][..width]
+        &outputs.policy[index * self.policy_width..][..self.policy_width]
     }
 
     /// The value of position `index`.
     pub(super) fn value(&self, outputs: &Outputs, index: usize) -> Value {
-        let m = if self.moves_left.is_some() { outputs.moves_left[index] } else { 0.0 };
-        let (q, d) = if self.wdl {
+        let m = if self.layers.moves_left.is_some() { outputs.moves_left[index] } else { 0.0 };
+        let (q, d) = if self.layers.architecture.wdl {
             win_draw(&outputs.value[index * 3..][..3])
         } else {
             (outputs.value[index].tanh(), 0.0)
         };
-        let e = if self.value_error.is_some() { outputs.value_error[index] } else { 0.0 };
+        let e = if self.layers.value_error.is_some() { outputs.value_error[index] } else { 0.0 };
         Value { q, d, m, e }
     }
 }

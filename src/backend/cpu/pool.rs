@@ -1,12 +1,12 @@
 //! Threads that share a batch.
 //!
-//! A pool of `threads - 1` workers, asleep while there is nothing to do; the thread that waits for the batch
-//! does the first part itself. Work travels by value through one queue: a [`Part`] goes to a worker with a
-//! channel for its way back. Dropping the pool closes the queue, which ends the workers; a worker that panics
-//! answers with the message, so nobody waits for ever.
+//! A pool has `threads - 1` workers, which sleep while there is nothing to do. The thread that waits for the batch does
+//! the first part itself. A [`Part`] moves through one queue to a worker, together with the channel on which the worker
+//! returns it. Dropping the pool closes the queue, and the workers end. A worker that panics returns the panic's
+//! message, so the waiting thread never waits for ever.
 
-use super::forward::{Outputs, Scratch};
 use super::network::CpuNetwork;
+use super::scratch::{Outputs, Scratch};
 use crate::backend::ticket::panic_reason;
 use crate::net::input::InputPlanes;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// A piece of a batch, and what became of it.
+/// A piece of a batch, and its outputs.
 #[derive(Default)]
 pub(super) struct Part {
     pub(super) inputs: Vec<InputPlanes>,
@@ -23,16 +23,16 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Evaluates it; the error is a panic's message.
+    /// Evaluates the part. The error is the message of a panic.
     pub(super) fn evaluate(&mut self, network: &CpuNetwork, scratch: &mut Scratch) -> Result<(), String> {
-        // After a panic the scratch memory may hold anything, but it is only memory: each step writes what
-        // the next one reads.
+        // After a panic the scratch memory may hold any numbers. That does no harm, because each step writes all the
+        // numbers that the next step reads.
         let evaluate = AssertUnwindSafe(|| network.forward(&self.inputs, scratch, &mut self.outputs));
         catch_unwind(evaluate).map_err(|payload| panic_reason(&*payload))
     }
 }
 
-/// The outcome of a part, with the index it was sent under.
+/// The index under which a part was sent, and the part with its outputs.
 pub(super) type Answer = (usize, Result<Part, String>);
 
 struct Job {
@@ -41,18 +41,18 @@ struct Job {
     reply: Sender<Answer>,
 }
 
-/// The workers.
+/// The worker threads and their queue.
 pub(super) struct Pool {
-    /// `None` only while dropping.
+    /// `None` only during the drop.
     jobs: Option<Sender<Job>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
-    /// Starts `workers` threads, which may be none.
+    /// Starts `workers` threads. Their number may be 0.
     pub(super) fn new(network: &Arc<CpuNetwork>, workers: usize) -> io::Result<Pool> {
         let (jobs, queue) = unbounded::<Job>();
-        // Should a thread not start, dropping the pool ends those that did.
+        // If a thread does not start, dropping the pool ends the threads before it.
         let mut pool = Pool { jobs: Some(jobs), workers: Vec::new() };
         for index in 0..workers {
             let (network, queue) = (Arc::clone(network), queue.clone());
@@ -63,13 +63,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Sends parts to the workers; their answers come in any order, and after the last the channel is closed.
+    /// Sends parts to the workers. Their answers come in any order; the channel closes after the last one.
     pub(super) fn send(&self, parts: impl ExactSizeIterator<Item = Part>) -> Receiver<Answer> {
         let (reply, answers) = bounded(parts.len());
         for (index, part) in parts.enumerate() {
             let job = Job { index, part, reply: reply.clone() };
             if let Some(jobs) = &self.jobs {
-                // With no worker left the job is dropped, its reply with it, and the receiver sees the end.
+                // If no worker is left, the job and its reply channel are dropped, and the receiver sees the end.
                 let _ = jobs.send(job);
             }
         }
@@ -81,7 +81,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.jobs = None;
         for worker in self.workers.drain(..) {
-            // A worker catches its panics; should it have died all the same, there is nothing to save.
+            // A worker catches panics. If it has died nevertheless, it has left nothing to clean up.
             let _ = worker.join();
         }
     }
@@ -91,7 +91,7 @@ fn work(network: &CpuNetwork, queue: &Receiver<Job>) {
     let mut scratch = Scratch::new(network.isa);
     for Job { index, mut part, reply } in queue {
         let outcome = part.evaluate(network, &mut scratch);
-        // The batch may have been given up: then nobody listens, and that is fine.
+        // If the batch has been abandoned, nobody receives the answer, and it is dropped.
         let _ = reply.send((index, outcome.map(|()| part)));
     }
 }

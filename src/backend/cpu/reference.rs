@@ -1,19 +1,19 @@
 //! A reference implementation of the forward pass: plain loops over the layers of the file, with sums in f64.
 //!
 //! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by
-//! reading. It shares no kernel, no packing and no memory layout with the fast path, only the definition of the
-//! network. The layout of activations is `[square][channel]`.
+//! reading. It shares no kernel, no prepared layer and no memory layout with them, only the structure of the network. The layout of activations is `[square][channel]`.
 
-use super::layers::{EPSILON, query_scale};
 use super::network::{RawEvaluation, win_draw};
 use crate::net::Network;
 use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
 use crate::net::input::InputPlanes;
-use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
-use crate::net::weights::{
-    Body, Convolution, Dense, Embedding, Encoder, FeedForward, HeadInput, LayerNorm,
-    POLICY_LAYER_NORM_EPSILON, PolicyHead, ScalarHead, Smolgen, SqueezeExcitation, positional_value,
+use crate::net::network::{
+    AttentionPolicy, Body, Embedding, Encoder, EncoderStack, FeedForward, Gates, PolicyHead, PositionLayers,
+    ScalarHead, Smolgen, SqueezeExcitation, ValueError,
 };
+use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
+use crate::net::prepare::query_scale;
+use crate::net::weights::{Convolution, Dense, HeadInput, LayerNorm, positional_value};
 
 /// A matrix as a vector of rows. Most have one row for each of the 64 squares.
 type Rows = Vec<Vec<f32>>;
@@ -36,36 +36,27 @@ pub fn evaluate(network: &Network, input: &InputPlanes) -> RawEvaluation {
             }
             x
         }
-        Body::Attention {
-            embedding,
-            encoders,
-            heads,
-            smolgen_global,
-            ffn_activation,
-            smolgen_activation,
-        } => {
-            let stack = Stack {
-                heads: *heads,
-                alpha: network.residual_alpha(),
-                epsilon: network.layer_norm_epsilon,
-                ffn: *ffn_activation,
-                smolgen: *smolgen_activation,
-                global: smolgen_global.as_ref(),
-            };
-            let mut x = embed(embedding, network, planes, &stack);
-            for encoder in encoders {
-                x = encode(encoder, x, &stack);
-            }
-            x
+        Body::Attention { embedding, stack } => {
+            let x = embed(embedding, network, planes, stack);
+            encode_all(stack, network, x)
         }
     };
     let value = scalar_head(&network.value, &body, activation);
     let (q, d) = if network.architecture.wdl { win_draw(&value) } else { (value[0].tanh(), 0.0) };
     let m = network.moves_left.as_ref().map_or(0.0, |head| scalar_head(head, &body, activation)[0].max(0.0));
-    let e = network
-        .value_error
-        .as_ref()
-        .map_or(0.0, |head| activate(Activation::Sigmoid, scalar_head(head, &body, activation)[0]));
+    let error = match &network.value_error {
+        Some(ValueError::ValueHead { output }) => {
+            Some(dense(output, &hidden_layer(&network.value, &body, activation), Activation::Sigmoid))
+        }
+        Some(ValueError::Own(head)) => Some(
+            scalar_head(head, &body, activation)
+                .into_iter()
+                .map(|x| activate(Activation::Sigmoid, x))
+                .collect(),
+        ),
+        None => None,
+    };
+    let e = error.map_or(0.0, |error: Vec<f32>| error[0]);
     RawEvaluation { policy: policy(network, &body), q, d, m, e }
 }
 
@@ -160,63 +151,50 @@ fn squeeze_excite(se: &SqueezeExcitation, y: &mut Rows, activation: Activation) 
     }
 }
 
-fn normalise(ln: &LayerNorm, epsilon: f32, x: &[f32]) -> Vec<f32> {
+fn normalise(ln: &LayerNorm, x: &[f32]) -> Vec<f32> {
     let count = x.len() as f64;
     let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
     let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
-    let scale = 1.0 / (variance + f64::from(epsilon)).sqrt();
+    let scale = 1.0 / (variance + f64::from(ln.epsilon)).sqrt();
     let normal = |(i, x): (usize, &f32)| {
         ((f64::from(*x) - mean) * scale * f64::from(ln.gammas[i]) + f64::from(ln.betas[i])) as f32
     };
     x.iter().enumerate().map(normal).collect()
 }
 
-/// The settings that all encoders of a stack share.
-struct Stack<'a> {
-    heads: usize,
-    /// The factor of a layer's output when the residual stream is added to it.
-    alpha: f32,
-    /// Added to the variance in the encoders' LayerNorms.
-    epsilon: f32,
-    ffn: Activation,
-    smolgen: Activation,
-    /// The matrix of smolgen that all encoders share, `[64 * 64][generated size]`.
-    global: Option<&'a Dense>,
-}
-
 /// Computes `LN(alpha * branch + x)` for each row.
-fn join(ln: &LayerNorm, epsilon: f32, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
+fn join(ln: &LayerNorm, alpha: f32, branch: &Rows, x: &Rows) -> Rows {
     let sums = zip_rows(branch, x, |branch, x| alpha * branch + x);
-    sums.iter().map(|row| normalise(ln, epsilon, row)).collect()
+    sums.iter().map(|row| normalise(ln, row)).collect()
 }
 
 fn feed_forward(ffn: &FeedForward, x: &Rows, activation: Activation) -> Rows {
     dense_rows(&ffn.dense2, &dense_rows(&ffn.dense1, x, activation), Activation::None)
 }
 
-fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Stack<'_>) -> Rows {
+fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &EncoderStack) -> Rows {
     let activation = network.architecture.default_activation;
     let has_map = matches!(
         network.architecture.body,
         BodyKind::Attention { input_embedding: InputEmbedding::PeMap, .. }
     );
-    if let Some(preprocess) = &embedding.preprocess {
-        let pieces: Vec<f32> = planes.iter().flat_map(|row| row[..12].to_vec()).collect();
-        let position = dense(preprocess, &pieces, Activation::None);
-        let width = position.len() / 64;
-        for (row, extra) in planes.iter_mut().zip(position.chunks_exact(width)) {
-            row.extend_from_slice(extra);
-        }
-    } else if has_map {
+    if has_map {
         for (square, row) in planes.iter_mut().enumerate() {
             row.extend((0..64).map(|other| positional_value(square, other)));
         }
     }
-    let mut x = dense_rows(&embedding.dense, &planes, activation);
-    if let Some(ln) = &embedding.ln {
-        x = x.iter().map(|row| normalise(ln, EPSILON, row)).collect();
+    let mut x = dense_rows(&embedding.planes, &planes, Activation::None);
+    if let Some(PositionLayers { board, reader }) = &embedding.position {
+        let pieces: Vec<f32> = planes.iter().flat_map(|row| row[..12].to_vec()).collect();
+        let position = dense(board, &pieces, Activation::None);
+        let squares: Rows = position.chunks_exact(position.len() / 64).map(<[f32]>::to_vec).collect();
+        x = zip_rows(&x, &dense_rows(reader, &squares, Activation::None), |x, y| x + y);
     }
-    if let (Some(multiply), Some(add)) = (&embedding.multiply_gate, &embedding.add_gate) {
+    x = x.into_iter().map(|row| activate_row(activation, row)).collect();
+    if let Some(ln) = &embedding.ln {
+        x = x.iter().map(|row| normalise(ln, row)).collect();
+    }
+    if let Some(Gates { multiply, add }) = &embedding.gates {
         for (square, row) in x.iter_mut().enumerate() {
             for (channel, x) in row.iter_mut().enumerate() {
                 *x = *x * multiply[channel * 64 + square] + add[channel * 64 + square];
@@ -224,20 +202,25 @@ fn embed(embedding: &Embedding, network: &Network, mut planes: Rows, stack: &Sta
         }
     }
     if let Some((ffn, ln)) = &embedding.ffn {
-        x = join(ln, EPSILON, stack.alpha, &feed_forward(ffn, &x, stack.ffn), &x);
+        x = join(ln, stack.alpha, &feed_forward(ffn, &x, stack.ffn_activation), &x);
     }
     x
 }
 
-fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
-    let [q, k, v] = [&encoder.q, &encoder.k, &encoder.v].map(|layer| dense_rows(layer, &x, Activation::None));
-    let logits = encoder
-        .smolgen
-        .as_ref()
-        .zip(stack.global)
-        .map(|(layers, global)| generate(layers, global, &x, stack));
-    let depth = encoder.q.outputs / stack.heads;
-    let mut mixed = vec![vec![0.0; encoder.q.outputs]; 64];
+fn encode_all(stack: &EncoderStack, network: &Network, mut x: Rows) -> Rows {
+    for encoder in &stack.encoders {
+        x = encode(encoder, x, stack, network.smolgen_global.as_ref());
+    }
+    x
+}
+
+fn encode(encoder: &Encoder, x: Rows, stack: &EncoderStack, global: Option<&Dense>) -> Rows {
+    let [q, k, v] = encoder.qkv.each_ref().map(|layer| dense_rows(layer, &x, Activation::None));
+    let d_model = encoder.qkv[0].outputs;
+    let logits =
+        encoder.smolgen.as_ref().zip(global).map(|(layers, global)| generate(layers, global, &x, stack));
+    let depth = d_model / stack.heads;
+    let mut mixed = vec![vec![0.0; d_model]; 64];
     for head in 0..stack.heads {
         let columns = head * depth..(head + 1) * depth;
         for query in 0..64 {
@@ -256,94 +239,76 @@ fn encode(encoder: &Encoder, x: Rows, stack: &Stack<'_>) -> Rows {
         }
     }
     let attention = dense_rows(&encoder.output, &mixed, Activation::None);
-    let x = join(&encoder.ln1, stack.epsilon, stack.alpha, &attention, &x);
-    let ffn = feed_forward(&encoder.ffn, &x, stack.ffn);
-    join(&encoder.ln2, stack.epsilon, stack.alpha, &ffn, &x)
+    let x = join(&encoder.ln1, stack.alpha, &attention, &x);
+    let ffn = feed_forward(&encoder.ffn, &x, stack.ffn_activation);
+    join(&encoder.ln2, stack.alpha, &ffn, &x)
 }
 
 /// Computes the logits that smolgen adds to those of attention: `[head][64 queries * 64 keys]`.
-fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &Stack<'_>) -> Rows {
+fn generate(layers: &Smolgen, global: &Dense, x: &Rows, stack: &EncoderStack) -> Rows {
     let flat: Vec<f32> = dense_rows(&layers.compress, x, Activation::None).concat();
-    let hidden = normalise(&layers.ln1, EPSILON, &dense(&layers.dense1, &flat, stack.smolgen));
-    let generated = normalise(&layers.ln2, EPSILON, &dense(&layers.dense2, &hidden, stack.smolgen));
+    let hidden = normalise(&layers.ln1, &dense(&layers.dense1, &flat, stack.smolgen_activation));
+    let generated = normalise(&layers.ln2, &dense(&layers.dense2, &hidden, stack.smolgen_activation));
     generated.chunks_exact(global.inputs).map(|head| dense(global, head, Activation::None)).collect()
 }
 
 fn scalar_head(head: &ScalarHead, body: &Rows, activation: Activation) -> Vec<f32> {
-    let flat: Vec<f32> = match &head.input {
+    dense(&head.output, &hidden_layer(head, body, activation), Activation::None)
+}
+
+fn hidden_layer(head: &ScalarHead, body: &Rows, activation: Activation) -> Vec<f32> {
+    dense(&head.hidden, &head_input(&head.input, body, activation), activation)
+}
+
+/// A head's first layer, flattened as the next layer of the file reads it.
+fn head_input(layer: &HeadInput, body: &Rows, activation: Activation) -> Vec<f32> {
+    match layer {
         HeadInput::Convolution(convolution) => {
             let channels = convolve(convolution, body, activation);
             (0..channels[0].len()).flat_map(|channel| channels.iter().map(move |row| row[channel])).collect()
         }
         HeadInput::Dense(layer) => dense_rows(layer, body, activation).concat(),
-    };
-    dense(&head.output, &dense(&head.hidden, &flat, activation), Activation::None)
+    }
 }
 
 fn policy(network: &Network, body: &Rows) -> Vec<f32> {
     let activation = network.architecture.default_activation;
     match &network.policy {
-        PolicyHead::Classical { convolution, dense: last } => {
-            let channels = convolve(convolution, body, activation);
-            let flat: Vec<f32> = (0..channels[0].len())
-                .flat_map(|channel| channels.iter().map(move |row| row[channel]))
-                .collect();
-            dense(last, &flat, Activation::None)
+        PolicyHead::Classical { input, dense: last } => {
+            dense(last, &head_input(input, body, activation), Activation::None)
         }
-        PolicyHead::Convolution { convolution, output } => {
-            let planes = convolve(output, &convolve(convolution, body, activation), Activation::None);
+        PolicyHead::Convolution { first, last } => {
+            let planes = convolve(last, &convolve(first, body, activation), Activation::None);
             let mut policy = vec![0.0; POLICY_SIZE];
-            for i in 0..64 * output.outputs {
+            for i in 0..64 * last.outputs {
                 if let Some(index) = convolution_index(i) {
                     policy[usize::from(index)] = planes[i % 64][i / 64];
                 }
             }
             policy
         }
-        PolicyHead::Attention {
-            embedding,
-            embedding_activation,
-            encoders,
-            heads,
-            ffn_activation,
-            query,
-            key,
-            promotion,
-        } => {
-            let (smolgen, global) = network.smolgen();
-            let stack = Stack {
-                heads: *heads,
-                alpha: 1.0,
-                epsilon: POLICY_LAYER_NORM_EPSILON,
-                ffn: *ffn_activation,
-                smolgen,
-                global,
-            };
-            let mut x = dense_rows(embedding, body, *embedding_activation);
-            for encoder in encoders {
-                x = encode(encoder, x, &stack);
-            }
-            let queries = dense_rows(query, &x, Activation::None);
-            let keys = dense_rows(key, &x, Activation::None);
-            let score =
-                |from: usize, to: usize| dot(&queries[from], &keys[to]) as f32 * query_scale(query.outputs);
-            let offset = |row: usize, to: usize| {
-                dot(&promotion.weights[row * query.outputs..][..query.outputs], &keys[to]) as f32
-            };
-            let mut policy = vec![0.0; POLICY_SIZE];
-            for logit in 0..ATTENTION_LOGITS {
-                let Some(index) = attention_index(logit) else {
-                    continue;
-                };
-                policy[usize::from(index)] = match logit.checked_sub(64 * 64) {
-                    None => score(logit / 64, logit % 64),
-                    Some(i) => {
-                        let (from, to) = (48 + i / 24, 56 + i / 3 % 8);
-                        score(from, to) + offset(i % 3, to) + offset(3, to)
-                    }
-                };
-            }
-            policy
-        }
+        PolicyHead::Attention(head) => attention_policy(head, network, body),
     }
+}
+
+fn attention_policy(head: &AttentionPolicy, network: &Network, body: &Rows) -> Vec<f32> {
+    let AttentionPolicy { embedding, embedding_activation, stack, query_key, depth, promotion } = head;
+    let x = encode_all(stack, network, dense_rows(embedding, body, *embedding_activation));
+    let [queries, keys] = query_key.each_ref().map(|layer| dense_rows(layer, &x, Activation::None));
+    let score = |from: usize, to: usize| dot(&queries[from], &keys[to]) as f32 * query_scale(*depth);
+    let offset = |row: usize, to: usize| dot(&promotion.weights[row * depth..][..*depth], &keys[to]) as f32;
+    let mut policy = vec![0.0; POLICY_SIZE];
+    for logit in 0..ATTENTION_LOGITS {
+        let Some(index) = attention_index(logit) else {
+            continue;
+        };
+        policy[usize::from(index)] = match logit.checked_sub(64 * 64) {
+            None => score(logit / 64, logit % 64),
+            Some(i) => {
+                let (from, to) = (48 + i / 24, 56 + i / 3 % 8);
+                score(from, to) + offset(i % 3, to) + offset(3, to)
+            }
+        };
+    }
+    policy
 }

@@ -1,4 +1,4 @@
-//! The dense steps of the forward pass, in the words that the pass uses.
+//! Single steps of the forward pass: dense layers, LayerNorms, activations.
 
 use super::kernels::elementary::ActivateRows;
 use super::kernels::matrix::{MatrixProduct, PackedMatrix};
@@ -7,10 +7,10 @@ use super::simd::{AlignedVec, Bf16Pair, Isa};
 use crate::net::architecture::Activation;
 use crate::net::weights;
 
-/// Runs steps on one instruction set. Matrices have no gaps between their rows.
+/// Runs steps on one instruction set. The rows of a matrix follow each other without gaps.
 pub(super) struct Steps {
     pub(super) isa: Isa,
-    /// Inputs in bf16, where a layer wants them so.
+    /// The inputs of a step rounded to bf16, for layers in that format.
     rounded: AlignedVec<Bf16Pair>,
 }
 
@@ -20,7 +20,7 @@ impl Steps {
         Steps { isa, rounded }
     }
 
-    /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows as needed.
+    /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short.
     pub(super) fn dense(
         &mut self,
         layer: &PackedMatrix,
@@ -33,7 +33,7 @@ impl Steps {
         self.dense_into(layer, rows, x, y, activation);
     }
 
-    /// As [`Steps::dense`], into memory that is long enough.
+    /// Does the same as [`Steps::dense`] with memory that must be long enough.
     pub(super) fn dense_into(
         &mut self,
         layer: &PackedMatrix,
@@ -45,7 +45,7 @@ impl Steps {
         self.product(layer, rows, (x, layer.inputs()), y, activation, false);
     }
 
-    /// As [`Steps::dense_into`], with rows of x that start `stride` apart.
+    /// Does the same as [`Steps::dense_into`] with rows of x that start `stride` numbers apart, without an activation.
     pub(super) fn dense_strided(
         &mut self,
         layer: &PackedMatrix,
@@ -86,32 +86,19 @@ impl Steps {
     }
 
     /// `x = LN(x)`
-    pub(super) fn normalise(&self, ln: &weights::LayerNorm, epsilon: f32, x: &mut [f32]) {
-        self.layer_norm(ln, epsilon, x, None, 1.0);
+    pub(super) fn normalise(&self, ln: &weights::LayerNorm, x: &mut [f32]) {
+        self.layer_norm(ln, x, None, 1.0);
     }
 
     /// `x = LN(alpha * branch + x)`; the branch may be longer than x.
-    pub(super) fn join(
-        &self,
-        ln: &weights::LayerNorm,
-        epsilon: f32,
-        x: &mut [f32],
-        branch: &[f32],
-        alpha: f32,
-    ) {
+    pub(super) fn join(&self, ln: &weights::LayerNorm, x: &mut [f32], branch: &[f32], alpha: f32) {
         let branch = &branch[..x.len()];
-        self.layer_norm(ln, epsilon, x, Some(branch), alpha);
+        self.layer_norm(ln, x, Some(branch), alpha);
     }
 
-    fn layer_norm(
-        &self,
-        ln: &weights::LayerNorm,
-        epsilon: f32,
-        data: &mut [f32],
-        branch: Option<&[f32]>,
-        alpha: f32,
-    ) {
-        self.isa.run(LayerNorm { data, branch, alpha, gammas: &ln.gammas, betas: &ln.betas, epsilon });
+    fn layer_norm(&self, ln: &weights::LayerNorm, data: &mut [f32], branch: Option<&[f32]>, alpha: f32) {
+        let weights::LayerNorm { gammas, betas, epsilon } = ln;
+        self.isa.run(LayerNorm { data, branch, alpha, gammas, betas, epsilon: *epsilon });
     }
 
     /// `x = act(x)`, elementwise.

@@ -144,7 +144,7 @@ fn make_rocm(
     let device = RocmBackend::open(name.name(), &rocm_options)?;
     let backend = RocmBackend::new(
         device,
-        &*maker.network(options)?,
+        Arc::unwrap_or_clone(maker.network(options)?),
         precision,
         &rocm_options,
         maker.config().policy_softmax_temperature,

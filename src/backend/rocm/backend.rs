@@ -10,11 +10,11 @@ use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::gemm::Gemms;
 use super::kernels::Kernels;
+use super::network::DeviceNetwork;
 use super::options::{RocmOptions, RocmPrecision, Tuning};
 use super::slot::{Requests, Slot, SlotMaker};
 use super::timing;
 use super::tuning::tune;
-use super::weights::DeviceNetwork;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
@@ -82,7 +82,7 @@ impl RocmBackend {
     /// out, or a call of HIP or a BLAS library fails.
     pub fn new(
         device: RocmDevice,
-        network: &Network,
+        network: Network,
         precision: RocmPrecision,
         options: &RocmOptions,
         policy_softmax_temperature: f32,
@@ -98,6 +98,8 @@ impl RocmBackend {
             RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
             RocmPrecision::Bf16 => ElementType::Bf16,
         };
+        let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
+        let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
         let Made { mut slots, maximum_batch, mut notices } =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
@@ -109,9 +111,9 @@ impl RocmBackend {
         }
         let attributes = Attributes {
             name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
-            has_wdl: network.architecture.wdl,
-            has_mlh: network.moves_left.is_some(),
-            has_value_error: network.value_error.is_some(),
+            has_wdl,
+            has_mlh,
+            has_value_error,
             runs_on_cpu: false,
             suggested_threads: options.streams,
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
@@ -120,7 +122,7 @@ impl RocmBackend {
         let core = Arc::new(Core {
             attributes,
             queue: Arc::new(WorkQueue::new()),
-            format: network.architecture.input_format,
+            format,
             history_fill,
             requests: Mutex::default(),
         });
@@ -173,7 +175,7 @@ struct Made {
 
 fn make_slots(
     gpu: &Gpu,
-    network: &Network,
+    network: Network,
     element: ElementType,
     options: &RocmOptions,
     inverse_temperature: f32,

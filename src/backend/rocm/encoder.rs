@@ -1,33 +1,41 @@
 //! The encoders of an attention body or policy head. Shapes as in [`super::forward`].
 //!
-//! Smolgen is Leela Chess Zero's: a small network per encoder that looks at the whole board and writes 64 x 64
-//! logits for each head, which attention adds to Q K^T.
+//! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
+//! 64 x 64 logits for each head, which are added to Q K^T.
 
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
 use super::ffi::hip::Address;
 use super::ffi::program::Lane;
+use super::layers::{Dense, SQUARES};
+use super::network::{Encoder, EncoderStack, FeedForward, Smolgen};
+use super::pass::Pass;
 use super::steps::{Norm, Region, StepList};
-use super::weights::{Encoder, EncoderStack, FeedForward, SQUARES, Smolgen};
-use crate::net::architecture::Activation;
 
-/// Where smolgen runs beside Q, K and V: neither needs the other's results.
+use crate::net::architecture::Activation;
+use crate::net::prepare::query_scale;
+
+/// The lane on which smolgen runs beside Q, K and V. Neither needs the other's results.
 const SMOLGEN_LANE: Lane = 1;
 
-/// All encoders of a stack, in place: x `[T][width]`.
+/// Applies all encoders of a stack to x `[T][width]`, in place.
 pub(super) fn encoders(
     what: &str,
     stack: &EncoderStack,
-    x: Address,
-    width: usize,
+    pass: &Pass<'_>,
+    (x, width): (Address, usize),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
     for (index, encoder) in stack.encoders.iter().enumerate() {
         let name = format!("{what} {index}");
         let rows = steps.rows();
-        let logits = match &encoder.smolgen {
-            Some(smolgen) => steps.branch(SMOLGEN_LANE, |steps| generate(&name, smolgen, stack, x, steps))?,
-            None => Address::NULL,
+        // A network with smolgen has the global layer: loading has checked that.
+        let logits = match (&encoder.smolgen, &pass.network.layers.smolgen_global) {
+            (Some(smolgen), Some(global)) => {
+                let layers = (smolgen, global);
+                steps.branch(SMOLGEN_LANE, |steps| generate(&name, layers, stack, x, steps))?
+            }
+            _ => Address::NULL,
         };
         // x = LN(alpha * attention(x) + x)
         attention(&name, encoder, stack, logits, (x, width), steps)?;
@@ -42,7 +50,7 @@ pub(super) fn encoders(
     Ok(())
 }
 
-/// x `[T][width]` -> `branch [T][width]`, before the output's bias.
+/// x `[T][width]` -> `branch [T][width]`. The next step adds the bias of the output layer.
 fn attention(
     name: &str,
     encoder: &Encoder,
@@ -73,7 +81,7 @@ fn attention(
         key_offset: d_model as i32,
         value_offset: 2 * d_model as i32,
         output_stride: d_model as i32,
-        scale: scale(depth),
+        scale: query_scale(depth),
     };
     steps.kernel(format!("{name} attention"), launch, arguments);
     // [T][d_model] -> dense -> [T][width]
@@ -81,12 +89,8 @@ fn attention(
     steps.product(&format!("{name} output"), &encoder.output, rows, (mixed, branch))
 }
 
-/// 1/sqrt(depth), which a score is multiplied by.
-pub(super) fn scale(depth: usize) -> f32 {
-    (1.0 / (depth as f64).sqrt()) as f32
-}
-
-/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`, before the second bias.
+/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`. The next step
+/// adds the bias of the second layer.
 pub(super) fn feed_forward(
     name: &str,
     ffn: &FeedForward,
@@ -105,7 +109,7 @@ pub(super) fn feed_forward(
 /// Smolgen: x `[T][width]` -> `logits [B][heads][64][64]`.
 fn generate(
     name: &str,
-    smolgen: &Smolgen,
+    (smolgen, global): (&Smolgen, &Dense),
     stack: &EncoderStack,
     x: Address,
     steps: &mut StepList<'_>,
@@ -133,12 +137,6 @@ fn generate(
     // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]
     let heads = positions * stack.heads;
     let logits = steps.region(Region::Logits, heads * SQUARES * SQUARES);
-    steps.dense(
-        &format!("{name} smolgen logits"),
-        &smolgen.global,
-        heads,
-        (generated, logits),
-        Activation::None,
-    )?;
+    steps.dense(&format!("{name} smolgen logits"), global, heads, (generated, logits), Activation::None)?;
     Ok(logits)
 }

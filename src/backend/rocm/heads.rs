@@ -1,23 +1,25 @@
-//! The heads. Shapes as in [`super::forward`].
+//! The steps of the heads. Shapes as in [`super::forward`].
 
-use super::encoder::{self, scale};
+use super::encoder;
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use super::ffi::hip::Address;
 use super::ffi::program::Lane;
-use super::forward::Pass;
 use super::kernels::{activation_code, grid};
+use super::layers::{Dense, SQUARES};
+use super::network::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
+use super::pass::Pass;
 use super::steps::{Region, StepList};
 use super::tower;
-use super::weights::{AttentionPolicy, Policy, SQUARES, ScalarHead};
 use crate::net::architecture::Activation;
+use crate::net::prepare::query_scale;
 
 /// `stream [T][channels]` -> one prior per legal move.
 fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let (positions, rows) = (steps.positions, steps.rows());
-    let activation = pass.network.activation;
-    match &pass.network.policy {
-        Policy::Classical { input, dense } => {
+    let activation = pass.network.layers.activation();
+    match &pass.network.layers.policy {
+        PolicyHead::Classical { input, dense } => {
             // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
             let flat = steps.region(Region::Narrow, rows * input.outputs);
             steps.dense("policy convolution", input, rows, (stream, flat), activation)?;
@@ -25,7 +27,7 @@ fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<
             steps.product("policy dense", dense, positions, (flat, logits))?;
             gather(pass, (logits, dense.outputs), (dense.bias, dense.outputs), steps)
         }
-        Policy::Convolution { first, last } => {
+        PolicyHead::Convolution { first, last } => {
             // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
             let inner = steps.region(Region::Wide, rows * first.outputs);
             tower::convolve("policy convolution 1", first, (stream, inner), activation, steps)?;
@@ -33,11 +35,11 @@ fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<
             tower::convolve("policy convolution 2", last, (inner, logits), Activation::None, steps)?;
             gather(pass, (logits, SQUARES * last.outputs), (Address::NULL, 0), steps)
         }
-        Policy::Attention(head) => attention_policy(pass, head, stream, steps),
+        PolicyHead::Attention(head) => attention_policy(pass, head, stream, steps),
     }
 }
 
-/// `logits [B][width]`, and a bias repeated over them -> the legal moves' softmax.
+/// `logits [B][width]`, to which a bias of `bias_width` is added repeatedly -> softmax over the legal moves.
 fn gather(
     pass: &Pass<'_>,
     (logits, width): (Address, usize),
@@ -48,7 +50,7 @@ fn gather(
     let arguments = PolicyArguments {
         logits,
         bias,
-        places: pass.network.places,
+        places: pass.network.policy_places,
         first_moves: pass.input.first_moves,
         moves: pass.input.moves,
         probabilities: pass.output.priors,
@@ -61,7 +63,7 @@ fn gather(
     Ok(())
 }
 
-/// `stream [T][channels]` -> queries and keys -> the legal moves' softmax.
+/// `stream [T][channels]` -> queries and keys -> softmax over the legal moves.
 fn attention_policy(
     pass: &Pass<'_>,
     head: &AttentionPolicy,
@@ -72,7 +74,7 @@ fn attention_policy(
     // [T][channels] -> dense -> act -> [T][width], encoders
     let x = steps.region(Region::PolicyStream, rows * width);
     steps.dense("policy embedding", &head.embedding, rows, (stream, x), head.embedding_activation)?;
-    encoder::encoders("policy encoder", &head.stack, x, width, steps)?;
+    encoder::encoders("policy encoder", &head.stack, pass, (x, width), steps)?;
     // [T][width] -> dense -> queries, keys [T][2 depth]
     let queries = steps.region(Region::Wide, rows * 2 * head.depth);
     steps.dense("policy queries and keys", &head.query_key, rows, (x, queries), Activation::None)?;
@@ -81,35 +83,35 @@ fn attention_policy(
     let arguments = AttentionPolicyArguments {
         queries,
         keys: queries.offset(head.depth * steps.element.bytes()),
-        promotions: head.promotions,
-        places: pass.network.places,
+        promotions: head.promotion.weights,
+        places: pass.network.policy_places,
         first_moves: pass.input.first_moves,
         moves: pass.input.moves,
         probabilities: pass.output.priors,
         stride: 2 * head.depth as i32,
         depth: head.depth as i32,
-        scale: scale(head.depth),
+        scale: query_scale(head.depth),
         inverse_temperature: pass.inverse_temperature,
     };
     steps.kernel("attention policy", launch, arguments);
     Ok(())
 }
 
-/// What becomes of a scalar head's outputs: the kernel's numbers.
+/// The function that the kernel applies to a scalar head's outputs: the numbers are those of the kernel.
 const NOTHING: i32 = 0;
 const SOFTMAX: i32 = 1;
 const TANH: i32 = 2;
 const RELU: i32 = 3;
 
-/// Where the value head, and then its error's, runs beside the policy's.
+/// The lane on which the value head and then the value-error head run beside the policy head.
 const VALUE_LANE: Lane = 1;
-/// Where the moves-left head does.
+/// The lane on which the moves-left head runs beside the policy head.
 const MOVES_LEFT_LANE: Lane = 2;
 
-/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. None needs another's results, but for the
-/// error, which may be a second output of the value head.
+/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. They do not need each other's results,
+/// except that the error may be a second output of the value head.
 pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
-    let network = pass.network;
+    let network = &pass.network.layers;
     steps.branch(VALUE_LANE, |steps| value_and_error(pass, stream, steps))?;
     if let Some(head) = &network.moves_left {
         let moves_left = Scalar {
@@ -120,7 +122,7 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
         };
         steps.branch(MOVES_LEFT_LANE, |steps| {
             let hidden = hidden_layer(&moves_left, head, pass, stream, steps)?;
-            scalar(&moves_left, head, pass, hidden, steps)
+            scalar(&moves_left, (&head.hidden, &head.output), pass, hidden, steps)
         })?;
     }
     policy(pass, stream, steps)?;
@@ -131,35 +133,38 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
     Ok(())
 }
 
-/// `stream [T][channels]` -> value, and its error where that is wanted.
+/// `stream [T][channels]` -> value, and its error if the network has a head for it.
 fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
-    let network = pass.network;
+    let network = &pass.network.layers;
     let value = Scalar {
         name: "value",
         regions: (Region::ValueSquares, Region::ValueHidden),
         output: pass.output.value,
-        finish: if network.wdl { SOFTMAX } else { TANH },
+        finish: if network.architecture.wdl { SOFTMAX } else { TANH },
     };
     let hidden = hidden_layer(&value, &network.value, pass, stream, steps)?;
-    scalar(&value, &network.value, pass, hidden, steps)?;
+    let layers = &network.value;
+    scalar(&value, (&layers.hidden, &layers.output), pass, hidden, steps)?;
     let Some(head) = &network.value_error else { return Ok(()) };
-    // The kernel has no sigmoid to finish with: the host takes it. The value is done with its regions.
+    // The host applies the sigmoid, which the kernel does not have. The value no longer needs its regions.
     let (output, finish) = (pass.output.value_error, NOTHING);
     let error = Scalar { name: "value error", output, finish, ..value };
-    let hidden = match head.hidden.weights == network.value.hidden.weights {
-        true => hidden,
-        false => hidden_layer(&error, head, pass, stream, steps)?,
-    };
-    scalar(&error, head, pass, hidden, steps)
+    match head {
+        ValueError::ValueHead { output } => scalar(&error, (&layers.hidden, output), pass, hidden, steps),
+        ValueError::Own(head) => {
+            let hidden = hidden_layer(&error, head, pass, stream, steps)?;
+            scalar(&error, (&head.hidden, &head.output), pass, hidden, steps)
+        }
+    }
 }
 
-/// What distinguishes the scalar heads.
+/// The differences between the scalar heads.
 struct Scalar {
     name: &'static str,
-    /// For the first layer and for the hidden one.
+    /// The regions of the first layer and of the hidden layer.
     regions: (Region, Region),
     output: Address,
-    /// What becomes of the outputs.
+    /// The function that is applied to the outputs.
     finish: i32,
 }
 
@@ -175,7 +180,7 @@ fn hidden_layer(
     let (positions, rows) = (steps.positions, steps.rows());
     // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
     let flat = steps.region(regions.0, rows * head.input.outputs);
-    let activation = pass.network.activation;
+    let activation = pass.network.layers.activation();
     steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
     // -> dense -> [B][hidden]
     let hidden = steps.region(regions.1, positions * head.hidden.outputs);
@@ -186,26 +191,26 @@ fn hidden_layer(
 /// Hidden layer `[B][hidden]` -> win, draw, loss, or q, or the error's logit, or moves left.
 fn scalar(
     kind: &Scalar,
-    head: &ScalarHead,
+    (layer, last): (&Dense, &Dense),
     pass: &Pass<'_>,
     hidden: Address,
     steps: &mut StepList<'_>,
 ) -> Result<()> {
     let &Scalar { name, output, finish, .. } = kind;
     let positions = steps.positions;
-    let code = activation_code(pass.network.activation)
+    let code = activation_code(pass.network.layers.activation())
         .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
     // -> + bias -> act -> dense -> [B][outputs] -> softmax, tanh or relu
     let launch = (steps.kernels.function("scalar_head", "")?, grid(positions.div_ceil(8), 1, 256));
     let arguments = ScalarHeadArguments {
         input: hidden,
-        hidden_bias: head.hidden.bias,
-        weights: head.output.weights,
-        bias: head.output.bias,
+        hidden_bias: layer.bias,
+        weights: last.weights,
+        bias: last.bias,
         output,
         positions: positions as i32,
-        hidden: head.hidden.outputs as i32,
-        outputs: head.output.outputs as i32,
+        hidden: layer.outputs as i32,
+        outputs: last.outputs as i32,
         activation: code,
         finish,
         reserved: 0,

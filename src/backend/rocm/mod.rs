@@ -6,15 +6,23 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`backend`] | requests to batches, batches to slots: the [`crate::backend::Backend`] |
-//! | [`options`] | what a user may set |
+//! | [`tuning`] | measuring which library computes each product fastest |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
-//! | [`forward`], [`encoder`], [`tower`], [`heads`] | the forward pass as a list of steps, with shapes |
-//! | [`steps`] | what a step needs to be laid out: memory, kernels, products |
-//! | [`gemm`] | which library multiplies what, and how |
-//! | [`tuning`], [`tuning_file`], [`cache`] | measuring that, and keeping what was found |
-//! | [`weights`], [`assemble`], [`uploader`], [`winograd`] | a network's layers as the device wants them |
+//! | [`forward`] | the forward pass as a list of steps, with shapes |
+//! | [`embedding`], [`tower`], [`heads`] | its stages before, instead of and after the encoders |
+//! | [`encoder`] | the encoders of a body or of a policy head |
+//! | [`planes`] | the steps that expand bitboards to matrices |
+//! | [`pass`] | what a pass is laid out for: the network, input and output |
+//! | [`steps`] | laying out one step: memory, kernels, products |
+//! | [`network`] | a network in the device's memory |
+//! | [`uploader`], [`winograd`] | layers converted and written to the device: the store that [`crate::net::prepare`] fills |
+//! | [`layers`] | a layer in the device's memory: addresses and sizes |
+//! | [`tuning_file`] | measured choices, kept for the next start |
+//! | [`gemm`] | which library computes a product, and how |
 //! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
+//! | [`cache`] | files in the user's cache folder |
+//! | [`options`] | what a user may set |
 //! | [`device`], [`blas_files`] | finding a device, and the libraries that have kernels for it |
 //! | [`timing`] | where a forward pass spends its time |
 //! | [`ffi`] | the libraries' objects, owned; the only `unsafe` here |
@@ -22,13 +30,13 @@
 //! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
-mod assemble;
 mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
 mod code_objects;
 mod device;
+mod embedding;
 mod encoder;
 mod error;
 mod ffi;
@@ -36,7 +44,11 @@ mod forward;
 mod gemm;
 mod heads;
 mod kernels;
+mod layers;
+mod network;
 mod options;
+mod pass;
+mod planes;
 mod slot;
 mod steps;
 mod timing;
@@ -44,7 +56,6 @@ mod tower;
 mod tuning;
 mod tuning_file;
 mod uploader;
-mod weights;
 mod winograd;
 
 pub use backend::RocmBackend;

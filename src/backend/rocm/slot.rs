@@ -10,11 +10,12 @@ use super::error::{Result, RocmError};
 use super::ffi::exchange::{Exchange, Waiting};
 use super::ffi::hip::{Address, Device, Graph};
 use super::ffi::program::{Lanes, Program, StepTime};
-use super::forward::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass, forward};
+use super::forward::forward;
 use super::gemm::Gemms;
 use super::kernels::Kernels;
+use super::network::DeviceNetwork;
+use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
 use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
-use super::weights::DeviceNetwork;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,7 +94,7 @@ pub(super) struct SlotMaker<'a> {
 
 /// The streams, handles and memory that a batch runs with. Fields are dropped in this order: the handles on the batch's
 /// stream must go before the stream, which `exchange` owns.
-pub(super) struct Bench {
+pub(super) struct Workspace {
     pub(super) lanes: Lanes,
     pub(super) exchange: Exchange,
     scratch: Scratch,
@@ -146,7 +147,7 @@ impl SlotMaker<'_> {
     }
 
     /// Allocates streams, handles and memory for the largest batch.
-    pub(super) fn bench(&self) -> Result<Bench> {
+    pub(super) fn workspace(&self) -> Result<Workspace> {
         let device = self.gpu.device;
         let most = self.maximum_batch;
         let moves = most * MAXIMUM_MOVES;
@@ -156,12 +157,12 @@ impl SlotMaker<'_> {
         let sides = if self.fork > 0 { BRANCHES } else { 0 };
         let lanes = Lanes::new(device, exchange.stream(), sides, self.gemms.libraries(self.gpu))?;
         let scratch = Scratch::new(device, &self.scratch_sizes(most)?)?;
-        Ok(Bench { lanes, exchange, scratch })
+        Ok(Workspace { lanes, exchange, scratch })
     }
 
-    /// The forward pass for `positions`, in the bench's memory.
-    pub(super) fn program(&self, bench: &Bench, positions: usize) -> Result<Program> {
-        let Bench { exchange, scratch, .. } = bench;
+    /// The forward pass for `positions`, in the memory of `workspace`.
+    pub(super) fn program(&self, workspace: &Workspace, positions: usize) -> Result<Program> {
+        let Workspace { exchange, scratch, .. } = workspace;
         let pass = self.pass(positions, exchange.input_address(), exchange.output_address());
         let element = self.network.element;
         let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
@@ -174,16 +175,16 @@ impl SlotMaker<'_> {
     /// Makes a slot, with a program for every bucket.
     pub(super) fn slot(&self) -> Result<Slot> {
         let device = self.gpu.device;
-        let bench = self.bench()?;
+        let workspace = self.workspace()?;
         let rungs = self.rungs();
         let buckets = rungs
             .iter()
             .map(|&positions| {
-                let program = self.program(&bench, positions)?;
+                let program = self.program(&workspace, positions)?;
                 Ok(Bucket { positions, program, graph: None, has_run: false, usual: Duration::ZERO })
             })
             .collect::<Result<_>>()?;
-        let Bench { lanes, exchange, .. } = bench;
+        let Workspace { lanes, exchange, .. } = workspace;
         let (network, has_graphs) = (Arc::clone(self.network), self.has_graphs);
         Ok(Slot { buckets, rungs, lanes, exchange, network, has_graphs, device })
     }
@@ -231,12 +232,12 @@ impl Slot {
         let (value, moves_left, priors) =
             (floats(layout.value), floats(layout.moves_left), floats(layout.priors));
         let value = |index: usize| f32::from_le_bytes(value[index]);
-        let has_moves_left = self.network.moves_left.is_some();
-        let error_logits = self.network.value_error.map(|_| floats(layout.value_error));
+        let has_moves_left = self.network.layers.moves_left.is_some();
+        let error_logits = self.network.layers.value_error.as_ref().map(|_| floats(layout.value_error));
         let mut start = 0;
         for (index, &end) in requests.ends.iter().enumerate() {
             let end = end as usize;
-            let (q, d) = if self.network.wdl {
+            let (q, d) = if self.network.layers.architecture.wdl {
                 (value(3 * index) - value(3 * index + 2), value(3 * index + 1))
             } else {
                 (value(index), 0.0)
@@ -292,7 +293,7 @@ impl Slot {
 
 /// The layout of the output for a bucket of `positions`.
 fn output_layout(network: &DeviceNetwork, positions: usize) -> OutputLayout {
-    OutputLayout::new(positions, network.value_error.is_some())
+    OutputLayout::new(positions, network.layers.value_error.is_some())
 }
 
 /// Writes a batch to `input` in [`InputLayout`], padded to the bucket with empty boards without moves.

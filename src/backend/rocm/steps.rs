@@ -10,8 +10,7 @@ use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
-use super::uploader::rows_together;
-use super::weights::{Dense, LayerNorm, SQUARES};
+use super::layers::{Dense, LayerNorm, SQUARES, rows_together};
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 

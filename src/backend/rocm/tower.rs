@@ -1,17 +1,18 @@
-//! A residual tower, and 3x3 convolutions wherever they are. Shapes as in [`super::forward`].
+//! The steps of a residual tower and of every 3x3 convolution. Shapes as in [`super::forward`].
 //!
-//! A convolution is three steps: to Winograd's components, 36 products, and back to the board with whatever
-//! comes after it.
+//! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and the
+//! products are transformed back to the board. The last step also does whatever follows the convolution.
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
 use super::ffi::gemm::{GemmOperands, GemmShape};
 use super::ffi::hip::Address;
-use super::forward::{self, Pass};
 use super::kernels::{activation_code, grid};
+use super::layers::{Convolution, SquareTable, component_type};
+use super::network::{ResidualBlock, SqueezeExcitation};
+use super::pass::Pass;
+use super::planes::planes;
 use super::steps::{Region, StepList};
-use super::uploader::component_type;
-use super::weights::{Block, Convolution, SqueezeExcitation};
 use crate::backend::winograd::{COMPONENTS, TILES};
 use crate::net::architecture::Activation;
 
@@ -19,14 +20,14 @@ use crate::net::architecture::Activation;
 pub(super) fn tower(
     pass: &Pass<'_>,
     input: &Convolution,
-    blocks: &[Block],
+    blocks: &[ResidualBlock],
     steps: &mut StepList<'_>,
 ) -> Result<Address> {
-    let activation = pass.network.activation;
+    let activation = pass.network.layers.activation();
     let filters = input.outputs;
     let x = steps.region(Region::Stream, steps.rows() * filters);
     // [B][112] -> planes [T][112] -> conv 3x3 -> act -> [T][filters]
-    let planes = forward::planes(&pass.input, (Address::NULL, 0), steps)?;
+    let planes = planes(&pass.input, SquareTable::EMPTY, steps)?;
     convolve("input convolution", input, (planes, x), activation, steps)?;
     for (index, block) in blocks.iter().enumerate() {
         residual_block(&format!("block {index}"), block, x, activation, steps)?;
@@ -37,7 +38,7 @@ pub(super) fn tower(
 /// `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
 fn residual_block(
     name: &str,
-    block: &Block,
+    block: &ResidualBlock,
     x: Address,
     activation: Activation,
     steps: &mut StepList<'_>,
@@ -76,12 +77,12 @@ fn squeeze_excite(
         residual: x,
         output: x,
         means,
-        squeeze: se.squeeze,
-        squeeze_bias: se.squeeze_bias,
-        excite: se.excite,
-        excite_bias: se.excite_bias,
-        channels: se.channels as i32,
-        hidden: se.hidden as i32,
+        squeeze: se.squeeze.weights,
+        squeeze_bias: se.squeeze.bias,
+        excite: se.excite.weights,
+        excite_bias: se.excite.bias,
+        channels: se.squeeze.inputs as i32,
+        hidden: se.squeeze.outputs as i32,
         activation: elementwise(name, activation)?,
         reserved: 0,
     };
@@ -101,12 +102,12 @@ pub(super) fn convolve(
     convolution(name, layer, (x, y), &finish, steps)
 }
 
-/// What happens to a convolution's sums on their way back to the board.
+/// The operations that follow a convolution's sums in the same step.
 struct Finish {
     activation: Activation,
-    /// Added before the activation; null for none.
+    /// Added before the activation, `[T][outputs]`. Null means nothing.
     residual: Address,
-    /// Takes the means before the activation, `[B][outputs]` of fp32; null for none.
+    /// Receives the means over the board before the activation, `[B][outputs]` of fp32. Null if they are not needed.
     means: Address,
 }
 

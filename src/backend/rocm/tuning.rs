@@ -12,7 +12,7 @@ use super::ffi::program::{Program, Step, Stopwatch};
 use super::ffi::rocblas;
 use super::gemm::{GemmChoice, GemmTable, Measured, Wanted};
 use super::options::{RocmOptions, Tuning};
-use super::slot::{Bench, SlotMaker};
+use super::slot::{SlotMaker, Workspace};
 use super::steps::StepList;
 use super::tuning_file;
 use crate::net::architecture::Activation;
@@ -57,11 +57,11 @@ pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<S
         },
         _ => (GemmTable::new(), true),
     };
-    let bench = maker.bench()?;
+    let workspace = maker.workspace()?;
     let mut tuner = Tuner {
         maker,
         stopwatch: Stopwatch::new(maker.gpu.device)?,
-        bench,
+        workspace,
         tuning: options.tuning,
         begin: Instant::now(),
         table,
@@ -115,7 +115,7 @@ fn default_path(maker: &SlotMaker<'_>, key: &str) -> Option<PathBuf> {
 struct Tuner<'a> {
     maker: &'a SlotMaker<'a>,
     stopwatch: Stopwatch,
-    bench: Bench,
+    workspace: Workspace,
     tuning: Tuning,
     begin: Instant,
     table: GemmTable,
@@ -132,14 +132,14 @@ impl Tuner<'_> {
         let rungs = self.maker.rungs();
         // Products of zeros are faster than real ones, so a forward pass first fills all buffers with numbers.
         if let Some(&largest) = rungs.last() {
-            let program = self.maker.program(&self.bench, largest)?;
+            let program = self.maker.program(&self.workspace, largest)?;
             // An error here appears again, and is reported, when the slots are warmed up.
-            let _ = program.enqueue(self.bench.exchange.stream(), &self.bench.lanes);
-            let _ = self.bench.exchange.stream().synchronize();
+            let _ = program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes);
+            let _ = self.workspace.exchange.stream().synchronize();
         }
         for positions in by_importance(&rungs) {
             let maker = self.maker;
-            let wanted = maker.gemms.survey(|| maker.program(&self.bench, positions).map(|_| ()))?;
+            let wanted = maker.gemms.survey(|| maker.program(&self.workspace, positions).map(|_| ()))?;
             let mut shapes: BTreeMap<GemmShape, Vec<Wanted>> = BTreeMap::new();
             for wanted in wanted {
                 shapes.entry(wanted.shape).or_default().push(wanted);
@@ -164,7 +164,7 @@ impl Tuner<'_> {
             return;
         };
         let runs = match self.steps(&layers[..1], choice, 1) {
-            Some(program) => program.enqueue(self.bench.exchange.stream(), &self.bench.lanes).is_ok(),
+            Some(program) => program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes).is_ok(),
             // rocBLAS has no epilogues: this entry means a plain product and a separate epilogue.
             None => matches!(choice, GemmChoice::Rocblas { .. }),
         };
@@ -250,7 +250,7 @@ impl Tuner<'_> {
     }
 
     fn time(&mut self, program: &Program, runs: usize) -> Option<f32> {
-        let Bench { exchange, lanes, .. } = &self.bench;
+        let Workspace { exchange, lanes, .. } = &self.workspace;
         let enqueue = || program.enqueue(exchange.stream(), lanes);
         let time = self.stopwatch.milliseconds(exchange.stream(), runs, enqueue).ok()?;
         Some(time * 1e3)

@@ -1,45 +1,56 @@
-//! Tensors on their way to the device: layers as the file has them to layers as the kernels and products read them.
+//! Layers on their way to the device: converted to the element type, and written to its memory.
 //!
-//! Matrices that read a flattened board read it as `[square][channel]`; 3x3 convolutions are transformed for Winograd's
-//! products. Matrices and vectors are of the backend's element type, `[outputs][inputs]`.
+//! [`crate::net::prepare`] walks the network and hands its layers to [`Uploader`] one by one.
 
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
-use super::weights::{Convolution, Dense, FeedForward, LayerNorm, SQUARES};
+use super::layers::{
+    Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable, component_type, rows_together,
+};
 use super::winograd;
+use crate::net::network::Layers;
+use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use crate::net::weights as file;
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// Device memory is taken in pieces of this size, as each has a price.
+/// The widest head that the attention kernels take.
+const LARGEST_HEAD: usize = 128;
+
+/// The most channels that the squeeze-and-excitation kernel has room for.
+const LARGEST_SE_CHANNELS: usize = 1024;
+/// The most hidden units that it has room for.
+const LARGEST_SE_HIDDEN: usize = 512;
+
+/// Device memory is allocated in pieces of at least this size, because each allocation costs time.
 const CHUNK_BYTES: usize = 8 << 20;
 
 /// Every tensor begins at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
 
-/// Fills device memory, tensor by tensor.
+/// Writes tensors to device memory, one after another.
 pub(super) struct Uploader {
     device: Device,
     element: ElementType,
     chunks: Vec<Arc<DeviceBuffer>>,
-    /// Bytes of the last chunk.
+    /// Bytes of the last chunk that are taken.
     used: usize,
 }
 
 impl Uploader {
-    /// Of tensors of this type.
+    /// An uploader that converts weights to `element`.
     pub(super) fn new(device: Device, element: ElementType) -> Uploader {
         Uploader { device, element, chunks: Vec::new(), used: 0 }
     }
 
-    /// All that was taken.
+    /// All memory that was allocated.
     pub(super) fn into_memory(self) -> Vec<Arc<DeviceBuffer>> {
         self.chunks
     }
 
-    /// Memory that begins with these bytes.
-    pub(super) fn bytes(&mut self, what: &str, bytes: &[u8]) -> Result<Address> {
+    /// Writes `bytes` to unused memory and returns their address.
+    pub(super) fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<Address> {
         let chunk = match self.chunks.last() {
             Some(chunk) if chunk.bytes() - self.used >= bytes.len() => Arc::clone(chunk),
             _ => {
@@ -50,144 +61,173 @@ impl Uploader {
                 chunk
             }
         };
-        chunk.upload(self.used, bytes, what)?;
+        chunk.upload(self.used, bytes, name)?;
         let address = chunk.address().offset(self.used);
         self.used = (self.used + bytes.len()).next_multiple_of(ALIGNMENT).min(chunk.bytes());
         Ok(address)
     }
 
-    /// Values of the element type.
-    pub(super) fn tensor(&mut self, what: &str, values: &[f32]) -> Result<Address> {
-        let bytes = to_bytes(self.element, values)
-            .map_err(|value| RocmError::Unsupported(format!("{what}: {value} does not fit fp16")))?;
-        self.bytes(what, &bytes)
+    /// Converts `values` to the element type, writes them and returns their address.
+    pub(super) fn tensor(&mut self, name: &str, values: &[f32]) -> Result<Address> {
+        let bytes = to_bytes(self.element, values).map_err(|value| overflow(name, value))?;
+        self.bytes(name, &bytes)
     }
 
-    /// Values of fp32.
-    pub(super) fn fp32(&mut self, what: &str, values: &[f32]) -> Result<Address> {
+    /// Writes `values` as fp32 and returns their address.
+    pub(super) fn fp32(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.bytes(what, &bytes)
+        self.bytes(name, &bytes)
     }
 
-    /// Biases that are all zero are none.
-    fn bias(&mut self, what: &str, values: &[f32]) -> Result<Address> {
+    /// Writes a bias. If all its values are zero it is not written, and the address is null.
+    fn bias(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         if values.iter().all(|&value| value == 0.0) {
             return Ok(Address::NULL);
         }
-        self.tensor(&format!("{what} bias"), &values.repeat(rows_together(values.len())))
+        self.tensor(&format!("{name} bias"), &values.repeat(rows_together(values.len())))
     }
 
-    /// `[outputs][inputs]` and its bias, which may be empty.
-    pub(super) fn matrix(
-        &mut self,
-        what: &str,
-        weights: &[f32],
-        biases: &[f32],
-        inputs: usize,
-    ) -> Result<Dense> {
-        let outputs = weights.len() / inputs.max(1);
-        Ok(Dense { weights: self.tensor(what, weights)?, bias: self.bias(what, biases)?, inputs, outputs })
+    /// Writes the weights of squeeze-and-excitation's second layer transposed, because the kernel reads the weights of
+    /// one hidden unit for all channels together.
+    fn transposed(&mut self, name: &str, layer: &file::Dense) -> Result<Address> {
+        let file::Dense { weights, inputs, outputs, .. } = layer;
+        let values: Vec<f32> =
+            (0..inputs * outputs).map(|i| weights[i % outputs * inputs + i / outputs]).collect();
+        self.tensor(name, &values)
+    }
+}
+
+impl Layers for Uploader {
+    type Dense = Dense;
+    type Convolution = Convolution;
+    type LayerNorm = LayerNorm;
+    type Gate = Address;
+    type InputConvolution = Convolution;
+    type PlaneEmbedding = PlaneEmbedding;
+    type BoardEmbedding = Dense;
+    type QueryKeyValue = Dense;
+    type QueryKey = Dense;
+    type HeadInput = Dense;
+}
+
+impl LayerStore for Uploader {
+    type Error = RocmError;
+
+    const SCORE_ORDER: ScoreOrder = ScoreOrder::QueryFirst;
+
+    /// The attention kernels multiply the scores, which they hold in fp32.
+    const SCALES_QUERIES: bool = false;
+
+    /// Kernels read 8 elements at a time.
+    fn check_width(&self, name: &str, channels: usize) -> Result<()> {
+        check_width(name, channels)
     }
 
-    /// A dense layer as it is in the file.
-    pub(super) fn dense(&mut self, what: &str, layer: &file::Dense) -> Result<Dense> {
-        self.matrix(what, &layer.weights, &layer.biases, layer.inputs)
+    fn check_attention(&self, name: &str, width: usize, heads: usize) -> Result<()> {
+        check_width(&format!("{name} heads together"), width)?;
+        match width / heads {
+            0..=LARGEST_HEAD => Ok(()),
+            depth => Err(RocmError::Unsupported(format!(
+                "{name}: heads of {depth} channels, but the kernels take at most {LARGEST_HEAD}"
+            ))),
+        }
     }
 
-    /// A 1x1 convolution is a dense layer per square.
-    pub(super) fn pointwise(&mut self, what: &str, layer: &file::Convolution) -> Result<Dense> {
-        self.matrix(what, &layer.weights, &layer.biases, layer.inputs)
-    }
-
-    /// A dense layer whose inputs the file flattens as `[channel][square]`.
-    pub(super) fn dense_over_channels(&mut self, what: &str, layer: &file::Dense) -> Result<Dense> {
-        let weights = squares_first(&layer.weights, layer.inputs);
-        self.matrix(what, &weights, &layer.biases, layer.inputs)
-    }
-
-    /// Layers of the same input as one, outputs side by side.
-    pub(super) fn side_by_side(&mut self, what: &str, layers: &[&file::Dense]) -> Result<Dense> {
-        let concatenated = |part: fn(&file::Dense) -> &[f32]| -> Vec<f32> {
-            layers.iter().flat_map(|layer| part(layer)).copied().collect()
+    fn dense(&mut self, name: &str, role: DenseRole, layer: file::Dense) -> Result<Dense> {
+        let file::Dense { weights, biases, inputs, outputs } = &layer;
+        let (inputs, outputs) = (*inputs, *outputs);
+        if role == DenseRole::Squeeze {
+            check_squeeze(name, inputs, outputs)?;
+        }
+        let weights = match role {
+            DenseRole::Excite => self.transposed(name, &layer)?,
+            _ => self.tensor(name, weights)?,
         };
-        let inputs = layers.first().map_or(0, |layer| layer.inputs);
-        let (weights, biases) = (concatenated(|layer| &layer.weights), concatenated(|layer| &layer.biases));
-        self.matrix(what, &weights, &biases, inputs)
+        let bias = match role {
+            DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => self.bias(name, biases)?,
+            DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases)?,
+            // The kernel adds it to sums in fp32 right before the result.
+            DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases)?,
+        };
+        Ok(Dense { weights, bias, inputs, outputs })
     }
 
-    /// Scale and shift.
-    pub(super) fn layer_norm(
-        &mut self,
-        what: &str,
-        layer: &file::LayerNorm,
-        epsilon: f32,
-    ) -> Result<LayerNorm> {
-        Ok(LayerNorm {
-            gammas: self.tensor(&format!("{what} gammas"), &layer.gammas)?,
-            betas: self.tensor(&format!("{what} betas"), &layer.betas)?,
-            width: layer.gammas.len(),
-            epsilon,
-        })
-    }
-
-    /// A 3x3 convolution as 36 products.
-    pub(super) fn convolution(&mut self, what: &str, layer: &file::Convolution) -> Result<Convolution> {
-        check_width(what, layer.inputs)?;
-        check_width(what, layer.outputs)?;
-        let components = winograd::transform_weights(layer);
-        let bytes = to_bytes(component_type(self.element), &components)
-            .map_err(|value| RocmError::Unsupported(format!("{what}: {value} does not fit fp16")))?;
+    fn convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {
+        check_width(name, layer.inputs)?;
+        check_width(name, layer.outputs)?;
+        let components = winograd::transform_weights(&layer);
+        let bytes =
+            to_bytes(component_type(self.element), &components).map_err(|value| overflow(name, value))?;
         Ok(Convolution {
-            weights: self.bytes(what, &bytes)?,
-            bias: self.tensor(&format!("{what} bias"), &layer.biases)?,
+            weights: self.bytes(name, &bytes)?,
+            bias: self.tensor(&format!("{name} bias"), &layer.biases)?,
             inputs: layer.inputs,
             outputs: layer.outputs,
         })
     }
 
-    /// Two dense layers.
-    pub(super) fn feed_forward(&mut self, what: &str, layers: &file::FeedForward) -> Result<FeedForward> {
-        check_width(&format!("{what} hidden layer"), layers.dense1.outputs)?;
-        Ok(FeedForward {
-            dense1: self.dense(&format!("{what} dense1"), &layers.dense1)?,
-            dense2: self.dense(&format!("{what} dense2"), &layers.dense2)?,
+    /// An earlier step expands the planes to rows of elements, so this is a convolution like any other.
+    fn input_convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {
+        self.convolution(name, layer)
+    }
+
+    fn plane_embedding(
+        &mut self,
+        name: &str,
+        layer: file::Dense,
+        table: Option<Vec<f32>>,
+    ) -> Result<PlaneEmbedding> {
+        let table = match table {
+            Some(values) => SquareTable {
+                values: self.tensor("positional table", &values)?,
+                width: values.len() / SQUARES,
+            },
+            None => SquareTable::EMPTY,
+        };
+        Ok(PlaneEmbedding { dense: self.dense(name, DenseRole::Product, layer)?, table })
+    }
+
+    fn board_embedding(&mut self, name: &str, layer: file::Dense) -> Result<Dense> {
+        self.dense(name, DenseRole::Product, layer)
+    }
+
+    fn layer_norm(&mut self, name: &str, layer: file::LayerNorm) -> Result<LayerNorm> {
+        Ok(LayerNorm {
+            gammas: self.tensor(&format!("{name} gammas"), &layer.gammas)?,
+            betas: self.tensor(&format!("{name} betas"), &layer.betas)?,
+            width: layer.gammas.len(),
+            epsilon: layer.epsilon,
         })
     }
-}
 
-/// The type of Winograd's components and their weights: in bf16 they would cost four times the error of a
-/// direct convolution.
-pub(super) fn component_type(element: ElementType) -> ElementType {
-    match element {
-        ElementType::Fp32 => ElementType::Fp32,
-        ElementType::Fp16 | ElementType::Bf16 => ElementType::Fp16,
+    fn gate(&mut self, name: &str, values: Vec<f32>) -> Result<Address> {
+        self.tensor(name, &values)
     }
 }
 
-/// How many rows of this width an elementwise kernel takes as one, so that it reads 8 elements at a time.
-pub(super) fn rows_together(width: usize) -> usize {
-    1 << 3_u32.saturating_sub(width.trailing_zeros())
+fn overflow(name: &str, value: f32) -> RocmError {
+    RocmError::Unsupported(format!("{name}: {value} does not fit fp16"))
+}
+
+fn check_squeeze(name: &str, channels: usize, hidden: usize) -> Result<()> {
+    if channels <= LARGEST_SE_CHANNELS && hidden <= LARGEST_SE_HIDDEN {
+        return Ok(());
+    }
+    Err(RocmError::Unsupported(format!(
+        "{name}: {channels} channels and {hidden} hidden units, but the kernel takes at most \
+         {LARGEST_SE_CHANNELS} and {LARGEST_SE_HIDDEN}"
+    )))
 }
 
 /// Kernels read 8 elements at a time.
-pub(super) fn check_width(what: &str, width: usize) -> Result<()> {
+pub(super) fn check_width(name: &str, width: usize) -> Result<()> {
     if width.is_multiple_of(8) && width > 0 {
         return Ok(());
     }
-    Err(RocmError::Unsupported(format!("{what}: {width} channels, but the kernels need a multiple of 8")))
+    Err(RocmError::Unsupported(format!("{name}: {width} channels, but the kernels need a multiple of 8")))
 }
 
-/// Rows of `[channel][square]` as `[square][channel]`.
-pub(super) fn squares_first(values: &[f32], row: usize) -> Vec<f32> {
-    let channels = row / SQUARES;
-    let from = |i: usize| {
-        let (start, within) = (i / row * row, i % row);
-        start + within % channels * SQUARES + within / channels
-    };
-    (0..values.len()).map(|i| values[from(i)]).collect()
-}
-
-/// Rounds to the element type, nearest even; the error is a value that is beyond it.
+/// Rounds to the element type (nearest, ties to even). The error is a value that the type cannot hold.
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
     for &value in values {
@@ -211,29 +251,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flattened_boards_are_read_square_by_square() {
-        // Two rows of two channels: the file's [channel][square] is counted through.
-        let row = 2 * SQUARES;
-        let values: Vec<f32> = (0..2 * row).map(|i| i as f32).collect();
-        let turned = squares_first(&values, row);
-        assert_eq!(turned[..4], [0.0, 64.0, 1.0, 65.0]);
-        assert_eq!(turned[row..row + 4], [128.0, 192.0, 129.0, 193.0]);
-    }
-
-    #[test]
     fn elements_are_rounded_to_nearest_and_never_to_infinity() {
         assert_eq!(to_bytes(ElementType::Bf16, &[1.0 + 1.0 / 256.0]).unwrap(), [0x80, 0x3f]);
         assert_eq!(to_bytes(ElementType::Fp16, &[65504.0]).unwrap(), [0xff, 0x7b]);
         assert_eq!(to_bytes(ElementType::Fp16, &[1e5]), Err(1e5));
         assert_eq!(to_bytes(ElementType::Fp32, &[1e5]).unwrap().len(), 4);
-    }
-
-    #[test]
-    fn narrow_rows_are_taken_together() {
-        for (width, rows) in [(8, 1), (768, 1), (4, 2), (12, 2), (6, 4), (1, 8), (3, 8)] {
-            assert_eq!(rows_together(width), rows, "{width}");
-            assert!((width * rows).is_multiple_of(8));
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The weights of 3x3 convolutions as the kernels want them; see [`crate::backend::winograd`].
+//! The weights of 3x3 convolutions, transformed to the components of [`crate::backend::winograd`].
 
 use crate::backend::winograd::{COMPONENTS, WeightsTransform};
 use crate::net::weights::Convolution;

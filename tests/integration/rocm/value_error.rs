@@ -5,7 +5,8 @@
 use rukh::backend::Value;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet};
 use rukh::net::input::encode;
-use rukh::net::weights::{HeadInput, ScalarHead};
+use rukh::net::network::{ScalarHead, ValueError};
+use rukh::net::weights::HeadInput;
 
 use super::*;
 use crate::rocm_errors::{search_with, stdout};
@@ -25,7 +26,7 @@ fn with_error(set: &GoldenSet, name: &str, hidden: Hidden) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     let heads = HeadSelection { value: name.to_owned(), ..set.heads.clone() };
     let value = Network::load_bytes(&set.network, &heads).expect("a committed network loads").value;
-    network.value_error = Some(error_head(&value, hidden));
+    network.value_error = Some(ValueError::of_head(error_head(&value, hidden), &network.value));
     network
 }
 

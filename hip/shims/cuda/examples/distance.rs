@@ -23,7 +23,7 @@ use prost::Message;
 use rukh::backend::registry::{self, BackendConfig};
 use rukh::backend::{Backend, EvalRequest, Evaluations, Value};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh::net::proto::Net;
+use rukh::net::file::proto::Net;
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;

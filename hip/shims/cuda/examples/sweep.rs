@@ -108,7 +108,7 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
     let begin = Instant::now();
     let device = RocmBackend::open("rocm-fp16", &options)?;
     let fill = HistoryFill::FenOnly;
-    let backend = RocmBackend::new(device, network, RocmPrecision::Fp16, &options, 1.0, fill)?;
+    let backend = RocmBackend::new(device, network.clone(), RocmPrecision::Fp16, &options, 1.0, fill)?;
     let seconds = begin.elapsed().as_secs_f64();
     backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
     let threads = threads.unwrap_or(backend.attributes().suggested_threads);

@@ -20,6 +20,7 @@ pub(crate) enum Format {
     Bf16,
 }
 
+#[derive(Clone, Debug)]
 enum Panels {
     Fp32(AlignedVec<f32>),
     Bf16(AlignedVec<Bf16Pair>),
@@ -27,6 +28,7 @@ enum Panels {
 
 /// A weight matrix and its biases, or several matrices of the same size, packed for the product on one
 /// instruction set.
+#[derive(Clone, Debug)]
 pub(crate) struct PackedMatrix {
     /// `[matrix][panel][step][2 * LANES]`. A step is one input in fp32 and a pair of inputs in bf16.
     panels: Panels,

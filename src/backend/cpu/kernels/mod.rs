@@ -2,13 +2,13 @@
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`matrix`] | dense layers: `y = act(x W^T + b)` with packed weights |
-//! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
-//! | [`norm`] | LayerNorm with the residual added |
+//! | [`planes`] | first layers, whose inputs are the bits of the planes |
+//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`attention`] | softmax(Q K^T + logits) V for all heads of a position |
 //! | [`scale`] | the last step of squeeze-and-excitation, and the gates of an embedding |
-//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
-//! | [`planes`] | first layers, whose inputs are the bits of the planes |
+//! | [`norm`] | LayerNorm with the residual added |
+//! | [`matrix`] | dense layers: `y = act(x W^T + b)` with packed weights |
+//! | [`elementary`] | exp, tanh and the activation functions; softmax of a row |
 //!
 //! All matrices are row-major. The layout of activations is always `[position][square][channel]`, so a vector
 //! holds neighbouring channels of one square.

@@ -70,6 +70,7 @@ fn sparse_planes(input: &InputPlanes) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// A dense layer that is applied to the 112 inputs of each square.
+#[derive(Clone, Debug)]
 pub(crate) struct PlaneEmbedding {
     isa: Isa,
     /// `[112][outputs]`
@@ -152,6 +153,7 @@ impl Kernel for EmbedPlanes<'_> {
 }
 
 /// A dense layer whose inputs are the piece planes of the newest board, `[64][12]`.
+#[derive(Clone, Debug)]
 pub(crate) struct BoardEmbedding {
     isa: Isa,
     /// `[64 * 12][outputs]`
@@ -204,6 +206,7 @@ impl Kernel for EmbedBoard<'_> {
 }
 
 /// A 3x3 convolution of the 112 planes: the first layer of a residual tower.
+#[derive(Clone, Debug)]
 pub(crate) struct PlaneConvolution {
     isa: Isa,
     /// `[112][3][3][outputs]`: the taps by rank and by file. The files are in reverse order, so that the three

@@ -44,6 +44,7 @@ pub(crate) struct WinogradScratch {
 }
 
 /// A 3x3 convolution with transformed and packed weights.
+#[derive(Clone, Debug)]
 pub(crate) struct PackedConvolution {
     /// One matrix `[output][input]` for each of the 36 components.
     components: PackedMatrix,
@@ -78,10 +79,6 @@ impl PackedConvolution {
             },
         );
         PackedConvolution { components, biases: convolution.biases.clone() }
-    }
-
-    pub(crate) fn outputs(&self) -> usize {
-        self.components.outputs()
     }
 
     /// Convolves the `positions` boards of x, `[position][64][channels]`, into y, `[position][64][outputs]`.

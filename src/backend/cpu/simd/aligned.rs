@@ -70,6 +70,14 @@ impl<T: Plain> Default for AlignedVec<T> {
     }
 }
 
+impl<T: Plain> Clone for AlignedVec<T> {
+    fn clone(&self) -> Self {
+        let mut copy = AlignedVec::zeroed(self.len);
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
 impl<T: Plain> Deref for AlignedVec<T> {
     type Target = [T];
 

@@ -1,6 +1,6 @@
 //! The implementation with AVX2 and FMA: eight numbers in a vector, sixteen registers.
 
-use super::{Bf16Pair, Kernel, Simd};
+use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 
 /// A proof that the processor has AVX2 and FMA: only [`Avx2::detect`] makes a value.

@@ -1,7 +1,7 @@
 //! The implementation with AVX-512, with or without the BF16 extension: sixteen numbers in a vector, thirty-two
 //! registers.
 
-use super::{Bf16Pair, Kernel, Simd};
+use super::vector::{Bf16Pair, Kernel, Simd};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 

@@ -3,7 +3,7 @@
 //! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64, which every such processor
 //! has. This is the fallback, and the version that is easiest to read.
 
-use super::{Bf16Pair, Simd, bf16_bits};
+use super::vector::{Bf16Pair, Simd, bf16_bits};
 
 /// The implementation that runs on every processor.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! Compares the primitives of every instruction set with plain Rust.
 
 use super::tile::{Fp32, Layout, PanelProduct, Start};
+use super::vector::MAX_LANES;
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -15,7 +15,7 @@
 //! The loop is not blocked over steps. A panel of 2048 steps does not fit the first-level cache, but it is read
 //! sequentially at 128 bytes per 12 cycles, which the second-level cache (and nearly the third) can supply.
 
-use super::{Bf16Pair, MAX_LANES, Simd};
+use super::vector::{Bf16Pair, MAX_LANES, Simd};
 
 /// The largest number of columns in a panel, over all instruction sets.
 pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;

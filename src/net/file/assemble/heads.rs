@@ -1,25 +1,28 @@
-//! Policy, value and moves-left heads.
+//! Assembles the policy, value, value-error and moves-left heads.
 //!
 //! A file has one head of each kind among its own fields, or several under `policy_heads` and `value_heads`.
-//! The first case is turned into the second (views of the same bytes), so that there is one reader.
+//! The first case is rewritten as the second, without copying any bytes, so that one function reads both.
 
 use prost::Message;
 use prost::bytes::Bytes;
 
 use super::encoder::{self, Surroundings};
-use super::{HeadSelection, Kinds, optimism};
+use super::kinds::Kinds;
+use super::optimism;
+use super::selection::HeadSelection;
 use crate::net::architecture::{Activation, BodyKind};
-use crate::net::decode::{convolution, convolution_to, dense, dense_to, matrix};
 use crate::net::error::Reason;
-use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
-use crate::net::proto::{
+use crate::net::file::decode::{convolution, convolution_to, dense, dense_to, matrix};
+use crate::net::file::proto::{
     ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
     decode_bounded,
 };
-use crate::net::schema::PolicyFormat;
-use crate::net::weights::{Dense, HeadInput, PolicyHead, ScalarHead};
+use crate::net::file::schema::PolicyFormat;
+use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
+use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
+use crate::net::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
 
-/// lc0's name for the policy head that looks for moves that may turn out better than the value head expects.
+/// lc0's name for the policy head that prefers moves that may turn out better than the value head expects.
 const OPTIMISTIC: &str = "optimistic";
 
 /// The policy heads in a file, by lc0's names.
@@ -60,7 +63,7 @@ fn unknown_head(kind: &'static str, name: &str, available: &[&str]) -> Reason {
     Reason::UnknownHead { kind, name: name.to_owned(), available }
 }
 
-/// The layers of the policy head called `name`, and what its layers' names begin with.
+/// The layers of the policy head called `name`, and the prefix of their names.
 pub(crate) fn policy_layers(weights: &Weights, name: &str) -> Result<(String, PolicyLayers), Reason> {
     let unknown = || Ok::<_, Reason>(unknown_head("policy", name, &policy_head_names(weights)?));
     let Some(heads) = policy_heads(weights)? else {
@@ -73,7 +76,7 @@ pub(crate) fn policy_layers(weights: &Weights, name: &str) -> Result<(String, Po
         return Err(unknown()?);
     };
     let mut layers: PolicyLayers = decode_bounded(bytes)?;
-    // A head without an embedding of its own uses the heads' shared one, or else the file's.
+    // A head without its own embedding uses the one that the heads share, or else the file's.
     let shared = |own: Option<Layer>, heads: &Option<Layer>, file: &Option<Layer>| {
         let own = own.filter(|layer| !layer.params.is_empty());
         own.or_else(|| heads.clone()).or_else(|| file.clone())
@@ -99,7 +102,7 @@ fn single_policy(weights: &Weights) -> PolicyLayers {
     }
 }
 
-/// The layers of the value head called `name`, and what its layers' names begin with.
+/// The layers of the value head called `name`, and the prefix of their names.
 fn value_layers(weights: &Weights, name: &str) -> Result<(String, ValueLayers), Reason> {
     let head = match &weights.value_heads {
         None if name == "winner" => return Ok((String::new(), single_value(weights))),
@@ -129,7 +132,7 @@ fn single_value(weights: &Weights) -> ValueLayers {
     }
 }
 
-/// The selected policy, on `channels` a square.
+/// The selected policy head. It reads `channels` channels of each square.
 pub(super) fn policy(
     kinds: &Kinds,
     weights: &Weights,
@@ -146,7 +149,7 @@ pub(super) fn policy(
     }
 }
 
-/// The policy head called `name`, on `channels` a square.
+/// The policy head called `name`. It reads `channels` channels of each square.
 fn named_policy(
     kinds: &Kinds,
     weights: &Weights,
@@ -175,21 +178,21 @@ fn classical_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Res
         64 * convolution.outputs,
         POLICY_SIZE,
     )?;
-    Ok(PolicyHead::Classical { convolution, dense })
+    Ok(PolicyHead::Classical { input: HeadInput::Convolution(convolution), dense })
 }
 
 fn convolution_policy(prefix: &str, layers: &PolicyLayers, channels: usize) -> Result<PolicyHead, Reason> {
     let named = |field: &str| format!("{prefix}{field}");
     let first = convolution_to(&named("policy1"), &layers.policy1, channels, channels, 3)?;
-    let output = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
-    if output.outputs < CONVOLUTION_PLANES {
+    let last = convolution(&named("policy"), &layers.policy, first.outputs, 3)?;
+    if last.outputs < CONVOLUTION_PLANES {
         return Err(Reason::LayerSize {
             layer: named("policy.biases"),
             expected: format!("at least {CONVOLUTION_PLANES}"),
-            found: output.outputs,
+            found: last.outputs,
         });
     }
-    Ok(PolicyHead::Convolution { convolution: first, output })
+    Ok(PolicyHead::Convolution { first, last })
 }
 
 fn attention_policy(
@@ -211,7 +214,7 @@ fn attention_policy(
         BodyKind::Attention { smolgen, .. } => smolgen.map(|shape| shape.generated_size),
         BodyKind::Convolution { .. } => None,
     };
-    let around = Surroundings { width, heads, generated_size };
+    let around = Surroundings { width, heads, generated_size, epsilon: POLICY_LAYER_NORM_EPSILON };
     let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, around)?;
 
     let query =
@@ -223,21 +226,25 @@ fn attention_policy(
         query.outputs,
     )?;
     let promotion = matrix(&named("ip4_pol_w"), &layers.ip4_pol_w, query.outputs, 4)?;
-    // The head on a residual tower is older than activations in the header: SELU throughout.
+    // An attention policy on a residual tower is older than activations in the header. It always uses SELU.
     let (embedding_activation, ffn_activation) = match kinds.attention_body {
         true => (kinds.default_activation, kinds.ffn_activation),
         false => (Activation::Selu, Activation::Selu),
     };
-    Ok(PolicyHead::Attention {
+    Ok(PolicyHead::Attention(Box::new(AttentionPolicy {
         embedding,
         embedding_activation,
-        encoders,
-        heads,
-        ffn_activation,
-        query,
-        key,
+        stack: EncoderStack {
+            encoders,
+            heads,
+            alpha: 1.0,
+            ffn_activation,
+            smolgen_activation: kinds.smolgen_activation,
+        },
+        depth: query.outputs,
+        query_key: [query, key],
         promotion,
-    })
+    })))
 }
 
 /// The first layer of a scalar head: a convolution on a tower, a dense layer per square on encoders.
@@ -259,7 +266,7 @@ fn head_input(kinds: &Kinds, first: FirstLayer<'_>, channels: usize) -> Result<(
     }
 }
 
-/// The value head called `name`, on `channels` a square.
+/// The value head called `name`. It reads `channels` channels of each square.
 pub(super) fn value(
     kinds: &Kinds,
     weights: &Weights,
@@ -278,14 +285,16 @@ pub(super) fn value(
     Ok(ScalarHead { input, hidden, output })
 }
 
-/// What tells the error of the value, in (0, 1) after a sigmoid: an output that some value heads have besides their own.
-/// The short-term head's where it has one, as lc0's trainer makes it, else that of the value head called `name`.
+/// The output that tells the error of the value, in (0, 1) after a sigmoid. Some value heads have it besides their own
+/// output. lc0's trainer gives it to the short-term head, so that head's is taken if it has one, else that of the value
+/// head called `name`, whose layers are in `value`.
 pub(super) fn value_error(
     kinds: &Kinds,
     weights: &Weights,
     name: &str,
     channels: usize,
-) -> Result<Option<ScalarHead>, Reason> {
+    value: &ScalarHead,
+) -> Result<Option<ValueError>, Reason> {
     let mut candidates = ["st", name].into_iter().filter_map(|name| value_layers(weights, name).ok());
     let Some((prefix, layers)) = candidates.find(|(_, layers)| layers.ip_val_err_w.is_some()) else {
         return Ok(None);
@@ -298,10 +307,10 @@ pub(super) fn value_error(
         hidden.outputs,
         1,
     )?;
-    Ok(Some(ScalarHead { input, hidden, output }))
+    Ok(Some(ValueError::of_head(ScalarHead { input, hidden, output }, value)))
 }
 
-/// A value head without its output.
+/// The first two layers of a value head.
 fn value_beginning(
     kinds: &Kinds,
     prefix: &str,
@@ -323,7 +332,7 @@ fn value_beginning(
     Ok((input, hidden))
 }
 
-/// The moves-left head, on `channels` a square.
+/// The moves-left head. It reads `channels` channels of each square.
 pub(super) fn moves_left(kinds: &Kinds, weights: &Weights, channels: usize) -> Result<ScalarHead, Reason> {
     let first = FirstLayer {
         convolution: ("moves_left", &weights.moves_left),

@@ -8,10 +8,11 @@
 use half::{bf16, f16};
 use prost::bytes::Bytes;
 
-use super::error::Reason;
 use super::proto::{ConvBlock, Ffn, Layer};
 use super::schema::LayerEncoding;
-use super::weights::{Convolution, Dense, FeedForward, LayerNorm};
+use crate::net::error::Reason;
+use crate::net::network::FeedForward;
+use crate::net::weights::{Convolution, Dense, LayerNorm};
 
 /// Added to the variance of a batch normalisation.
 const BATCH_NORM_EPSILON: f32 = 1e-5;
@@ -22,7 +23,7 @@ pub(super) fn has(layer: &Option<Layer>) -> bool {
 }
 
 /// The number of values in a layer, or 0 if it is absent.
-pub(super) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
+pub(in crate::net) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
     let Some(layer) = layer else { return Ok(0) };
     let width = match encoding_of(name, layer)? {
         LayerEncoding::Float32 => 4,
@@ -166,10 +167,12 @@ pub(super) fn layer_norm(
     gammas: (&str, &Option<Layer>),
     betas: (&str, &Option<Layer>),
     width: usize,
+    epsilon: f32,
 ) -> Result<LayerNorm, Reason> {
     Ok(LayerNorm {
         gammas: values(gammas.0, gammas.1, &[width])?,
         betas: values(betas.0, betas.1, &[width])?,
+        epsilon,
     })
 }
 

@@ -6,9 +6,29 @@
 //! NetworkFile + HeadSelection ─ assemble ─► Network
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `assemble` | the layers that the header asks for, put together to a checked [`Network`] |
+//! | `decode` | a layer's bytes as fp32, with batch normalisation folded in |
+//! | `legacy` | upgrades of old headers |
+//! | [`proto`] | the messages of a file |
+//! | [`schema`] | the numbers in the messages |
+//! | `inflate` | decompression with a bounded output |
+//! | `map` | files mapped into memory |
+//!
 //! For any sequence of bytes the result is a network or a [`NetworkError`]. [`Network::load_bytes`] runs all
 //! these steps without the file system, for tests and the fuzzer. The content of a file decides whether it is
 //! treated as `.pb` or as `.pb.gz`; its name does not.
+
+mod assemble;
+pub(super) mod decode;
+mod inflate;
+mod legacy;
+mod map;
+pub mod proto;
+pub mod schema;
+
+pub use assemble::HeadSelection;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -18,14 +38,12 @@ use flate2::bufread::GzDecoder;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::assemble::{self, HeadSelection};
-use super::error::{NetworkError, Reason};
-use super::inflate::{self, GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
-use super::legacy::{self, Contents};
-use super::map;
-use super::proto::{self, EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
-use super::schema::WeightsEncoding;
-use super::weights::Network;
+use crate::net::error::{NetworkError, Reason};
+use crate::net::network::Network;
+use inflate::{GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
+use legacy::Contents;
+use proto::{EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
+use schema::WeightsEncoding;
 
 /// The newest `min_version` that this program can read.
 const SUPPORTED_VERSION: (u32, u32, u32) = (0, 33, 0);

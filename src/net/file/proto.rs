@@ -21,9 +21,9 @@ use prost::Message;
 use prost::bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
-use super::error::Reason;
 #[cfg(doc)]
 use super::schema;
+use crate::net::error::Reason;
 
 /// The value of `Net.magic` in every network file.
 pub const MAGIC: u32 = 0x1c0;

@@ -1,98 +1,30 @@
-//! From a decoded file to a checked [`Network`].
-//!
-//! The header says which parts there are, the layers' own lengths say how large they are, and each layer must
-//! fit the one before it; what does not is refused by name. [`body`] makes the tower or the encoders, [`heads`]
-//! the selected policy head, the selected value head and moves-left, [`optimism`] makes one policy head of two.
+//! The meaning of the numbers in a header.
 
-mod body;
-mod encoder;
-mod heads;
-mod optimism;
+use crate::net::architecture::{Activation, InputEmbedding, InputFormat};
+use crate::net::error::Reason;
+use crate::net::file::proto::NetworkFormat;
+use crate::net::file::schema;
 
-use super::architecture::{Activation, Architecture, BodyKind, InputEmbedding, InputFormat};
-use super::error::Reason;
-use super::proto::{NetworkFormat, Weights};
-use super::schema;
-use super::weights::{Body, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON, Network};
-
-pub(super) use heads::{policy_head_names, policy_layers, value_head_names};
-
-/// The heads to use, by their names in lc0's backend options `policy_head` and `value_head`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct HeadSelection {
-    /// `vanilla`, `optimistic`, `soft` or `opponent`; a file with one head calls it `vanilla`.
-    pub policy: String,
-    /// `winner`, `q` or `st`; a file with one head calls it `winner`.
-    pub value: String,
-    /// Share of the `optimistic` policy head's logits in the policy, 0 … 1.
-    pub policy_optimism: f32,
-    /// Whether the head that tells the value's error is wanted, where there is one.
-    pub value_error: bool,
-}
-
-impl Default for HeadSelection {
-    fn default() -> Self {
-        Self {
-            policy: "vanilla".to_owned(),
-            value: "winner".to_owned(),
-            policy_optimism: 0.0,
-            value_error: false,
-        }
-    }
-}
-
-/// A header's numbers as what they mean, or the first that we do not know.
+/// The kinds of layers that a header asks for.
 #[derive(Clone, Copy, Debug)]
-struct Kinds {
-    input_format: InputFormat,
-    attention_body: bool,
-    policy: schema::PolicyFormat,
-    wdl: bool,
-    moves_left: bool,
-    default_activation: Activation,
-    smolgen_activation: Activation,
-    ffn_activation: Activation,
-    input_embedding: InputEmbedding,
+pub(super) struct Kinds {
+    pub(super) input_format: InputFormat,
+    pub(super) attention_body: bool,
+    pub(super) policy: schema::PolicyFormat,
+    pub(super) wdl: bool,
+    pub(super) moves_left: bool,
+    pub(super) default_activation: Activation,
+    pub(super) smolgen_activation: Activation,
+    pub(super) ffn_activation: Activation,
+    pub(super) input_embedding: InputEmbedding,
 }
-
-/// Builds the network of an upgraded header and its weights.
-pub(super) fn assemble(
-    format: &NetworkFormat,
-    weights: &Weights,
-    selection: &HeadSelection,
-) -> Result<Network, Reason> {
-    let kinds = Kinds::of(format)?;
-    let (body, body_kind, channels) = body::assemble(&kinds, weights)?;
-    let policy = heads::policy(&kinds, weights, selection, &body_kind, channels)?;
-    let value = heads::value(&kinds, weights, &selection.value, channels)?;
-    let value_error = match selection.value_error {
-        true => heads::value_error(&kinds, weights, &selection.value, channels)?,
-        false => None,
-    };
-    let moves_left = kinds.moves_left.then(|| heads::moves_left(&kinds, weights, channels)).transpose()?;
-    let pe_dense = kinds.attention_body && kinds.input_embedding == InputEmbedding::PeDense;
-    Ok(Network {
-        architecture: Architecture {
-            input_format: kinds.input_format,
-            default_activation: kinds.default_activation,
-            body: body_kind,
-            wdl: kinds.wdl,
-            moves_left: kinds.moves_left,
-        },
-        body,
-        policy,
-        value,
-        moves_left,
-        value_error,
-        layer_norm_epsilon: if pe_dense { EMBEDDING_LAYER_NORM_EPSILON } else { ENCODER_LAYER_NORM_EPSILON },
-    })
-}
-
-/// A body, its description, and the channels a square that heads take from it.
-type AssembledBody = (Body, BodyKind, usize);
 
 impl Kinds {
-    fn of(format: &NetworkFormat) -> Result<Self, Reason> {
+    /// Reads an upgraded header.
+    ///
+    /// # Errors
+    /// The first number that is unknown.
+    pub(super) fn of(format: &NetworkFormat) -> Result<Self, Reason> {
         use schema::{DefaultActivation, InputEmbeddingFormat, MovesLeftFormat, PolicyFormat, ValueFormat};
 
         let default_activation = match DefaultActivation::from_number(format.default_activation()) {
@@ -156,7 +88,7 @@ fn input_format(number: i32) -> Result<InputFormat, Reason> {
     })
 }
 
-/// Whether the body is an encoder stack; after [`super::legacy::upgrade`] only four structures are left.
+/// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has reduced the structures to four.
 fn attention_body(number: i32) -> Result<bool, Reason> {
     use schema::NetworkStructure as Schema;
     match Schema::from_number(number) {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-use super::error::Reason;
+use crate::net::error::Reason;
 
 /// The length in bytes that no protobuf message exceeds.
 pub(super) const MAXIMUM_SIZE: u64 = 1 << 31;

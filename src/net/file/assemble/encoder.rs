@@ -1,23 +1,28 @@
-//! One transformer encoder, of the body or of a policy head.
+//! Assembles transformer encoders, of the body or of a policy head.
 
 use crate::net::architecture::SmolgenShape;
-use crate::net::decode::{count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of};
 use crate::net::error::Reason;
-use crate::net::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
-use crate::net::weights::{Encoder, Smolgen};
+use crate::net::file::decode::{
+    count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of,
+};
+use crate::net::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
+use crate::net::network::{Encoder, Smolgen};
+use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
-/// What an encoder must fit.
+/// The sizes that an encoder must fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
     /// Width of the residual stream.
     pub(super) width: usize,
-    /// Heads, at least 1.
+    /// The number of heads, at least 1.
     pub(super) heads: usize,
-    /// Width per head that the shared smolgen matrix takes; `None`: the network has no such matrix.
+    /// The inputs of the shared smolgen matrix. `None` means that the network has no such matrix.
     pub(super) generated_size: Option<usize>,
+    /// The epsilon of the encoders' two LayerNorms. Smolgen's have another.
+    pub(super) epsilon: f32,
 }
 
-/// Sizes that all encoders of a stack share.
+/// The sizes that all encoders of a stack share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EncoderShape {
     pub(super) d_model: usize,
@@ -25,7 +30,7 @@ pub(super) struct EncoderShape {
     pub(super) smolgen: Option<SmolgenShape>,
 }
 
-/// A stack of encoders of equal shape; `None` for the shape of an empty stack.
+/// Assembles a stack of encoders of equal shape. An empty stack has no shape.
 pub(super) fn stack(
     name: &str,
     layers: &[EncoderLayer],
@@ -89,9 +94,11 @@ fn encoder(
     let ffn = feed_forward(&named("ffn"), &layer.ffn, width)?;
     let shape = EncoderShape { d_model, ffn: ffn.dense1.outputs, smolgen: smolgen_shape };
     let encoder = Encoder {
-        q: projection('q', &mha.q_w, &mha.q_b)?,
-        k: projection('k', &mha.k_w, &mha.k_b)?,
-        v: projection('v', &mha.v_w, &mha.v_b)?,
+        qkv: [
+            projection('q', &mha.q_w, &mha.q_b)?,
+            projection('k', &mha.k_w, &mha.k_b)?,
+            projection('v', &mha.v_w, &mha.v_b)?,
+        ],
         output: dense_to(
             (&named("mha.dense_w"), &mha.dense_w),
             (&named("mha.dense_b"), &mha.dense_b),
@@ -103,12 +110,14 @@ fn encoder(
             (&named("ln1_gammas"), &layer.ln1_gammas),
             (&named("ln1_betas"), &layer.ln1_betas),
             width,
+            around.epsilon,
         )?,
         ffn,
         ln2: layer_norm(
             (&named("ln2_gammas"), &layer.ln2_gammas),
             (&named("ln2_betas"), &layer.ln2_betas),
             width,
+            around.epsilon,
         )?,
     };
     Ok((encoder, shape))
@@ -143,6 +152,7 @@ fn smolgen(
         (&named("ln1_gammas"), &layers.ln1_gammas),
         (&named("ln1_betas"), &layers.ln1_betas),
         dense1.outputs,
+        EMBEDDING_LAYER_NORM_EPSILON,
     )?;
     let dense2 = dense_to(
         (&named("dense2_w"), &layers.dense2_w),
@@ -154,12 +164,13 @@ fn smolgen(
         (&named("ln2_gammas"), &layers.ln2_gammas),
         (&named("ln2_betas"), &layers.ln2_betas),
         dense2.outputs,
+        EMBEDDING_LAYER_NORM_EPSILON,
     )?;
     let shape = SmolgenShape { hidden_channels, hidden_size: dense1.outputs, generated_size };
     Ok((Smolgen { compress, dense1, ln1, dense2, ln2 }, shape))
 }
 
-/// Heads of a stack that has encoders: a number in the file, so 0 is possible and refused.
+/// The number of heads of a stack that has encoders. The file can contain 0, which is refused.
 pub(super) fn heads(name: &str, number: Option<u32>) -> Result<usize, Reason> {
     match number.unwrap_or(0) {
         0 => Err(Reason::Unsupported(format!("does not say how many attention heads it has ({name})"))),

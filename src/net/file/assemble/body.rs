@@ -1,20 +1,33 @@
-//! The residual tower or the encoder stack.
+//! Assembles the residual tower or the encoder stack.
 
 use super::encoder::{self, Surroundings};
-use super::{AssembledBody, Kinds};
+use super::kinds::Kinds;
 use crate::net::architecture::{BodyKind, InputEmbedding};
-use crate::net::decode::{
+use crate::net::error::Reason;
+use crate::net::file::decode::{
     convolution, convolution_to, dense, dense_to, feed_forward, has, layer_norm, matrix, multiple_of, values,
 };
-use crate::net::error::Reason;
+use crate::net::file::proto::{Residual, SeUnit, Weights};
 use crate::net::input::InputPlanes;
-use crate::net::proto::{Residual, SeUnit, Weights};
-use crate::net::weights::{Body, Dense, Embedding, ResidualBlock, SqueezeExcitation};
+use crate::net::network::{
+    Body, Embedding, EncoderStack, Gates, PositionLayers, ResidualBlock, SqueezeExcitation,
+};
+use crate::net::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
 
 /// Width of lc0's fixed positional table.
 const POSITION_TABLE_WIDTH: usize = 64;
-/// Values of an attention map, which smolgen generates.
+/// The number of attention logits that smolgen computes for a head.
 const ATTENTION_MAP: usize = 64 * 64;
+
+/// A body, and the parts of it that the heads need.
+pub(super) struct AssembledBody {
+    pub(super) body: Body,
+    pub(super) kind: BodyKind,
+    /// Channels that the heads read for each square.
+    pub(super) channels: usize,
+    /// Goes to [`crate::net::Network::smolgen_global`].
+    pub(super) smolgen_global: Option<Dense>,
+}
 
 pub(super) fn assemble(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> {
     let has_tower = !weights.residual.is_empty();
@@ -42,7 +55,8 @@ fn tower(weights: &Weights) -> Result<AssembledBody, Reason> {
         .map(|se| se.squeeze.outputs)
         .max();
     let kind = BodyKind::Convolution { filters, blocks: blocks.len(), se_channels };
-    Ok((Body::Convolution { input, blocks }, kind, filters))
+    let body = Body::Convolution { input, blocks };
+    Ok(AssembledBody { body, kind, channels: filters, smolgen_global: None })
 }
 
 fn residual(name: &str, block: &Residual, filters: usize) -> Result<ResidualBlock, Reason> {
@@ -64,10 +78,14 @@ fn squeeze_excitation(name: &str, se: &SeUnit, filters: usize) -> Result<Squeeze
 fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> {
     let heads = encoder::heads("headcount", weights.headcount)?;
     let embedding = embedding(kinds, weights)?;
-    let width = embedding.dense.outputs;
+    let width = embedding.width;
     let smolgen_global = smolgen_global(weights)?;
-    let around =
-        Surroundings { width, heads, generated_size: smolgen_global.as_ref().map(|global| global.inputs) };
+    let epsilon = match kinds.input_embedding {
+        InputEmbedding::PeDense => EMBEDDING_LAYER_NORM_EPSILON,
+        InputEmbedding::None | InputEmbedding::PeMap => ENCODER_LAYER_NORM_EPSILON,
+    };
+    let generated_size = smolgen_global.as_ref().map(|global| global.inputs);
+    let around = Surroundings { width, heads, generated_size, epsilon };
     let (encoders, shape) = encoder::stack("encoder", &weights.encoder, around)?;
     let Some(shape) = shape else {
         return Err(Reason::MissingLayer { layer: "encoder[0]".into() });
@@ -85,16 +103,18 @@ fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> 
     };
     let body = Body::Attention {
         embedding: Box::new(embedding),
-        encoders,
-        heads,
-        smolgen_global,
-        ffn_activation: kinds.ffn_activation,
-        smolgen_activation: kinds.smolgen_activation,
+        stack: EncoderStack {
+            heads,
+            alpha: (2.0 * encoders.len() as f64).powf(-0.25) as f32,
+            ffn_activation: kinds.ffn_activation,
+            smolgen_activation: kinds.smolgen_activation,
+            encoders,
+        },
     };
-    Ok((body, kind, width))
+    Ok(AssembledBody { body, kind, channels: width, smolgen_global })
 }
 
-/// The matrix `[4096][generated size]` that every encoder's smolgen ends in. (A `smolgen_b` is never read.)
+/// The matrix `[4096][generated size]` in which every encoder's smolgen ends. (A `smolgen_b` is never read.)
 fn smolgen_global(weights: &Weights) -> Result<Option<Dense>, Reason> {
     if !has(&weights.smolgen_w) {
         return Ok(None);
@@ -105,8 +125,8 @@ fn smolgen_global(weights: &Weights) -> Result<Option<Dense>, Reason> {
 
 fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
     let pe_dense = kinds.input_embedding == InputEmbedding::PeDense;
-    let preprocess = pe_dense.then(|| position_layer(weights)).transpose()?;
-    let position_width = match (&preprocess, kinds.input_embedding) {
+    let board = pe_dense.then(|| position_layer(weights)).transpose()?;
+    let position_width = match (&board, kinds.input_embedding) {
         (Some(layer), _) => layer.outputs / 64,
         (None, InputEmbedding::None) => 0,
         (None, _) => POSITION_TABLE_WIDTH,
@@ -117,7 +137,7 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         InputPlanes::COUNT + position_width,
     )?;
     let width = dense.outputs;
-    let norm = |gammas, betas| layer_norm(gammas, betas, width);
+    let norm = |gammas, betas| layer_norm(gammas, betas, width, EMBEDDING_LAYER_NORM_EPSILON);
     let ln = pe_dense.then(|| {
         norm(("ip_emb_ln_gammas", &weights.ip_emb_ln_gammas), ("ip_emb_ln_betas", &weights.ip_emb_ln_betas))
     });
@@ -129,20 +149,41 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         )?;
         Ok::<_, Reason>((ffn, ln))
     });
-    // A network is gated by both gates or by none; lc0 ignores one alone, which no trainer writes.
+    // Either both gates must be there or none. lc0 ignores a single gate, but no trainer writes one.
     let gated = has(&weights.ip_mult_gate) || has(&weights.ip_add_gate);
     let gate = |name, layer| gated.then(|| values(name, layer, &[width, 64])).transpose();
+    let ln = ln.transpose()?;
+    let gates = gate("ip_mult_gate", &weights.ip_mult_gate)?.zip(gate("ip_add_gate", &weights.ip_add_gate)?);
+    let (planes, position) = match board {
+        Some(board) => {
+            let (planes, reader) = split_inputs(&dense, InputPlanes::COUNT);
+            (planes, Some(PositionLayers { board, reader }))
+        }
+        None => (dense, None),
+    };
     Ok(Embedding {
-        preprocess,
-        dense,
-        ln: ln.transpose()?,
-        multiply_gate: gate("ip_mult_gate", &weights.ip_mult_gate)?,
-        add_gate: gate("ip_add_gate", &weights.ip_add_gate)?,
+        planes,
+        position,
+        ln,
+        gates: gates.map(|(multiply, add)| Gates { multiply, add }),
         ffn: ffn.transpose()?,
+        width,
     })
 }
 
-/// PE_DENSE's layer from the newest board's pieces, `[64][12]`, to some values for each square.
+/// Splits a layer into two whose results must be added. The first reads the first `inputs` inputs and has the biases,
+/// the second reads the other inputs.
+fn split_inputs(layer: &Dense, inputs: usize) -> (Dense, Dense) {
+    let columns = |from: usize, to: usize, biases: Vec<f32>| Dense {
+        weights: layer.weights.chunks_exact(layer.inputs).flat_map(|row| &row[from..to]).copied().collect(),
+        biases,
+        inputs: to - from,
+        outputs: layer.outputs,
+    };
+    (columns(0, inputs, layer.biases.clone()), columns(inputs, layer.inputs, vec![0.0; layer.outputs]))
+}
+
+/// PE_DENSE's layer from the pieces of the newest board, `[64][12]`, to some values of each square.
 fn position_layer(weights: &Weights) -> Result<Dense, Reason> {
     let layer = dense(
         ("ip_emb_preproc_w", &weights.ip_emb_preproc_w),

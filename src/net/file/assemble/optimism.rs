@@ -1,37 +1,30 @@
-//! Two policy heads as one: the mean of their logits, weighted.
+//! Blends two policy heads into one head whose logits are the weighted means of theirs.
 //!
-//! Attention logits are products of queries and keys. So two heads side by side, queries beside queries and keys
-//! beside keys, make one head whose logits are the sums of theirs, and the weights go into the queries. The blend is
-//! a head like any other, exact, and every backend evaluates it.
+//! Attention logits are products of queries and keys. If the queries of two heads are put side by side, and their keys
+//! too, the logits of the new head are the sums of the logits of the two. The weights of the mean are multiplied into
+//! the queries. The blend is exact, and backends evaluate it like any other head.
 
 use crate::net::error::Reason;
-use crate::net::weights::{Dense, PolicyHead};
+use crate::net::network::{AttentionPolicy, PolicyHead};
+use crate::net::weights::Dense;
 
 /// The head whose logits are `1 - share` times those of `first` plus `share` times those of `second`.
 pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result<PolicyHead, Reason> {
-    let (
-        PolicyHead::Attention { encoders, query, key, promotion, embedding, .. },
-        PolicyHead::Attention {
-            encoders: encoders2,
-            query: query2,
-            key: key2,
-            promotion: promotion2,
-            embedding: embedding2,
-            ..
-        },
-    ) = (&first, &second)
-    else {
+    let (PolicyHead::Attention(first), PolicyHead::Attention(second)) = (first, second) else {
         return Err(cannot("no attention policy"));
     };
-    if !(encoders.is_empty() && encoders2.is_empty()) {
+    if !(first.stack.encoders.is_empty() && second.stack.encoders.is_empty()) {
         return Err(cannot("encoders in its policy heads"));
     }
+    let AttentionPolicy { embedding, query_key: [query, key], promotion, .. } = &*first;
+    let AttentionPolicy { embedding: embedding2, query_key: [query2, key2], promotion: promotion2, .. } =
+        &*second;
     let (depth, depth2) = (query.outputs, query2.outputs);
-    // Logits are divided by the root of the depth, which is now that of both.
+    // Logits are divided by the root of the depth, which is now the sum of the two depths.
     let scale = |share: f32, own: usize| share * ((depth + depth2) as f32 / own as f32).sqrt();
     let (scale, scale2) = (scale(1.0 - share, depth), scale(share, depth2));
     let is_shared = embedding.weights == embedding2.weights && embedding.biases == embedding2.biases;
-    // What the second head reads begins where the first one's ends, unless they read the same.
+    // The second head's inputs follow those of the first head, unless both read the same inputs.
     let (width, start2) = match is_shared {
         true => (embedding.outputs, 0),
         false => (embedding.outputs + embedding2.outputs, embedding.outputs),
@@ -44,7 +37,7 @@ pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result
     };
     let query = stack(query, scale, query2, scale2);
     let key = stack(key, 1.0, key2, 1.0);
-    // Offsets of promotions come from the keys alone: here the shares go into the rows.
+    // Promotion offsets are computed from the keys alone, so here the shares are multiplied into the rows.
     let rows = promotion.weights.chunks_exact(depth).zip(promotion2.weights.chunks_exact(depth2));
     let weights = rows.flat_map(|(row, row2)| {
         row.iter().map(|weight| weight * (1.0 - share)).chain(row2.iter().map(|weight| weight * share))
@@ -58,19 +51,13 @@ pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result
         push_rows(&mut both, embedding2, 1.0, 0);
         both
     };
-    let PolicyHead::Attention { embedding_activation, heads, ffn_activation, .. } = first else {
-        return Err(cannot("no attention policy"));
-    };
-    Ok(PolicyHead::Attention {
+    Ok(PolicyHead::Attention(Box::new(AttentionPolicy {
         embedding,
-        embedding_activation,
-        encoders: Vec::new(),
-        heads,
-        ffn_activation,
-        query,
-        key,
+        depth: query.outputs,
+        query_key: [query, key],
         promotion,
-    })
+        ..*first
+    })))
 }
 
 fn cannot(reason: &str) -> Reason {
@@ -79,7 +66,8 @@ fn cannot(reason: &str) -> Reason {
     ))
 }
 
-/// Appends the outputs of `layer` times `scale`; it reads the inputs of `rows` from `start` on.
+/// Appends the outputs of `layer`, multiplied by `scale`, to `rows`. The inputs of `layer` are the inputs of `rows` from
+/// the index `start` on.
 fn push_rows(rows: &mut Dense, layer: &Dense, scale: f32, start: usize) {
     for (weights, bias) in layer.weights.chunks_exact(layer.inputs).zip(&layer.biases) {
         let end = rows.weights.len() + rows.inputs;

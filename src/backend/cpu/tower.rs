@@ -1,0 +1,73 @@
+//! The forward pass of a residual tower. Shapes as in [`super::forward`].
+
+use super::kernels::SQUARES;
+use super::kernels::planes::PlaneConvolution;
+use super::kernels::scale::ScaleAndAdd;
+use super::kernels::winograd::Finish;
+use super::layers::ResidualBlock;
+use super::network::CpuNetwork;
+use super::scratch::Scratch;
+use crate::net::architecture::Activation;
+use crate::net::input::InputPlanes;
+use crate::net::network::SqueezeExcitation;
+
+impl CpuNetwork {
+    /// Planes -> `stream [T][filters]`.
+    pub(super) fn tower(
+        &self,
+        input: &PlaneConvolution,
+        blocks: &[ResidualBlock],
+        inputs: &[InputPlanes],
+        scratch: &mut Scratch,
+    ) {
+        self.input_convolution(input, inputs, scratch);
+        for block in blocks {
+            self.block(block, inputs.len(), input.outputs(), scratch);
+        }
+    }
+
+    /// Planes `[B][112][64]` -> conv 3x3 -> act -> `stream [T][filters]`.
+    fn input_convolution(&self, input: &PlaneConvolution, inputs: &[InputPlanes], scratch: &mut Scratch) {
+        let board = SQUARES * input.outputs();
+        scratch.stream.grow_to(inputs.len() * board);
+        let x = &mut scratch.stream[..inputs.len() * board];
+        for (planes, to) in inputs.iter().zip(x.chunks_exact_mut(board.max(1))) {
+            input.run(planes, to, &mut scratch.hidden);
+        }
+        scratch.steps.activate(self.layers.activation(), x);
+    }
+
+    /// A residual block: `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
+    fn block(&self, block: &ResidualBlock, positions: usize, filters: usize, scratch: &mut Scratch) {
+        let Scratch { steps, stream, wide, branch, generated: pooled, hidden, winograd, .. } = scratch;
+        let (isa, activation) = (steps.isa, self.layers.activation());
+        let size = positions * SQUARES * filters;
+        let x = &mut stream[..size];
+        wide.grow_to(size);
+        // [T][filters] -> conv 3x3 -> act -> [T][filters]
+        let finish = Finish::Activate(activation);
+        block.conv1.run(isa, positions, x, wide, finish, winograd);
+        let Some(SqueezeExcitation { squeeze, excite }) = &block.se else {
+            // [T][filters] -> conv 3x3 -> + x -> act -> [T][filters]
+            let finish = Finish::AddToOutput(activation);
+            block.conv2.run(isa, positions, wide, x, finish, winograd);
+            return;
+        };
+        // -> conv 3x3 -> [T][filters], and its means over the squares -> [B][filters]
+        branch.grow_to(size);
+        pooled.grow_to(positions * filters);
+        let finish = Finish::Pool(pooled);
+        block.conv2.run(isa, positions, wide, branch, finish, winograd);
+        // [B][filters] -> squeeze -> act -> [B][se] -> excite -> [B][2 filters]
+        steps.dense(squeeze, positions, pooled, hidden, activation);
+        steps.dense(excite, positions, hidden, pooled, Activation::None);
+        // x = act(sigmoid(first half) * branch + second half + x)
+        isa.run(ScaleAndAdd {
+            y: &branch[..size],
+            excitation: &mut pooled[..positions * 2 * filters],
+            residual: x,
+            channels: filters,
+            activation,
+        });
+    }
+}

@@ -1,0 +1,54 @@
+//! A network in the device's memory. It is made once, and all slots share it.
+
+use super::error::Result;
+use super::ffi::gemm::ElementType;
+use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::uploader::Uploader;
+use crate::net;
+use crate::net::network;
+use crate::net::prepare::PreparedNetwork;
+use std::sync::Arc;
+
+pub(super) type Network = network::Network<Uploader>;
+pub(super) type Body = network::Body<Uploader>;
+pub(super) type ResidualBlock = network::ResidualBlock<Uploader>;
+pub(super) type SqueezeExcitation = network::SqueezeExcitation<Uploader>;
+pub(super) type Embedding = network::Embedding<Uploader>;
+pub(super) type EncoderStack = network::EncoderStack<Uploader>;
+pub(super) type Encoder = network::Encoder<Uploader>;
+pub(super) type Smolgen = network::Smolgen<Uploader>;
+pub(super) type FeedForward = network::FeedForward<Uploader>;
+pub(super) type PolicyHead = network::PolicyHead<Uploader>;
+pub(super) type AttentionPolicy = network::AttentionPolicy<Uploader>;
+pub(super) type ScalarHead = network::ScalarHead<Uploader>;
+pub(super) type ValueError = network::ValueError<Uploader>;
+
+/// A network on a device.
+pub(super) struct DeviceNetwork {
+    pub(super) layers: Network,
+    /// Where each of the 1858 policy indices lies among the policy head's logits, `[1858]` of 16 bits.
+    pub(super) policy_places: Address,
+    /// The type of weights and activations.
+    pub(super) element: ElementType,
+    /// The memory behind all addresses.
+    memory: Vec<Arc<DeviceBuffer>>,
+}
+
+impl DeviceNetwork {
+    /// Bytes of device memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.memory.iter().map(|buffer| buffer.bytes()).sum()
+    }
+
+    /// Converts and uploads, and drops each layer on the host as soon as the device has it.
+    ///
+    /// # Errors
+    /// A layer that the kernels cannot run, by name; a weight beyond the element type; the device's memory.
+    pub(super) fn new(device: Device, network: net::Network, element: ElementType) -> Result<DeviceNetwork> {
+        let mut uploader = Uploader::new(device, element);
+        let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;
+        let bytes: Vec<u8> = policy_places.iter().flat_map(|place| place.to_le_bytes()).collect();
+        let policy_places = uploader.bytes("policy places", &bytes)?;
+        Ok(DeviceNetwork { layers: network, policy_places, element, memory: uploader.into_memory() })
+    }
+}

@@ -1,0 +1,116 @@
+//! The interface between the traversal and a backend.
+
+use super::super::network::Layers;
+use super::super::weights::{Convolution, Dense, LayerNorm};
+
+/// The role of a dense layer. A backend may hold layers of different roles in different formats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DenseRole {
+    /// A product of the body or the policy head: nearly all of a network's arithmetic.
+    Product,
+    /// From the channels' means to squeeze-and-excitation's hidden units.
+    Squeeze,
+    /// From those units to factors and offsets.
+    Excite,
+    /// The first or the hidden layer of a value, value-error or moves-left head.
+    ScalarHead,
+    /// The output layer of such a head.
+    ScalarOutput,
+    /// `[3][depth]`: from a key to the offsets of promotions to queen, rook and bishop. It has no bias.
+    Promotion,
+}
+
+/// The order of the 64 x 64 scores of queries and keys in a backend. Smolgen's logits and the logits of an attention
+/// policy have the same order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScoreOrder {
+    /// `[query][key]`, as in the file. In a policy head: `[from][to]`.
+    QueryFirst,
+    /// `[key][query]`. In a policy head: `[to][from]`.
+    KeyFirst,
+}
+
+/// Takes the layers of a network and holds them in a backend's types: packed for a processor, or in a device's memory.
+///
+/// The names of layers are for error messages.
+pub trait LayerStore:
+    Layers<
+        QueryKeyValue = <Self as Layers>::Dense,
+        QueryKey = <Self as Layers>::Dense,
+        HeadInput = <Self as Layers>::Dense,
+    >
+{
+    /// The reason why the backend cannot hold a layer.
+    type Error;
+
+    /// The order of the backend's attention scores.
+    const SCORE_ORDER: ScoreOrder;
+
+    /// Whether the layers of the queries are multiplied by `1/sqrt(depth)`. If not, the backend's kernels multiply the
+    /// scores by it.
+    const SCALES_QUERIES: bool;
+
+    /// Refuses a number of channels that the backend's kernels cannot read.
+    ///
+    /// # Errors
+    /// The layer's name, and what the kernels need.
+    fn check_width(&self, name: &str, channels: usize) -> Result<(), Self::Error>;
+
+    /// Refuses attention whose `heads`, together `width` channels wide, do not fit the backend's kernels.
+    ///
+    /// # Errors
+    /// The layer's name, and what the kernels need.
+    fn check_attention(&self, name: &str, width: usize, heads: usize) -> Result<(), Self::Error>;
+
+    /// Takes a dense layer.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn dense(&mut self, name: &str, role: DenseRole, layer: Dense) -> Result<Self::Dense, Self::Error>;
+
+    /// Takes a 3x3 convolution.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn convolution(&mut self, name: &str, layer: Convolution) -> Result<Self::Convolution, Self::Error>;
+
+    /// Takes the 3x3 convolution that reads the input planes.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn input_convolution(
+        &mut self,
+        name: &str,
+        layer: Convolution,
+    ) -> Result<Self::InputConvolution, Self::Error>;
+
+    /// Takes the dense layer that reads a square's 112 planes and, after them, the square's row of `table`,
+    /// `[64][64]`, if there is a table.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn plane_embedding(
+        &mut self,
+        name: &str,
+        layer: Dense,
+        table: Option<Vec<f32>>,
+    ) -> Result<Self::PlaneEmbedding, Self::Error>;
+
+    /// Takes the dense layer that reads all pieces of the newest board, `[64][12]`.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn board_embedding(&mut self, name: &str, layer: Dense) -> Result<Self::BoardEmbedding, Self::Error>;
+
+    /// Takes a LayerNorm.
+    ///
+    /// # Errors
+    /// The layer's name, and why it cannot be held.
+    fn layer_norm(&mut self, name: &str, layer: LayerNorm) -> Result<Self::LayerNorm, Self::Error>;
+
+    /// Takes values `[square][channel]`.
+    ///
+    /// # Errors
+    /// The layer's name, and why they cannot be held.
+    fn gate(&mut self, name: &str, values: Vec<f32>) -> Result<Self::Gate, Self::Error>;
+}

@@ -1,0 +1,20 @@
+//! The search on the `trivial` backend is the same on every machine, whatever the build: `scripts/signature.txt` has
+//! its signature. A binary of its own, so that `scripts/check.sh quick` builds only the engine for it.
+
+use std::process::Command;
+
+#[test]
+fn the_search_has_the_signature_in_the_repository() {
+    let expected = include_str!("../scripts/signature.txt").trim();
+    let output = Command::new(env!("CARGO_BIN_EXE_rukh")).args(["bench", "--signature"]).output();
+    let output = output.expect("the engine runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let found = String::from_utf8_lossy(&output.stdout);
+    let found = found.trim();
+    assert_eq!(
+        found, expected,
+        "the search has changed; if that is intended, write {found} to scripts/signature.txt"
+    );
+    println!("signature {found}");
+}

@@ -1,77 +1,77 @@
 //! Info lines and the best move as plain data.
 //!
-//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end writes them down, and the
-//! benchmarks count them. All values are from the view of the side to move at the root.
+//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and the
+//! benchmarks count them. All values are in the view of the side to move at the root.
 
 use crate::chess::Move;
 
-/// A score as UCI has it.
+/// A score in one of UCI's two forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Score {
-    /// `score cp`: the unit depends on `ScoreType`.
+    /// `score cp`. The unit depends on the option `ScoreType`.
     Cp(i32),
-    /// `score mate`: full moves to mate, negative when we are mated.
+    /// `score mate`: the number of moves to mate. It is negative if the side to move is mated.
     Mate(i32),
 }
 
 /// One info line. Fields that are `None` or empty are not shown.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThinkingInfo {
-    /// Average depth of the visits, in plies.
+    /// The average depth of the visits, in plies.
     pub depth: Option<u32>,
-    /// Deepest visit, in plies.
+    /// The depth of the deepest visit, in plies.
     pub seldepth: Option<u32>,
-    /// Since the search began, in milliseconds.
+    /// The time since the search began, in milliseconds.
     pub time_ms: Option<u64>,
-    /// Visits of the root (or of this line's move, with `PerPVCounters`).
+    /// Visits of the root. With `PerPVCounters`, visits of this line's move.
     pub nodes: Option<u64>,
-    /// The line's score.
+    /// The score of the line's first move.
     pub score: Option<Score>,
-    /// Win, draw and loss in thousandths; they sum to 1000. Shown with `UCI_ShowWDL`.
+    /// The probabilities of win, draw and loss in thousandths. They sum to 1000, and are shown with `UCI_ShowWDL`.
     pub wdl: Option<[u16; 3]>,
-    /// Full moves that the game will last. Shown with `UCI_ShowMovesLeft`.
+    /// The expected number of moves until the end of the game. It is shown with `UCI_ShowMovesLeft`.
     pub moves_left: Option<u32>,
     /// How full the tree's memory is, in thousandths.
     pub hashfull: Option<u32>,
-    /// Nodes per second.
+    /// Visits per second since the first batch.
     pub nps: Option<u64>,
-    /// Network evaluations per second. Shown with `UCI_ShowEPS`.
+    /// Network evaluations per second. They are shown with `UCI_ShowEPS`.
     pub eps: Option<u64>,
-    /// Positions found in the tablebases.
+    /// The number of positions found in the tablebases.
     pub tb_hits: Option<u64>,
-    /// The line's rank, from 1; only where several lines are shown.
+    /// The line's rank, counted from 1, if several lines are shown.
     pub multipv: Option<u32>,
-    /// The line's moves.
+    /// The principal variation.
     pub pv: Vec<Move>,
-    /// Free text, to the end of the line.
+    /// Free text for `info string`, to the end of the line.
     pub comment: String,
 }
 
-/// The end of a search.
+/// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BestMove {
-    /// The move to play; `None` where there is no legal one.
+    /// The move to play. `None` if there is no legal move.
     pub best: Option<Move>,
-    /// The answer expected.
+    /// The expected answer, on which a GUI may ponder.
     pub ponder: Option<Move>,
 }
 
-/// Where a search sends what it has to say. Called from search threads.
+/// The receiver of a search's reports. Search threads call it.
 pub trait Responder: Send + Sync {
-    /// Info lines, the best first.
+    /// Receives info lines, the best line first.
     fn thinking(&self, infos: &[ThinkingInfo]);
 
-    /// Once per search, after the last info line.
+    /// Receives the best move, once per search and after the last info line.
     fn best_move(&self, best: &BestMove);
 
-    /// A message for the user (`info string`).
+    /// Receives a message for the user (`info string`).
     fn message(&self, text: &str);
 
-    /// Whether anyone reads what is noted.
+    /// Whether [`Responder::note`] has an effect. If not, a search need not write notes.
     fn takes_notes(&self) -> bool {
         false
     }
 
-    /// Something for the log alone.
+    /// Receives a text for the log only.
     fn note(&self, _text: &str) {}
 }

@@ -1,8 +1,9 @@
 //! The memory of a tree: its two arenas, and the allocation of nodes and words in them.
 //!
-//! Freed entries are handed out first, then the end of the arenas. Each thread has an [`Allocator`] with a stock of its own, so that most allocations touch nothing shared. What was
-//! freed (see [`super::recycle`]) waits in lists that are threaded through the free entries themselves, one list of
-//! nodes and one of word runs for each length. A thread that ends gives its stock back.
+//! Freed entries are handed out first, and then new entries at the end of the arenas. Each thread has an [`Allocator`]
+//! with a private stock, so that most allocations touch no shared memory. Entries that [`super::recycle`] freed are in
+//! linked lists that run through the free entries themselves: one list of nodes, and for each length one list of runs of
+//! words. A thread that ends gives its stock back.
 
 use super::arena::Arena;
 use super::node::Node;
@@ -11,10 +12,10 @@ use super::sizes::{LONGEST_RUN, NODE_BLOCK, PerNode, WORD_BLOCK, Words};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many freed entries of one kind a thread takes at once.
+/// The number of freed entries that a thread takes at once.
 const HANDFUL: usize = 32;
 
-/// Entries in a row.
+/// Consecutive entries of an arena: from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u32,
@@ -61,18 +62,18 @@ impl Storage {
 #[derive(Debug)]
 pub(super) struct FreeLists {
     nodes: Mutex<List>,
-    /// By length.
+    /// Free runs of words, one list for each length.
     runs: Box<[Mutex<List>]>,
-    /// What threads that ended had reserved and not used.
+    /// Unused entries that ended threads had reserved.
     node_ranges: Mutex<Vec<Range>>,
     word_ranges: Mutex<Vec<Range>>,
-    /// Free nodes and words in the lists. Relaxed: a figure. What is freed is counted before others can take it, and
-    /// what is taken afterwards: so it is never below zero.
+    /// The number of free nodes and words in the lists. Relaxed, because it is only a figure. It is increased before an
+    /// entry can be taken, and decreased afterwards, so it is never below zero.
     free_nodes: AtomicU64,
     free_words: AtomicU64,
 }
 
-/// The first entry of a list that goes on in the entries.
+/// A linked list of free entries. Each entry holds the index of the next.
 #[derive(Debug, Default)]
 struct List {
     first: u32,
@@ -91,7 +92,7 @@ impl FreeLists {
         }
     }
 
-    /// Bytes that wait to be used again.
+    /// The size of all free entries, in bytes.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free_nodes.load(Ordering::Relaxed) * size_of::<Node>() as u64
             + self.free_words.load(Ordering::Relaxed) * size_of::<AtomicU32>() as u64
@@ -99,12 +100,12 @@ impl FreeLists {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing can panic while one of these is held.
+    // No code that holds one of these locks can panic, so a poisoned lock is impossible.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FreeLists {
-    /// For freeing much.
+    /// Locks all lists, to free many entries.
     pub(super) fn lock_all(&self) -> Freeing<'_> {
         Freeing {
             nodes: lock(&self.nodes),
@@ -135,7 +136,7 @@ fn free_run(list: &mut List, storage: &Storage, start: u32) {
     *list = List { first: start, length: list.length + 1 };
 }
 
-/// All the lists, locked.
+/// All lists of free entries, locked.
 pub(super) struct Freeing<'a> {
     nodes: MutexGuard<'a, List>,
     runs: Vec<MutexGuard<'a, List>>,
@@ -144,13 +145,12 @@ pub(super) struct Freeing<'a> {
 }
 
 impl Freeing<'_> {
-    /// Frees a node.
     pub(super) fn free_node(&mut self, storage: &Storage, id: NodeId) {
         free_node(&mut self.nodes, storage, id.raw());
         self.free_nodes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Frees a run of words.
+    /// Frees the run of `count` words at `start`.
     pub(super) fn free_run(&mut self, storage: &Storage, start: u32, count: u32) {
         if let Some(list) = self.runs.get_mut(count as usize) {
             free_run(list, storage, start);
@@ -159,10 +159,10 @@ impl Freeing<'_> {
     }
 }
 
-/// Cuts a free run of `count` words off a longer one, where so much is free that the arena should not grow for it.
+/// Cuts a run of `count` words off a longer free run, if enough memory is free that the arena should not grow.
 fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     let free = &storage.free;
-    // Less is what the usual mixture of lengths leaves free, for a while.
+    // A smaller share is usually free for a while, because demand for each length varies.
     const LEAST_SHARE: u64 = 16;
     if free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE {
         return None;
@@ -179,7 +179,7 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     Some(start)
 }
 
-/// Takes up to [`HANDFUL`] entries off a list.
+/// Takes up to [`HANDFUL`] entries off a list. `next` reads the link in an entry.
 fn take_handful(list: &Mutex<List>, stock: &mut Vec<u32>, next: impl Fn(u32) -> u32) {
     take_some(list, stock, HANDFUL, next);
 }
@@ -192,14 +192,14 @@ fn take_some(list: &Mutex<List>, stock: &mut Vec<u32>, most: usize, next: impl F
     }
 }
 
-/// One thread's private store of free nodes and words. Belongs to one tree.
+/// A thread's private stock of free nodes and words of one tree.
 #[derive(Debug)]
 pub struct Allocator {
     nodes: Range,
     words: Range,
-    /// Nodes that were freed, or taken and not needed.
+    /// Nodes that were freed, or taken but not needed.
     spare_nodes: Vec<u32>,
-    /// The same for runs, by length.
+    /// Runs of words that were freed, or taken but not needed, by length.
     spare_runs: Vec<Vec<u32>>,
 }
 
@@ -215,7 +215,7 @@ impl Default for Allocator {
 }
 
 impl Allocator {
-    /// An entry for a node; [`Node::begin`] makes it one. `None`: the arena is full.
+    /// Takes a free entry, which [`Node::begin`] turns into a node. `None` means that the arena is full.
     pub(super) fn take_node(&mut self, storage: &Storage) -> Option<NodeId> {
         let free = &storage.free;
         if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
@@ -230,12 +230,12 @@ impl Allocator {
         NodeId::from_raw(entry)
     }
 
-    /// Keeps a node that was taken and not needed.
+    /// Puts back a node that was taken but not needed.
     pub(super) fn keep_node(&mut self, id: NodeId) {
         self.spare_nodes.push(id.raw());
     }
 
-    /// `count` words in a row, of any content. `None`: the arena is full.
+    /// Takes a run of `count` words with undefined content. `None` means that the arena is full.
     pub(super) fn take_run(&mut self, storage: &Storage, count: u32) -> Option<u32> {
         let free = &storage.free;
         let class = count as usize;
@@ -254,14 +254,14 @@ impl Allocator {
         }
     }
 
-    /// Keeps a run that was taken and not needed.
+    /// Puts back a run that was taken but not needed.
     pub(super) fn keep_run(&mut self, start: u32, count: u32) {
         if let Some(spare) = self.spare_runs.get_mut(count as usize) {
             spare.push(start);
         }
     }
 
-    /// Gives everything back. Other threads may be searching.
+    /// Returns the whole stock to the tree's lists. Other threads may be searching.
     pub(super) fn give_back(&mut self, storage: &Storage) {
         let free = &storage.free;
         give_range(&mut self.nodes, &free.node_ranges);
@@ -284,8 +284,9 @@ fn give_range(range: &mut Range, ranges: &Mutex<Vec<Range>>) {
     }
 }
 
-/// Takes `count` entries from `mine`, which is filled up from what others have left or from a new block of `block`
-/// entries. The rest of the old range is lost if it is too short: `block` should be much larger than `count`.
+/// Takes `count` entries from `mine`. If too few are left there, `mine` is replaced by a range that an ended thread gave
+/// back, or by a new block of `block` entries. The rest of the old range is lost, so `block` should be much larger than
+/// `count`.
 fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
     mine: &mut Range,
     arena: &Arena<T, CHUNKS, CHUNK>,
@@ -302,7 +303,7 @@ fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
             Some(range) => range,
             None => {
                 let start = arena.reserve(block)?;
-                // Index 0 means "none", and the very last one would make `end` overflow: both are skipped.
+                // Index 0 means "none", and the last index would make `end` overflow, so both are skipped.
                 Range { start: start.max(1), end: start + (block - 1) }
             }
         };

@@ -1,8 +1,8 @@
 //! A growing array that many threads read and extend without a lock.
 //!
-//! Entries live in fixed-size chunks that are allocated when first needed and never move, so a reference stays
-//! good as long as the arena. Threads reserve blocks of entries with one `fetch_add`; a block never crosses a chunk.
-//! What is freed goes to the lists of [`super::allocator`]; the arena itself only grows.
+//! Entries live in chunks of fixed size, which are allocated when they are first needed and never move. So a reference
+//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within one
+//! chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// An append-only arena of `T` with 32-bit indices: at most `CHUNKS` chunks of `CHUNK` entries. Index 0 is never handed
 /// out, so that it can mean "none".
 ///
-/// Both numbers are powers of two, and known when the program is compiled: so an index is split by a shift and a mask,
-/// and needs no check where all that 32 bits can say are there.
+/// Both numbers are powers of two that are known at compile time. So an index is split by a shift and a mask, and needs
+/// no bounds check if the arena has an entry for every 32-bit index.
 pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     chunks: Box<[OnceLock<Box<[T; CHUNK]>>; CHUNKS]>,
     /// The next free entry. Wider than the index, so that a failed reservation cannot wrap around.
@@ -31,13 +31,13 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         CHUNKS as u64 * CHUNK as u64
     };
 
-    /// Reserves `count` entries in a row within one chunk; `count` must be a power of two, at most a chunk.
-    /// Returns the first index, or `None` when all indices are taken.
+    /// Reserves `count` consecutive entries within one chunk. `count` must be a power of two and at most `CHUNK`. Returns
+    /// the first index, or `None` if all indices are taken.
     pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed: the counter publishes nothing but itself; chunks are published by their `OnceLock`.
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        // Mixed sizes could straddle a chunk's end: step over it.
+        // A block could cross the end of a chunk if blocks have different sizes. Then it is skipped.
         let end = start + u64::from(count);
         if start / CHUNK as u64 != (end - 1) / CHUNK as u64 {
             return self.reserve(count);
@@ -49,7 +49,7 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         Some(start as u32)
     }
 
-    /// The entry at any index: for an arena whose entries lie beside another's.
+    /// The entry at any index, reserved or not. For an arena that has an entry for each entry of another arena.
     #[inline]
     pub(super) fn get_or_make(&self, index: u32) -> &T {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
@@ -77,13 +77,13 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         chunk
     }
 
-    /// The entry at any index, if its chunk was made.
+    /// The entry at any index, if its chunk is allocated.
     pub(super) fn get_made(&self, index: u32) -> Option<&T> {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get()?;
         Some(&chunk[index as usize % CHUNK])
     }
 
-    /// All entries that were reserved lie below this index.
+    /// The end of the reserved indices.
     pub(super) fn reserved(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }

@@ -4,23 +4,23 @@ use crate::chess::PackedMove;
 
 /// A move (low 16 bits) and its prior (high 16 bits).
 ///
-/// The prior keeps 11 significant bits and goes down to `2^-31`: five bits of exponent and eleven of mantissa,
-/// cut from an f32 with rounding. A node's edges are sorted by falling prior, which compares like the bits.
+/// The prior has five bits of exponent and eleven bits of mantissa, rounded from an f32. Its smallest value above 0 is
+/// `2^-31`. Priors compare like their bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge(u32);
 
-/// Exponent field of the smallest prior, `2^-31`: everything below becomes 0.
+/// The exponent field of the smallest prior, `2^-31`. A smaller prior becomes 0.
 const LOWEST_EXPONENT: u32 = 127 - 31;
-/// Mantissa bits of an f32 that are dropped.
+/// The number of mantissa bits of an f32 that are dropped.
 const DROPPED_BITS: u32 = 23 - 11;
 
 impl Edge {
-    /// An edge for `m` with prior `prior` (clamped to 0…1; NaN counts as 0).
+    /// An edge for the move `m`. The prior is clamped to 0…1, and NaN counts as 0.
     pub fn new(m: PackedMove, prior: f32) -> Edge {
         Edge(u32::from(m.bits()) | encode_prior(prior) << 16)
     }
 
-    /// The raw bits.
+    /// The packed representation.
     pub fn bits(self) -> u32 {
         self.0
     }
@@ -30,7 +30,7 @@ impl Edge {
         Edge(bits)
     }
 
-    /// The move.
+    /// The move of the edge.
     pub fn packed_move(self) -> PackedMove {
         PackedMove::from_bits(self.0 as u16)
     }

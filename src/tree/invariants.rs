@@ -1,4 +1,4 @@
-//! What must hold of every tree while no search runs, for tests and debugging.
+//! The invariants of a tree while no search runs, for tests and debugging.
 
 use super::Tree;
 use super::node::Node;
@@ -6,7 +6,7 @@ use super::node_id::NodeId;
 use super::status::{State, Status};
 use std::collections::HashMap;
 
-/// A broken invariant, in words.
+/// A message that describes a broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("node {node:?}: {what}")]
 pub struct BrokenInvariant {
@@ -14,17 +14,17 @@ pub struct BrokenInvariant {
     what: String,
 }
 
-/// What a walk knows of a node.
+/// The mark of a node during the walk.
 enum Walked {
-    /// It is on the path.
+    /// The node is on the current path.
     Entered,
     Done,
 }
 
 impl Tree {
-    /// Checks every reachable node: nothing in flight, nothing half evaluated, edges sorted, no cycle; an expanded
-    /// node's visits are one (its own evaluation) plus its links'; a link has no more visits than its child, and as
-    /// many where no other link can lead there. Returns the number of nodes with visits.
+    /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, and there is no
+    /// cycle. An expanded node has one visit (its own evaluation) more than its links together. A link has no more visits
+    /// than its child, and exactly as many if the child is not shared. Returns the number of nodes with visits.
     pub fn check_invariants(&self) -> Result<usize, BrokenInvariant> {
         let mut visited_nodes = 0;
         let mut walked: HashMap<NodeId, Walked> = HashMap::new();
@@ -36,7 +36,7 @@ impl Tree {
                     stack.pop();
                     continue;
                 }
-                // Its children are done.
+                // All children of the node have been checked.
                 Some(Walked::Entered) => {
                     walked.insert(id, Walked::Done);
                     stack.pop();
@@ -90,7 +90,7 @@ impl Tree {
             }
             State::Unevaluated => Ok(()),
             State::Terminal if visits == 0 => broken("terminal and never visited".to_owned()),
-            // A proven node goes on being visited without its children.
+            // A proven node can be visited without its children, so its links may have fewer visits.
             State::Terminal if visits < link_visits => {
                 broken(format!("{visits} visits, its links have {link_visits}"))
             }

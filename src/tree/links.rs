@@ -1,10 +1,10 @@
 //! The links of a node to its children: a chain of segments that only ever grows at its end.
 //!
-//! A link is a move that is worth looking at: visited, or the next to be. It counts the visits that its parent has
-//! made through it: the child itself may have more, from other parents. Selection tries moves in the order of their
-//! priors, so the links are those of the best priors, in that order; most nodes have none. Every second segment is
-//! twice as long as the one before; it is made when all links before it were visited. Nothing moves, so no reader ever
-//! needs a lock.
+//! A link belongs to a move that was visited or may be visited next. It counts the visits that were made through it, while
+//! the child may have more visits, from other parents. Selection first visits moves in the order of their priors, so the
+//! links are those of the moves with the highest priors, in that order. Most nodes have no links. A new segment is made
+//! when all links before it were visited, and every second segment is twice as long as the one before. Links never move,
+//! so readers need no lock.
 //!
 //! ```text
 //! node.links -> [next, link 0]
@@ -19,7 +19,7 @@
 //! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
 //! | move+prior | before its segment is published; later one flag, `fetch_or` | Relaxed | next |
 //! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
-//! | in flight | gather adds (Relaxed); backup, after `visits`, or cancel takes away (Release) | Acquire to absorb | `visits`: what is not in flight any more is counted |
+//! | in flight | gather adds (Relaxed); backup, after `visits`, or a cancellation subtracts (Release) | Acquire to absorb | `visits`: a visit that is no longer in flight is counted |
 
 use super::allocator::{Allocator, Freeing, Storage};
 use super::edge::Edge;
@@ -31,17 +31,17 @@ use crate::chess::{PackedMove, Position};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use std::num::NonZeroU32;
 
-/// Words of a link.
+/// The size of a link in words.
 pub(super) const LINK_WORDS: usize = 4;
-/// Of the move+prior word, the bit that a move leaves free: the parent was told of the child's exact result.
+/// The bit of the move+prior word that a move does not use: the child's exact result has been backed up to the parent.
 const RESULT_SEEN: u32 = 1 << 15;
 const LONGEST_SEGMENT_BITS: u32 = 7;
 
-/// Which link.
+/// The index of a link: its first word in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkId(NonZeroU32);
 
-/// See the module.
+/// A link from a node to a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'tree> {
     words: &'tree [AtomicU32; LINK_WORDS],
@@ -54,13 +54,13 @@ impl Link<'_> {
         Edge::from_bits(self.words[1].load(Ordering::Relaxed) & !RESULT_SEEN)
     }
 
-    /// Where the move leads, once that is known.
+    /// The child, if the link has one yet.
     #[inline]
     pub fn child(&self) -> Option<NodeId> {
         NodeId::from_raw(self.words[0].load(Ordering::Acquire))
     }
 
-    /// Sets the child, unless another thread was first; returns what it is.
+    /// Sets the child, unless another thread was first. Returns the link's child.
     pub(super) fn set_child(&self, child: NodeId) -> NodeId {
         match self.words[0].compare_exchange(0, child.raw(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => child,
@@ -68,19 +68,19 @@ impl Link<'_> {
         }
     }
 
-    /// Finished visits by this move.
+    /// The number of finished visits through this link.
     #[inline]
     pub fn visits(&self) -> u32 {
         self.words[2].load(Ordering::Acquire)
     }
 
-    /// Visits under way by this move.
+    /// The number of visits in flight through this link.
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.words[3].load(Ordering::Relaxed)
     }
 
-    /// Finished and under way.
+    /// The number of visits that are finished or in flight.
     #[inline]
     pub fn started(&self) -> u32 {
         self.visits().wrapping_add(self.in_flight())
@@ -98,18 +98,19 @@ impl Link<'_> {
         self.words[3].fetch_sub(count, Ordering::Release);
     }
 
-    /// Counts finished visits, which the child has counted already.
+    /// Counts finished visits. The child must have counted them before.
     #[inline]
     pub fn finish(&self, count: u32) {
         self.words[2].fetch_add(count, Ordering::Release);
     }
 
-    /// Counts up to `count` of the visits in flight here as finished, as far as `child` has more visits from other parents
-    /// than this link has counted. Returns how many. The caller still has to cancel them in flight.
+    /// Counts up to `count` of the visits in flight as finished, if `child` has visits from other parents that this link
+    /// has not counted. Returns their number. The caller still has to cancel them in flight.
     pub fn absorb(&self, count: u32, child: &Node) -> u32 {
         let child_visits = child.visits();
-        // Of the others under way here, the child may have counted some that this link has not: they are its own. A
-        // visit that is not seen under way any more is seen among the link's below.
+        // The child may have counted visits of other threads that are still in flight through this link. They are the
+        // link's own visits and must not be absorbed. A visit that this load no longer sees in flight is among the
+        // link's visits below.
         let others = self.words[3].load(Ordering::Acquire).saturating_sub(count);
         let mut absorbed = 0;
         let _ = self.words[2].fetch_update(Ordering::AcqRel, Ordering::Acquire, |visits| {
@@ -119,18 +120,18 @@ impl Link<'_> {
         absorbed
     }
 
-    /// Notes that the parent is being told of the child's exact result; `true` the first time.
+    /// Notes that the child's exact result is being backed up to the parent. Returns `true` the first time.
     pub fn note_result(&self) -> bool {
         self.words[1].load(Ordering::Relaxed) & RESULT_SEEN == 0
             && self.words[1].fetch_or(RESULT_SEEN, Ordering::Relaxed) & RESULT_SEEN == 0
     }
 
-    /// Sets finished visits; only while no search runs.
+    /// Sets the number of finished visits. No search may be running.
     pub(super) fn set_visits(&self, visits: u32) {
         self.words[2].store(visits, Ordering::Release);
     }
 
-    /// A link without child and visits; before its segment is published.
+    /// Initialises the link before its segment is published.
     fn begin(&self, edge: Edge) {
         self.words[0].store(0, Ordering::Relaxed);
         self.words[1].store(edge.bits(), Ordering::Relaxed);
@@ -139,20 +140,21 @@ impl Link<'_> {
     }
 }
 
-/// The links of a node, in their order. Can be made longer at the end, and then goes on.
+/// An iterator over the links of a node, in order. [`Links::grow`] adds links at the end, and the iterator then
+/// continues with them.
 #[derive(Clone)]
 pub struct Links<'tree> {
     storage: &'tree Storage,
     node: &'tree Node,
-    /// Where the next segment's start is, once there is one.
+    /// Holds the start of the next segment, or 0.
     next_segment: &'tree AtomicU32,
-    /// What is left of this segment, and the first word of that.
+    /// The rest of the current segment, and the index of its first word.
     rest: std::slice::Iter<'tree, [AtomicU32; LINK_WORDS]>,
     rest_start: u32,
     last_of_segment: Option<Link<'tree>>,
-    /// How many segments there were.
+    /// The number of segments so far.
     segments: u32,
-    /// Edges beyond this segment.
+    /// The number of edges beyond the current segment.
     edges_left: usize,
 }
 
@@ -195,9 +197,9 @@ impl<'tree> Links<'tree> {
         Some(())
     }
 
-    /// Adds links for the next best moves of the node, whose moves these are, behind the last one. To be called with a
-    /// clone at the end of the links, which then go on: so those that are walked through need not be in memory.
-    /// `false`: there are no more moves, or no room.
+    /// Adds a segment of links for the moves with the next highest priors; `moves` are all moves of the node's position.
+    /// Call it on a clone of an iterator that has reached the end of the links; the original then continues with the new
+    /// links. Returns `false` if there are no more moves, or the arena is full.
     pub fn grow(self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let length = self.length_of_next();
         if length == 0 {
@@ -209,7 +211,7 @@ impl<'tree> Links<'tree> {
         found == length && self.add_segment(&edges[..length], allocator)
     }
 
-    /// Adds the next segment; its links are `edges`.
+    /// Adds the next segment, with a link for each of `edges`.
     fn add_segment(&self, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let words = segment_words(edges.len());
         let Some(fresh) = allocator.take_run(self.storage, words) else { return false };
@@ -231,7 +233,7 @@ fn segment_words(links: usize) -> u32 {
 }
 
 impl Storage {
-    /// The links of `node` in the order of their priors.
+    /// The links of `node`, by falling prior.
     #[inline]
     pub(super) fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
         Links {
@@ -246,7 +248,6 @@ impl Storage {
         }
     }
 
-    /// A link.
     #[inline]
     pub(super) fn link(&self, id: LinkId) -> Link<'_> {
         let words = self.words.slice(id.0.get(), LINK_WORDS);
@@ -254,7 +255,7 @@ impl Storage {
         Link { words }
     }
 
-    /// Makes links for all moves of `node`, whose position this is. `false`: no room.
+    /// Makes links for all moves of `node`, which is the node of `position`. Returns `false` if the arena is full.
     pub(super) fn link_all(&self, node: &Node, position: &Position, allocator: &mut Allocator) -> bool {
         let mut moves = Vec::new();
         position.packed_moves(&mut moves);
@@ -270,8 +271,8 @@ impl Storage {
         }
     }
 
-    /// Makes the links of a claimed node, which are all its edges, by falling prior: with their exact priors, other
-    /// than links that are made from the node's own.
+    /// Makes the links of a claimed node. `edges` are all its moves, by falling prior. These links keep their exact
+    /// priors, while links that are made later get theirs from the node's rounded priors.
     pub(super) fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let mut links = self.links(node);
         links.edges_left = edges.len();
@@ -287,8 +288,7 @@ impl Storage {
         true
     }
 
-    /// All moves of `node`, whose position this is, in the order of their priors, with the links of those that have
-    /// one.
+    /// All moves of `node`, which is the node of `position`, by falling prior, each with its link if it has one.
     pub(super) fn edges<'tree>(
         &'tree self,
         node: &'tree Node,
@@ -307,8 +307,8 @@ impl Storage {
         edges
     }
 
-    /// The next best moves of `node`, of these that it has, behind `last`. Returns how many were found: as many as asked
-    /// for, unless the moves are another node's.
+    /// Fills `edges` with the moves of `node` that follow `last` by falling prior; `moves` are all moves of the node's
+    /// position. Returns how many were found: fewer than `edges` has room for only if `moves` belong to another position.
     fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
         let count = node.edge_count();
         if edges.is_empty() || moves.len().min(MOST_EDGES) != count {
@@ -319,7 +319,7 @@ impl Storage {
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        // The places of the moves that may be next; the others have the last one, which is no move's.
+        // The places in the order of the moves that may come next. All others get `LAST`, which no move has.
         let mut places: [Place; 256] =
             std::array::from_fn(|index| Place::new(PriorCode::from_bits(codes[index]), index));
         places[count..].fill(Place::LAST);
@@ -342,8 +342,8 @@ impl Storage {
         found
     }
 
-    /// Writes the priors of a claimed node, in the order of its position's moves, and publishes it as expanded.
-    /// `false`: the arena is full, the claim still stands.
+    /// Writes the priors of a claimed node, in the order of its position's moves, and publishes it as expanded. Returns
+    /// `false` if the arena is full; then the claim still stands.
     pub(super) fn expand(
         &self,
         node: &Node,
@@ -366,7 +366,7 @@ impl Storage {
         true
     }
 
-    /// Frees the priors and links of a node; only while no search runs.
+    /// Frees the priors and links of a node. No search may be running.
     pub(super) fn free_edges(&self, node: &Node, freeing: &mut Freeing<'_>) {
         let count = node.edge_count();
         if count == 0 {
@@ -394,7 +394,7 @@ mod tests {
         let link = Link { words: &words };
         let child = Node::default();
         let one_visit = Totals::of(Sample::default(), 1);
-        // One thread is about to count its visit here, as it has at the child, when another comes by.
+        // One thread has counted its visit at the child, and not yet at the link, when another thread absorbs.
         link.add_in_flight(1);
         child.finish(one_visit);
         link.add_in_flight(2);
@@ -402,7 +402,7 @@ mod tests {
         link.finish(1);
         link.cancel_in_flight(1);
         assert_eq!(link.absorb(2, &child), 0);
-        // What the child has from elsewhere is counted once.
+        // A visit that the child has from another parent is absorbed once.
         child.finish(one_visit);
         assert_eq!((link.absorb(2, &child), link.absorb(2, &child)), (1, 0));
         assert_eq!((link.visits(), child.visits()), (2, 2));

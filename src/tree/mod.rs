@@ -8,8 +8,8 @@
 //!  │ links                     │   links     ┌─────────────────────────────────┐
 //!  │ key                       ├────────────>│ next │ link 0 │ link 1 │ …      │  see links.rs
 //!  └──────────────────────────┘             └──┬──────┬─────────────────────────┘
-//!            ^                                  │      └> child, a node: several links may lead to one
-//!            │   the table of transpositions    └> longer
+//!            ^                                  │      └> child: a node, to which several links may lead
+//!            │   the table of transpositions    └> the next segment of links
 //!            └── key -> node
 //! ```
 //! A node knows its children, but not its parents: a descent keeps its path. [`node`] describes the node protocol.
@@ -31,34 +31,33 @@
 //! | [`arena`], [`node_id`], [`edge`], [`priors`] | the data types at the bottom |
 //!
 //! # Transpositions
-//! Two ways to a position share its node where nothing that the rules ask of the past tells them apart. That is so
-//! once no earlier position can come again: after a capture, a pawn move, or the loss of a castling right. Of the
-//! past remains the rule-50 counter then, and it is part of the key, exactly
+//! Two move orders that lead to the same position share its node if no rule can tell them apart by their past. This holds
+//! if no earlier position can be repeated: after a capture, a pawn move, or the loss of a castling right. Then only the
+//! rule-50 counter depends on the past, and its exact value is part of the key
 //! ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)).
 //!
-//! - *No repetition leaks.* Below a shared node a position repeats only one that stands below it too, whichever way
-//!   led there. So a draw that is counted there is a draw on every way, as is one by the fifty-move rule.
-//! - *Proofs are sound*, for the same reason: what is proven of a shared node is so whoever asks.
-//! - *There are no cycles.* Moves that can be taken back raise the rule-50 counter, which is part of what tells
-//!   nodes apart, and the others can never be made again.
-//! - *Between two shared nodes the graph is a tree.* A node that is not shared has one parent, so what depends on the
-//!   path, such as first repetitions, hangs on one path only: up to the last move that could not be taken back.
+//! - *Repetitions stay local.* A position below a shared node can only repeat a position that is also below that node, on
+//!   every path to it. So a draw by repetition there is a draw on every path, and so is a draw by the fifty-move rule.
+//! - *Proofs are sound* for the same reason: a proof at a shared node holds on every path to it.
+//! - *There are no cycles.* A reversible move raises the rule-50 counter, which is part of the key, and an irreversible
+//!   move can never be made again.
+//! - *Between two shared nodes the graph is a tree.* A node that is not shared has one parent. So a value that depends on
+//!   the path, such as a first repetition, depends on one path only, back to the last irreversible move.
 //!
-//! The positions between are not shared although some are reached in several orders: their futures differ by the
-//! repetitions that are possible. The evaluation cache answers for those.
+//! The positions between shared nodes are not shared, although several move orders reach some of them, because different
+//! repetitions are possible after each order. The evaluation cache saves their evaluations.
 //!
 //! # Visits and values
-//! A link counts the visits made through it, a node those made through any link. An expanded node has one visit, its
-//! own evaluation, more than its links have together, and no link has more than its child. Where the child has more
-//! (from other parents), a visit through the link *absorbs* them: it counts at once with the child's mean value, and
-//! nothing is evaluated.
+//! A link counts the visits that were made through it, and a node counts the visits that were made through any link. An
+//! expanded node has one more visit than its links together: its own evaluation. A link never has more visits than its
+//! child. If the child has more, from other parents, a visit through the link *absorbs* them: it counts at once with the
+//! child's mean value, and nothing is evaluated.
 //!
-//! A value goes up the path of its descent only. To the other parents of the nodes on it, it comes when they choose
-//! that child the next time; that they look at the child's own mean value for this choice makes it the right one.
-//! Their own means lag behind until then by what the child has learned since they last went there, each visit that
-//! was counted weighing as much as it always does. To tell them at once would cost a list of parents in each node and
-//! a walk through most of the graph for each visit; to recompute a node from all of its children, twice the memory
-//! accesses of a descent. Absorbing makes up for the lag where it is large, without an evaluation.
+//! A value is backed up only along the path of its descent. The other parents of a node on that path get it when they
+//! next choose that node. They choose by the node's own mean value, so the choice is right, but their own means lag
+//! behind until then. An immediate update would cost a list of parents in each node and a walk through most of the graph
+//! for each visit. Recomputing a node from all of its children would double the memory accesses of a descent. Absorbing
+//! removes a large lag without an evaluation.
 
 mod allocator;
 mod arena;

@@ -1,25 +1,25 @@
 //! A node: statistics of one position, shared by all search threads and by all moves that lead to it.
 //!
-//! Values are from **the side to move's view in the node's own position** (a parent negates its child's).
+//! Values are in the view of **the side to move in the node's own position**, so a parent negates its child's.
 //!
 //! # Protocol
-//! The state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal` (a leaf may become `Terminal`
-//! at once; a cancelled evaluation is the one step back, made by its claimant, or by who ends the search, while nobody
-//! else may touch the node).
-//! One compare-and-swap claims a node; losers count a collision and go elsewhere. One Release store publishes it.
+//! The state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become `Terminal` at
+//! once. The only step back is a cancelled evaluation, by the claimant or by the thread that ends the search, while no
+//! other thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision.
+//! One Release store publishes the node.
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
 //! | `status` | claimant: CAS to `Evaluating` (Relaxed), then one update (Release); backup: bounds, proofs (Release) | readers load Acquire | the Release update |
 //! | `priors` | claimant, before it publishes | Relaxed | `status` |
 //! | `links` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's links |
-//! | `key` | who makes the node, before the table publishes it | Relaxed | the table's entry |
+//! | `key` | the thread that makes the node, before the table publishes it | Relaxed | the table's entry |
 //! | `wl_sum`, `d_sum` | backup, `fetch_add` | Relaxed | `visits` |
-//! | `m_mean` | backup, load and store | Relaxed | nothing: an update that is lost is a visit's plies, once |
+//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update costs the plies of one visit |
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
 //!
-//! Statistics read while others write may be torn between fields by a visit or two; no decision of the protocol
-//! depends on them. `loom_tests.rs` tries the orderings under `loom`: with one that is weaker a model fails.
+//! Statistics that are read while other threads write may differ between fields by a visit or two; no decision of the
+//! protocol depends on them. `loom_tests.rs` checks the orderings: with any weaker one a test fails.
 
 use super::status::{Bounds, Outcome, State, Status};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -30,16 +30,16 @@ pub(super) const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
 /// A value on its way up the tree, or a sum of such values.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Sample {
-    /// Win minus loss.
+    /// Win minus loss probability.
     pub wl: f32,
     /// Draw probability.
     pub d: f32,
-    /// Plies left.
+    /// Plies left in the game.
     pub m: f32,
 }
 
 impl Sample {
-    /// The same, one ply earlier and seen by the other side.
+    /// The same value in the parent's view: the other side's, one ply earlier.
     #[must_use]
     #[inline]
     pub fn for_parent(self) -> Sample {
@@ -48,7 +48,7 @@ impl Sample {
 }
 
 impl Outcome {
-    /// What visits of such a node count.
+    /// The value of a visit of a node with this outcome.
     pub fn sample(self) -> Sample {
         Sample {
             wl: f32::from(self.result),
@@ -58,10 +58,10 @@ impl Outcome {
     }
 }
 
-/// What a number of visits add up to. Values are in fixed point, so that the order of adding makes no difference.
+/// Sums over visits. Values are in fixed point, so that the order of additions makes no difference.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Totals {
-    /// Visits.
+    /// The number of visits.
     pub visits: u32,
     /// Sum of wl in fixed point.
     pub wl: i64,
@@ -77,14 +77,14 @@ pub struct Node {
     wl_sum: AtomicI64,
     d_sum: AtomicI64,
     visits: AtomicU32,
-    /// An f32.
+    /// The mean of plies left, as the bits of an f32.
     m_mean: AtomicU32,
     status: AtomicU32,
-    /// First word of the priors; meaningful from `Expanded` on. See [`super::priors`].
+    /// The index of the first word of the [priors](super::priors). Undefined before `Expanded`.
     priors: AtomicU32,
-    /// First segment of links; 0 until there is one. See [`super::links`]. Of a free entry: the next free one.
+    /// The first segment of [links](super::links), or 0. In a free entry, the next free entry.
     pub(super) links: AtomicU32,
-    /// Half of the key that the table of transpositions knows it by.
+    /// Half of the node's key in the table of transpositions.
     pub(super) key: AtomicU32,
 }
 
@@ -92,7 +92,7 @@ pub struct Node {
 const _: () = assert!(size_of::<Node>() == 40, "the arena's memory per node is a promise");
 
 impl Node {
-    /// Acquire: whoever sees `Expanded` or `Terminal` sees all that was stored before.
+    /// Acquire: a thread that sees `Expanded` or `Terminal` sees all that was stored before.
     #[inline]
     pub(super) fn status(&self) -> Status {
         Status(self.status.load(Ordering::Acquire))
@@ -103,7 +103,7 @@ impl Node {
         self.status.fetch_update(ordering, Ordering::Relaxed, change).is_ok()
     }
 
-    /// Makes a free entry of the arena a node that nobody knows yet.
+    /// Turns a free entry of the arena into an unevaluated node. No other thread may know the entry.
     pub(super) fn begin(&self, flags: u32, key: u32) {
         self.wl_sum.store(0, Ordering::Relaxed);
         self.d_sum.store(0, Ordering::Relaxed);
@@ -114,26 +114,26 @@ impl Node {
         self.status.store(Status::IN_USE | flags, Ordering::Relaxed);
     }
 
-    /// Gives the entry back; `next` is the free entry after it. Only while no search runs.
+    /// Turns the node into a free entry; `next` is the free entry after it. No other thread may use the node.
     pub(super) fn end(&self, next: u32) {
         self.status.store(0, Ordering::Relaxed);
         self.links.store(next, Ordering::Relaxed);
     }
 
-    /// The state.
+    /// The state of the node.
     #[inline]
     pub fn state(&self) -> State {
         self.status().state()
     }
 
-    /// Claims an unevaluated node; exactly one thread succeeds.
+    /// Claims an unevaluated node. Returns `true` for exactly one thread.
     pub fn try_claim(&self) -> bool {
         self.update_status(Ordering::Relaxed, |status| {
             (status.state() == State::Unevaluated).then(|| status.with_state(State::Evaluating))
         })
     }
 
-    /// Gives a claimed node back, unevaluated.
+    /// Cancels a claim: the node is unevaluated again.
     pub fn cancel_claim(&self) {
         self.set_status(|status| status.with_state(State::Unevaluated));
     }
@@ -163,13 +163,13 @@ impl Node {
         self.state() == State::Terminal
     }
 
-    /// The exact result, where there is one.
+    /// The exact result of a terminal node.
     #[inline]
     pub fn outcome(&self) -> Option<Outcome> {
         self.status().outcome()
     }
 
-    /// What is proven so far.
+    /// The proven bounds of the result.
     pub fn bounds(&self) -> Bounds {
         self.status().bounds()
     }
@@ -184,51 +184,51 @@ impl Node {
         });
     }
 
-    /// Number of edges: the legal moves. 0 before `Expanded`.
+    /// The number of edges, which are the legal moves; 0 before `Expanded`.
     #[inline]
     pub fn edge_count(&self) -> usize {
         self.status().edge_count()
     }
 
-    /// First word of the priors.
+    /// The index of the first word of the priors.
     #[inline]
     pub(super) fn priors(&self) -> u32 {
         self.priors.load(Ordering::Relaxed)
     }
 
-    /// Whether several moves may lead here.
+    /// Whether the node may have several parents.
     #[inline]
     pub fn is_shared(&self) -> bool {
         self.status().has(Status::SHARED)
     }
 
-    /// Remembers that a search for a mate has nothing to find here.
+    /// Marks the node as one that a search for a mate need not visit again.
     pub fn rule_out(&self) {
         self.update_status(Ordering::AcqRel, |status| {
             (!status.has(Status::RULED_OUT)).then_some(Status(status.0 | Status::RULED_OUT))
         });
     }
 
-    /// Whether a search for a mate has nothing to find here.
+    /// Whether [`Node::rule_out`] was called.
     #[inline]
     pub fn is_ruled_out(&self) -> bool {
         self.status().has(Status::RULED_OUT)
     }
 
-    /// Finished visits.
+    /// The number of finished visits.
     #[inline]
     pub fn visits(&self) -> u32 {
         self.visits.load(Ordering::Acquire)
     }
 
-    /// Ends visits.
+    /// Counts finished visits.
     #[inline]
     pub fn finish(&self, finished: Totals) {
         self.add_values(finished, self.visits.load(Ordering::Relaxed));
         self.visits.fetch_add(finished.visits, Ordering::Release);
     }
 
-    /// Adds a correction to the sums without a visit (a descendant was proven).
+    /// Adds a correction to the sums without a visit, because a descendant was proven.
     pub fn adjust(&self, change: Totals) {
         self.add_values(Totals { visits: 0, ..change }, self.visits.load(Ordering::Relaxed).max(1));
     }
@@ -247,7 +247,7 @@ impl Node {
         f32::from_bits(self.m_mean.load(Ordering::Relaxed))
     }
 
-    /// The totals as they stand.
+    /// The sums over all finished visits.
     pub fn totals(&self) -> Totals {
         let visits = self.visits();
         Totals {
@@ -258,7 +258,7 @@ impl Node {
         }
     }
 
-    /// Sets the totals; only while no search runs.
+    /// Sets the sums. No search may be running.
     pub(super) fn set_totals(&self, totals: Totals) {
         self.wl_sum.store(totals.wl, Ordering::Relaxed);
         self.d_sum.store(totals.d, Ordering::Relaxed);
@@ -267,18 +267,18 @@ impl Node {
         self.visits.store(totals.visits, Ordering::Release);
     }
 
-    /// Changes the status; only by the claimant, or while no search runs.
+    /// Changes the status. Only the claimant may call this, or any thread while no search runs.
     pub(super) fn set_status(&self, change: impl Fn(Status) -> Status) {
         self.update_status(Ordering::Release, |status| Some(change(status)));
     }
 
-    /// The mean value, or the exact one of a terminal node. Meaningless (zero) before the first visit.
+    /// The mean value, or the exact value of a terminal node. Zero before the first visit.
     #[inline]
     pub fn sample(&self) -> Sample {
         self.sample_and_outcome().0
     }
 
-    /// [`Node::sample`] and [`Node::outcome`].
+    /// [`Node::sample`] and [`Node::outcome`], consistent with each other.
     #[inline]
     pub fn sample_and_outcome(&self) -> (Sample, Option<Outcome>) {
         match self.outcome() {
@@ -302,7 +302,7 @@ impl Node {
         }
     }
 
-    /// [`Node::mean`]'s `wl`.
+    /// `wl` of [`Node::mean`].
     #[inline]
     pub fn mean_wl(&self) -> f32 {
         let visits = self.visits();
@@ -315,7 +315,7 @@ impl Node {
 }
 
 impl Totals {
-    /// What `visits` visits of `sample` add up to.
+    /// The sums over `visits` visits of value `sample`.
     #[inline]
     pub fn of(sample: Sample, visits: u32) -> Totals {
         let times = i64::from(visits);
@@ -350,14 +350,14 @@ impl Totals {
         }
     }
 
-    /// A child's totals as its parent counts them: the other side's view, each visit a ply longer.
+    /// A child's sums in the parent's view: the other side's, with each visit one ply longer.
     #[must_use]
     #[inline]
     pub fn for_parent(self) -> Totals {
         Totals { visits: self.visits, wl: -self.wl, d: self.d, m: self.m + f64::from(self.visits) }
     }
 
-    /// The share `part / whole` of the values; all of them where the two are equal. Without visits.
+    /// The share `part / whole` of the value sums, exactly all of them if the two are equal, with 0 visits.
     #[must_use]
     pub fn share(self, part: u32, whole: u32) -> Totals {
         if part == whole {

@@ -1,4 +1,4 @@
-//! The index by which a node is known.
+//! The index of a node.
 
 use std::num::NonZeroU32;
 

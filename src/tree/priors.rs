@@ -1,37 +1,36 @@
-//! The priors of a node's moves: one byte each, in the order in which the move generator gives the moves.
+//! The priors of a node's moves: one byte for each move, in the order of the move generator.
 //!
-//! Nearly all nodes are leaves that nobody ever looks below. They keep no moves, which the position gives again at
-//! any time, and of their priors only what selection needs to know: which is the next best, and about how good it
-//! is. A move that is visited gets a [link](super::links) with the move in it.
+//! Nearly all nodes are leaves without visited children. They do not store moves, because the move generator can produce
+//! them again. They store priors with just the precision that selection needs: to find the next best move, and to know
+//! its approximate prior. A move that is visited gets a [link](super::links), which stores the move.
 
 /// A prior as four bits of exponent and four of mantissa: from 1 down to 2^-16, in steps of 3 to 6 per cent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct PriorCode(u8);
 
-/// Bits of an f32 below the mantissa's first four.
+/// The number of bits of an f32 below the four highest mantissa bits.
 const DROPPED_BITS: u32 = 19;
-/// What stands for 1 is the largest code.
+/// The exponent offset that makes the prior 1 the largest code.
 const OFFSET: u32 = (1.0_f32.to_bits() >> DROPPED_BITS) - 255;
 
 impl PriorCode {
-    /// The nearest code; what is below the smallest, and NaN, is 0.
+    /// The nearest code. A prior below the smallest code, and NaN, become 0.
     #[inline]
     pub(super) fn new(prior: f32) -> PriorCode {
-        // Without a branch, and with what processors do to several numbers at once: NaN is not above 0, and all of these
-        // bits are positive as i32.
+        // Branch-free, and only with operations that compilers vectorise: NaN is not above 0, and all these bits are
+        // positive as i32.
         let prior = if prior > 0.0 { prior } else { 0.0 };
         let prior = if prior < 1.0 { prior } else { 1.0 };
         let rounded = (prior.to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
         PriorCode((rounded as i32 - OFFSET as i32).max(0) as u8)
     }
 
-    /// The prior.
+    /// The decoded prior, 0…1.
     #[inline]
     pub(super) fn prior(self) -> f32 {
         if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) + OFFSET) << DROPPED_BITS) }
     }
 
-    /// The byte.
     #[inline]
     pub(super) fn bits(self) -> u8 {
         self.0
@@ -44,12 +43,13 @@ impl PriorCode {
     }
 }
 
-/// A move's place in the order of visiting: by falling prior, then as generated. Falling places compare so too.
+/// A move's place in the order of visits: by falling prior, then by the order of the move generator. A greater place is
+/// visited earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place(u16);
 
 impl Place {
-    /// Behind all moves: a node has fewer than 256.
+    /// A place behind all moves, since a node has fewer than 256 moves.
     pub(super) const LAST: Place = Place(0);
 
     #[inline]

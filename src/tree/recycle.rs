@@ -1,12 +1,11 @@
-//! Making room in a full tree, in place: so that a search that has used up its memory goes on.
+//! Recycling: frees memory in a full tree, in place, so that the search can go on.
 //!
-//! First goes what cannot be reached any more, since the root moved. If that is not enough, nodes with few visits
-//! are *collapsed*: they keep their visits and value, but forget their moves, and what only they lead to is freed.
-//! When a visit comes to such a node again, it is evaluated once more, as a leaf is. So no visit count anywhere
-//! changes, and neither does the choice of moves above. How many visits are few follows from a first walk, which
-//! adds up the memory below nodes by their visits.
+//! Nodes that the root no longer leads to are freed first. If that is not enough, nodes with few visits are *collapsed*:
+//! they keep their visits and value but lose their moves, and all nodes that only they lead to are freed. The next visit
+//! of a collapsed node evaluates it again, like a leaf. So no visit count changes, and neither does the choice of moves
+//! above. A first walk over the tree adds up memory by visit count, and so finds the threshold.
 //!
-//! What descents under way hold is left alone, and so is the best line.
+//! Nodes of descents in flight and of the best line are not collapsed.
 
 use super::Tree;
 use super::allocator::Freeing;
@@ -15,21 +14,21 @@ use super::node::Node;
 use super::node_id::NodeId;
 use super::status::{State, Status};
 
-/// Nodes of about equal visits are added up: four classes for each doubling.
+/// The number of classes of visit counts: four for each doubling.
 const CLASSES: usize = 4 * 32;
 
-/// What recycling came to.
+/// The outcome of recycling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recycled {
-    /// Nodes that were freed.
+    /// The number of nodes that were freed.
     pub freed_nodes: usize,
-    /// Nodes that are left.
+    /// The number of nodes that are left.
     pub kept_nodes: usize,
-    /// Nodes of fewer visits were collapsed.
+    /// Nodes with fewer visits than this were collapsed; 0 if none were.
     pub fewest_visits: u32,
 }
 
-/// A set of nodes.
+/// A set of nodes: one bit for each entry of the arena.
 struct Marks(Vec<u64>);
 
 impl Marks {
@@ -41,7 +40,7 @@ impl Marks {
         self.0.get(id.raw() as usize / 64).is_some_and(|word| word >> (id.raw() % 64) & 1 != 0)
     }
 
-    /// Whether it was not there yet.
+    /// Adds a node, and returns whether it is new in the set.
     fn insert(&mut self, id: NodeId) -> bool {
         let Some(word) = self.0.get_mut(id.raw() as usize / 64) else { return false };
         let bit = 1 << (id.raw() % 64);
@@ -52,11 +51,11 @@ impl Marks {
 }
 
 impl Tree {
-    /// Brings the tree to about `target_bytes`. The nodes `under_way` keep all they have, and must be reachable
-    /// through each other. While it runs nobody may work on the tree; the root and what it links to may be read.
-    pub fn recycle(&self, target_bytes: u64, under_way: impl Iterator<Item = NodeId>) -> Recycled {
+    /// Shrinks the tree to about `target_bytes`. The nodes in `in_flight`, which must contain the whole path to each of
+    /// them, are not collapsed. No other thread may use the tree meanwhile, except to read the root and its children.
+    pub fn recycle(&self, target_bytes: u64, in_flight: impl Iterator<Item = NodeId>) -> Recycled {
         let mut pinned = Marks::new(self);
-        for id in under_way.chain(self.best_line()) {
+        for id in in_flight.chain(self.best_line()) {
             pinned.insert(id);
         }
         let fewest_visits = self.fewest_visits_worth_keeping(target_bytes);
@@ -80,7 +79,7 @@ impl Tree {
         recycled
     }
 
-    /// The nodes on the way of most visits from the root.
+    /// The nodes of the line that follows the most visited move from the root.
     fn best_line(&self) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(self.root()), |&id| {
             let links = self.links(self.node(id)).filter(|(_, link)| link.visits() > 0);
@@ -88,7 +87,7 @@ impl Tree {
         })
     }
 
-    /// Below which number of visits nodes must be collapsed so that no more than `target_bytes` are left. 0: none.
+    /// The visit count below which nodes must be collapsed so that about `target_bytes` are left. 0 means none.
     fn fewest_visits_worth_keeping(&self, target_bytes: u64) -> u32 {
         let mut bytes_by_class = [0_u64; CLASSES];
         let mut seen = Marks::new(self);
@@ -117,14 +116,14 @@ impl Tree {
         least_visits_of(class)
     }
 
-    /// Bytes of a node's priors and links.
+    /// The size of a node's priors and links, in bytes.
     fn edge_bytes(&self, node: &Node) -> u64 {
         let count = node.edge_count();
         let links = self.links(node).count();
         4 * (count.div_ceil(4) + LINK_WORDS * links) as u64
     }
 
-    /// Collapses the nodes of fewer visits; returns those that can still be reached.
+    /// Collapses nodes with fewer than `fewest_visits`. Returns the nodes that the root still leads to.
     fn collapse_below(&self, fewest_visits: u32, pinned: &Marks, freeing: &mut Freeing<'_>) -> Marks {
         let mut kept = Marks::new(self);
         kept.insert(self.root());
@@ -135,7 +134,7 @@ impl Tree {
                 self.storage.free_edges(node, freeing);
                 node.set_status(|status| {
                     let status = status.with_edge_count(0);
-                    // What is proven stays so without the proof.
+                    // A proven result stays valid without the proof.
                     match status.state() {
                         State::Terminal => status,
                         _ => Status(status.0 | Status::COLLAPSED).with_state(State::Unevaluated),
@@ -151,14 +150,14 @@ impl Tree {
 }
 
 fn class_of(visits: u32) -> usize {
-    // The exponent and the two bits behind the first.
+    // The class consists of the exponent and the two bits below the leading one.
     let visits = visits.max(1);
     let exponent = visits.ilog2();
     let fraction = (u64::from(visits) << 2 >> exponent) as usize & 3;
     4 * exponent as usize + fraction
 }
 
-/// The least number of visits that belongs to a class, or to a later one where none does.
+/// The smallest visit count in a class, or in the next class that has any.
 fn least_visits_of(class: usize) -> u32 {
     let (exponent, fraction) = (class / 4, class as u64 % 4);
     if class == 0 { 0 } else { ((4 + fraction) << exponent).div_ceil(4) as u32 }

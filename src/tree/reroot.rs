@@ -1,11 +1,11 @@
-//! Keeping what is known when the game goes on: another node becomes the root.
+//! Rerooting: when the game goes on, another node of the tree becomes the root.
 //!
-//! That takes no time; what cannot be reached any more is found by [`super::recycle`] when its memory is wanted. Only
-//! path-dependent results must be undone at once: a first repetition counts as a draw only while both occurrences lie
-//! within the search. When the root moves past the first of them, the node must be evaluated again, and its visits
-//! leave all its ancestors, up to one that is proven: that stays proven without them, and so do the visits that it
-//! has passed up. Such nodes hang below the root by moves that can be taken back, on one path each: no shared node
-//! lies between (see [`super`]).
+//! This takes no time, because [`super::recycle`] finds the nodes that are no longer reachable when memory is needed.
+//! Only results that depend on the path must be undone at once: a first repetition counts as a draw only while both
+//! occurrences are within the search. When the root moves past the first occurrence, the node must be evaluated again,
+//! and its visits are subtracted from its ancestors. This stops at a proven ancestor, which stays proven and keeps the
+//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it and
+//! no shared node on it (see [`super`]).
 
 use super::Tree;
 use super::links::{Link, Links};
@@ -15,8 +15,8 @@ use super::status::{State, TerminalKind};
 use crate::chess::PackedMove;
 
 impl Tree {
-    /// Makes the node behind the root's moves `path` the root. `false`: it was never visited, and nothing has changed.
-    /// Only while no search runs.
+    /// Makes the node at the end of `path`, a line of moves from the root, the new root. Returns `false` and changes
+    /// nothing if that node was never visited. No search may be running.
     pub fn reroot(&self, path: &[PackedMove]) -> bool {
         let mut id = self.root();
         for &m in path {
@@ -29,7 +29,7 @@ impl Tree {
             id = child;
         }
         let node = self.node(id);
-        // A node that ended by the rules has no edges: as a root it must be evaluated.
+        // A node that is terminal by the rules has no edges, but as a root it must be evaluated.
         if node.visits() == 0 || node.edge_count() == 0 {
             return false;
         }
@@ -40,8 +40,8 @@ impl Tree {
         true
     }
 
-    /// Makes a proven root an expanded one, for its moves are what the next search is for. Its own visit counts
-    /// what was proven; those that it had as a proven node, without its children, are gone.
+    /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts the
+    /// proven value. Visits that it had as a proven node, without its children, are dropped.
     fn reopen_root(&self) {
         let root = self.node(self.root());
         let Some(outcome) = root.outcome() else { return };
@@ -54,9 +54,9 @@ impl Tree {
         root.set_status(|status| status.without_result().with_state(State::Expanded));
     }
 
-    /// See the module.
+    /// Undoes the first repetitions whose first occurrence is now above the root.
     fn undo_outlived_repetitions(&self) {
-        // An explicit stack: a long forced line must not overflow the thread's.
+        // An explicit stack, because a long forced line would overflow the thread's stack.
         let mut stack = vec![Frame::enter(self, self.root())];
         while let Some(frame) = stack.last_mut() {
             let Some((_, link)) = frame.links.next() else {
@@ -95,10 +95,10 @@ impl Tree {
 /// One node of the path.
 struct Frame<'tree> {
     node: &'tree Node,
-    /// From its parent.
+    /// The link from the parent.
     link: Option<Link<'tree>>,
     links: Links<'tree>,
-    /// Visits that must leave this node, in its view.
+    /// The visits to subtract from this node, in its view.
     lost: Totals,
 }
 
@@ -109,7 +109,7 @@ impl<'tree> Frame<'tree> {
     }
 }
 
-/// Whether this node counts as a draw only because of a position that now lies before the root.
+/// Whether a node is a draw only because it repeats a position that is now above the root.
 fn is_outlived_two_fold(node: &Node, depth: usize) -> bool {
     node.outcome()
         .is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold && depth < usize::from(outcome.plies))

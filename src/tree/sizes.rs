@@ -1,30 +1,30 @@
-//! In which pieces the tree's memory is made and handed out. A model of a few nodes needs small ones: a model checker
-//! keeps a history of each atomic.
+//! The sizes of the pieces in which the tree's memory is allocated. Tests under `loom` use small pieces, because the
+//! model checker keeps a history of each atomic.
 
 use super::arena::Arena;
 use crate::sync::atomic::AtomicU32;
 
-/// An arena of nodes, or of what lies beside them.
+/// An arena with an entry for each node.
 pub(super) type PerNode<T> = Arena<T, { 1 << (INDEX_BITS - NODE_CHUNK_BITS) }, { 1 << NODE_CHUNK_BITS }>;
 /// The arena of words.
 pub(super) type Words = Arena<AtomicU32, { 1 << (INDEX_BITS - WORD_CHUNK_BITS) }, { 1 << WORD_CHUNK_BITS }>;
 
-/// Nodes and words are numbered with so many bits.
+/// The number of bits of an index.
 const INDEX_BITS: u32 = if IS_MODEL { MODEL_INDEX_BITS } else { 32 };
 /// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
 const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 14 };
 const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
-/// What one thread reserves at once: large beside one node's needs, small beside a chunk.
+/// The number of nodes and words that a thread reserves at once: many more than one node needs, and few of a chunk.
 pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };
-/// No run is longer: the longest segment of links.
+/// The length of the longest run of words: the longest segment of links.
 pub(super) const LONGEST_RUN: u32 = if IS_MODEL { 1 << MODEL_WORD_BLOCK_BITS } else { 1 << 10 };
 /// The table of transpositions has 2^8 shards.
 pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 8 };
 pub(super) const FIRST_SHARD_LENGTH: usize = if IS_MODEL { 4 } else { 64 };
 
 const IS_MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
-/// In `loom`'s models a node has up to three moves; in `shuttle`'s searches as many as in an endgame.
+/// In tests under `loom` a node has at most three moves, and in tests under `shuttle` as many as in an endgame.
 const MODEL_INDEX_BITS: u32 = if cfg!(feature = "loom") { 8 } else { 18 };
 const MODEL_NODE_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 3 } else { 6 };
 const MODEL_WORD_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 6 } else { 9 };

@@ -1,4 +1,4 @@
-//! All that a node is, beside its statistics, in one word: so that each change is one compare-and-swap.
+//! The status of a node, except its statistics, in one word, so that each change is one compare-and-swap.
 //!
 //! ```text
 //!  bits   0-1    2-3    4-5         6-7         8       9       10         11         12-19       20-31
@@ -6,52 +6,53 @@
 //! ```
 //! A word of zeros is a free entry of the arena.
 
-/// What a node is.
+/// The state of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum State {
-    /// Nobody has been here, or what was found was forgotten.
+    /// The node was never evaluated, or was collapsed.
     Unevaluated = 0,
-    /// A thread has claimed it; its evaluation is under way.
+    /// A thread has claimed the node and evaluates it.
     Evaluating = 1,
-    /// Evaluated, with edges.
+    /// The node is evaluated and has edges.
     Expanded = 2,
     /// Its value is exact: end of game, tablebase, repetition, or proven by its children.
     Terminal = 3,
 }
 
-/// Why a node is terminal.
+/// The reason why a node is terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum TerminalKind {
-    /// By the rules, or proven from positions that are.
+    /// The rules, or a proof from positions that are terminal by the rules.
     #[default]
     EndOfGame = 0,
-    /// By an endgame tablebase.
+    /// An endgame tablebase.
     Tablebase = 1,
-    /// A first repetition within the search, counted as a draw. Depends on the path: undone when the root moves.
+    /// A first repetition within the search, which counts as a draw. It depends on the path, so it is undone when the
+    /// root moves.
     TwoFold = 2,
 }
 
-/// What is proven of a position, side to move's view: -1 loss, 0 draw, 1 win.
+/// The proven bounds of a position's result in the side to move's view: -1 loss, 0 draw, 1 win.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// At least this.
+    /// The result is at least this.
     pub lower: i8,
-    /// At most this.
+    /// The result is at most this.
     pub upper: i8,
 }
 
 impl Bounds {
-    /// Nothing is known.
+    /// The bounds of a position of which nothing is proven.
     pub const UNKNOWN: Bounds = Bounds { lower: -1, upper: 1 };
 
-    /// Exactly `result`.
+    /// The bounds of a position whose result is known.
     pub const fn exact(result: i8) -> Bounds {
         Bounds { lower: result, upper: result }
     }
 
-    /// The same, seen by the other side.
+    /// The same bounds in the other side's view.
     pub const fn flipped(self) -> Bounds {
         Bounds { lower: -self.upper, upper: -self.lower }
     }
@@ -65,20 +66,20 @@ impl Bounds {
 /// The exact result of a terminal node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// Side to move's view: -1, 0 or 1.
+    /// -1, 0 or 1 in the side to move's view.
     pub result: i8,
     /// Plies to the end, at most [`Outcome::MOST_PLIES`]; for [`TerminalKind::TwoFold`] the cycle's length.
     pub plies: u16,
-    /// Why.
+    /// The reason for the result.
     pub kind: TerminalKind,
 }
 
 impl Outcome {
-    /// A node keeps no more.
+    /// The most plies that fit into a node's status.
     pub const MOST_PLIES: u16 = (1 << (32 - PLIES_SHIFT)) - 1;
 }
 
-/// A node keeps no more edges: far more than a position of a game can have.
+/// The most edges that fit into a node's status: more than the legal moves of any position in a game.
 pub const MOST_EDGES: usize = (1 << (PLIES_SHIFT - COUNT_SHIFT)) - 1;
 
 const STATE_MASK: u32 = 3;
@@ -89,18 +90,18 @@ const COUNT_SHIFT: u32 = 12;
 const PLIES_SHIFT: u32 = 20;
 const RESULT_BITS: u32 = 0xFF << KIND_SHIFT & 0xFC | !0 << PLIES_SHIFT;
 
-/// See the module.
+/// The status word of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Status(pub(super) u32);
 
 impl Status {
-    /// The entry is a node.
+    /// The entry of the arena is a node and not free.
     pub(super) const IN_USE: u32 = 1 << 8;
-    /// It stands in the table of transpositions: it may have several parents.
+    /// The node is in the table of transpositions, so it may have several parents.
     pub(super) const SHARED: u32 = 1 << 9;
-    /// It has visits whose children were forgotten.
+    /// Recycling has removed the node's children, but not its visits.
     pub(super) const COLLAPSED: u32 = 1 << 10;
-    /// A search for a mate has nothing to find here.
+    /// A search for a mate need not visit the node again.
     pub(super) const RULED_OUT: u32 = 1 << 11;
 
     pub(super) fn has(self, flag: u32) -> bool {
@@ -147,12 +148,12 @@ impl Status {
         Status(kept | (outcome.kind as u32) << KIND_SHIFT | plies << PLIES_SHIFT)
     }
 
-    /// Without anything that is proven.
+    /// This status without its bounds and outcome.
     pub(super) fn without_result(self) -> Status {
         Status(self.0 & !RESULT_BITS)
     }
 
-    /// The exact result, where the state says that there is one.
+    /// The exact result, if the state is `Terminal`.
     #[inline]
     pub(super) fn outcome(self) -> Option<Outcome> {
         (self.state() == State::Terminal).then(|| {

@@ -1,10 +1,10 @@
 //! The table of transpositions: from a position's key to its node.
 //!
-//! Which positions stand in it, and why two ways to one of them may share a node, is said in [`super`]. An entry is
-//! half of the key and the node's number in one word, so that one compare-and-swap publishes it; the node keeps the
-//! other half, so that all 64 bits are compared. The table is cut into shards. Finding and entering take a shard's
-//! lock for reading and change entries by compare-and-swap; for writing it is taken only when the shard grows, by a
-//! quarter, which holds nobody else up.
+//! [`super`] explains which positions are in the table, and why several paths may share their nodes. An entry holds half
+//! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other half
+//! of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. Finding and
+//! entering a node take the lock for reading and change entries by compare-and-swap. The lock is taken for writing only
+//! when the shard grows, by a quarter; this does not block the other shards.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
@@ -15,7 +15,7 @@ use crate::sync::{PoisonError, RwLock};
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Key's upper half and node, or 0.
+    /// The upper half of the key and the node's index, or 0 for a free entry.
     entries: Box<[AtomicU64]>,
     used: AtomicUsize,
 }
@@ -29,14 +29,14 @@ impl Shard {
         4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
     }
 
-    /// The places where an entry may be, the likeliest first.
+    /// All entries, in the order in which an entry with this key is searched.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
         let length = self.entries.len();
         let first = ((u64::from(entry_key) * length as u64) >> 32) as usize;
         self.entries[first..].iter().chain(&self.entries[..first])
     }
 
-    /// Enters what is not there yet; only by who has the shard for itself.
+    /// Adds an entry that the shard does not have yet.
     fn enter(&mut self, entry: u64) {
         let free = self.places((entry >> 32) as u32).find(|place| place.load(Ordering::Relaxed) == 0);
         if let Some(place) = free {
@@ -46,7 +46,7 @@ impl Shard {
     }
 }
 
-/// See the module.
+/// The table of transpositions.
 #[derive(Debug)]
 pub(super) struct Transpositions {
     shards: Box<[RwLock<Shard>]>,
@@ -63,7 +63,7 @@ impl Transpositions {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Forgets the nodes that `is_kept` refuses; only while no search runs.
+    /// Removes the nodes for which `is_kept` returns `false`. No search may be running.
     pub(super) fn retain(&self, is_kept: impl Fn(NodeId) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ impl Transpositions {
 
     fn grow(&self, shard: &RwLock<Shard>) {
         let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have done it meanwhile.
+        // Another thread may have grown the shard meanwhile.
         if !shard.is_full() {
             return;
         }
@@ -95,7 +95,7 @@ impl Transpositions {
         *shard = fresh;
     }
 
-    /// The node of the position with this key, made if need be. `None`: the arena is full.
+    /// Finds or makes the node of the position with this key. `None` means that the arena is full.
     pub(super) fn find_or_make(
         &self,
         key: u64,
@@ -103,7 +103,7 @@ impl Transpositions {
         allocator: &mut Allocator,
     ) -> Option<NodeId> {
         let key = spread(key);
-        // The shard, the place in it and the comparison use different bits as far as there are enough.
+        // The choice of shard, the place in the shard and the comparison use different bits where possible.
         let shard = &self.shards[(key & ((1 << SHARD_BITS) - 1)) as usize];
         let (entry_key, node_key) = ((key >> 32) as u32, key as u32);
         loop {
@@ -145,7 +145,7 @@ impl Transpositions {
                     return Some(id);
                 }
             }
-            // No place: only where other threads have filled the shard meanwhile.
+            // There is no free place because other threads have filled the shard meanwhile: grow it and try again.
             if let Some(fresh) = made {
                 storage.unmake_node(fresh, allocator);
             }

@@ -1,13 +1,13 @@
-//! The formulas of the search: what a move or a value counts. Nothing here changes a tree.
+//! The formulas of the search: the scores of moves, and corrections of the network's values. They never change a tree.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`select`] | PUCT, first-play urgency, the moves-left bonus |
 //! | [`params`] | the options that steer the search, as plain numbers |
-//! | [`uncertainty`] | weights of visits and cpuct by how uncertain values are |
+//! | [`uncertainty`] | weights of visits and factors of cpuct that depend on the uncertainty of values |
 //! | [`contempt`] | contempt and calibration of the network's values |
-//! | [`correction_history`] | corrections of the network's values that earlier visits have taught |
-//! | [`outcome_model`] | the model behind contempt and scores |
+//! | [`correction_history`] | corrections of the network's values by its errors in similar positions |
+//! | [`outcome_model`] | the distribution of a game's outcome behind contempt and scores |
 //! | [`math`] | arithmetic that gives the same bits on every machine |
 
 pub(crate) mod contempt;

@@ -1,22 +1,22 @@
-//! Time managers: how much of the clock one move may take.
+//! Time managers: they decide how much of the clock one move may use.
 //!
-//! A [`TimeManager`] lives for a whole game and remembers what it saved or learned in it; for each move it makes
-//! one stopper out of a [`Clock`]. The four here follow lc0's formulas and parameters, so that settings tuned
-//! there mean the same:
+//! A [`TimeManager`] lives for a whole game, and remembers the time that it saved and the speed that it measured. For
+//! each move it makes a stopper from a [`Clock`]. The four managers follow lc0's formulas and parameters, so that tuned
+//! settings have the same effect in both engines:
 //!
 //! | name | idea |
 //! |---|---|
-//! | [`legacy`] (default) | an estimate of the moves still to come; time that smart pruning saved is spent at once |
-//! | [`smooth`] | plans in nodes: counts on tree reuse and on early stops, keeps a reserve for hard moves |
-//! | [`alphazero`] | a fixed percentage of what is left |
+//! | [`legacy`] (default) | an equal share for each expected move; the next move gets the time that smart pruning saved |
+//! | [`smooth`] | plans in nodes: expects tree reuse and early stops, and keeps a reserve for hard moves |
+//! | [`alphazero`] | a fixed percentage of the remaining time |
 //! | [`simple`] | a percentage that grows with the ply and with the increment |
 //!
-//! `TimeManager=name(key=value,...)` is read in [`arguments`]. Whatever a formula says, [`Clock::grant`] keeps it
-//! within what is left on the clock less the move overhead, and above zero; so no manager can lose on time by
-//! arithmetic. Plies are those of the game, also where it began at a FEN.
+//! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
+//! formula to the time on the clock less the move overhead, and keeps it above zero, so that no formula can lose on
+//! time. Plies are those of the game, including those before a FEN.
 //!
-//! Time is measured from the moment the command arrived; that is the search's business, and shows up here only
-//! as [`IterationStats::time_since_move_start`](super::IterationStats).
+//! Time is measured from the moment when the command arrived. The search measures it and gives it to the stoppers as
+//! [`IterationStats::time_since_move_start`](super::IterationStats).
 
 mod alphazero;
 mod arguments;
@@ -32,11 +32,10 @@ pub use manager::TimeManager;
 
 use arguments::Arguments;
 
-/// Makes the manager that the option `TimeManager` describes, such as `legacy` or
-/// `smooth(init-piggybank=0.2)`.
+/// Makes the manager that the option `TimeManager` describes, such as `legacy` or `smooth(init-piggybank=0.2)`.
 ///
 /// # Errors
-/// Says what is wrong with the text: its form, the name, a parameter, or a parameter's range.
+/// If the form of the text, the name, a parameter or the range of a parameter is wrong.
 pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, TimeManagerError> {
     let (name, mut arguments) = Arguments::parse(description)?;
     let manager: Box<dyn TimeManager> = match name {
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_and_the_parameters_choose() {
+    fn names_and_parameters_choose_the_budget() {
         let plain = ["legacy", "smooth", "alphazero", "simple"].map(first_budget_ms);
         assert_eq!(plain[2], 7200, "12 % of a minute");
         assert_eq!(plain[3], 840, "1.4 % of a minute");
@@ -77,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_descriptions_are_rejected() {
         for (description, expected) in [
             ("", "expected name(key=value,...)"),
             ("legacy(", "expected name(key=value,...)"),
             ("quick", "unknown time manager 'quick'"),
             ("legacy(slow=1)", "unknown parameter 'slow'"),
-            ("legacy(slowmover=fast)", "'fast' is no number"),
-            ("legacy(slowmover=nan)", "'nan' is no number"),
+            ("legacy(slowmover=fast)", "'fast' is not a number"),
+            ("legacy(slowmover=nan)", "'nan' is not a number"),
             ("alphazero(alphazero-time-pct=101)", "0 to 100"),
             ("simple(base-pct=0)", "0.000001 to 100"),
             ("legacy(mle-legacy(midpoint=20))", "unknown parameter 'mle-legacy.midpoint'"),

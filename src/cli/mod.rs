@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`perft_command`], [`describenet`], [`backendbench`] | tools, each with a function `run` |
 //! | [`args`] | the modes and their own flags, declared with clap |
-//! | [`bench`] | the tool for `bench` and `benchmark` |
+//! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that it searches |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |

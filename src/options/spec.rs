@@ -115,7 +115,7 @@ pub enum Effect {
 
 /// A row of the table, for a field of the struct `O`.
 pub struct Row<O> {
-    /// The field in [`Options`]; with `-` for `_` it is the long flag.
+    /// The field in `O`; with `-` for `_` it is the long flag.
     pub field: &'static str,
     /// The heading above it in the help.
     pub section: &'static str,

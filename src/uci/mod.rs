@@ -15,7 +15,7 @@
 //! | [`parse`] | reads a line into a command |
 //! | [`lines`] | splits stdin into lines |
 //! | [`responder`] | writes what a search reports |
-//! | [`format`] | formats `info` and `bestmove` lines |
+//! | [`format`](mod@format) | formats `info` and `bestmove` lines |
 //! | [`output`] | the only writer of stdout |
 //! | [`log`] | the log file |
 

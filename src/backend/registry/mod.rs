@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`create`] | makes the backend that a [`BackendConfig`] asks for, with batch splitter and cache around it |
+//! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, with batch splitter and cache around it |
 //! | [`kinds`] | lists every backend, and makes each from its options |
 //! | [`maker`] | makes a backend by its name, its children too; reads the network once for all of them |
 //! | [`config`] | what the user asked for |

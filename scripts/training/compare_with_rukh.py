@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What PyTorch says of a network file on 100 positions: the figures that the engine's own evaluator is held to.
+"""Evaluates 100 positions with PyTorch and a network file, and writes the results as goldens for the engine's tests.
 
     scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json
 
-The weights are the file's (16 bits), the arithmetic is fp32 on the CPU. `tests/integration/trained_network.rs` reads
-the result for the embedded network from tests/data/trained-network-goldens.json, and for any other from the two files
-that RUKH_TRAINED_NETWORK names, `NETWORK.pb.gz:GOLDENS.json`. The positions are of random games, standard and
-Chess960, so that all pieces, castling rights and promotions occur; the same each time. Some have moves before them
-that make them occur for the second time. Needs python-chess.
+The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU.
+`tests/integration/trained_network.rs` reads the goldens of the embedded network from
+tests/data/trained-network-goldens.json. RUKH_TRAINED_NETWORK names the files of any other network, as
+`NETWORK.pb.gz:GOLDENS.json`. Most positions are from random games of standard chess and Chess960, so that all pieces,
+castling rights and promotions occur. Some are repetitions, with the moves that lead to them. The seed is fixed. Needs
+python-chess.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from positions import policy_index, record
 from records import FLAG_REPEATED, RECORD_SIZE
 
 POSITIONS = 100
-#: A few positions that random games seldom bring.
+#: A few positions that random games seldom reach.
 SPECIAL = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
@@ -40,7 +41,7 @@ SPECIAL = [
     "4k3/8/8/8/8/8/8/4K2R w K - 12 40",
     "rk2r3/pppppppp/8/8/8/8/PPPPPPPP/RK2R3 w EAea - 3 9",
 ]
-#: Positions and moves after which they occur again.
+#: Positions, each with moves after which it occurs again.
 REPEATED = [
     ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "g1f3 g8f6 f3g1 f6g8"),
     ("8/2P5/8/8/8/3K4/8/2k5 w - - 0 66", "d3e3 c1d1 e3d3 d1c1"),
@@ -50,7 +51,7 @@ REPEATED = [
 
 
 def positions():
-    """Boards of the repeated and the special positions and of random games, not over."""
+    """The special positions, the repeated positions, and positions from random games in which the game is not over."""
     rng = random.Random(1)
     boards = [chess.Board(fen, chess960=True) for fen in SPECIAL]
     for fen, moves in REPEATED:
@@ -67,7 +68,7 @@ def positions():
                 break
             board.push(rng.choice(moves))
         if not board.is_game_over():
-            # As the engine reads it back from the FEN.
+            # The engine gets only the FEN, without the moves of the game.
             boards.append(chess.Board(board.shredder_fen(), chess960=True))
     return boards
 

@@ -1,17 +1,17 @@
-//! `backendbench --clippy`: which minibatch size to play with.
+//! `backendbench --clippy` recommends a minibatch size for play.
 //!
-//! A larger batch is faster and, position for position, a little weaker; the longer the game, the less it
-//! matters. A size is recommended if its gain in speed outweighs the loss. How much loss a size costs at a
-//! number of visits was fitted by lc0's authors; the constants are theirs, and so is the picture.
+//! A larger minibatch gives more positions per second, but each position helps the search a little less. The loss
+//! gets smaller with more visits per move. A size is recommended if its gain in speed outweighs the loss. lc0's
+//! authors fitted the loss to measurements: the constants are theirs, and so is the drawing of a paper clip.
 
-/// A way to play: its name, with the spaces that the picture wants, and its seconds per move.
+/// Time controls: the name with the spaces of lc0's drawing, and the seconds per move.
 const SPEEDS: [(&str, f64); 3] =
     [("3min/move (Tournament):", 180.0), ("15s/move  (Rapid):", 15.0), ("1s/move   (Bullet):", 1.0)];
 
 /// The best sizes so far.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recommendation {
-    /// For each of [`SPEEDS`]: size, and its positions per second.
+    /// The minibatch size for each of [`SPEEDS`], and its positions per second.
     best: [(u32, f64); 3],
 }
 
@@ -22,8 +22,8 @@ impl Default for Recommendation {
 }
 
 impl Recommendation {
-    /// Takes in the next larger size; whether it is now recommended for anything. A size that does not pay in
-    /// slow games is not looked at for faster ones.
+    /// Considers the next larger size, and returns whether it is now recommended for any of [`SPEEDS`]. A size that
+    /// is not worth it at a slow time control is not considered for faster ones.
     pub(super) fn consider(&mut self, size: u32, nps: f64) -> bool {
         let mut better = false;
         for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
@@ -39,7 +39,7 @@ impl Recommendation {
         better
     }
 
-    /// The picture.
+    /// The lines of the drawing, with `title` and the recommended sizes in a speech bubble.
     pub(super) fn lines(&self, title: &str) -> Vec<String> {
         let width = title.len() + 1;
         let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
@@ -61,7 +61,8 @@ impl Recommendation {
     }
 }
 
-/// Strength lost for each step of the batch size's ratio, at the visits that `seconds` give.
+/// The loss of a larger minibatch in a search of `seconds` at `nps`. It is the relative gain in speed that makes up for
+/// a relative increase of the size, per unit of that increase.
 fn loss_per_size(nps: f64, seconds: f64) -> f64 {
     // In a game the tree finds more positions than the network evaluates.
     let visits = nps.powf(1.085) * seconds;
@@ -72,7 +73,7 @@ fn loss_per_size(nps: f64, seconds: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// What lc0 printed after the table whose mean speeds these are.
+    /// lc0 printed this drawing after measuring these mean speeds.
     #[test]
     fn recommends_and_draws_as_lc0() {
         let mut recommendation = Recommendation::default();

@@ -5,12 +5,12 @@
 
 use crate::chess::Move;
 
-/// A score as UCI has it.
+/// A score in one of UCI's two forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Score {
     /// `score cp`: the unit depends on `ScoreType`.
     Cp(i32),
-    /// `score mate`: full moves to mate, negative when we are mated.
+    /// `score mate`: full moves to mate, negative if the side to move at the root is mated.
     Mate(i32),
 }
 
@@ -21,15 +21,15 @@ pub struct ThinkingInfo {
     pub depth: Option<u32>,
     /// Deepest visit, in plies.
     pub seldepth: Option<u32>,
-    /// Since the search began, in milliseconds.
+    /// Time since the search began, in milliseconds.
     pub time_ms: Option<u64>,
     /// Visits of the root (or of this line's move, with `PerPVCounters`).
     pub nodes: Option<u64>,
-    /// The line's score.
+    /// The score of the line's first move.
     pub score: Option<Score>,
     /// Win, draw and loss in thousandths; they sum to 1000. Shown with `UCI_ShowWDL`.
     pub wdl: Option<[u16; 3]>,
-    /// Full moves that the game will last. Shown with `UCI_ShowMovesLeft`.
+    /// Expected number of full moves to the end of the game. Shown with `UCI_ShowMovesLeft`.
     pub moves_left: Option<u32>,
     /// How full the tree's memory is, in thousandths.
     pub hashfull: Option<u32>,
@@ -39,39 +39,39 @@ pub struct ThinkingInfo {
     pub eps: Option<u64>,
     /// Positions found in the tablebases.
     pub tb_hits: Option<u64>,
-    /// The line's rank, from 1; only where several lines are shown.
+    /// The line's rank, from 1. `None` if only one line is shown.
     pub multipv: Option<u32>,
-    /// The line's moves.
+    /// The principal variation, from the root on.
     pub pv: Vec<Move>,
-    /// Free text, to the end of the line.
+    /// Free text, shown at the end of the line as `string`.
     pub comment: String,
 }
 
-/// The end of a search.
+/// The result of a search, for the line `bestmove`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BestMove {
-    /// The move to play; `None` where there is no legal one.
+    /// The move to play; `None` if there is no legal move.
     pub best: Option<Move>,
-    /// The answer expected.
+    /// The expected reply to `best`.
     pub ponder: Option<Move>,
 }
 
-/// Where a search sends what it has to say. Called from search threads.
+/// Receives the output of a search. Its functions are called from search threads.
 pub trait Responder: Send + Sync {
-    /// Info lines, the best first.
+    /// Receives info lines, the best line first.
     fn thinking(&self, infos: &[ThinkingInfo]);
 
-    /// Once per search, after the last info line.
+    /// Receives the result, once per search and after the last info line.
     fn best_move(&self, best: &BestMove);
 
-    /// A message for the user (`info string`).
+    /// Receives a message for the user (`info string`).
     fn message(&self, text: &str);
 
-    /// Whether anyone reads what is noted.
+    /// Whether [`Responder::note`] writes to a log. Otherwise the search does not prepare notes.
     fn takes_notes(&self) -> bool {
         false
     }
 
-    /// Something for the log alone.
+    /// Receives a line that goes only to the log.
     fn note(&self, _text: &str) {}
 }

@@ -1,26 +1,26 @@
-//! What a search is asked to do: the terms of `position` and `go`, as plain data.
+//! The parameters of the commands `position` and `go`, as plain data.
 
-/// The game so far, as the GUI gives it: text, not yet checked against the rules.
+/// The game so far, as the GUI sent it. The moves and the FEN are text that is not yet checked against the rules.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PositionCommand {
-    /// Where the game began.
+    /// The position in which the game began.
     pub start: StartPosition,
-    /// The moves played since, in UCI notation.
+    /// The moves played from `start`, in UCI notation.
     pub moves: Vec<String>,
 }
 
 /// The first position of a game.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum StartPosition {
-    /// The usual one.
+    /// The usual starting position of chess.
     #[default]
     Standard,
-    /// A FEN.
+    /// A position given as FEN.
     Fen(String),
 }
 
-/// The terms of `go`. Those not given are `None`; several may be given, and the first one met ends the
-/// search.
+/// The parameters of `go`. A parameter that is not given is `None`. If several limits are given, the search ends when
+/// the first of them is reached.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GoParams {
     /// Search until `stop`.
@@ -35,25 +35,25 @@ pub struct GoParams {
     pub winc: Option<u64>,
     /// Black's increment per move, in milliseconds.
     pub binc: Option<u64>,
-    /// Moves to the next time control.
+    /// The number of moves to the next time control.
     pub movestogo: Option<u32>,
-    /// Average depth to reach, in plies.
+    /// Stop when the average depth of the visits, in plies, reaches this number.
     pub depth: Option<u32>,
-    /// Stop when a mate in so many moves is found.
+    /// Stop when a mate in this many moves is found.
     pub mate: Option<u32>,
-    /// Visits of the root.
+    /// Stop when the root has this many visits.
     pub nodes: Option<u64>,
     /// Time for this move, in milliseconds.
     pub movetime: Option<u64>,
-    /// Only these root moves, in UCI notation; empty: all.
+    /// The root moves to search, in UCI notation. An empty list means all moves.
     pub searchmoves: Vec<String>,
 }
 
 impl GoParams {
-    /// Whether the search ends only when told to: `wait` would wait for ever.
+    /// Whether only a command ends the search, so that `wait` would block for ever.
     pub fn is_open_ended(&self) -> bool {
         let limits = [self.nodes, self.movetime, self.wtime, self.btime];
-        // A mate need not be there, and moves to go limit nothing without a clock.
+        // `mate` is no limit, because there may be no such mate. `movestogo` means nothing without a clock.
         self.infinite || self.ponder || (limits.iter().all(Option::is_none) && self.depth.is_none())
     }
 }

@@ -1,25 +1,25 @@
-//! Answers as text, in lc0's order of fields.
+//! Formats `info` and `bestmove` lines, with the fields in lc0's order.
 
 use crate::chess::{Move, uci_move};
 use crate::options::Options;
 use crate::search::info::{BestMove, Score, ThinkingInfo};
 use std::fmt::{Display, Write};
 
-/// Which of an answer's parts are shown, and how.
+/// The options that decide which fields are shown, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shown {
     /// `UCI_Chess960`: castling as king takes rook.
     pub chess960: bool,
-    /// `UCI_ShowWDL`
+    /// `UCI_ShowWDL`: win, draw and loss.
     pub wdl: bool,
-    /// `UCI_ShowEPS`
+    /// `UCI_ShowEPS`: network evaluations per second.
     pub eps: bool,
-    /// `UCI_ShowMovesLeft`
+    /// `UCI_ShowMovesLeft`: the expected length of the game.
     pub moves_left: bool,
 }
 
 impl Shown {
-    /// As the options say.
+    /// Takes the settings from the engine's options.
     pub(crate) fn of(options: &Options) -> Shown {
         Shown {
             chess960: options.chess960,
@@ -30,7 +30,7 @@ impl Shown {
     }
 }
 
-/// An `info` line.
+/// The `info` line for `info`, without a line break.
 pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     let mut line = "info".to_owned();
     // Some GUIs take depth 0 for "no search".
@@ -65,8 +65,8 @@ pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     line
 }
 
-/// The `bestmove` line. With no legal move it says `0000`, the protocol's null move: something must follow a
-/// `go`, and lc0's answer (`a1a1`) looks like a move.
+/// The `bestmove` line. If there is no legal move it has `0000`, the protocol's null move: every `go` needs an
+/// answer, and lc0's answer (`a1a1`) looks like a move.
 pub(crate) fn best_move_line(best: &BestMove, shown: Shown) -> String {
     let text = |m: Move| uci_move::text(m, shown.chess960);
     let mut line = format!("bestmove {}", best.best.map_or_else(|| "0000".to_owned(), text));
@@ -97,7 +97,7 @@ mod tests {
         moves
     }
 
-    /// A line that lc0 printed.
+    /// The first expected line is one that lc0 printed.
     #[test]
     fn info_is_as_lc0_prints_it() {
         let info = ThinkingInfo {

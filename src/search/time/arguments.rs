@@ -27,7 +27,7 @@ pub enum TimeManagerError {
         key: String,
     },
     /// A value is not a number.
-    #[error("time manager: {key}: '{value}' is no number")]
+    #[error("time manager: {key}: '{value}' is not a number")]
     NotANumber {
         /// The parameter.
         key: String,

@@ -1,22 +1,22 @@
-//! Time managers: how much of the clock one move may take.
+//! Time managers decide how much of the clock a move may take.
 //!
-//! A [`TimeManager`] lives for a whole game and remembers what it saved or learned in it; for each move it makes
-//! one stopper out of a [`Clock`]. The four here follow lc0's formulas and parameters, so that settings tuned
-//! there mean the same:
+//! A [`TimeManager`] lives for a whole game, and remembers what it saved or learned. For each move it makes a
+//! stopper from the [`Clock`]. There are four managers. They have lc0's formulas and parameters, so that settings
+//! tuned for lc0 can be used here:
 //!
 //! | name | idea |
 //! |---|---|
 //! | [`legacy`] (default) | an estimate of the moves still to come; time that smart pruning saved is spent at once |
-//! | [`smooth`] | plans in nodes: counts on tree reuse and on early stops, keeps a reserve for hard moves |
-//! | [`alphazero`] | a fixed percentage of what is left |
-//! | [`simple`] | a percentage that grows with the ply and with the increment |
+//! | [`smooth`] | a plan in nodes, which expects tree reuse and early stops and keeps a reserve for hard moves |
+//! | [`alphazero`] | a fixed percentage of the remaining time |
+//! | [`simple`] | a percentage of the remaining time that grows with the ply and with the increment |
 //!
-//! `TimeManager=name(key=value,...)` is read in [`arguments`]. Whatever a formula says, [`Clock::grant`] keeps it
-//! within what is left on the clock less the move overhead, and above zero; so no manager can lose on time by
-//! arithmetic. Plies are those of the game, also where it began at a FEN.
+//! [`arguments`] parses the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
+//! formula to the remaining time less the move overhead, and keeps it above zero. So no formula can lose a game on
+//! time. Plies are counted from the start of the game, even if it began from a FEN.
 //!
-//! Time is measured from the moment the command arrived; that is the search's business, and shows up here only
-//! as [`IterationStats::time_since_move_start`](super::IterationStats).
+//! Time counts from the arrival of the command. The search measures it, and passes it to stoppers as
+//! [`IterationStats::time_since_move_start`](super::IterationStats).
 
 mod alphazero;
 mod arguments;
@@ -36,7 +36,7 @@ use arguments::Arguments;
 /// `smooth(init-piggybank=0.2)`.
 ///
 /// # Errors
-/// Says what is wrong with the text: its form, the name, a parameter, or a parameter's range.
+/// The form, the name, a parameter or a parameter's value is wrong; the error says which.
 pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, TimeManagerError> {
     let (name, mut arguments) = Arguments::parse(description)?;
     let manager: Box<dyn TimeManager> = match name {
@@ -77,20 +77,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_descriptions_are_refused() {
         for (description, expected) in [
             ("", "expected name(key=value,...)"),
             ("legacy(", "expected name(key=value,...)"),
             ("quick", "unknown time manager 'quick'"),
             ("legacy(slow=1)", "unknown parameter 'slow'"),
-            ("legacy(slowmover=fast)", "'fast' is no number"),
-            ("legacy(slowmover=nan)", "'nan' is no number"),
+            ("legacy(slowmover=fast)", "'fast' is not a number"),
+            ("legacy(slowmover=nan)", "'nan' is not a number"),
             ("alphazero(alphazero-time-pct=101)", "0 to 100"),
             ("simple(base-pct=0)", "0.000001 to 100"),
             ("legacy(mle-legacy(midpoint=20))", "unknown parameter 'mle-legacy.midpoint'"),
         ] {
             let error =
-                make_time_manager(description).err().unwrap_or_else(|| panic!("{description} is taken"));
+                make_time_manager(description).err().unwrap_or_else(|| panic!("{description} is accepted"));
             assert!(error.to_string().contains(expected), "{description}: {error}");
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// So many that threads seldom meet at one.
+/// Enough shards that two threads seldom need the same shard at the same time.
 const SHARDS: usize = 256;
 
 /// A set of 64-bit hashes.
@@ -12,12 +12,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// An empty set.
     pub(crate) fn new() -> Seen {
         Seen { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Whether `hash` was new.
+    /// Inserts `hash`, and returns whether it was new.
     pub(crate) fn insert(&self, hash: u64) -> bool {
         let shard = &self.shards[(hash >> 32) as usize % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner).insert(hash)

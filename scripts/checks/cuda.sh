@@ -3,12 +3,14 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize; the first three without names. Each has a time limit;
-# together they end within nine minutes, and what there was no time for is named. Two calls do all that a machine is
-# needed for: `correct speed profile`, then `branches sweep large`. Logs and tables go to $OUT, or to a folder under
-# /tmp; large networks, compiled kernels and tables of products stay in $STORE (/tmp/rukh-cuda unless set) for the next call.
-# Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (PyTorch's will do), python3 with numpy and protobuf for the large
-# networks, compute-sanitizer for the step of this name.
+# Steps: correct speed profile branches sweep large sanitize; without names the first three. Each step has a time limit.
+# A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but sanitize:
+# `correct speed profile`, then `branches sweep large`.
+# environment:
+#   OUT      the folder for logs and tables (default: a temporary one)
+#   STORE    the folder for what the next call needs again: large networks, compiled kernels, tables of products
+# Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
+# networks, and compute-sanitizer for the step sanitize.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 packed=$(cd "${1:?usage: scripts/checks/cuda.sh PACKED [step ...]}" && pwd)
@@ -30,13 +32,13 @@ mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do
     ln -s "$packed/lib/librocm_cuda_shim.so" "$libraries/lib$name.so"
 done
-# By these the engine sees that "rocBLAS" has kernels for the card.
+# From these names the engine concludes that "rocBLAS" has kernels for the card.
 mkdir -p "$libraries/rocblas/library"
 for card in sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121; do
     touch "$libraries/rocblas/library/TensileLibrary_lazy_$card.dat"
 done
 export RUKH_ROCM_LIBRARY_PATH=$libraries
-# CUDA's libraries that Python packages brought along, before those of a toolkit.
+# The CUDA libraries in Python packages come before those of a toolkit.
 found=$(python3 - 2>/dev/null <<'PYTHON'
 import glob, sys
 folders = {path.rsplit("/", 1)[0] for root in sys.path for path in glob.glob(root + "/nvidia/*/lib/lib*.so*")}
@@ -47,16 +49,16 @@ if [ -n "$found" ]; then
     export RUKH_CUDA_SHIM_PATH=$found${RUKH_CUDA_SHIM_PATH:+:$RUKH_CUDA_SHIM_PATH}
     export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-# Kernels are compiled once.
+# The compiled kernels are kept for the next call.
 export XDG_CACHE_HOME=$store/cache
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "no nvidia-smi"
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "there is no nvidia-smi"
 
 rukh=$packed/rukh
 random=$store/networks
 mkdir -p "$random"
 names=(t82-like t1-like bt4-full)
 
-# The large networks are written while the first step runs.
+# The large networks are made while the first step runs.
 makers=()
 if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
     for name in "${names[@]}"; do
@@ -69,7 +71,7 @@ if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
         makers+=($!)
     done
 else
-    echo "no net_pb2.py or no make_nets.py in $packed: no large networks"
+    echo "$packed lacks net_pb2.py or make_nets.py: there are no large networks"
 fi
 large_networks() {
     local pid
@@ -79,15 +81,15 @@ large_networks() {
     makers=()
 }
 
-# Seconds after which everything has ended.
+# Seconds after which the whole call ends.
 all=535
 
-# run SECONDS LOG COMMAND …: within that time and what is left of all; the command's status is kept.
+# run SECONDS LOG COMMAND …: runs a command for so long at most, and not beyond the end of the call; returns its status.
 run() {
     local limit=$1 log=$2 left=$((all - (SECONDS - start)))
     shift 2
     if [ $left -lt 5 ]; then
-        echo "NOT DONE, the time is over: $*"
+        echo "NOT DONE for lack of time: $*"
         return 1
     fi
     [ "$limit" -le $left ] || limit=$left
@@ -102,7 +104,7 @@ run() {
 step_correct() {
     if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
         tail -25 "$out/card.log"
-        echo "the shim does not work with this card: nothing else is tried"
+        echo "the shim does not work with this card; nothing else is tried"
         steps=()
         return 1
     fi
@@ -130,12 +132,12 @@ step_large() {
     return $status
 }
 
-# measure SECONDS FILE NETWORK SET …: a line of $out/FILE for each set of options, and on the screen as it comes.
+# measure SECONDS FILE NETWORK SET …: measures each set of options, and appends a line to $out/FILE.
 measure() {
     local limit=$1 log=$2 name=$3 left=$((all - (SECONDS - start)))
     shift 3
     if [ ! -e "$random/$name.pb.gz" ] || [ $left -lt 15 ]; then
-        echo "$name NOT DONE: no network or no time" | tee -a "$out/$log"
+        echo "$name NOT DONE: the network is missing, or time is short" | tee -a "$out/$log"
         return 1
     fi
     [ "$limit" -le $left ] || limit=$left
@@ -148,13 +150,12 @@ measure() {
 }
 milliseconds=500
 
-# The table of products that each network is measured with: made by whoever comes first.
+# The options that name a network's table of measured products, which the first measurement makes.
 tuned() {
     echo "tune=full,tuning_file=$1.csv"
 }
 
-# Evaluations per second beside lc0's and the bars that we set ourselves: as it is by default, then with one thing
-# after another.
+# Evaluations per second beside lc0's and our targets: with default options, then with other ones.
 step_speed() {
     large_networks
     local name status=0
@@ -167,7 +168,7 @@ step_speed() {
     return $status
 }
 
-# All options against each other, the most promising first.
+# Many combinations of options, the most promising first.
 step_sweep() {
     large_networks
     milliseconds=300
@@ -195,7 +196,7 @@ step_sweep() {
     return $status
 }
 
-# Right answers of branches beside each other, of kernels launched early, and of measured products.
+# Correctness with parallel branches, with kernels that are launched early, and with measured products.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
@@ -214,12 +215,12 @@ step_branches() {
     return $status
 }
 
-# Memory accesses and races of all kernels that a few networks use, in a batch that is padded.
+# Memory accesses and races of all kernels that a few networks use, with a padded batch.
 step_sanitize() {
     local sanitizer tool network format status=0
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
     if [ -z "$sanitizer" ]; then
-        echo "skipped: no compute-sanitizer"
+        echo "skipped: compute-sanitizer was not found"
         return 0
     fi
     export RUKH_CUDA_SHIM_NVRTC_OPTIONS=-lineinfo
@@ -239,7 +240,7 @@ step_sanitize() {
     return $status
 }
 
-# The time of each kind of step, one after another with nothing else running, and of each operation.
+# The time of each kind of step, run alone, and of each operation.
 step_profile() {
     large_networks
     local name batch status=0
@@ -252,7 +253,7 @@ step_profile() {
                 status=1
             milliseconds=500
         done
-        # With bytes and floors; its figures go wrong, as operations in place are repeated: only the times count.
+        # The shim repeats each operation to time it. In-place operations then compute wrong results, which do not matter here.
         batch=256
         RUKH_CUDA_SHIM_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
             --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
@@ -269,12 +270,12 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "no step $step; there are: correct speed profile branches sweep large sanitize" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize" >&2
         exit 2
     fi
-    # What began late would be cut off by the machine's own limit.
+    # A step that starts late would be cut off by the limit of the whole call.
     if [ $((SECONDS - start)) -gt $((all - 30)) ]; then
-        echo "== $step NOT DONE: the time is over"
+        echo "== $step NOT DONE for lack of time"
         failed+=("$step")
         continue
     fi
@@ -284,10 +285,10 @@ while [ ${#steps[@]} -gt 0 ]; do
     echo "== $step: $((SECONDS - begin)) s"
 done
 cp "$store"/tables/*.csv "$out/" 2>/dev/null
-# What comes back from a machine may be limited to few files.
+# Few files are easier to copy back from another machine.
 cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
 cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
-# Networks that no step has waited for.
+# Ends the making of networks that no step has waited for.
 for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
 rm -rf "$work/cache-lineinfo"
 if [ ${#failed[@]} -gt 0 ]; then

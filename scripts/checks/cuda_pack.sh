@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Gathers what scripts/checks/cuda.sh needs on a machine with an NVIDIA card and no Rust: the programs, stripped, and
-# the networks and goldens that are not in the repository. The folder is then taken along with the checkout.
+# Packs what scripts/checks/cuda.sh needs on a machine with an NVIDIA card and no Rust: the stripped programs, and the
+# networks and goldens that are not in the repository. Copy the folder to that machine together with the checkout.
+# Needs Rust and binutils.
 #
 # usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]
-#   FOLDER      made anew, some 25 MB
-#   net_pb2.py  of the network file's schema, made by protoc, for ../shared/nets/make_nets.py; without it there are
-#               no large networks to measure the speed with
-# PROFILE names Cargo's profile: release unless set.
+#   FOLDER      is deleted and made anew, some 25 MB
+#   net_pb2.py  protoc's output for the schema of network files, for ../shared/nets/make_nets.py; without it there are no
+#               large networks to measure the speed of
+# environment:
+#   PROFILE=release    Cargo's profile
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:?usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]}
@@ -14,7 +16,7 @@ schema=${2:-}
 profile=${PROFILE:-release}
 
 cargo build --profile "$profile" -p rukh
-# One by one, or Cargo leaves the shared library of an earlier build beside new examples.
+# In two commands: with one, Cargo leaves the shared library of an earlier build beside the new examples.
 cargo build --profile "$profile" -p rocm-cuda-shim --lib
 cargo build --profile "$profile" -p rocm-cuda-shim --example distance --example sweep
 tests=$(cargo test --profile "$profile" -p rocm-cuda-shim --test cuda_shim --no-run --message-format=json \
@@ -26,11 +28,11 @@ mkdir -p "$folder/lib" "$folder/shared"
 strip -o "$folder/rukh" "$built/rukh"
 strip -o "$folder/distance" "$built/examples/distance"
 strip -o "$folder/sweep" "$built/examples/sweep"
-# Tests look for the library beside them.
+# The tests look for the library in their own folder.
 strip -o "$folder/lib/cuda_shim" "$tests"
 strip -o "$folder/lib/librocm_cuda_shim.so" "$built/librocm_cuda_shim.so"
 if [ -d ../shared/nets ]; then
-    # Those of tests/data are in the checkout, and the networks of input formats are made from micro-attn.
+    # The checkout has those of tests/data, and the tests make the networks of other input formats from micro-attn.
     for golden in ../shared/goldens/*.json; do
         name=$(basename "$golden" .json)
         [ "$name" = planes ] || [ -e "tests/data/$name.json.gz" ] || cp "$golden" "$folder/shared/"
@@ -41,7 +43,7 @@ if [ -d ../shared/nets ]; then
     done
     cp ../shared/nets/make_nets.py "$folder/"
 else
-    echo "no ../shared: neither its networks nor make_nets.py are packed"
+    echo "there is no ../shared: its networks and make_nets.py are not packed"
 fi
 if [ -n "$schema" ]; then cp "$schema" "$folder/net_pb2.py"; fi
 du -sh "$folder"

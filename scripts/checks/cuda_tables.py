@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
-"""Tables for scripts/checks/cuda.sh.
+"""Prints the tables of scripts/checks/cuda.sh. Needs Python alone.
 
-usage: cuda_tables.py speed FILE ...             the best of a sweep's lines beside lc0's and our bars
-       cuda_tables.py profile BATCH FILE.tsv     the CUDA shim's times by operation, with TFLOP/s and GB/s
+usage: cuda_tables.py speed FILE ...             the fastest options of each network, beside lc0's speed and our target
+       cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
 import os
 import re
 import sys
 
-# Evaluations per second on one H200: lc0's best mode there, and what we want to reach.
-BARS = {
+# Evaluations per second on one H200, by batch size: those of lc0's fastest backend there, and our target.
+TARGETS = {
     "t82-like": {16: (12033, 16000), 64: (23163, 33000), 256: (29346, 40000), 512: (30093, 42000)},
     "bt4-full": {16: (9821, 13000), 64: (17128, 23000), 256: (20791, 26000), 512: (21652, 27000)},
     "t1-like": {16: (30369, 50000), 64: (69961, 130000), 256: (114486, 200000), 512: (126951, 230000)},
 }
-# Of one H200, measured: bf16 products of 8192^3 on random data, and copies, bytes read and written.
+# Measured on one H200: bf16 products of 8192^3 on random data, and copies (bytes read plus bytes written).
 PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
 
 
 def speed(files):
-    """The best of each network and batch size, with the options that gave it."""
+    """Prints the highest speed of each network and batch size, with the options that gave it."""
     best, sets = {}, 0
     for file in files:
         with open(file) as stream:
             lines = [line.split() for line in stream if not line.startswith("#")]
         for words in lines:
             # network, options, seconds "s", then sizes and positions per second
-            if len(words) < 6 or words[3] != "s" or words[0] not in BARS:
+            if len(words) < 6 or words[3] != "s" or words[0] not in TARGETS:
                 continue
             sets += 1
             options = f"{words[1]} ({os.path.basename(file).removesuffix('.txt')})"
@@ -34,11 +34,11 @@ def speed(files):
                 key = (words[0], int(size))
                 best[key] = max(best.get(key, (0.0, "")), (float(rate), options))
     print(f"best of {sets} sets of options")
-    print(f"{'network':9} {'batch':>5} {'ours':>7} {'lc0':>7} {'bar':>7} {'of lc0':>6} {'of bar':>6}  options")
-    for name, bars in BARS.items():
-        for size, (lc0, bar) in bars.items():
+    print(f"{'network':9} {'batch':>5} {'ours':>7} {'lc0':>7} {'target':>7} {'of lc0':>6} {'of tgt':>6}  options")
+    for name, targets in TARGETS.items():
+        for size, (lc0, target) in targets.items():
             rate, options = best.get((name, size), (0.0, "not measured"))
-            print(f"{name:9} {size:5} {rate:7.0f} {lc0:7} {bar:7} {rate / lc0:6.2f} {rate / bar:6.2f}  {options}")
+            print(f"{name:9} {size:5} {rate:7.0f} {lc0:7} {target:7} {rate / lc0:6.2f} {rate / target:6.2f}  {options}")
 
 
 def numbers(text):
@@ -46,7 +46,7 @@ def numbers(text):
 
 
 def work(name, width):
-    """Floating-point operations and least bytes of one operation; None where the name does not say."""
+    """Floating-point operations and fewest bytes of an operation; None if its name does not tell."""
     if name.startswith(("hipblaslt", "rocblas")):
         n = numbers(name)
         batch = n.get("batch", 1)
@@ -67,7 +67,7 @@ def work(name, width):
         if wide > 1024:
             rows, wide = int(x), width or wide
             return 0.0, rows * wide * size * 2
-        # Branch and residual in, result out; of smolgen's first LayerNorm only two of the three.
+        # It reads branch and residual, and writes the result; smolgen's first LayerNorm has no residual.
         return 0.0, rows * wide * size * 3
     return None
 
@@ -84,7 +84,7 @@ def profile(batch, file):
             row[1] += float(time)
             if name.startswith(("hipblaslt", "rocblas")):
                 width = numbers(name)["m"]
-    # The same pass may have run more than once; each ends in one policy.
+    # The pass may have run more than once, and each pass ends in one policy.
     passes = max((row[0] for name, row in rows.items() if re.match(r"(attention_)?policy_", name)), default=1)
     for row in rows.values():
         row[0] /= passes

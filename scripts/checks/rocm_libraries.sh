@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Runs the GPU evaluator with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
+# Runs the ROCm backend with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
 # GPU: only the driver's library is the emulator (hip/shims/emulator), which then runs AMD's kernels beside ours.
 #
 # usage: scripts/checks/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
 #   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
 #              nothing is installed, and apt's own lists are left alone
 #   build      the emulator and the tests
-#   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the kernels' tests
-#              on what came out for gfx1100 and gfx1151
-#   run-time   the engine on gfx1150, for which it holds no code: compiles at start, multiplies with hipBLASLt
-#   refusal    the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library knows
-#   hipblaslt  every network against lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
-#   rocblas    the same, and fp32, on gfx1100, where rocBLAS does
-# Needs a Debian, or with DEBIAN_MIRROR=(address) another system with apt and the keyring of its archive, on x86-64.
+#   hiprtc     compiles the kernels for every architecture as the engine does at run time, then runs the tests of the
+#              kernels on the code objects for gfx1100 and gfx1151
+#   run-time   runs the engine on gfx1150, for which it has no code object: it compiles the kernels when it starts, and
+#              multiplies with hipBLASLt
+#   refusal    runs the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library
+#              supports: it must refuse the card
+#   hipblaslt  compares every network with lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
+#   rocblas    does the same, and fp32, on gfx1100, where rocBLAS multiplies
+# Needs Debian on x86-64, or another system with apt and the keyring of Debian's archive if DEBIAN_MIRROR is the address
+# of a mirror. The steps that run tests take 20 minutes on two cores in all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
@@ -23,10 +26,11 @@ built=$PWD/target/$profile/deps
 
 step_fetch() {
     mkdir -p "$root"/apt/{lists,cache/archives}/partial "$root/root"
-    # Debian's archive as this machine has it, or any other.
+    # The mirror in DEBIAN_MIRROR, or the one that this machine uses.
+    # shellcheck disable=SC2016  # apt-get expands REPO_URI
     local mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)}
     if [ -z "$mirror" ]; then
-        echo "no mirror of Debian is known: set DEBIAN_MIRROR" >&2
+        echo "no Debian mirror was found: set DEBIAN_MIRROR" >&2
         return 1
     fi
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$root/apt/sources.list"
@@ -44,7 +48,7 @@ END
     apt-get install --download-only --yes --no-install-recommends libhipblaslt1 librocblas4 libhiprtc6
     local package
     for package in "$root"/apt/cache/archives/*.deb; do
-        # Without the kernels for cards that the emulator does not know.
+        # Leaves out the kernels for cards that the emulator does not support.
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root/root" --exclude=./usr/share --exclude='*gfx8*' \
             --exclude='*gfx9*' --exclude='*gfx10*' --exclude='*gfx1101*' --exclude='*gfx1102*' --exclude='*gfx12*'
     done
@@ -52,8 +56,8 @@ END
         paste -d' ' - - | tee "$root/versions"
 }
 
-# Builds tests, and links each program under its target's name. By what cargo says it made: the engine lies beside the
-# tests of its library, under the same name.
+# Builds tests, and makes a link with the target's name to each program. Cargo's messages tell the tests apart from the
+# engine, which lies in the same folder with the same name.
 build_tests() {
     local path name
     cargo test --profile "$profile" --no-run --message-format=json-render-diagnostics "$@" |
@@ -78,14 +82,14 @@ step_build() {
     done
 }
 
-# A program with Debian sid's C library, for AMD's libraries want a newer one than many machines have.
+# Runs a program with the C library of Debian sid: AMD's libraries need a newer one than many machines have.
 with_libraries() {
     env RUKH_ROCM_LIBRARY_PATH="$root/libraries" HIPBLASLT_TENSILE_LIBPATH="$debian/hipblaslt/library" \
         ROCBLAS_TENSILE_LIBPATH="$(echo "$debian"/rocblas/*/library)" \
         "$root/root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/libraries:$debian" "$@"
 }
 
-# One of the tests of networks, in this process, for an architecture.
+# network_test ARCHITECTURE TEST: runs one of the tests of networks on an emulated GPU of that architecture.
 network_test() {
     RUKH_EMULATOR_ARCH=$1 RUKH_TEST_ON_EMULATOR=1 with_libraries "$root/programs/integration" --exact "rocm::$2" \
         --nocapture --test-threads=1

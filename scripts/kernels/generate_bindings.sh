@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Writes src/bindings.rs of the three crates below hip/ from the ROCm headers.
+# Writes the bindings of the crates hip/*-sys from ROCm's headers.
 #
 # usage: scripts/kernels/generate_bindings.sh INCLUDE_FOLDER [--check]
-#        --check writes nothing and fails where the files in the repository differ
+#        --check writes nothing, and fails if a file in the repository differs
 #
-# INCLUDE_FOLDER holds hip/, rocblas/, hipblaslt/ and hipblas-common/: /opt/rocm/include, or what these Debian
-# packages (unstable: HIP 6.4, rocBLAS 4.4, hipBLASLt 1.1) unpack to with `dpkg-deb -x`: libamdhip64-dev,
+# INCLUDE_FOLDER holds hip/, rocblas/, hipblaslt/ and hipblas-common/. It is /opt/rocm/include, or the folder into which
+# `dpkg-deb -x` unpacks these packages of Debian sid (HIP 6.4, rocBLAS 4.4, hipBLASLt 1.1): libamdhip64-dev,
 # librocblas-dev, libhipblaslt-dev, libhipblas-common-dev.
 # Needs bindgen 0.73 (cargo install bindgen-cli) and libclang 19 or newer (LIBCLANG_PATH=/usr/lib/llvm-19/lib).
 set -euo pipefail
@@ -17,7 +17,7 @@ check=${2:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# What the engine calls; a name more here is a field more in the crate's table of functions.
+# The functions that the engine calls. Each becomes a field of the crate's function table.
 hip='hip(Init|DriverGetVersion|RuntimeGetVersion|GetDeviceCount|GetDevice|SetDevice|DeviceSynchronize'
 hip+='|DeviceGetAttribute|DeviceGetName|DeviceTotalMem|DeviceGetPCIBusId|DeviceGetStreamPriorityRange'
 hip+='|GetLastError|PeekAtLastError|GetErrorName|GetErrorString'
@@ -35,7 +35,7 @@ hipblaslt='hipblasLt(Create|Destroy|GetVersion|Matmul|MatmulAlgoGetHeuristic'
 hipblaslt+='|Matmul(Desc|Preference)(Create|Destroy|SetAttribute)|MatrixLayout(Create|Destroy|SetAttribute))'
 
 # generate OUTPUT HEADERS FUNCTIONS MACRO [bindgen option ...]
-# bindgen writes one `extern` block, which becomes one call of MACRO: the functions are not linked, but looked up.
+# bindgen writes one `extern` block, which becomes one call of MACRO: functions are looked up at run time, not linked.
 generate() {
     local output=$1 headers=$2 functions=$3 macro=$4
     shift 4
@@ -44,7 +44,7 @@ generate() {
     bindgen "$work/input.hpp" --allowlist-function "$functions" --merge-extern-blocks --no-doc-comments \
         --no-prepend-enum-name --no-layout-tests --use-core --disable-header-comment --rust-target 1.85 --rust-edition 2024 --formatter none "$@" \
         -- -x c++ -std=c++17 -I"$include" -D__HIP_PLATFORM_AMD__ -Wno-deprecated-declarations >"$work/raw.rs"
-    # rustfmt leaves the inside of a macro call as it is: first the form, then the name.
+    # rustfmt does not format the inside of a macro call, so that it runs before the block becomes one.
     rustfmt --edition 2024 --config-path rustfmt.toml "$work/raw.rs"
     {
         echo '// Written by scripts/kernels/generate_bindings.sh from the ROCm headers: do not edit.'

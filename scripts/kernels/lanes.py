@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
-"""Finds instructions that take other lanes' numbers where some lanes may be asleep.
+"""Finds instructions that read the registers of other lanes where some of those lanes may be inactive.
 
-usage: lanes.py FILE ...       llvm-objdump -d's text of code objects; exit code 1 where there are any
-Exchanges of lanes (permlane, DPP, swizzle, permute) and products of matrices need what every lane has computed. In the
-source they stand where all lanes are; but a compiler that does not know what they do may move them, or the last step
-before them, into the branch of the lanes that use the result. The lanes that they read from have then not done theirs,
-and sums lack a part: clang 19 does it to v_permlanex16 and v_wmma.
+usage: lanes.py FILE ...       FILE is the output of llvm-objdump -d; the exit code is 1 if such an instruction is found
 
-The check follows EXEC, the mask of lanes, along all paths: saved, narrowed by a condition, put back. An exchange is right
-only where EXEC is what the kernel began with, or where all conditions since then are the same for all lanes that it is
-among: made of scalars and of the number of the wave (or half of 64 lanes) in its block, so that all get there or none.
-scripts/kernels/compile.sh runs it on all kernels.
+Exchanges between lanes (permlane, DPP, swizzle, permute) and matrix products need the numbers of every lane. The source
+has them where all lanes are active. A compiler that does not know their meaning may move them, or the step before them,
+into the branch of those lanes that use the result. The other lanes are then inactive and have not computed their part,
+so that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
+
+The check follows EXEC, the mask of active lanes, along all paths: where it is saved, narrowed by a condition, and
+restored. An exchange is right if EXEC is what it was at the start of the kernel, or if all conditions since then have
+the same value in all lanes that take part: conditions made of scalars and of the number of the wave (or of the half of
+64 lanes) in its block. scripts/kernels/compile.sh runs the check on all kernels. Needs Python alone.
 """
 import re
 import sys
 
 EXCHANGE = re.compile(r"v_permlane|v_s?wmma|v_mfma|v_smfmac|ds_b?permute|ds_swizzle|\w+_dpp$")
-# Of them, those that may reach over 32 lanes.
+# Those exchanges that may reach beyond 32 lanes.
 WIDE = re.compile(r"v_mfma|v_smfmac|ds_b?permute|v_permlane64")
 LINE = re.compile(r"\t(\S+) *(.*?) *// ([0-9A-F]+):")
 TARGET = re.compile(r"<(\w+)(?:\+0x([0-9a-f]+))?>")
-ALL = ("all",)  # EXEC as a kernel starts, but for groups of lanes that do not get there at all
-EITHER = ("either",)  # all lanes or none
+ALL = ("all",)  # EXEC as at the start of the kernel, in each group of lanes that arrives at all
+EITHER = ("either",)  # all lanes of a group, or none
 
 
 def parse(lines):
@@ -56,7 +57,7 @@ def scalar(operand):
 
 
 def registers(operand):
-    """All scalar registers of an operand."""
+    """The scalar registers of an operand."""
     found = re.fullmatch(r"s\[(\d+):(\d+)\]", operand)
     if found:
         return {f"s{i}" for i in range(int(found.group(1)), int(found.group(2)) + 1)}
@@ -64,7 +65,7 @@ def registers(operand):
 
 
 def above(mask):
-    """The masks that hold this one, from itself up."""
+    """Yields this mask and the masks that contain it, up to ALL."""
     yield mask
     while mask != ALL:
         mask = mask[2]
@@ -91,7 +92,7 @@ def union(a, b):
 
 
 def without(a, b):
-    """a's lanes that are not in b, which lies within it."""
+    """The lanes of a that are not in b, which lies within a."""
     if b[0] == "rest" and b[2] == a:
         return b[1]
     return ("rest", b, a)
@@ -107,12 +108,12 @@ def merge(place, a, b):
 
 
 def before_loop(mask):
-    """What EXEC was before the innermost loop whose lanes leave one by one."""
+    """EXEC before the innermost loop that lanes leave one by one, or None."""
     return next((m[2] for m in above(mask) if m[0] == "meet"), None)
 
 
 def parts(name, operands):
-    """The one or two operations of an instruction."""
+    """The operations of an instruction: one, or two for a dual-issue instruction."""
     both = ", ".join(operands)
     if "::" not in both:
         return [(name, operands)]
@@ -122,7 +123,7 @@ def parts(name, operands):
 
 
 def vectors(operand):
-    """All vector registers of an operand."""
+    """The vector registers of an operand."""
     found = re.match(r"[-|]*v\[(\d+):(\d+)\]", operand)
     if found:
         return {f"v{i}" for i in range(int(found.group(1)), int(found.group(2)) + 1)}
@@ -131,7 +132,7 @@ def vectors(operand):
 
 
 def same_in_group(name, sources, mask, held, same, lanes):
-    """Whether a vector instruction gives all lanes of a group the same number."""
+    """Whether a vector instruction computes the same number in all lanes of a group."""
     if mask != ALL or EXCHANGE.match(name) or "mbcnt" in name:
         return False
     if "cndmask" in name and held.get(scalar(sources[-1])) != EITHER or "_ci_" in name:
@@ -145,8 +146,8 @@ def same_in_group(name, sources, mask, held, same, lanes):
 
 
 def step(instruction, state, lanes):
-    """The state after an instruction: EXEC's mask (None: not known yet), the masks that scalar registers hold, and the
-    vector registers with the same number in all lanes of a group, or with the work item's own."""
+    """The state after an instruction: the mask in EXEC (None: not known yet), the masks in scalar registers, and the vector
+    registers that hold the same number in all lanes of a group ("group") or the number of the work item ("item")."""
     address, name, operands, _ = instruction
     mask, held, same = state
     base = re.sub(r"_(b32|b64)$", "", name)
@@ -162,7 +163,7 @@ def step(instruction, state, lanes):
         if kind == "s_mov":
             return a
         if a == EITHER or b == EITHER:
-            # All or none of them with all or none.
+            # All lanes or none, combined with another mask.
             other = b if a == EITHER else a
             return EITHER if other in (ALL, EITHER) else None
         if kind in ("s_xor", "s_andn2", "s_and_not1") and a and a == b:
@@ -187,7 +188,7 @@ def step(instruction, state, lanes):
             mask = union(saved, source)
         elif base in ("s_and_not1_saveexec", "s_andn2_saveexec") and source and source != EITHER:
             if source[0] == "rest" and source[1] == saved:
-                mask = source  # they have no lane in common
+                mask = source  # the two masks have no lane in common
             else:
                 mask = without(source, saved) if within(saved, source) and saved != source else None
         else:
@@ -205,10 +206,10 @@ def step(instruction, state, lanes):
         a, b = value(operands[1]), value(operands[2]) if len(operands) > 2 else None
         result = combine(base, a, b)
         if to == "exec" and result is None and base == "s_or":
-            # A mask that a loop collected: those who left it.
+            # A mask of the lanes that have left a loop.
             return before_loop(mask), held, same
     if to == "exec":
-        # All lanes or none: where it is none, nothing happens.
+        # All lanes or none; with none, nothing happens.
         return (ALL if result == EITHER else result or unknown), held, same
     if name.startswith(("s_cmp", "s_bitcmp", "s_cbranch", "s_waitcnt", "s_delay", "global_store", "ds_store", "ds_write")):
         return mask, held, same
@@ -232,15 +233,15 @@ def step(instruction, state, lanes):
                 same.update((register, "group") for register in writes if register[0] == "v")
     if result and to:
         held[to] = result
-    # The item's number may come beside others in its register.
+    # The register with the number of the work item may hold other numbers in its upper bits.
     if re.match(r"v_and_b32", name) and operands[1] == "0x3ff" and same_before.get(operands[2]) == "item" and mask == ALL:
         same = {**same, operands[0]: "item"}
     return mask, held, same
 
 
 def check(code):
-    """The number of exchanges, and the instructions among them that run where lanes may be asleep."""
-    # Within 32 lanes, or in a wave of 64 among all.
+    """The number of exchanges, and those among them that run where lanes may be inactive."""
+    # Exchanges within 32 lanes, or, in a wave of 64 lanes, among all of them.
     wide = any("exec" in operands for _, _, operands, _ in code)
     exchanges, asleep = [], []
     for lanes in (32, 64) if wide else (32,):
@@ -254,12 +255,12 @@ def check(code):
 
 
 def masks(code, lanes):
-    """EXEC before each instruction that is reached, where conditions may differ between groups of so many lanes."""
+    """EXEC before each instruction that is reached; conditions may differ between groups of `lanes` lanes."""
     index = {instruction[0]: i for i, instruction in enumerate(code)}
     states = {0: (ALL, {}, {"v0": "item"})}
     todo, stuck = [0], set()
     while todo or stuck:
-        # A loop's end is understood when its beginning has been reached from its end. What never is, is not known.
+        # The end of a loop is understood once its start has been reached from there. Otherwise its mask stays unknown.
         i = todo.pop() if todo else stuck.pop()
         after = step(code[i], states[i], lanes)
         if after[0] is None:
@@ -288,8 +289,8 @@ def text(instruction):
     return f"{address:#x}: {name} {', '.join(operands)}"
 
 
-# The two ways in which clang 19 compiled "add the lanes, store the sum in lane 0", shortened; then a loop whose lanes
-# leave one by one, and a branch with another side, with exchanges behind them.
+# Two ways in which clang 19 has compiled "add the lanes, store the sum in lane 0", shortened. The right one also has a
+# branch with two sides and a loop that lanes leave one by one, with exchanges behind them.
 SINKING = """
 0000000000000000 <moved>:
 	v_mov_b32_dpp v6, v4 row_xmask:8 row_mask:0xf bank_mask:0xf // 000000000000: 00000000
@@ -319,7 +320,7 @@ SINKING = """
 
 
 def test():
-    """Fails where the check itself does."""
+    """Tests the check itself."""
     kernels = parse(SINKING.splitlines())
     total, asleep = check(kernels["moved"])
     assert total == 2 and [i[0] for i in asleep] == [0x10], asleep

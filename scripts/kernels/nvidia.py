@@ -2,8 +2,9 @@
 """Compiles the GPU kernels for an NVIDIA GPU with NVRTC, as the CUDA shim does when it runs.
 
 usage: nvidia.py [sm_90]
-Prints registers and shared memory of each kernel; fails on an error, a spill or a stack. Needs libnvrtc: in the
-library path, or from `pip install nvidia-cuda-nvrtc` for the Python that runs this. No GPU and no CUDA header.
+
+Prints the registers and the shared memory of each kernel, and fails if a kernel does not compile, spills or uses a
+stack. Needs libnvrtc in the library path or from `pip install nvidia-cuda-nvrtc`, but neither a GPU nor CUDA's headers.
 """
 import ctypes
 import glob
@@ -23,11 +24,11 @@ def load():
             return ctypes.CDLL(name)
         except OSError:
             pass
-    sys.exit("nvidia.py: no libnvrtc: pip install nvidia-cuda-nvrtc")
+    sys.exit("nvidia.py: libnvrtc was not found: pip install nvidia-cuda-nvrtc")
 
 
 def compile_all(nvrtc, architecture):
-    """The compiler's status and log."""
+    """Compiles all kernels; returns the compiler's status and log."""
     program = ctypes.c_void_p()
     with open(os.path.join(KERNELS, "all.hip"), "rb") as file:
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), file.read(), b"all.hip", 0, None, None)
@@ -67,7 +68,8 @@ def main():
     for name, registers, shared in sorted(rows):
         print(f"| {name} | {registers} | {shared} |")
     if failed or not rows:
-        sys.exit(f"nvidia.py: spills or a stack in {', '.join(failed) or 'nothing: the log says nothing'}")
+        message = f"these kernels spill or use a stack: {', '.join(failed)}" if failed else "the log names no kernel"
+        sys.exit(f"nvidia.py: {message}")
 
 
 main()

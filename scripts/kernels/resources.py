@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the table of what each kernel needs, and fails where that cannot be right.
+"""Prints the table of the resources of each kernel, and fails if a kernel spills, is empty or lacks its instructions.
 
 usage: resources.py FOLDER VERSION ARCHITECTURE ...
-FOLDER has, for each architecture, the compiler's remarks (.remarks), llvm-readelf's notes and symbols (.notes) and
-llvm-objdump's text (.text); scripts/kernels/compile.sh makes them.
+
+For each architecture FOLDER holds the compiler's remarks (.remarks), llvm-readelf's notes and symbols (.notes) and
+llvm-objdump's text (.text). scripts/kernels/compile.sh makes them and runs this script. Needs Python alone.
 """
 import re
 import sys
@@ -13,7 +14,7 @@ import lanes
 # An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
 MATRIX = re.compile(r"v_(wmma|mfma)_")
 PLAIN = {"gfx1030"}
-# Kernels that are not there without them.
+# Kernels that exist only where there are matrix instructions.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
 
@@ -22,7 +23,7 @@ def fail(message):
 
 
 def remarks(path):
-    """The compiler's remarks: kernel -> field -> number."""
+    """The compiler's remarks: {kernel: {field: number}}."""
     found, kernel = {}, None
     for line in open(path):
         match = re.search(r"remark: +([A-Za-z /\[\]]+?): +(\S+)", line)
@@ -86,14 +87,14 @@ def check(architecture, name, row, code):
 
 
 def check_lanes(architecture, path):
-    """Fails where a kernel takes numbers of lanes that may be asleep."""
+    """Fails if a kernel reads registers of lanes that may be inactive."""
     exchanges = 0
     for name, code in lanes.parse(open(path)).items():
         total, asleep = lanes.check(code)
         exchanges += total
         if asleep:
             where = f"{architecture} {name}: {len(asleep)} of {total} exchanges between lanes"
-            fail(f"{where} run where lanes may be asleep, first {lanes.text(asleep[0])}")
+            fail(f"{where} run where lanes may be inactive, first {lanes.text(asleep[0])}")
     if exchanges < 100:
         fail(f"{architecture} has only {exchanges} exchanges between lanes")
 

@@ -7,13 +7,13 @@
 
 Each engine is `NAME=COMMAND` or `NAME:NODES=COMMAND`, and the command may begin with environment variables. The engines
 take turns, position by position, each with a new tree. The positions are those of a match (`--pgn`) in which `--player`
-was to move, without those in which the judge expects less than 5 or more than 95 %. The judge evaluates its own move and
-every move that an engine chose, each with `--judge-nodes`. The loss of a move is the expected score of the best of them
-minus its own, on lichess's curve for games between people.
+was to move, without those in which the judge expects less than 5 or more than 95 %. The judge evaluates its own move
+and every move that an engine chose, each with `--judge-nodes`. The loss of a move is the expected score of the best of
+them minus its own, on lichess's curve for games between people.
 
-The script prints the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the paired difference from
-the first engine with its standard error. A game is the sum of some forty such losses, so that this tells settings apart
-with fewer searches than games do. After --seconds S no position is begun.
+The script prints the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the paired difference
+from the first engine with its standard error. A game is the sum of some forty such losses, so that this tells settings
+apart with fewer searches than games do. After --seconds S no position is begun.
 
 Needs python-chess (PyPI `chess`).
 """

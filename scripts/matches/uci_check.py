@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""An engine plays whole games against itself through python-chess, and nothing may go wrong.
+"""Checks an engine's UCI protocol: it plays whole games against itself under python-chess.
 
     scripts/matches/uci_check.py target/release/rukh --backend=trivial
 
-Standard chess and Chess960, each at fixed nodes, fixed time, and clock with increment (with and without
-pondering). Checked: every move is legal, no flag falls, a fixed time is kept, every line on standard output
-is UCI, nothing panics, the processes end with code 0 when told to quit. Prints a line per game; exit code 1
-if anything was wrong. Needs PyPI `chess`.
+The games are of standard chess and of Chess960, each with fixed nodes, with a fixed time, and with a clock and
+increment (with and without pondering). Every move must be legal, no clock may run out, a fixed time must be kept, every
+line on standard output must be UCI, nothing may panic, and the processes must exit with code 0 after `quit`. The script
+prints a line for each game, and exits with code 1 if a game failed. Needs python-chess (PyPI `chess`).
 """
 
 import argparse
@@ -19,19 +19,19 @@ import chess.engine
 
 import uci_engine
 
-# A fixed time is asked for by a GUI that waits; this much later its answer is late, in seconds.
+# A move that exceeds its fixed time by more than this is late, in seconds.
 LATE = 0.25
-# An engine that has not answered by then hangs, in seconds.
+# An engine that has not answered after this time hangs, in seconds.
 PATIENCE = 60.0
 DEFAULT_LIMITS = ["nodes=60", "movetime=40", "clock=4+0.05"]
 
 
 class Failure(Exception):
-    """What went wrong in a game."""
+    """A game in which something went wrong."""
 
 
 async def play_game(engines, board, limit, ponder, max_plies):
-    """Plays a game out; `engines` by colour. Returns what it ended with."""
+    """Plays a game to its end; `engines` is by colour. Returns the reason of the end."""
     clocks = {chess.WHITE: limit.base, chess.BLACK: limit.base}
     increments = {chess.WHITE: limit.increment, chess.BLACK: limit.increment}
     game = object()
@@ -62,7 +62,7 @@ async def play_game(engines, board, limit, ponder, max_plies):
 
 
 async def check_game(arguments, board, limit, ponder):
-    """One game with two fresh processes."""
+    """Plays one game with two new processes."""
     options = uci_engine.parse_options(arguments.option)
     command = [arguments.engine, *arguments.arguments]
     started = [await uci_engine.start(command, options) for _ in range(2)]
@@ -73,7 +73,7 @@ async def check_game(arguments, board, limit, ponder):
             try:
                 await asyncio.wait_for(engine.quit(), PATIENCE)
             except (TimeoutError, asyncio.TimeoutError):
-                raise Failure("does not quit") from None
+                raise Failure("the engine does not quit") from None
     finally:
         for transport, engine in started:
             if not engine.returncode.done():
@@ -90,7 +90,7 @@ async def check_game(arguments, board, limit, ponder):
 
 async def run(arguments):
     limits = [uci_engine.Limit(text) for text in arguments.limit or DEFAULT_LIMITS]
-    # Pondering costs no time of its own where there is a clock; elsewhere there is nothing to ponder for.
+    # Pondering is tested with a clock only: elsewhere it serves no purpose.
     kinds = [(limit, ponder) for limit in limits for ponder in (False, True) if not ponder or limit.base]
     starts = {
         "standard": chess.Board(),
@@ -117,11 +117,11 @@ def main():
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--limit", action="append", help="nodes=N, movetime=MS, clock=BASE+INCREMENT (s)")
-    parser.add_argument("--option", action="append", default=[], metavar="Name=Value")
-    parser.add_argument("--max-plies", type=int, default=300)
+    parser.add_argument("--option", action="append", default=[], metavar="Name=Value", help="UCI option")
+    parser.add_argument("--max-plies", type=int, default=300, help="length at which a game is broken off")
     parser.add_argument("--chess960", type=int, default=356, metavar="N", help="starting position, 0 to 959")
-    parser.add_argument("engine")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the engine's own flags")
+    parser.add_argument("engine", help="program of the engine")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="flags of the engine")
     sys.exit(1 if asyncio.run(run(parser.parse_args())) else 0)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Evaluates 100 positions with PyTorch and a network file, and writes the results as goldens for the engine's tests.
+"""Writes PyTorch's outputs of a network for 100 positions, which a test compares with the engine's.
 
     scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json
 
 The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU.
-`tests/integration/trained_network.rs` reads the goldens of the embedded network from
-tests/data/trained-network-goldens.json. RUKH_TRAINED_NETWORK names the files of any other network, as
-`NETWORK.pb.gz:GOLDENS.json`. Most positions are from random games of standard chess and Chess960, so that all pieces,
-castling rights and promotions occur. Some are repetitions, with the moves that lead to them. The seed is fixed. Needs
-python-chess.
+`tests/integration/trained_network.rs` reads the result for the embedded network from
+tests/data/trained-network-goldens.json, and for another network from the files that RUKH_TRAINED_NETWORK names as
+`NETWORK.pb.gz:GOLDENS.json`. The positions come from random games of standard chess and Chess960 with a fixed seed, so
+that all pieces, castling rights and promotions occur. Some are preceded by moves that repeat them. Needs PyTorch, numpy
+and python-chess.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from positions import policy_index, record
 from records import FLAG_REPEATED, RECORD_SIZE
 
 POSITIONS = 100
-#: A few positions that random games seldom reach.
+#: Positions of kinds that are rare in random games.
 SPECIAL = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
@@ -41,7 +41,7 @@ SPECIAL = [
     "4k3/8/8/8/8/8/8/4K2R w K - 12 40",
     "rk2r3/pppppppp/8/8/8/8/PPPPPPPP/RK2R3 w EAea - 3 9",
 ]
-#: Positions, each with moves after which it occurs again.
+#: Positions, and moves that lead back to them.
 REPEATED = [
     ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "g1f3 g8f6 f3g1 f6g8"),
     ("8/2P5/8/8/8/3K4/8/2k5 w - - 0 66", "d3e3 c1d1 e3d3 d1c1"),
@@ -51,7 +51,7 @@ REPEATED = [
 
 
 def positions():
-    """The special positions, the repeated positions, and positions from random games in which the game is not over."""
+    """Boards of the special and the repeated positions and of random games, none of which is over."""
     rng = random.Random(1)
     boards = [chess.Board(fen, chess960=True) for fen in SPECIAL]
     for fen, moves in REPEATED:
@@ -68,7 +68,7 @@ def positions():
                 break
             board.push(rng.choice(moves))
         if not board.is_game_over():
-            # The engine gets only the FEN, without the moves of the game.
+            # The board as the engine reads it from the FEN, without history.
             boards.append(chess.Board(board.shredder_fen(), chess960=True))
     return boards
 

@@ -1,8 +1,8 @@
-"""Training data that grows while it is used: shards are read as they appear, and kept in the device's memory.
+"""Training data that grows during training: shards are read as they appear, and kept in the memory of the device.
 
-A thread of its own looks for new shards (`train-*.bin`, `heldout-*.bin`; `*.part` are not finished) and prepares
-them; the trainer takes what is ready between two steps. Everything that one look finds is a generation. Later
-generations are drawn more often until all have been seen about equally often.
+A thread looks for new shards (`train-*.bin`, `heldout-*.bin`; `*.part` files are not finished) and prepares them. The
+trainer takes the prepared ones between two steps. The shards that one scan finds form a generation. Newer generations
+are drawn more often until the records of all have been seen about equally often.
 """
 
 import queue
@@ -16,24 +16,24 @@ import torch
 
 from records import RECORD_SIZE, plausible, position_hash, read_shard
 
-#: Bounds of how much more often than on average a record of a generation is drawn.
+#: Bounds of the rate at which records of a generation are drawn, relative to the average.
 RATE_BOUNDS = (0.25, 4.0)
 
 
 @dataclass
 class Generation:
-    """What one look for shards found."""
+    """The records of the shards that one scan has found."""
 
     #: uint8 [records][296]
     training: np.ndarray
     heldout: np.ndarray
-    #: Earlier training records that have turned out to be held-out positions.
+    #: Indices of earlier training records whose positions are now held out.
     removed: np.ndarray
     shards: int
 
 
 class ShardReader(threading.Thread):
-    """Puts a `Generation` into `ready` whenever there are new shards."""
+    """A thread that puts a `Generation` into the queue `ready` whenever there are new shards."""
 
     def __init__(self, directory, interval_s=20.0):
         super().__init__(name="shards", daemon=True)
@@ -52,7 +52,7 @@ class ShardReader(threading.Thread):
             self.stopped.wait(self.interval_s)
 
     def look(self):
-        """Reads all new shards; None if there are none."""
+        """Reads all new shards; returns None if there are none."""
         training = self._read_new("train-*.bin")
         heldout = self._read_new("heldout-*.bin")
         shards = len(training) + len(heldout)
@@ -77,11 +77,11 @@ class ShardReader(threading.Thread):
             try:
                 raw = read_shard(path)
             except OSError as error:
-                print(f"{path} is left out: {error}", file=sys.stderr)
+                print(f"cannot read {path}: {error}", file=sys.stderr)
                 continue
             good = plausible(raw)
             if not good.all():
-                print(f"{path.name}: {np.count_nonzero(~good)} of {len(raw)} records make no sense", file=sys.stderr)
+                print(f"{path.name}: {np.count_nonzero(~good)} of {len(raw)} records are damaged and left out", file=sys.stderr)
             arrays.append(raw[good])
         return arrays
 
@@ -91,7 +91,7 @@ def _join(arrays):
 
 
 def _contains(ordered, values):
-    """Which of `values` are in the sorted array `ordered`."""
+    """A boolean for each of `values`: whether the sorted array `ordered` contains it."""
     if not len(ordered) or not len(values):
         return np.zeros(len(values), dtype=bool)
     place = np.searchsorted(ordered, values).clip(0, len(ordered) - 1)
@@ -99,20 +99,20 @@ def _contains(ordered, values):
 
 
 class DeviceData:
-    """All training records in a device's memory, and random batches of them."""
+    """The training records in the memory of a device, and random batches of them."""
 
     def __init__(self, device, capacity, heldout_limit):
         self.device, self.capacity, self.heldout_limit = device, capacity, heldout_limit
         self.records = torch.empty((capacity, RECORD_SIZE), dtype=torch.uint8, device=device)
         self.count = 0
         self.heldout = torch.empty((0, RECORD_SIZE), dtype=torch.uint8, device=device)
-        # Of each generation: where it starts, how many there are, and how many have been drawn of it.
+        # By generation: index of its first record, number of records, number of draws.
         self.starts, self.sizes, self.draws = [], [], []
 
     def add(self, generation):
         if len(generation.removed) and self.count:
             removed = torch.from_numpy(generation.removed[generation.removed < self.count]).to(self.device)
-            # Another record twice is better than a hole.
+            # Overwrites removed records with copies of others, so that the array has no gaps.
             kept = torch.ones(self.count, dtype=torch.bool, device=self.device)
             kept[removed] = False
             other = torch.randint(self.count, removed.shape, device=self.device)
@@ -121,7 +121,7 @@ class DeviceData:
         room = self.capacity - self.count
         training = generation.training[:room]
         if len(training) < len(generation.training):
-            print(f"no room for {len(generation.training) - len(training)} records: --capacity", file=sys.stderr)
+            print(f"no room for {len(generation.training) - len(training)} records: raise --capacity", file=sys.stderr)
         if len(training):
             self.records[self.count : self.count + len(training)] = torch.from_numpy(training).to(self.device)
             self.starts.append(self.count)
@@ -135,7 +135,7 @@ class DeviceData:
         self.weigh()
 
     def weigh(self):
-        """Sets how often each generation is drawn from now on."""
+        """Recomputes the rate at which each generation is drawn."""
         sizes, draws = np.array(self.sizes, dtype=np.float64), np.array(self.draws)
         if not len(sizes):
             return
@@ -144,14 +144,14 @@ class DeviceData:
         self.shares = sizes * rates / (sizes * rates).sum()
         double = {"dtype": torch.float64, "device": self.device}
         bounds = np.cumsum(self.shares)
-        # Beyond every random number, whatever the sum was rounded to.
+        # Larger than every random number, despite rounding.
         bounds[-1] = 2.0
         self._bounds = torch.tensor(bounds, **double)
         self._starts = torch.tensor(self.starts, device=self.device)
         self._sizes = torch.tensor(self.sizes, **double)
 
     def batch(self, size):
-        """[size][296] records at random."""
+        """Random records [size][296]."""
         place = torch.rand((2, size), dtype=torch.float64, device=self.device)
         generation = torch.searchsorted(self._bounds, place[0], right=True)
         index = self._starts[generation] + (place[1] * self._sizes[generation]).long()
@@ -160,5 +160,5 @@ class DeviceData:
         return self.records[index]
 
     def epochs(self):
-        """How often a record has been drawn on average."""
+        """The average number of draws of a record."""
         return sum(self.draws) / max(self.count, 1)

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes a trainer's checkpoint as lc0's .pb.gz, or a network with random weights, to see how large and fast it is.
+"""Writes a checkpoint as a network file (.pb.gz), or a network with random weights, to measure its size and speed.
+
+Needs PyTorch and numpy.
 
 scripts/training/export.py --checkpoint small.pt small.pb.gz
 scripts/training/export.py --random '{"width": 192, "layers": 8, "ffn": 384, "policy": 192}' random.pb.gz
@@ -17,9 +19,9 @@ from model import Network, Shape
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--checkpoint")
+    source.add_argument("--checkpoint", help="file that train.py wrote")
     source.add_argument("--random", help="fields of model.Shape as JSON", type=json.loads)
-    parser.add_argument("network")
+    parser.add_argument("network", help="network file to write")
     arguments = parser.parse_args()
     if arguments.checkpoint:
         state = torch.load(arguments.checkpoint, map_location="cpu", weights_only=True)

@@ -1,8 +1,8 @@
-"""Networks as lc0's .pb.gz files: written from a `model.Network`, and read back into one.
+"""Writes a `model.Network` as lc0's .pb.gz file, and reads one back.
 
-The file is a protobuf message; the few wire types that it needs are encoded here, field numbers are those of lc0's
-schema. Layers are LINEAR16: each has a smallest and a largest value, and 16 bits for every value between them. The
-same network gives the same bytes.
+The file is a protobuf message. This module encodes the few wire types that it needs; the field numbers are those of
+lc0's schema. Layers are LINEAR16: a smallest value, a largest value, and 16 bits for each value between them. The same
+network gives the same bytes.
 """
 
 import gzip
@@ -81,7 +81,7 @@ def _float(field, number):
 
 
 def _message(fields, values):
-    """A message of `name: value`; whole numbers, floats, bytes, and lists of bytes."""
+    """Encodes a message {name: value}; a value is an int, a float, bytes, or a list of bytes."""
     encoded = []
     for name, field in sorted(fields.items(), key=lambda item: item[1]):
         value = values.get(name)
@@ -94,8 +94,8 @@ def _message(fields, values):
 
 
 def linear16(values):
-    """A layer. All values equal: every code is 0, which stands for the smallest. Where some are zero, code 32768 is
-    zero: inputs that the network does not look at must not move it, however little."""
+    """Encodes a layer. If all values are equal, every code is 0, which stands for the smallest value. If some are zero, the
+    range is widened until code 32768 is exactly zero, so that unused inputs have no influence at all."""
     values = np.ascontiguousarray(values, dtype=np.float32).ravel()
     if not np.isfinite(values).all():
         raise ValueError("a layer has values that are not finite")
@@ -115,7 +115,7 @@ def linear16(values):
 
 
 def _decode(data):
-    """{field number: [values]}: int for a varint, bytes for all else."""
+    """Decodes a message to {field number: [values]}: an int for a varint, bytes for other wire types."""
     fields, at = {}, 0
 
     def varint():
@@ -144,7 +144,7 @@ def _decode(data):
 
 
 class _Reader:
-    """A decoded message whose fields go by name."""
+    """A decoded message with access to its fields by name."""
 
     def __init__(self, data, fields):
         self.decoded, self.fields = _decode(data), fields
@@ -163,7 +163,7 @@ class _Reader:
         return torch.from_numpy(values.reshape(shape))
 
     def size(self, name):
-        """How many values a layer has."""
+        """The number of values of a layer."""
         return len(_Reader(self.get(name), LAYER).get("params")) // 2
 
 
@@ -207,7 +207,7 @@ def _encoder(encoder):
 
 
 def _embedding(network):
-    """[width][112 + 64]: zeros for the planes that the network does not look at."""
+    """The embedding's weights [width][112 + 64], with zeros for planes that records do not fill."""
     matrix = torch.zeros(network.shape.width, INPUT_PLANES + 64)
     matrix[:, PLANES] = network.ip_emb.weight.detach().float().cpu()
     matrix[:, 109] /= RULE50_SCALE
@@ -216,7 +216,7 @@ def _embedding(network):
 
 
 def encode(network, training_steps=0, description="", figures=None):
-    """The uncompressed file. `figures` may have learning_rate, mse_loss, policy_loss and accuracy."""
+    """The uncompressed file. `figures` may hold learning_rate, mse_loss, policy_loss and accuracy."""
     with torch.no_grad():
         weights = {"ip_emb_w": linear16(_embedding(network)), "headcount": network.shape.heads}
         weights["ip_emb_b"] = linear16(network.ip_emb.bias.float().cpu().numpy())
@@ -266,7 +266,7 @@ def encode(network, training_steps=0, description="", figures=None):
 
 
 def compress(data):
-    """gzip without a name or a time."""
+    """Compresses with gzip, without a name or a time in the header."""
     out = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=out, mtime=0) as file:
         file.write(data)
@@ -322,14 +322,14 @@ def _read_shape(format_, weights, encoders):
 
 
 def read(path):
-    """The network in a file that `write` wrote, with the weights as the file has them (rounded to 16 bits)."""
+    """Reads a network that `write` has written, with its weights rounded to 16 bits."""
     with gzip.open(path) as file:
         net = _Reader(file.read(), NET)
     format_ = _Reader(_Reader(net.get("format"), FORMAT).get("network_format"), NETWORK_FORMAT)
     kinds = [format_.get(name) for name in ("input", "network", "policy", "value", "moves_left", "input_embedding")]
     if kinds != [INPUT_112_WITH_CASTLING_PLANE, NETWORK_ATTENTIONBODY_WITH_HEADFORMAT, POLICY_ATTENTION, VALUE_WDL,
                  MOVES_LEFT_V1, INPUT_EMBEDDING_PE_MAP]:  # fmt: skip
-        raise ValueError(f"{path} is not a network of this kind: {kinds}")
+        raise ValueError(f"{path} has another architecture than train.py makes: {kinds}")
     weights = _Reader(net.get("weights"), WEIGHTS)
     encoders = [_Reader(data, ENCODER) for data in weights.all("encoder")]
     network = Network(_read_shape(format_, weights, encoders))

@@ -1,4 +1,4 @@
-"""What the network is trained towards, and how far it is from it."""
+"""The training loss, and the metrics on held-out positions."""
 
 from dataclasses import dataclass
 
@@ -11,40 +11,39 @@ from model import MOVES_LEFT_UNIT, plies_left
 from policy_map import INDEX_OF_LOGIT, LOGIT_OF_INDEX
 from records import MATE_THRESHOLD
 
-#: Centipawns over which a chance to win changes by a factor e: Stockfish's own scale, where 100 is an even chance to
-#: win and about as much to draw, hence an expected score of 0.75; and a wider one, so that there is something to
-#: gain in won positions.
+#: Centipawns over which the odds of winning change by a factor e. The narrow scale is Stockfish's own, on which 100
+#: means an expected score of 0.75. The wide one leaves differences between won positions.
 NARROW_SCALE = 91.0
 WIDE_SCALE = 360.0
-#: Mates count as so many centipawns, less for each move.
+#: Centipawns of a mate in 0 moves, and the deduction for each move.
 MATE_SCORE = 1600.0
 MATE_STEP = 20.0
-#: A move so much worse (expected score) is less likely by a factor e.
+#: Difference in expected score that makes a move less likely by a factor e.
 SOFT_TEMPERATURE = 0.04
-#: Share of the best move beside the softmax over the labelled moves.
+#: Share of the best move in the policy target; the softmax over the labelled moves has the rest.
 SOFT_BEST = 0.25
 
-#: Logit of what is not a legal move.
+#: Logit of illegal moves.
 MASKED = -1e4
-#: Of the moves-left loss, in units of MOVES_LEFT_UNIT plies: beyond it the loss grows linearly.
+#: Error in units of MOVES_LEFT_UNIT plies beyond which the moves-left loss grows linearly.
 HUBER_DELTA = 0.5
 
 
 @dataclass
 class Weights:
-    """Of the parts of the loss, and of what they are made of."""
+    """Weights of the parts of the loss, and shares in its targets."""
 
     policy: float = 1.0
     value: float = 1.0
     moves_left: float = 0.15
-    #: Spread over all legal moves.
+    #: Share of the policy target that is spread over all legal moves.
     smoothing: float = 0.02
-    #: Share of the game's result in the value target, where it is known.
+    #: Share of the game's result in the value target, if it is known.
     result: float = 0.25
 
 
 def expected_score(centipawns):
-    """0 to 1, of scores as in a record."""
+    """Expected scores, 0 to 1, from the scores of records."""
     magnitude = centipawns.abs()
     mate = MATE_SCORE - MATE_STEP * (32000.0 - magnitude).clamp(0, 30)
     magnitude = torch.where(magnitude > MATE_THRESHOLD, mate, magnitude.clamp(max=MATE_SCORE - 30 * MATE_STEP))
@@ -53,26 +52,26 @@ def expected_score(centipawns):
 
 
 def label_weights(batch):
-    """[B][4]: how much of the policy target each labelled move has; sums to 1."""
+    """The share [B][4] of each labelled move in the policy target; each row sums to 1."""
     best = torch.zeros_like(batch.moves[:, 0])
     return _weights(expected_score(batch.scores), best, batch.labelled, batch.soft)
 
 
 def _weights(scores, best, labelled, soft):
-    """As label_weights, of expected scores [B][4] and the number [B] of the best of the moves."""
+    """As `label_weights`, from expected scores [B][4] and the index [B] of the best move."""
     best = F.one_hot(best, scores.shape[1]).to(scores.dtype)
     spread = torch.softmax((scores / SOFT_TEMPERATURE).masked_fill(~labelled, float("-inf")), dim=1)
     return torch.where(soft[:, None], SOFT_BEST * best + (1 - SOFT_BEST) * spread, best)
 
 
 def value_target(batch, result_share):
-    """[B][3]: win, draw, loss."""
+    """The target [B][3] of the value head: win, draw, loss."""
     share = (batch.result_known.float() * result_share)[:, None]
     return (1 - share) * batch.wdl + share * batch.result
 
 
 class PolicyMap(nn.Module):
-    """Policy targets and masks among the 4288 attention logits themselves, so that no logit has to be moved."""
+    """Maps policy indices to the 4288 attention logits, so that the logits need not be gathered."""
 
     def __init__(self):
         super().__init__()
@@ -80,21 +79,21 @@ class PolicyMap(nn.Module):
         self.register_buffer("logit_of_index", torch.from_numpy(LOGIT_OF_INDEX), persistent=False)
 
     def legal(self, batch):
-        """[B][4288]: which logits are legal moves."""
+        """A mask [B][4288] of the logits of legal moves."""
         return F.pad(batch.legal, (0, 1))[:, self.index_of_logit]
 
     def places(self, batch):
-        """[B][4]: the labelled moves' logits."""
+        """The places [B][4] of the labelled moves among the logits."""
         return self.logit_of_index[batch.moves]
 
     def log_probabilities(self, logits, legal):
-        """[B][4288]: of the legal moves; the others' are very low."""
+        """Log probabilities [B][4288] of the legal moves; those of other logits are very low."""
         return torch.log_softmax(logits.float().masked_fill(~legal, MASKED), dim=1)
 
 
 class Loss(nn.Module):
-    """The loss of a network: `forward(batch)` gives it and [4] its parts (total, policy, value, moves left), as means
-    over the batch. The last `repeats` positions are the first ones again (`repetition.show_again`)."""
+    """The loss of a network. `forward(batch, repeats)` returns it with its parts [4] (total, policy, value, moves left), as
+    means over the batch. The last `repeats` positions repeat the first ones (`repetition.show_again`)."""
 
     def __init__(self, network, weights):
         super().__init__()
@@ -116,7 +115,7 @@ class Loss(nn.Module):
         target = value_target(batch, weights.result)
         value = -(target * F.log_softmax(value.float(), dim=1)).sum(1).mean()
 
-        # Before the ReLU: the target is never negative, and no unit can die.
+        # The loss is taken before the ReLU, so that no unit can die; the target is never negative.
         plies = batch.plies_left / MOVES_LEFT_UNIT
         plies = F.huber_loss(moves_left.float(), plies, reduction="none", delta=HUBER_DELTA)
         known = batch.plies_known.float()
@@ -126,7 +125,7 @@ class Loss(nn.Module):
         return total, torch.stack([total, policy, value, plies]).detach()
 
     def _again(self, batch, log_probabilities, labels, repeats):
-        """[repeats]: the log probability of what is to be played in the positions that have occurred before."""
+        """Log probabilities [repeats] of the target moves in the positions that have occurred before."""
         first, again = log_probabilities[:repeats].detach(), log_probabilities[-repeats:]
         played = first.argmax(1)
         labelled, soft = batch.labelled[-repeats:], batch.soft[-repeats:]
@@ -135,13 +134,13 @@ class Loss(nn.Module):
         other = repetition.scores_again(scores, is_played)
         best = other.masked_fill(~labelled, -1.0).argmax(1)
         said = (_weights(other, best, labelled, soft) * labels[-repeats:]).sum(1)
-        # Nobody said what is second best: whatever the network thinks it is.
+        # With one label the second-best move is unknown: the network's own other moves are the target.
         unsaid = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.CONTENT)
         return torch.where(unsaid, (repetition.without(first, played) * again).sum(1), said)
 
 
 class Metrics:
-    """Sums over held-out positions; the labels unsmoothed, the engine's WDL unmixed."""
+    """Sums over held-out positions, without label smoothing and without the games' results."""
 
     NAMES = ("top1", "policy_cross_entropy", "wdl_cross_entropy", "q_error", "moves_left_error", "same_again")
 
@@ -151,8 +150,7 @@ class Metrics:
 
     @torch.no_grad()
     def add(self, outputs, batch, policy_map, logits_again):
-        """Adds a batch, given what the network said of it, and [B][4288] what it says when the positions have occurred
-        before."""
+        """Adds a batch: the network's outputs, and its logits [B][4288] for the same positions marked as repeated."""
         logits, value, moves_left = outputs
         legal = policy_map.legal(batch)
         log_probabilities = policy_map.log_probabilities(logits, legal)

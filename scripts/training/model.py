@@ -1,9 +1,9 @@
-"""The network: an attention body with smolgen, attention policy, WDL value and moves-left, as lc0's files define it.
+"""The network: an attention body with smolgen and heads for attention policy, WDL and moves left, as in lc0's files.
 
-Activations are [batch][64 squares][channels]. Layers have the names of the file's fields, so that `lc0_file` writes
-and reads them by name. What differs from the file is only this: the embedding has columns for the planes that a
-record fills (`records.PLANES`) and plane 109 is scaled, which the exporter undoes; and the moves-left output is in
-units of `MOVES_LEFT_UNIT` plies.
+Activations are [batch][64 squares][channels]. Layers have the names of the file's fields, so that `lc0_file` reads and
+writes them by name. The model differs from the file in two points: the embedding has columns only for the planes that a
+record fills (`records.PLANES`), with plane 109 scaled; and the moves-left output is in units of `MOVES_LEFT_UNIT`
+plies. `lc0_file` converts both.
 """
 
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from records import PLANES
 #: Added to the variance in the encoders' LayerNorms, and in smolgen's.
 ENCODER_EPSILON = 1e-6
 SMOLGEN_EPSILON = 1e-3
-#: Plies that the moves-left layers count as one, so that their outputs are of order 1.
+#: Plies per unit of the moves-left output, which makes it of order 1.
 MOVES_LEFT_UNIT = 20.0
 
 ACTIVATIONS = {
@@ -37,14 +37,14 @@ class Shape:
     layers: int = 6
     heads: int = 8
     ffn: int = 256
-    #: Smolgen's channels per square, hidden size, and size generated per head; all 0 for none.
+    #: Smolgen's channels per square, hidden size, and size generated per head; all 0 without smolgen.
     smolgen: tuple = (8, 64, 32)
     #: Width of the policy's embedding, and of its queries and keys.
     policy: int = 128
     #: Channels per square and hidden size of the scalar heads.
     value: tuple = (16, 128)
     moves_left: tuple = (4, 32)
-    #: Of the embedding and the heads: relu or mish, the file can name no other.
+    #: The activation of the embedding and the heads: relu or mish, because the file can name no other.
     default_activation: str = "mish"
     ffn_activation: str = "relu_2"
     smolgen_activation: str = "swish"
@@ -61,8 +61,8 @@ class Shape:
 
 
 def positional_table():
-    """PE_MAP's fixed table [64][64]: -1 on the square itself, 1 where a queen or a knight on it could go on an empty
-    board, else 0."""
+    """The fixed table [64][64] of PE_MAP: -1 for the square itself, 1 for squares that a queen or a knight on it reaches
+    on an empty board, and 0 for others."""
     table = torch.zeros(64, 64)
     for square in range(64):
         for other in range(64):
@@ -75,7 +75,7 @@ def positional_table():
 
 
 class Smolgen(nn.Module):
-    """Logits of the attention maps, generated from the whole board."""
+    """Smolgen: biases of the attention logits, generated from the whole board."""
 
     def __init__(self, shape):
         super().__init__()
@@ -96,7 +96,7 @@ class Smolgen(nn.Module):
 
 
 class Encoder(nn.Module):
-    """One post-LayerNorm encoder: y = LN(x + alpha * branch(x)), twice."""
+    """A post-LayerNorm encoder: y = LN(x + alpha * branch(x)), for attention and for the feed-forward network."""
 
     def __init__(self, shape):
         super().__init__()
@@ -129,7 +129,7 @@ class Encoder(nn.Module):
 
 
 class ScalarHead(nn.Module):
-    """A dense layer per square, then two over the board."""
+    """The value or the moves-left head: a dense layer for each square, then two over the whole board."""
 
     def __init__(self, shape, sizes, outputs):
         super().__init__()
@@ -145,7 +145,7 @@ class ScalarHead(nn.Module):
 
 
 class PolicyHead(nn.Module):
-    """Queries times keys over squares, with offsets for promotions."""
+    """The attention policy: products of queries and keys of squares, with offsets for promotions."""
 
     def __init__(self, shape):
         super().__init__()
@@ -153,11 +153,11 @@ class PolicyHead(nn.Module):
         self.ip_pol = nn.Linear(shape.width, shape.policy)
         self.ip2_pol = nn.Linear(shape.policy, shape.policy)
         self.ip3_pol = nn.Linear(shape.policy, shape.policy)
-        # Queen, rook, bishop, and a row added to all three.
+        # Offsets for queen, rook and bishop, and one that is added to all three.
         self.ip4_pol = nn.Linear(shape.policy, 4, bias=False)
 
     def forward(self, x):
-        """[batch][4288] logits, see policy_map."""
+        """Logits [batch][4288] in the order of policy_map."""
         batch = x.shape[0]
         x = self.activation(self.ip_pol(x))
         queries, keys = self.ip2_pol(x), self.ip3_pol(x)
@@ -198,7 +198,7 @@ class Network(nn.Module):
                 nn.init.xavier_normal_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        # Planes and the table are 0 or 1, and few are set.
+        # Most entries of the planes and of the table are 0.
         nn.init.normal_(self.ip_emb.weight, std=0.5)
         nn.init.normal_(self.ip_emb_position.weight, std=0.1)
         branch_gain = (8 * self.shape.layers) ** -0.25
@@ -223,5 +223,5 @@ class Network(nn.Module):
 
 
 def plies_left(output):
-    """The moves-left output in plies, as an engine reads it."""
+    """Converts the moves-left output to plies."""
     return F.relu(output) * MOVES_LEFT_UNIT

@@ -1,21 +1,20 @@
 """AdamW, and Muon (Jordan et al. 2024) for the matrices of the encoders.
 
-Muon's step is the nearest orthogonal matrix to the momentum, found by five Newton-Schulz iterations in bf16 (the
-polynomial's coefficients are its author's). Its length is scaled to that of AdamW's steps (Liu et al. 2025), so that
-one learning rate fits both. Matrices of one shape are orthogonalised together: two dozen small products cost as much
-as one.
+Muon's step is the orthogonal matrix nearest to the momentum, computed by five Newton-Schulz iterations in bf16 with
+Jordan's coefficients. Its length is scaled to that of AdamW's steps (Liu et al. 2025), so that one learning rate fits
+both. Matrices of one shape are orthogonalised together, because two dozen small products take as long as one.
 """
 
 import torch
 
-#: Steps have a root mean square of this, about AdamW's.
+#: Root mean square of a step, about that of AdamW.
 MUON_STEP = 0.2
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 NEWTON_SCHULZ_STEPS = 5
 
 
 def orthogonalise(matrices):
-    """About U V^T of each matrix U S V^T of a stack [n][rows][columns]."""
+    """Approximately U V^T for each matrix U S V^T of a stack [n][rows][columns]."""
     a, b, c = NEWTON_SCHULZ
     x = matrices.bfloat16()
     tall = x.shape[1] > x.shape[2]
@@ -29,7 +28,7 @@ def orthogonalise(matrices):
 
 
 class Muon(torch.optim.Optimizer):
-    """Each parameter group is matrices of one shape."""
+    """Muon. Each parameter group holds matrices of one shape."""
 
     def __init__(self, groups, lr, momentum=0.95, weight_decay=0.0):
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
@@ -51,7 +50,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def build(network, kind, lr, weight_decay):
-    """The optimisers of a network: `kind` is adamw or muon. Gains, biases and gates are not decayed."""
+    """The optimisers of a network; `kind` is adamw or muon. Gains, biases and gates have no weight decay."""
     decayed, plain, muon = [], [], {}
     for name, parameter in network.named_parameters():
         in_encoder = name.startswith("encoder.") and parameter.ndim == 2

@@ -1,7 +1,7 @@
-"""Several processes that train one network, each on its own device with draws of its own.
+"""Data-parallel training: several processes train one network, each on its own device with its own random batches.
 
-All begin with the same weights, average their gradients in each step and take the same step: so they stay the same.
-The first one keeps the clock, evaluates, and writes files.
+All processes begin with the same weights, average their gradients in each step and take the same step, so that their
+weights stay equal. The first process keeps the clock, evaluates, and writes files.
 """
 
 import os
@@ -13,7 +13,7 @@ from torch import distributed
 
 
 class Peers:
-    """All processes of a run; this one is number `rank` of `count`."""
+    """The processes of a run; this process is number `rank` of `count`."""
 
     def __init__(self, rank=0, count=1):
         self.rank, self.count = rank, count
@@ -40,7 +40,7 @@ class Peers:
         return tensor
 
     def first_one_says(self, figures, device):
-        """The first process's figures, for all of them."""
+        """Returns the first process's figures in all processes."""
         if self.count == 1:
             return figures
         said = torch.tensor(figures, dtype=torch.float64, device=device)
@@ -48,7 +48,7 @@ class Peers:
         return said.tolist()
 
     def share_tensors(self, tensors):
-        """Gives all processes the first one's tensors."""
+        """Replaces the tensors of all processes by those of the first."""
         if self.count > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor, src=0)
@@ -66,7 +66,7 @@ def _join(rank, count, port, device_type, work, arguments):
 
 
 def run(count, device_type, work, *arguments):
-    """Calls `work(peers, *arguments)` in `count` processes; in this one if it is one."""
+    """Calls `work(peers, *arguments)` in `count` processes, or in this process if `count` is 1."""
     if count == 1:
         return work(Peers(), *arguments)
     with socket.socket() as free:

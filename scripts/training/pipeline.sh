@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Labels positions and trains networks on them at the same time, on one machine: the whole way from nothing to
-# networks, for any number of them.
+# Makes networks from nothing: labels positions, and trains any number of networks on them at the same time, all on one
+# machine. Needs Rust, Stockfish 15 or newer, and Python with PyTorch and numpy.
 #
 # usage: scripts/training/pipeline.sh DIRECTORY 'NAME GPUS ARGUMENTS of train.py' ...
 #   for instance        'small 0,1 --width 128 --layers 6 --heads 8 --ffn 256 --smolgen 8,64,32' 'large 2 --width 256'
-#   GPUS: numbers, with commas between them: as many processes train together; or none, for the processor alone
-#   DIRECTORY gets shards/, and of each network NAME.pt (checkpoint), NAME.pb.gz, NAME.jsonl and NAME.log; what is there
-#   already is gone on with
+#   GPUS         numbers separated by commas, one training process for each; or `none` to train on the CPU
+#   DIRECTORY    gets shards/ and, for each network, NAME.pt (checkpoint), NAME.pb.gz, NAME.jsonl and NAME.log; existing
+#                shards are added to, and existing checkpoints are continued
 # environment:
-#   STOCKFISH=stockfish  LABEL=.../label (built here if not given)  PYTHON=python3
-#   LABEL_SECONDS=570  TRAIN_SECONDS=960  PROCESSES=(all cores but two for each network)  SEED=101
+#   STOCKFISH=stockfish  LABEL=(the program; built if not given)  PYTHON=python3
+#   LABEL_SECONDS=570  TRAIN_SECONDS=960  SEED=101
+#   PROCESSES=(number of cores, less two for each network)
 #   LABEL_ARGUMENTS, for instance --nodes 2000 --multipv-nodes 2500 --multipv-share 0.2
 set -euo pipefail
 if [ $# -lt 2 ]; then
@@ -28,9 +29,9 @@ fi
 processes=${PROCESSES:-$(($(nproc) - 2 * $#))}
 [ "$processes" -gt 0 ] || processes=1
 
-# What is started here ends with it; training keeps what it has.
+# The processes end with this script; training then writes its checkpoint.
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
-# shellcheck disable=SC2086  # several words
+# shellcheck disable=SC2086  # LABEL_ARGUMENTS holds several words
 nice -n 19 "$LABEL" --stockfish "${STOCKFISH:-stockfish}" --processes "$processes" \
     --seconds "${LABEL_SECONDS:-570}" --output "$directory/shards" --seed "${SEED:-101}" ${LABEL_ARGUMENTS:-} \
     >>"$directory/label.log" 2>&1 &
@@ -52,13 +53,13 @@ for network in "$@"; do
 done
 
 failed=0
-wait "$labelling" || { echo "labelling failed: $directory/label.log" >&2; failed=1; }
+wait "$labelling" || { echo "labelling failed: see $directory/label.log" >&2; failed=1; }
 for training in "${trainings[@]}"; do
     read -r process name <<<"$training"
     if wait "$process"; then
         grep held-out "$directory/$name.log" | tail -n 1
     else
-        echo "$name failed: $directory/$name.log" >&2
+        echo "the training of $name failed: see $directory/$name.log" >&2
         failed=1
     fi
 done

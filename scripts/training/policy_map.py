@@ -1,9 +1,9 @@
-"""lc0's 1858 policy outputs, and where an attention policy computes them.
+"""lc0's 1858 policy outputs, and their places among the logits of an attention policy.
 
-A policy index names a move seen from the side to move by its two squares (a1 = 0, our side at the bottom): every
-pair of squares that a queen or a knight could go between, in the order of from and to (1792 of them), then for each
-of the 22 ways of a pawn onto the last rank one each for queen, rook and bishop (66). The plain pair of squares is
-the promotion to a knight. Castling is king takes own rook.
+A policy index stands for the two squares of a move, seen from the side to move (a1 = 0, the side to move at the
+bottom). The first 1792 are the pairs of squares between which a queen or a knight can move, ordered by origin and
+target. Then each of the 22 ways of a pawn onto the last rank has an index for queen, rook and bishop (66 in all). The
+plain pair of squares is the promotion to a knight. Castling is king takes own rook.
 
 An attention policy computes 64 x 64 + 192 logits: `from * 64 + to`, then `4096 + 24 * from file + 3 * to file +
 piece` (queen, rook, bishop).
@@ -50,9 +50,9 @@ def _logit(origin, target, piece):
 #: For each policy index, its place among the attention logits.
 LOGIT_OF_INDEX = np.array([_logit(*move) for move in MOVES], dtype=np.int64)
 
-#: For each attention logit its policy index, or POLICY_SIZE where it stands for no move.
+#: For each attention logit its policy index, or POLICY_SIZE if it stands for no move.
 INDEX_OF_LOGIT = np.full(ATTENTION_LOGITS, POLICY_SIZE, dtype=np.int64)
 INDEX_OF_LOGIT[LOGIT_OF_INDEX] = np.arange(POLICY_SIZE)
 
-#: For each policy index, that of the same move with the files mirrored. It is its own inverse.
+#: For each policy index, the index of the move with mirrored files. The map is its own inverse.
 MIRRORED_INDEX = np.array([INDEX_OF[origin ^ 7, target ^ 7, piece] for origin, target, piece in MOVES], dtype=np.int64)

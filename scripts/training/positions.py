@@ -1,6 +1,6 @@
-"""Records and planes of python-chess boards: for tests, and for checking a network against another program.
+"""Records of python-chess boards, for tests and for `compare_with_rukh.py`.
 
-The records of a real run are written by the labelling program; nothing here is fast.
+The program `label` writes the records of a training run. Nothing here is fast.
 """
 
 import random

@@ -37,7 +37,7 @@ SMALLEST = Shape(width=32, layers=1, heads=2, ffn=32, smolgen=(2, 8, 8), policy=
 
 class DecodeTest(unittest.TestCase):
     def planes(self, board):
-        """The planes as the definition of the input format has them."""
+        """The planes [64][17] by the definition of the input format."""
         us = board.turn
         seen = board if us else board.mirror()
         planes = np.zeros((64, 17), dtype=np.float32)
@@ -277,7 +277,7 @@ class PeersTest(unittest.TestCase):
 
 
 def shards(directory):
-    """Writes 300 records to train on and others to hold out; gives them all."""
+    """Writes 300 training records and some held-out ones; returns all of them."""
     raw = raw_records(list(random_games(3)))
     raw[:300].tofile(directory / "train-1.bin")
     raw[300:].tofile(directory / "heldout-1.bin")
@@ -309,7 +309,7 @@ class ProgramTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
             raw = shards(directory)
-            # A shard that was cut off: half a record at its end.
+            # A truncated shard, with half a record at its end.
             (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
             start = directory / "start.pb.gz"
             lc0_file.write(start, Network(SMALLEST))
@@ -318,14 +318,14 @@ class ProgramTest(unittest.TestCase):
             for seconds in (8, 24):
                 started = time.monotonic()
                 subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
-                # Roughly: the interpreter's own start is not in the budget, and a machine may be busy.
+                # With a margin for the start of the interpreter and for a busy machine.
                 self.assertLess(time.monotonic() - started, seconds + 120)
                 entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
                 steps.append(entries[-1]["step"])
                 self.assertGreaterEqual(entries[-1]["seconds"], seconds)
                 self.assertEqual(entries[-1]["heldout"], len(raw) - 300)
                 self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
-            # It went on, and did not begin again.
+            # The second run continued the first.
             self.assertGreater(steps[1], steps[0])
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains a network on shards of labelled positions, for a given time, and writes it as lc0's .pb.gz.
+"""Trains a network on shards of labelled positions for a given time, and writes it as lc0's .pb.gz.
 
     scripts/training/train.py --data DIR --seconds 900 --checkpoint run.pt --export run.pb.gz --name run
 
-The data may grow while it trains. --seconds is the time from the start of the program (waiting for data and compiling
-included; of all runs together, where it goes on from a checkpoint); the learning rate depends on the time alone, so
-that it always ends at zero. The exported network has the moving average of the weights. SIGTERM and SIGINT end it
-early, with checkpoint and export.
+The data may grow during training. --seconds counts from the start of the program, including the wait for data and the
+compilation; a run that continues from a checkpoint counts the earlier runs too. The learning rate depends on the time
+alone, so that it always ends at zero. The exported network has the moving average of the weights. SIGTERM and SIGINT
+end training early, with a checkpoint and an export. Needs PyTorch and numpy.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from model import Network, Shape
 from policy_map import MIRRORED_INDEX
 
 PARTS = ("loss", "policy", "value", "moves_left")
-#: The device is waited for after so many steps, so that the clock means something.
+#: Steps between two synchronisations with the device, after which times are meaningful.
 STEPS_BETWEEN_LOOKS = 10
-#: Held-out positions evaluated together.
+#: Held-out positions in a batch of the evaluation.
 EVALUATION_BATCH = 2048
 
 
@@ -46,12 +46,12 @@ def sizes(text):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     files = parser.add_argument_group("files")
-    files.add_argument("--data", required=True, help="directory of train-*.bin and heldout-*.bin")
-    files.add_argument("--checkpoint", help="gone on from if it exists, written every --checkpoint-interval seconds")
-    files.add_argument("--start-from", help="network file to begin with, if there is no checkpoint yet")
-    files.add_argument("--export", help="network file, written as often")
-    files.add_argument("--log", help="one JSON object a line: what is printed")
-    files.add_argument("--name", default="network", help="for messages")
+    files.add_argument("--data", required=True, help="folder with train-*.bin and heldout-*.bin")
+    files.add_argument("--checkpoint", help="file to continue from, if it exists; written every --checkpoint-interval seconds")
+    files.add_argument("--start-from", help="network file to start with, if there is no checkpoint yet")
+    files.add_argument("--export", help="network file to write with each checkpoint")
+    files.add_argument("--log", help="file for the printed figures, one JSON object a line")
+    files.add_argument("--name", default="network", help="name of the network in messages")
 
     shape = parser.add_argument_group("network")
     default = Shape()
@@ -60,23 +60,23 @@ def arguments():
     shape.add_argument("--heads", type=int, default=default.heads)
     shape.add_argument("--ffn", type=int, default=default.ffn)
     shape.add_argument("--smolgen", type=sizes, default=default.smolgen,
-                       help="channels per square, hidden size, size per head; 0,0,0 for none")  # fmt: skip
+                       help="channels per square, hidden size, size per head; 0,0,0 without smolgen")  # fmt: skip
     shape.add_argument("--policy", type=int, help="width of the policy head (default: --width)")
     shape.add_argument("--value", type=sizes, default=default.value, help="channels per square, hidden size")
-    shape.add_argument("--moves-left", type=sizes, default=default.moves_left, help="likewise")
+    shape.add_argument("--moves-left", type=sizes, default=default.moves_left, help="channels per square, hidden size")
     shape.add_argument("--ffn-activation", default=default.ffn_activation)
     shape.add_argument("--default-activation", default=default.default_activation)
 
     run = parser.add_argument_group("training")
-    run.add_argument("--seconds", type=float, required=True)
-    run.add_argument("--batch", type=int, default=4096)
+    run.add_argument("--seconds", type=float, required=True, help="time of all runs together")
+    run.add_argument("--batch", type=int, default=4096, help="positions in a step")
     run.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
     run.add_argument("--learning-rate", type=float, default=1e-3)
     run.add_argument("--weight-decay", type=float, default=0.05)
-    run.add_argument("--warm-up", type=float, default=0.03, help="share of the time")
+    run.add_argument("--warm-up", type=float, default=0.03, help="share of the time in which the rate rises")
     run.add_argument("--decay-from", type=float, default=0.3, help="share of the time after which the rate falls")
     run.add_argument("--ema", type=float, default=0.999, help="decay of the average of the weights, per step")
-    run.add_argument("--clip", type=float, default=1.0, help="norm of the gradient")
+    run.add_argument("--clip", type=float, default=1.0, help="largest norm of the gradient")
     run.add_argument("--no-mirror", action="store_true", help="do not mirror files at random")
     run.add_argument("--repeated", type=float, default=0.1,
                      help="share of a batch that is shown again, as repeated positions; at most 0.5")  # fmt: skip
@@ -87,11 +87,11 @@ def arguments():
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     machine.add_argument("--processes", type=int, default=1,
-                         help="each has a GPU of its own, and --batch positions a step")  # fmt: skip
-    machine.add_argument("--no-compile", action="store_true")
+                         help="number of processes, each with its own GPU and --batch positions a step")  # fmt: skip
+    machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
-    machine.add_argument("--minimum-records", type=int, default=200_000, help="to begin with")
-    machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to look at")
+    machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
+    machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to evaluate")
     machine.add_argument("--report-interval", type=float, default=10)
     machine.add_argument("--evaluation-interval", type=float, default=60)
     machine.add_argument("--checkpoint-interval", type=float, default=60)
@@ -116,18 +116,18 @@ class Trainer:
         self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)
         self.step, self.seconds_before, self.training_from = 0, 0.0, None
         self.is_compiled = False
-        # Halved whenever the loss is no longer a number.
+        # Halved whenever the loss becomes infinite or NaN.
         self.rate_factor = 1.0
         self.metrics = {}
         self.stop = self.is_over = self.is_save_due = False
         self.learning_rate = None
         if args.checkpoint and Path(args.checkpoint).exists():
             self.restore(torch.load(args.checkpoint, map_location=self.device, weights_only=True))
-            # Not the same draws again.
+            # Other random numbers than in the earlier runs.
             torch.manual_seed(args.seed + self.step)
-            self.say(f"goes on from step {self.step}, after {self.seconds_before:.0f} s")
+            self.say(f"continues from step {self.step}, after {self.seconds_before:.0f} s")
         self.safe = self.state()
-        # Draws of its own from here on.
+        # From here on each process has its own random numbers.
         torch.manual_seed(torch.initial_seed() + (peers.rank << 32))
 
     def _network(self):
@@ -135,7 +135,7 @@ class Trainer:
             return Network(self._shape())
         network = lc0_file.read(self.args.start_from)
         if network.shape != self._shape():
-            sys.exit(f"{self.args.start_from} is another network: {network.shape}")
+            sys.exit(f"{self.args.start_from} has another shape: {network.shape}")
         return network
 
     def _shape(self):
@@ -157,11 +157,11 @@ class Trainer:
     # Time
 
     def elapsed(self):
-        """Seconds of all runs together."""
+        """Seconds of this run and of those before it."""
         return self.seconds_before + time.monotonic() - self.started
 
     def rate(self):
-        """The learning rate now, from the time since training began: warm-up, plateau, straight down to zero."""
+        """The current learning rate: warm-up, plateau, linear decay to zero, by the time since training began."""
         args = self.args
         length = max(args.seconds - self.training_from, 1e-9)
         share = min(max((self.elapsed() - self.training_from) / length, 0.0), 1.0)
@@ -174,7 +174,7 @@ class Trainer:
     # State
 
     def state(self):
-        """All that a later run needs, but for the data; copies."""
+        """A copy of everything but the data that a later run needs."""
         copied = {
             "shape": self.network.shape.as_dict(),
             "network": self.network.state_dict(),
@@ -189,7 +189,7 @@ class Trainer:
 
     def restore(self, state):
         if state["shape"] != self.network.shape.as_dict():
-            sys.exit(f"the checkpoint is of another network: {state['shape']}")
+            sys.exit(f"the checkpoint has another shape: {state['shape']}")
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for one, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -198,7 +198,7 @@ class Trainer:
         self.rate_factor, self.seconds_before = state["rate_factor"], state["seconds"]
 
     def save(self):
-        """Checkpoint and export, each whole or not at all."""
+        """Writes the checkpoint and the export; each file is replaced as a whole."""
         args = self.args
         self.safe = self.state()
         if not self.peers.is_first:
@@ -220,14 +220,14 @@ class Trainer:
     # Work
 
     def repeats(self):
-        """How many positions of a batch are others again."""
+        """The number of positions in a batch that repeat others of it."""
         return int(self.args.batch * min(self.args.repeated, 0.5))
 
     def autocast(self):
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
 
     def train_step(self, raw):
-        """One step; returns the loss's parts, which may still be on their way."""
+        """Takes a step; returns the parts of the loss, which the device may still be computing."""
         args = self.args
         mirror = None if args.no_mirror else torch.rand(len(raw), device=self.device) < 0.5
         repeats = self.repeats()
@@ -247,22 +247,22 @@ class Trainer:
         for one in self.optimizers:
             one.step()
         self.step += 1
-        # The average forgets the beginning sooner.
+        # A shorter average at the beginning.
         decay = min(args.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)
         return parts
 
     def careful_step(self, raw):
-        """A step that does without the compiler if the compiler fails."""
+        """Takes a step; if torch.compile fails, it repeats the step and continues without it."""
         try:
             parts = self.train_step(raw)
             self.is_compiled = True
             return parts
-        except Exception as error:  # Whatever it raises: the compiler is not needed.
+        except Exception as error:  # torch.compile may raise anything, and training works without it.
             if self.loss is self.plain_loss:
                 raise
-            self.say(f"torch.compile failed, goes on without it: {str(error).splitlines()[:1]}")
+            self.say(f"torch.compile failed, continuing without it: {str(error).splitlines()[:1]}")
             self.loss, self.is_compiled = self.plain_loss, True
             elapsed = self.elapsed()
             self.restore(self.safe)
@@ -299,7 +299,7 @@ class Trainer:
             sys.exit(f"{args.name}: no data in {args.data}")
         if self.training_from is None:
             self.training_from = self.elapsed()
-        # Who has no data ends the run for all.
+        # If any process has no data, none trains.
         if not self.peers.sum(torch.tensor(float(not data.count), device=self.device)):
             self.train(reader, data)
         reader.stopped.set()
@@ -308,7 +308,7 @@ class Trainer:
         self.say(f"ends after {self.step} steps, {self.epochs(data):.2f} epochs of {data.count} records")
 
     def take(self, reader, data, timeout_s=None):
-        """Adds what the reader has ready, waiting for it if there is a timeout."""
+        """Adds the data that the reader has prepared; with a timeout it waits for the first."""
         while True:
             try:
                 generation = reader.ready.get(timeout=timeout_s) if timeout_s else reader.ready.get_nowait()
@@ -356,8 +356,8 @@ class Trainer:
                 self.saved, self.is_save_due = time.monotonic(), False
 
     def goes_on(self):
-        """Whether there is time for another step. Also says how large it is, and whether to save: the same for all
-        processes, now and then."""
+        """Whether there is time for another step. From time to time the first process also tells all others the learning
+        rate and whether to save."""
         if self.peers.count == 1 or self.step % STEPS_BETWEEN_LOOKS == 0 or self.learning_rate is None:
             is_over = self.elapsed() >= self.args.seconds or self.stop
             is_save_due = time.monotonic() - self.saved >= self.args.checkpoint_interval
@@ -366,7 +366,7 @@ class Trainer:
         return not self.is_over
 
     def epochs(self, data):
-        """How often a record has been drawn on average, by all processes."""
+        """The average number of draws of a record, by all processes."""
         return data.epochs() * self.peers.count
 
     def report(self, means, samples_per_second, data):
@@ -378,8 +378,8 @@ class Trainer:
         )  # fmt: skip
 
     def fall_back(self):
-        """After a loss that is no number: the last good state, and half the learning rate."""
-        self.say("the loss is not finite: back to the last checkpoint, with half the learning rate")
+        """Restores the last good state with half the learning rate, after a loss that is not finite."""
+        self.say("the loss is not finite: continuing from the last checkpoint with half the learning rate")
         elapsed = self.elapsed()
         self.restore(self.safe)
         self.seconds_before, self.started = elapsed, time.monotonic()

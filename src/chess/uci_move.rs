@@ -1,9 +1,9 @@
 //! Moves as the UCI protocol writes them: `e2e4`, `e7e8q`, `e1g1`.
 //!
-//! Only castling has two notations: the king's origin and destination (`e1g1`), and king takes rook (`e1h1`).
-//! [`parse`] always accepts both. In Chess960 the first notation may also be an ordinary king move (`f1g1` with
-//! the king on f1); it then means the king move. [`text`] writes the first notation, unless the GUI asked for
-//! Chess960 or the king does not start on the e-file.
+//! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] always accepts
+//! both. In Chess960 the king's squares can also be an ordinary king move (`f1g1` with the king on f1), and then they
+//! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the king's
+//! squares would be ambiguous.
 
 use super::{Move, Position, Role, Square};
 use crate::quote::quoted;
@@ -12,23 +12,23 @@ use shakmaty::{CastlingSide, File};
 /// Why a move text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
-    /// The text does not have the form of a move. The field is the text, quoted.
+    /// The text, quoted, does not have the form of a move.
     #[error("invalid move {0}: expected two squares and an optional promotion, such as e2e4 or e7e8q")]
     Malformed(String),
-    /// The text has the form of a move, but no legal move has this text.
+    /// The move is not legal.
     #[error("illegal move `{text}` in position {fen}")]
     Illegal {
-        /// The text of the move, as it was given.
+        /// The move's text.
         text: String,
-        /// The position in which the move was to be played.
+        /// The FEN of the position.
         fen: String,
     },
 }
 
-/// The legal move of `position` that `text` names.
+/// The legal move of `position` with this text.
 ///
 /// # Errors
-/// The text does not have the form of a move, or the move is not legal.
+/// The text is malformed, or the move is not legal.
 pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
     let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(quoted(text)))?;
     let moves = position.legal_moves();
@@ -57,7 +57,7 @@ pub fn text(m: Move, chess960: bool) -> String {
     text
 }
 
-/// The king's destination if the move is castling, and otherwise the move's destination.
+/// The king's target square when castling; the target square of any other move.
 fn king_destination(m: Move) -> Square {
     match m {
         Move::Castle { king, rook } => {
@@ -67,7 +67,7 @@ fn king_destination(m: Move) -> Square {
     }
 }
 
-/// The origin, destination and promotion in `text`, or `None` if it does not have the form of a move.
+/// The origin, target and promotion; `None` if `text` is malformed.
 fn split(text: &str) -> Option<(Square, Square, Option<Role>)> {
     let bytes = text.as_bytes();
     let promotion = match bytes {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn illegal_moves_are_refused_with_their_text() {
+    fn a_move_that_cannot_be_played_is_refused_with_its_text() {
         let start = Position::startpos();
         for bad in ["", "e2", "e2e9", "e2e4x", "e2e4qq", "0000", "é2e4", &"x".repeat(10_000_000)] {
             let error = parse(&start, bad).expect_err(bad);

@@ -1,17 +1,17 @@
-//! `backendbench --clippy` recommends a minibatch size for play.
+//! `backendbench --clippy`: recommends a minibatch size for play.
 //!
-//! A larger minibatch gives more positions per second, but each position helps the search a little less. The loss
-//! gets smaller with more visits per move. A size is recommended if its gain in speed outweighs the loss. lc0's
-//! authors fitted the loss to measurements: the constants are theirs, and so is the drawing of a paper clip.
+//! With a larger batch the search is faster, but slightly weaker at the same number of visits. This loss is smaller in
+//! longer searches. A size is recommended if the gain in speed outweighs the loss. lc0's authors fitted the loss for each
+//! batch size and number of visits; the constants and the picture are theirs.
 
-/// Time controls: the name with the spaces of lc0's drawing, and the seconds per move.
+/// Time controls: the name, padded for the picture, and the seconds per move.
 const SPEEDS: [(&str, f64); 3] =
     [("3min/move (Tournament):", 180.0), ("15s/move  (Rapid):", 15.0), ("1s/move   (Bullet):", 1.0)];
 
-/// The best sizes so far.
+/// The best size so far for each time control.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recommendation {
-    /// The minibatch size for each of [`SPEEDS`], and its positions per second.
+    /// For each of [`SPEEDS`], the size and its positions per second.
     best: [(u32, f64); 3],
 }
 
@@ -22,8 +22,8 @@ impl Default for Recommendation {
 }
 
 impl Recommendation {
-    /// Considers the next larger size, and returns whether it is now recommended for any of [`SPEEDS`]. A size that
-    /// is not worth it at a slow time control is not considered for faster ones.
+    /// Considers the next larger size. Returns whether it is now the best for any time control. A size that does not pay off
+    /// in slow games is not considered for faster ones.
     pub(super) fn consider(&mut self, size: u32, nps: f64) -> bool {
         let mut better = false;
         for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
@@ -39,7 +39,7 @@ impl Recommendation {
         better
     }
 
-    /// The lines of the drawing, with `title` and the recommended sizes in a speech bubble.
+    /// The lines of lc0's picture, a paper clip that says `title` and the recommended sizes.
     pub(super) fn lines(&self, title: &str) -> Vec<String> {
         let width = title.len() + 1;
         let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
@@ -61,10 +61,10 @@ impl Recommendation {
     }
 }
 
-/// The loss of a larger minibatch in a search of `seconds` at `nps`. It is the relative gain in speed that makes up for
-/// a relative increase of the size, per unit of that increase.
+/// The strength that a larger batch size costs in a search of `seconds` at `nps` positions per second. It is the relative
+/// gain in speed that makes up for a relative increase of the size, per unit of that increase.
 fn loss_per_size(nps: f64, seconds: f64) -> f64 {
-    // In a game the tree finds more positions than the network evaluates.
+    // In a game there are more visits than evaluations, because of reused trees and transpositions.
     let visits = nps.powf(1.085) * seconds;
     0.16947 * (-4.1695e-6 * visits).exp() + 0.02
 }
@@ -73,7 +73,7 @@ fn loss_per_size(nps: f64, seconds: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// lc0 printed this drawing after measuring these mean speeds.
+    /// The expected picture is lc0's for a table with these mean speeds.
     #[test]
     fn recommends_and_draws_as_lc0() {
         let mut recommendation = Recommendation::default();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_doubles_with_the_batch_gets_the_largest() {
+    fn the_largest_size_wins_if_speed_is_proportional_to_it() {
         let mut recommendation = Recommendation::default();
         for size in [1, 2, 4, 8, 16, 32] {
             assert!(recommendation.consider(size, 1000.0 * f64::from(size)));

@@ -1,77 +1,77 @@
 //! Info lines and the best move as plain data.
 //!
-//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end writes them down, and the
-//! benchmarks count them. All values are from the view of the side to move at the root.
+//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and the
+//! benchmarks count them. All values are in the view of the side to move at the root.
 
 use crate::chess::Move;
 
 /// A score in one of UCI's two forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Score {
-    /// `score cp`: the unit depends on `ScoreType`.
+    /// `score cp`. The unit depends on the option `ScoreType`.
     Cp(i32),
-    /// `score mate`: full moves to mate, negative if the side to move at the root is mated.
+    /// `score mate`: the number of moves to mate. It is negative if the side to move is mated.
     Mate(i32),
 }
 
 /// One info line. Fields that are `None` or empty are not shown.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThinkingInfo {
-    /// Average depth of the visits, in plies.
+    /// The average depth of the visits, in plies.
     pub depth: Option<u32>,
-    /// Deepest visit, in plies.
+    /// The depth of the deepest visit, in plies.
     pub seldepth: Option<u32>,
-    /// Time since the search began, in milliseconds.
+    /// The time since the search began, in milliseconds.
     pub time_ms: Option<u64>,
-    /// Visits of the root (or of this line's move, with `PerPVCounters`).
+    /// Visits of the root. With `PerPVCounters`, visits of this line's move.
     pub nodes: Option<u64>,
     /// The score of the line's first move.
     pub score: Option<Score>,
-    /// Win, draw and loss in thousandths; they sum to 1000. Shown with `UCI_ShowWDL`.
+    /// The probabilities of win, draw and loss in thousandths. They sum to 1000, and are shown with `UCI_ShowWDL`.
     pub wdl: Option<[u16; 3]>,
-    /// Expected number of full moves to the end of the game. Shown with `UCI_ShowMovesLeft`.
+    /// The expected number of moves until the end of the game. It is shown with `UCI_ShowMovesLeft`.
     pub moves_left: Option<u32>,
     /// How full the tree's memory is, in thousandths.
     pub hashfull: Option<u32>,
-    /// Nodes per second.
+    /// Visits per second since the first batch.
     pub nps: Option<u64>,
-    /// Network evaluations per second. Shown with `UCI_ShowEPS`.
+    /// Network evaluations per second. They are shown with `UCI_ShowEPS`.
     pub eps: Option<u64>,
-    /// Positions found in the tablebases.
+    /// The number of positions found in the tablebases.
     pub tb_hits: Option<u64>,
-    /// The line's rank, from 1. `None` if only one line is shown.
+    /// The line's rank, counted from 1, if several lines are shown.
     pub multipv: Option<u32>,
-    /// The principal variation, from the root on.
+    /// The principal variation.
     pub pv: Vec<Move>,
-    /// Free text, shown at the end of the line as `string`.
+    /// Free text for `info string`, to the end of the line.
     pub comment: String,
 }
 
-/// The result of a search, for the line `bestmove`.
+/// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BestMove {
-    /// The move to play; `None` if there is no legal move.
+    /// The move to play. `None` if there is no legal move.
     pub best: Option<Move>,
-    /// The expected reply to `best`.
+    /// The expected answer, on which a GUI may ponder.
     pub ponder: Option<Move>,
 }
 
-/// Receives the output of a search. Its functions are called from search threads.
+/// The receiver of a search's reports. Search threads call it.
 pub trait Responder: Send + Sync {
     /// Receives info lines, the best line first.
     fn thinking(&self, infos: &[ThinkingInfo]);
 
-    /// Receives the result, once per search and after the last info line.
+    /// Receives the best move, once per search and after the last info line.
     fn best_move(&self, best: &BestMove);
 
     /// Receives a message for the user (`info string`).
     fn message(&self, text: &str);
 
-    /// Whether [`Responder::note`] writes to a log. Otherwise the search does not prepare notes.
+    /// Whether [`Responder::note`] has an effect. If not, a search need not write notes.
     fn takes_notes(&self) -> bool {
         false
     }
 
-    /// Receives a line that goes only to the log.
+    /// Receives a text for the log only.
     fn note(&self, _text: &str) {}
 }

@@ -1,35 +1,35 @@
-//! The parameters of the commands `position` and `go`, as plain data.
+//! The arguments of `position` and `go` as plain data.
 
-/// The game so far, as the GUI sent it. The moves and the FEN are text that is not yet checked against the rules.
+/// The game so far, as text from the GUI. It is not yet checked against the rules.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PositionCommand {
-    /// The position in which the game began.
+    /// The first position of the game.
     pub start: StartPosition,
     /// The moves played from `start`, in UCI notation.
     pub moves: Vec<String>,
 }
 
-/// The first position of a game.
+/// The first position of a game, standard or given as a FEN.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum StartPosition {
-    /// The usual starting position of chess.
+    /// The standard first position of chess.
     #[default]
     Standard,
-    /// A position given as FEN.
+    /// A position given as a FEN.
     Fen(String),
 }
 
-/// The parameters of `go`. A parameter that is not given is `None`. If several limits are given, the search ends when
-/// the first of them is reached.
+/// The arguments of `go`. Arguments that were not given are `None`. Of several limits, the one that is reached first
+/// ends the search.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GoParams {
     /// Search until `stop`.
     pub infinite: bool,
     /// Search on the opponent's time, until `ponderhit` or `stop`.
     pub ponder: bool,
-    /// White's clock, in milliseconds; never negative (a clock below zero is given as 0).
+    /// The time on White's clock, in milliseconds. A negative time becomes 0.
     pub wtime: Option<u64>,
-    /// Black's clock, in milliseconds.
+    /// The time on Black's clock, in milliseconds.
     pub btime: Option<u64>,
     /// White's increment per move, in milliseconds.
     pub winc: Option<u64>,
@@ -37,23 +37,23 @@ pub struct GoParams {
     pub binc: Option<u64>,
     /// The number of moves to the next time control.
     pub movestogo: Option<u32>,
-    /// Stop when the average depth of the visits, in plies, reaches this number.
+    /// Stop at this average depth, in plies.
     pub depth: Option<u32>,
-    /// Stop when a mate in this many moves is found.
+    /// Stop when a mate in at most this number of moves is found.
     pub mate: Option<u32>,
-    /// Stop when the root has this many visits.
+    /// Stop at this number of visits of the root.
     pub nodes: Option<u64>,
-    /// Time for this move, in milliseconds.
+    /// The time for this move, in milliseconds.
     pub movetime: Option<u64>,
-    /// The root moves to search, in UCI notation. An empty list means all moves.
+    /// The root moves to search, in UCI notation. An empty list means all legal moves.
     pub searchmoves: Vec<String>,
 }
 
 impl GoParams {
-    /// Whether only a command ends the search, so that `wait` would block for ever.
+    /// Whether only a command may end the search, so that the command `wait` could wait for ever.
     pub fn is_open_ended(&self) -> bool {
         let limits = [self.nodes, self.movetime, self.wtime, self.btime];
-        // `mate` is no limit, because there may be no such mate. `movestogo` means nothing without a clock.
+        // There may be no mate, and `movestogo` limits nothing without a clock.
         self.infinite || self.ponder || (limits.iter().all(Option::is_none) && self.depth.is_none())
     }
 }

@@ -1,9 +1,12 @@
 //! Chooses the stoppers for one `go`.
 //!
-//! Three kinds of search come out. One with no end of its own (`go infinite`, `go ponder`): only node and
-//! depth limits hold, and even then the engine keeps its move back until `stop` or `ponderhit`. One that looks
-//! for a mate: it ends early for nothing but the mate, though limits and the clock still count. And the usual one,
-//! which smart pruning may end early. None goes on where there is nothing left to find out.
+//! There are three kinds of search:
+//! - A search without an end of its own (`go infinite`, `go ponder`) stops only at a limit on nodes or depth. Even
+//!   then the engine sends no move before `stop` or `ponderhit`.
+//! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
+//! - An ordinary search may be stopped early by smart pruning.
+//!
+//! Every search stops when the position is solved.
 
 use super::limits::GoParams;
 use super::stop::{
@@ -15,28 +18,28 @@ use crate::chess::{Color, Position};
 use crate::options::Options;
 use std::time::Duration;
 
-/// Where a search starts.
+/// The start of a search, as stoppers need it.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchStart {
-    /// Whose clock it is.
+    /// The side whose clock runs.
     pub side_to_move: Color,
-    /// Plies played in the game, counted from its beginning also where a FEN stands there.
+    /// The number of plies from the beginning of the game. If the game began with a FEN, its move number counts.
     pub game_ply: u32,
-    /// Visits that the root has from earlier searches.
+    /// The root's visits from earlier searches.
     pub reused_nodes: u64,
 }
 
 impl SearchStart {
-    /// A search of this position.
+    /// The start of a search of `position`.
     pub fn new(position: &Position, reused_nodes: u64) -> SearchStart {
         SearchStart { side_to_move: position.side_to_move(), game_ply: position.game_ply(), reused_nodes }
     }
 }
 
-/// All the stoppers of one `go`.
+/// Builds the chain of stoppers for one `go`.
 ///
-/// At `ponderhit` this is called again, with `ponder` cleared and the clock started anew: a search that ponders
-/// has not touched the time manager.
+/// At `ponderhit` the engine calls it again, with `ponder` cleared and the clock started anew. Before `ponderhit` the
+/// chain does not use the time manager.
 pub fn build_stoppers(
     options: &Options,
     go: &GoParams,
@@ -48,7 +51,7 @@ pub fn build_stoppers(
     let has_no_end = go.infinite || go.ponder;
     let mut chain = ChainStopper::new();
 
-    // Who analyses one line wants no other when that is a mate in one.
+    // In the analysis of a single line a mate in one is enough.
     chain.push(SolvedStopper::new(has_no_end && options.multipv == 1));
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
@@ -94,8 +97,8 @@ fn clock_of(go: &GoParams, side: Color, overhead: u64) -> Option<Clock> {
     Clock::new(time, increment, go.movestogo, overhead)
 }
 
-/// `go movetime` less the overhead, but at least half of it: a GUI that asks for a tenth of a second wants a
-/// thought, whatever the overhead is set to.
+/// The time for `go movetime`, less the overhead. At least half of the given time remains, so that a GUI that gives a
+/// tenth of a second gets a searched move even with a large overhead.
 fn fixed_budget(movetime: u64, overhead: u64) -> Duration {
     Duration::from_millis(movetime.saturating_sub(overhead).max(movetime / 2).max(1))
 }
@@ -159,7 +162,7 @@ mod tests {
             assert!(!chain.should_stop(&stats, &mut hints), "{go:?}");
             assert_eq!(hints.remaining_time, None);
         }
-        assert_eq!(time_of(&clock, Color::White), Some(150), "after ponderhit the time holds");
+        assert_eq!(time_of(&clock, Color::White), Some(150), "the time limit applies after ponderhit");
     }
 
     #[test]
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mate_is_looked_for_as_long_as_it_takes() {
+    fn a_search_for_a_mate_stops_only_when_it_has_found_the_mate() {
         let go = GoParams { mate: Some(3), ..Default::default() };
         let mut chain = build(&Options::default(), &go, Color::White);
         let mut stats = IterationStats {
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_holds_for_a_mate_too() {
+    fn limits_apply_to_a_search_for_a_mate() {
         let mate = GoParams { mate: Some(3), ..Default::default() };
         let stats = IterationStats {
             total_nodes: 100,
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_solved_is_not_searched() {
+    fn a_search_stops_when_the_position_is_solved() {
         let endless = GoParams { infinite: true, ..Default::default() };
         let limited = GoParams { nodes: Some(100_000), ..Default::default() };
         let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
@@ -245,7 +248,7 @@ mod tests {
             (&unpruned, &limited, &solved, true),
             (&two_lines, &endless, &solved, true),
             (&unpruned, &endless, &mate_in_one, true),
-            // These want to know more.
+            // These searches need more than a mate in one.
             (&unpruned, &endless, &mate_in_two, false),
             (&two_lines, &endless, &mate_in_one, false),
             (&unpruned, &limited, &mate_in_one, false),
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn options_bring_their_stoppers() {
+    fn options_add_their_stoppers() {
         let go = GoParams::default();
         let grown = IterationStats { total_nodes: 1000, edge_visits: vec![500, 499], ..Default::default() };
         let stops = |options: &Options| {

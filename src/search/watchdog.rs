@@ -1,4 +1,4 @@
-//! The watchdog: asks the stoppers whether to stop, reports news, and sends the best move.
+//! The watchdog: asks the stoppers whether to stop, sends info lines, and sends the best move.
 //!
 //! The watchdog thread watches the clock. The workers ask the stoppers too, after each iteration. The best move is sent
 //! as soon as the search stops, without waiting for workers that are still evaluating.
@@ -14,18 +14,19 @@ use crate::tree::{State, TerminalKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// The watchdog sleeps no longer than this, so that news comes in time.
-const LONGEST_NAP: Duration = Duration::from_millis(100);
-const SHORTEST_NAP: Duration = Duration::from_millis(1);
-/// How long a stopped search waits for its root to be evaluated before it sends any legal move. A search that the next
-/// command has ended waits as long before. Together that is less than the 50 ms that a GUI waits.
-const ROOT_PATIENCE: Duration = Duration::from_millis(20);
+/// The longest sleep of the watchdog. It bounds the delay of info lines.
+const MAX_SLEEP: Duration = Duration::from_millis(100);
+const MIN_SLEEP: Duration = Duration::from_millis(1);
+/// How long a stopped search waits for the evaluation of its root before it sends any legal move. If a command ends one
+/// search and the next search is stopped at once, both wait this long. Together that is less than the 50 ms that a GUI
+/// waits.
+const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// A move of this value is as good as lost; lc0 uses the same limit.
-const HOPELESS: f32 = -0.98;
+/// A move with at most this value is as good as lost (lc0's limit).
+const HOPELESS_Q: f32 = -0.98;
 
-/// The body of the watchdog thread. A panic in it ends the search like an error, and some move is still sent, so that
-/// nobody waits for ever.
+/// The body of the watchdog thread. If it panics, the search ends as after an error, and some legal move is still sent,
+/// so that the GUI does not wait for ever.
 pub(crate) fn run_watchdog(state: &SearchState) {
     let SearchState { context, counters, control: shared, .. } = state;
     if catch_unwind(AssertUnwindSafe(|| watch(context, counters, shared))).is_ok() {
@@ -33,12 +34,12 @@ pub(crate) fn run_watchdog(state: &SearchState) {
     }
     let error = BackendError::Evaluate {
         name: context.backend.attributes().name.clone(),
-        reason: "the thread that keeps the clock panicked".to_owned(),
+        reason: "the watchdog thread panicked".to_owned(),
     };
     shared.fail(&*context.responder, format!("error: {error}"));
     let mut control = shared.lock();
     while !control.may_respond && !control.has_responded {
-        control = shared.wait(control, LONGEST_NAP);
+        control = shared.wait(control, MAX_SLEEP);
     }
     if !control.has_responded {
         control.has_responded = true;
@@ -47,13 +48,13 @@ pub(crate) fn run_watchdog(state: &SearchState) {
     }
 }
 
-/// Runs until the best move was sent or is no longer wanted.
+/// Runs until the best move has been sent, or until the search is aborted.
 fn watch(context: &SearchContext, counters: &Counters, shared: &SharedControl) {
     let mut control = shared.lock();
     let mut warned = false;
     loop {
-        // Only time passes without the workers' knowledge. They check everything else themselves, after a whole
-        // iteration, so that a search without a clock ends at the same node every time.
+        // The watchdog need only check the time. The workers check everything else after a whole iteration, so that a
+        // search without a clock ends at the same node every time.
         if control.hints.remaining_time.is_some() || counters.batches.load(Ordering::Relaxed) == 0 {
             consult_stoppers(context, counters, shared, &mut control);
         }
@@ -66,17 +67,17 @@ fn watch(context: &SearchContext, counters: &Counters, shared: &SharedControl) {
             context.responder.message("the search has reached a limit and waits for stop or ponderhit");
         }
         report_if_changed(context, counters, &mut control);
-        let nap = if shared.is_stopping() {
-            SHORTEST_NAP
+        let sleep = if shared.is_stopping() {
+            MIN_SLEEP
         } else {
-            control.hints.remaining_time.unwrap_or(LONGEST_NAP).clamp(SHORTEST_NAP, LONGEST_NAP)
+            control.hints.remaining_time.unwrap_or(MAX_SLEEP).clamp(MIN_SLEEP, MAX_SLEEP)
         };
-        let nap = if control.may_respond { nap } else { LONGEST_NAP };
-        control = shared.wait(control, nap);
+        let sleep = if control.may_respond { sleep } else { MAX_SLEEP };
+        control = shared.wait(control, sleep);
     }
 }
 
-/// Asks the stoppers, stops the search if one says so, and sends the best move if it is due.
+/// Asks the stoppers, stops the search if one of them says so, and sends the best move if it is due.
 pub(crate) fn consult_stoppers(
     context: &SearchContext,
     counters: &Counters,
@@ -84,7 +85,7 @@ pub(crate) fn consult_stoppers(
     control: &mut Control,
 ) -> StopperHints {
     let mut hints = StopperHints::default();
-    // Before the root is evaluated there is nothing to stop for: there would be no move to play.
+    // Before the root is evaluated there is no move to play, so the search does not stop.
     if !control.has_responded && !shared.is_stopping() {
         let stats = iteration_stats(context, counters, control);
         if control.stopper.should_stop(&stats, &mut hints) && stats.total_nodes > 0 {
@@ -96,7 +97,7 @@ pub(crate) fn consult_stoppers(
     hints
 }
 
-/// Sends info lines if something important has changed since the last ones.
+/// Sends info lines if they are due ([`report::is_news`]).
 pub(crate) fn report_if_changed(context: &SearchContext, counters: &Counters, control: &mut Control) {
     if control.has_responded || context.root().visits() == 0 {
         return;
@@ -121,21 +122,21 @@ fn respond_if_stopped(
     let stopped_at = *control.stopped_at.get_or_insert_with(Instant::now);
     let root = context.root();
     let root_is_known = root.state() != State::Unevaluated && root.visits() > 0;
-    if root_is_known || stopped_at.elapsed() >= ROOT_PATIENCE || control.failure.is_some() {
+    if root_is_known || stopped_at.elapsed() >= ROOT_TIMEOUT || control.failure.is_some() {
         respond(context, counters, shared, control);
     }
 }
 
-/// Sends the last info lines, the statistics and the best move. The workers may still be busy.
+/// Sends the last info lines, the statistics and the best move. The workers may still be running.
 fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl, control: &mut Control) {
     let ranked = report::ranked_root_moves(context);
     let best = if ranked.is_empty() {
-        // Nothing was evaluated in time: any legal move is better than none.
+        // Nothing was evaluated in time. Any legal move is better than none.
         BestMove { best: context.any_searched_move(), ponder: None }
     } else {
         report::send_info_lines(context, counters, control, &ranked);
         report::send_move_statistics(context, counters);
-        // From the same ranking as the line above: the workers may be changing the tree.
+        // The ranking is that of the info lines, because the workers may have changed the tree in the meantime.
         report::best_move(context, &ranked, control.is_recycling)
     };
     let stats = iteration_stats(context, counters, control);
@@ -145,7 +146,7 @@ fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl,
     shared.notify();
 }
 
-/// The figures by which stoppers decide.
+/// The statistics by which stoppers decide.
 fn iteration_stats(context: &SearchContext, counters: &Counters, control: &Control) -> IterationStats {
     let now = Instant::now();
     let since = |start: Option<Instant>| start.map_or(Duration::ZERO, |start| now.duration_since(start));
@@ -184,7 +185,7 @@ fn add_root_moves(context: &SearchContext, stats: &mut IterationStats) {
         if let Some(child) = child.filter(|_| visits > 0) {
             let (q, bonus) = valuation.parts(child.sample());
             value = q + bonus;
-            stats.is_hopeless &= q <= HOPELESS;
+            stats.is_hopeless &= q <= HOPELESS_Q;
             if let Some(outcome) = child.outcome() {
                 proven_edges += 1;
                 let is_mate = outcome.result == -1 && outcome.kind == TerminalKind::EndOfGame;

@@ -1,37 +1,38 @@
-//! Contempt and calibration: the network's win, draw and loss shares, moved to other players.
+//! Contempt and calibration: adjusts the network's win, draw and loss probabilities to the strength of the players.
 //!
-//! The network was trained on games of equals. Against a weaker opponent more games are decided, and by the
-//! stronger side. The model behind it: a game's outcome is a random walk whose end has a logistic distribution of
-//! mean mu and scale s; an end above 1 is a win, below -1 a loss. Playing strength changes the scale by a *ratio*;
-//! a difference in strength moves the mean by `s * s *` a *diff*. Both come from the options, by formulas and fits
-//! that are lc0's, so that settings mean the same.
+//! The network was trained on games between equal players. Against a weaker opponent more games are decisive, and the
+//! stronger side wins more of them. In the model behind the adjustment, a game's outcome is a random walk whose end has
+//! a logistic distribution with mean mu and scale s. An end above 1 is a win, an end below -1 is a loss. Playing
+//! strength multiplies the scale by a *ratio*. A difference in strength shifts the mean by `s * s * diff`. Ratio and
+//! diff are computed from the options with lc0's formulas and fitted constants, so that the same settings have the same
+//! effect in both engines.
 
 use super::outcome_model::OutcomeModel;
 use crate::chess::Color;
 use crate::options::{ContemptMode, Options};
 use crate::tree::Sample;
 
-/// Elo to the model's natural logarithms.
+/// The factor from Elo to the natural logarithms of the model.
 const PER_ELO: f32 = std::f32::consts::LN_10 / 200.0;
 
-/// How shares are moved. See the module.
+/// The parameters by which [`WdlRescale::apply`] adjusts probabilities.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WdlRescale {
-    /// Scale aimed at by the network's scale.
+    /// The target scale divided by the network's scale.
     pub ratio: f32,
-    /// Shift of the mean, per square of the scale, for the side that contempt takes.
+    /// The shift of the mean in favour of `side`, divided by the square of the scale.
     pub diff: f32,
-    /// Widest scale that is believed.
+    /// The upper bound of the scale (`WDLMaxS`). A larger scale of the network is cut to it.
     pub max_s: f32,
-    /// The side that contempt takes; `None`: nobody's.
+    /// The side that contempt favours. `None` means that contempt is off.
     pub side: Option<Color>,
 }
 
 impl WdlRescale {
-    /// Nothing is moved.
+    /// Parameters that change nothing.
     pub const OFF: WdlRescale = WdlRescale { ratio: 1.0, diff: 0.0, max_s: 1.4, side: None };
 
-    /// What `options` ask for, when `player` is the engine's own side.
+    /// Computes the parameters from the options. `player` is the engine's colour, `None` in analysis.
     pub fn from_options(options: &Options, player: Option<Color>) -> WdlRescale {
         let advantage = advantage(&options.contempt, &options.uci_opponent, options.uci_rating_adv)
             .clamp(-options.contempt_max_value, options.contempt_max_value);
@@ -60,8 +61,8 @@ impl WdlRescale {
         self.ratio != 1.0 || self.diff != 0.0
     }
 
-    /// The network's value `sample` of a position with `side_to_move`, moved. Where one of the shares is next to
-    /// nothing the model says nothing, and the value stays.
+    /// Adjusts `sample`, the network's value of a position in which `side_to_move` is to move. If one of its three
+    /// probabilities is close to 0 or 1, the model does not apply and the value stays unchanged.
     #[must_use]
     pub fn apply(&self, sample: Sample, side_to_move: Color) -> Sample {
         if !self.is_active() {
@@ -70,14 +71,15 @@ impl WdlRescale {
         let Some(network) = OutcomeModel::of_shares(sample.wl, sample.d) else { return sample };
         let scale = network.scale.min(self.max_s);
         let shift = if self.side == Some(side_to_move) { self.diff } else { -self.diff };
-        let moved = OutcomeModel { mean: network.mean + scale * scale * shift, scale: scale * self.ratio };
-        let (wl, d) = moved.shares();
+        let adjusted = OutcomeModel { mean: network.mean + scale * scale * shift, scale: scale * self.ratio };
+        let (wl, d) = adjusted.shares();
         Sample { wl, d, m: sample.m }
     }
 }
 
-/// The Elo advantage to assume: that of the first entry of `contempt` whose name is in `opponent`, else that of the
-/// last entry without a name, else `rating_advantage`. Entries that cannot be read are passed over.
+/// The Elo advantage to assume. The first entry of `contempt` whose name occurs in `opponent` gives it. If there is no
+/// such entry, the last entry without a name gives it, and otherwise it is `rating_advantage`. Entries that cannot be
+/// parsed are ignored.
 fn advantage(contempt: &str, opponent: &str, rating_advantage: f32) -> f32 {
     let opponent = opponent.to_ascii_lowercase();
     let mut advantage = rating_advantage;
@@ -95,13 +97,13 @@ fn advantage(contempt: &str, opponent: &str, rating_advantage: f32) -> f32 {
     advantage
 }
 
-/// The scale at which a game of equals is drawn with probability `draw_rate`.
+/// The scale at which equal players draw with probability `draw_rate`.
 fn scale_of_draw_rate(draw_rate: f32) -> f32 {
     1.0 / ((1.0 + draw_rate) / (1.0 - draw_rate)).ln()
 }
 
-/// Ratio and diff that turn `advantage`, measured in games from a book that leaves one side ahead by `bias`, into
-/// the model's shift, at a chosen scale.
+/// Computes ratio and diff for a given target scale. `advantage` is in Elo, measured in games from an opening book
+/// whose positions favour one side by `bias`.
 fn by_draw_rate(advantage: f32, network_scale: f32, target_scale: f32, bias: f32) -> (f32, f32) {
     let density = |end: f32| (0.5 * end / target_scale).cosh().powi(-2);
     let shift_per_elo =
@@ -110,14 +112,15 @@ fn by_draw_rate(advantage: f32, network_scale: f32, target_scale: f32, bias: f32
     (target_scale / network_scale, shift_per_elo * advantage)
 }
 
-/// Ratio and diff from the Elo of both sides: the fit knows how often players of a strength draw.
+/// Computes ratio and diff from the Elo of both players, with a fit of how often players of a given strength draw.
 fn by_elo(advantage: f32, network_scale: f32, elo: f32) -> (f32, f32) {
-    /// Scale of the weakest players, and how it falls with Elo (fitted to an engine's strength levels).
+    /// The scale of the weakest players. `ELO_SLOPE` and `OFFSET` say how it falls as Elo rises (fitted to the strength
+    /// levels of an engine).
     const WEAKEST_SCALE: f32 = 15.0;
     const ELO_SLOPE: f32 = 425.0;
     const OFFSET: f32 = 6.75;
     let scale = |elo: f32| 1.0 / (1.0 / WEAKEST_SCALE + (elo / ELO_SLOPE - OFFSET).exp());
-    // The scale's integral over Elo.
+    // The integral of the scale over Elo.
     let mean = |elo: f32| {
         let tail = (-elo / ELO_SLOPE + OFFSET).exp() / WEAKEST_SCALE;
         -PER_ELO * WEAKEST_SCALE * ELO_SLOPE * (1.0 + tail).ln()
@@ -128,7 +131,8 @@ fn by_elo(advantage: f32, network_scale: f32, elo: f32) -> (f32, f32) {
     (target_scale / network_scale, diff)
 }
 
-/// Usual Elo as the Elo of pairs of games from unbalanced openings, which does not flatten out among the strongest.
+/// Converts ordinary Elo to the Elo of game pairs from unbalanced openings, in which the strongest players still
+/// differ.
 fn game_pair_elo(elo: f32) -> f32 {
     const SHARPNESS: f32 = 250.0;
     const MIDPOINT: f32 = 2737.0;
@@ -157,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn contempt_likes_its_side_and_draws_stay_likely() {
+    fn contempt_favours_its_side_and_draws_stay_likely() {
         let rescale = rescale(&[("Contempt", "200")], Some(Color::White));
         let (ours, theirs) = (rescale.apply(EQUAL, Color::White), rescale.apply(EQUAL, Color::Black));
         assert!(ours.wl > 0.1 && (ours.wl + theirs.wl).abs() < 1e-6, "{ours:?} {theirs:?}");
         assert!(ours.d > 0.3 && (ours.d - theirs.d).abs() < 1e-6);
         assert_eq!(ours.m, EQUAL.m);
-        // Nobody's side: nothing.
+        // Without a side, contempt has no effect.
         assert!(!self::rescale(&[("Contempt", "200")], None).is_active());
     }
 
     #[test]
-    fn the_mode_names_the_side() {
+    fn the_mode_chooses_the_side() {
         let side = |mode| rescale(&[("Contempt", "50"), ("ContemptMode", mode)], Some(Color::White)).side;
         assert_eq!(side("play"), Some(Color::White));
         assert_eq!(side("white_side_analysis"), Some(Color::White));
@@ -187,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn advantages_are_cut_at_the_maximum() {
+    fn advantages_are_limited_to_the_maximum() {
         let diff = |contempt| rescale(&[("Contempt", contempt)], Some(Color::White)).diff;
         assert_eq!(diff("420"), diff("9000"));
         assert!(diff("-420") < 0.0 && diff("100") < diff("420"));
@@ -198,12 +202,12 @@ mod tests {
         let draws = |elo| rescale(&[("WDLCalibrationElo", elo)], None).apply(EQUAL, Color::White).d;
         assert!(draws("1500") < draws("2500") && draws("2500") < draws("3600"));
         let target = rescale(&[("WDLDrawRateTarget", "0.8")], None);
-        // The reference draw rate (0.5) becomes the target's.
+        // A position with the reference draw rate (0.5) gets the target draw rate.
         assert!((target.apply(EQUAL, Color::White).d - 0.8).abs() < 1e-3);
     }
 
     #[test]
-    fn decided_positions_stay_as_they_are() {
+    fn decided_positions_stay_unchanged() {
         let rescale = rescale(&[("Contempt", "300")], Some(Color::White));
         for sample in [Sample { wl: 1.0, d: 0.0, m: 5.0 }, Sample { wl: 0.0, d: 1.0, m: 5.0 }] {
             assert_eq!(rescale.apply(sample, Color::White), sample);
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_takes_contempt_back() {
+    fn the_reported_score_removes_contempt() {
         use crate::search::report::score::WdlView;
         let rescale = rescale(&[("Contempt", "250"), ("WDLCalibrationElo", "2400")], Some(Color::White));
         let view = WdlView {

@@ -1,13 +1,14 @@
-//! Correction history: what the search has found out about the network's values of similar positions.
+//! Correction history: corrects the network's value of a new leaf by its errors in similar positions.
 //!
-//! Positions with the same pawns, kings' squares and numbers of pieces share a slot. Every visit that goes through a node
-//! tells how much better or worse its position turned out than the network had said; a slot keeps the mean of that. A new
-//! leaf's value is corrected by a share of it ([`Options::correction_history_lambda`](crate::options::Options)). What was
-//! counted in the tree before is left as it is.
+//! Positions with the same pawns, king squares and numbers of pieces share a slot. Every visit that passes through a
+//! node adds an error to the slot of the node's position: the network's wl minus the wl that the visit found. A slot
+//! keeps the weighted mean of these errors. The value of a new leaf is corrected by a share of that mean
+//! ([`Options::correction_history_lambda`](crate::options::Options)). Values that are already in the tree do not
+//! change.
 //!
-//! As KataGo's "subtree value bias correction" and the correction histories of alpha-beta engines, each with keys of its
-//! own. The table has a fixed size and no lock: a slot is one atomic word, and of two updates at the same time one may be
-//! lost. It is kept from move to move, and forgotten with the game.
+//! KataGo's "subtree value bias correction" and the correction histories of alpha-beta engines use the same idea with
+//! other keys. The table has a fixed size and no lock. A slot is one atomic word, and one of two simultaneous updates
+//! may be lost. The table is kept from move to move, and cleared for a new game.
 
 use crate::backend::position_key::mix;
 use crate::chess::Position;
@@ -15,36 +16,37 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::Sample;
 use shakmaty::{Color, Role};
 
-/// 2^16 slots of 8 bytes: half a mebibyte.
+/// The table has 2^16 slots of 8 bytes: 512 KiB.
 const SLOT_BITS: u32 = 16;
-/// A mean of many visits goes on learning as if it were of so many.
-const MOST_WEIGHT: f32 = 2048.0;
-/// A mean of so many visits is half believed.
+/// The upper bound of a slot's weight. It keeps the mean open to new visits.
+const MAX_WEIGHT: f32 = 2048.0;
+/// The weight at which half of a slot's mean is applied.
 const PRIOR_WEIGHT: f32 = 4.0;
 
-/// See the module.
+/// The table of mean errors. [`CorrectionHistory::slot`] gives the slot of a position.
 pub struct CorrectionHistory {
-    /// Each an f32 mean of (network's wl - found wl) in the high half, and the f32 weight behind it in the low half.
+    /// Each slot has an f32 mean of (network's wl - found wl) in the high half, and the f32 weight of that mean in the
+    /// low half.
     slots: Box<[AtomicU64]>,
 }
 
 impl CorrectionHistory {
-    /// Knows nothing.
+    /// A table without errors, which corrects nothing.
     pub fn new() -> CorrectionHistory {
         CorrectionHistory { slots: (0..1 << SLOT_BITS).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// The number of a position's slot, from 1 on. Positions that are each other's mirror images with colours swapped
-    /// have the same.
+    /// The number of a position's slot, counted from 1. 0 means no slot. Two positions that are mirror images of each
+    /// other with colours swapped have the same slot.
     pub fn slot(position: &Position) -> u32 {
         use shakmaty::Position as _;
         let board = position.board().board();
         let us = position.side_to_move();
-        let seen = |squares: u64| if us == Color::White { squares } else { squares.swap_bytes() };
+        let oriented = |squares: u64| if us == Color::White { squares } else { squares.swap_bytes() };
         let mut key = 0;
         for side in [us, !us] {
             for role in [Role::Pawn, Role::King] {
-                key = mix(key ^ seen((board.by_color(side) & board.by_role(role)).0));
+                key = mix(key ^ oriented((board.by_color(side) & board.by_role(role)).0));
             }
             let counts = [Role::Knight, Role::Bishop, Role::Rook, Role::Queen]
                 .map(|role| (board.by_color(side) & board.by_role(role)).count() as u64);
@@ -57,7 +59,8 @@ impl CorrectionHistory {
         self.slots.get(slot.checked_sub(1)? as usize)
     }
 
-    /// A leaf's value, corrected by the share `lambda` of what its slot knows.
+    /// The value of a leaf, corrected by the share `lambda` of the mean error in its slot. The smaller the weight of
+    /// that mean, the smaller the correction.
     pub fn correct(&self, slot: u32, sample: Sample, lambda: f32) -> Sample {
         let Some(entry) = self.entry(slot) else { return sample };
         let (mean, weight) = unpack(entry.load(Ordering::Relaxed));
@@ -65,14 +68,15 @@ impl CorrectionHistory {
         Sample { wl, d: sample.d.min(1.0 - wl.abs()), ..sample }
     }
 
-    /// Learns of visits that weigh `weight` together: the network's wl was `error` higher than what they found.
+    /// Adds visits with the total weight `weight` to a slot. `error` is the network's wl minus the wl that these visits
+    /// found.
     pub fn learn(&self, slot: u32, error: f32, weight: f32) {
         let Some(entry) = self.entry(slot) else { return };
         if weight <= 0.0 || !error.is_finite() {
             return;
         }
         let (mean, known) = unpack(entry.load(Ordering::Relaxed));
-        let known = (known + weight).min(MOST_WEIGHT.max(weight));
+        let known = (known + weight).min(MAX_WEIGHT.max(weight));
         let mean = mean + (error - mean) * weight / known;
         entry.store(pack(mean, known), Ordering::Relaxed);
     }
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn similar_positions_share_a_slot() {
         let here = slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R w KQkq - 0 1");
-        // Pieces elsewhere, and the counter.
+        // Other squares of the pieces, and other move counters.
         assert_eq!(here, slot("2r1k2r/pp3ppp/8/8/4n3/8/PP1N1PPP/R3K2R w KQk - 7 9"));
         // Colours swapped.
         assert_eq!(here, slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R b KQkq - 0 1"));
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn corrects_by_what_it_learnt_and_keeps_to_probabilities() {
+    fn corrects_by_the_mean_error_and_stays_within_probabilities() {
         let table = CorrectionHistory::new();
         assert_eq!(table.correct(7, SAMPLE, 0.5), SAMPLE);
         table.learn(7, 0.4, 4.0);
@@ -138,7 +142,7 @@ mod tests {
     fn old_visits_fade() {
         let table = CorrectionHistory::new();
         table.learn(1, 0.5, 1e6);
-        table.learn(1, -0.5, MOST_WEIGHT);
+        table.learn(1, -0.5, MAX_WEIGHT);
         assert!(table.correct(1, SAMPLE, 1.0).wl > SAMPLE.wl);
     }
 }

@@ -3,10 +3,10 @@
 //! The search signature (a node count) must not depend on the C library or the CPU, so selection uses no `ln` or
 //! `powf` of the platform: only IEEE operations, which round the same everywhere, and the polynomial below.
 
-/// Natural logarithm, relative error below 1e-6 for normal positive numbers.
+/// Natural logarithm of a normal positive number, with a relative error below 1e-6.
 ///
-/// Splits off the exponent and sums the series of the inverse hyperbolic tangent:
-/// `ln m = 2 atanh((m - 1) / (m + 1))` for a mantissa m in `[sqrt(1/2), sqrt(2))`.
+/// Splits off the exponent and sums the series of the inverse hyperbolic tangent: `ln m = 2 atanh((m - 1) / (m + 1))`
+/// for a mantissa m in `[sqrt(1/2), sqrt(2))`.
 pub(crate) fn natural_log(x: f32) -> f32 {
     let bits = x.to_bits();
     // Shift the mantissa's range so that it is centred on 1.
@@ -19,8 +19,8 @@ pub(crate) fn natural_log(x: f32) -> f32 {
     (series + f64::from(exponent) * std::f64::consts::LN_2) as f32
 }
 
-/// The least whole number that is not below `x`, at the ends of u32 where that is beyond them; 0 for NaN. As
-/// `x.ceil() as u32`, but `ceil` is a function call on processors of before SSE4.1, for which this program is built too.
+/// Rounds `x` up to a whole number within the range of u32. NaN gives 0. The result is that of `x.ceil() as u32`, but
+/// `ceil` is a function call on processors older than SSE4.1, and this program is built for those too.
 #[inline]
 pub(crate) fn round_up(x: f32) -> u32 {
     let whole = x as u32;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_up_is_what_ceil_does() {
+    fn round_up_equals_ceil() {
         let around =
             [0.0, 1.0, 2.0, 3.5, 1e6, 8_388_607.5, 16_777_216.0, 4_294_967_040.0, 4_294_967_296.0, 1e20];
         let values = around.into_iter().flat_map(|x: f32| [x, -x, x.next_up(), x.next_down()]);

@@ -1,4 +1,4 @@
-//! The formulas by which the search chooses moves and weights values. Nothing here changes a tree.
+//! The formulas of the search: the scores of moves, and corrections of the network's values. They never change a tree.
 //!
 //! | module | contents |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | [`params`] | the options that steer the search, as plain numbers |
 //! | [`uncertainty`] | weights of visits and factors of cpuct that depend on the uncertainty of values |
 //! | [`contempt`] | contempt and calibration of the network's values |
-//! | [`correction_history`] | corrections of the network's values, learned from earlier visits |
-//! | [`outcome_model`] | the model behind contempt and scores |
+//! | [`correction_history`] | corrections of the network's values by its errors in similar positions |
+//! | [`outcome_model`] | the distribution of a game's outcome behind contempt and scores |
 //! | [`math`] | arithmetic that gives the same bits on every machine |
 
 pub(crate) mod contempt;

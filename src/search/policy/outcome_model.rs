@@ -1,23 +1,21 @@
-//! The model behind contempt and scores: a game's outcome is a random walk whose end has a logistic distribution.
-//! An end above 1 is a win, one below -1 a loss.
+//! The model behind contempt and scores: a game's outcome is a random walk whose end has a logistic distribution. An
+//! end above 1 is a win, an end below -1 is a loss.
 
-/// The distribution of a game's end.
+/// The logistic distribution of the end of a game's random walk.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct OutcomeModel {
-    /// Where the walk ends on average.
     pub(crate) mean: f32,
-    /// How far its ends are spread.
     pub(crate) scale: f32,
 }
 
 impl OutcomeModel {
-    /// The distribution with these shares, win minus loss and draw. `None` where one of the three shares is next to
-    /// nothing: the model says nothing then.
+    /// The distribution that gives the probabilities `wl` (win minus loss) and `d` (draw). `None` if the probability of
+    /// a win, a draw or a loss is close to 0 or 1, where the model does not apply.
     pub(crate) fn of_shares(wl: f32, d: f32) -> Option<OutcomeModel> {
-        /// lc0's.
-        const NEXT_TO_NOTHING: f32 = 0.0001;
+        /// lc0 uses the same limit.
+        const LEAST_SHARE: f32 = 0.0001;
         let (win, loss) = ((1.0 + wl - d) / 2.0, (1.0 - wl - d) / 2.0);
-        let usable = |share: f32| share > NEXT_TO_NOTHING && share < 1.0 - NEXT_TO_NOTHING;
+        let usable = |share: f32| share > LEAST_SHARE && share < 1.0 - LEAST_SHARE;
         if !(usable(win) && usable(d) && usable(loss)) {
             return None;
         }
@@ -26,7 +24,7 @@ impl OutcomeModel {
         Some(OutcomeModel { mean: (a - b) / (a + b), scale: 2.0 / (a + b) })
     }
 
-    /// Win minus loss, and draw.
+    /// The probabilities `(wl, d)`: win minus loss, and draw.
     pub(crate) fn shares(self) -> (f32, f32) {
         let win = logistic((-1.0 + self.mean) / self.scale);
         let loss = logistic((-1.0 - self.mean) / self.scale);

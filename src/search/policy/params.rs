@@ -6,28 +6,26 @@ use crate::backend::Attributes;
 use crate::chess::Color;
 use crate::options::{FpuStrategy, FpuStrategyAtRoot, Options};
 
-/// How cpuct grows with a node's visits.
+/// The growth of cpuct with a node's visits ([`cpuct`](super::select::cpuct)).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CpuctGrowth {
-    /// At no visits.
+    /// The value without visits.
     pub init: f32,
-    /// Visits at which it starts to grow.
+    /// The number of visits at which the growth sets in.
     pub base: f32,
-    /// How fast.
+    /// The factor of the logarithm.
     pub factor: f32,
 }
 
-/// First-play urgency.
+/// First-play urgency, the value of a move without visits.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Fpu {
     pub strategy: FpuStrategy,
     pub value: f32,
 }
 
-/// See [`super::select::MovesLeftBonus`].
+/// The parameters of [`MovesLeftBonus`](super::select::MovesLeftBonus).
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct MovesLeftParams {
     pub max_effect: f32,
     pub threshold: f32,
@@ -37,108 +35,109 @@ pub struct MovesLeftParams {
     pub quadratic_factor: f32,
 }
 
-/// How many collisions a batch may meet, by the size of the tree.
+/// The limits on collisions in one batch. The limit on visits grows with the tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CollisionParams {
-    /// Once the tree is large.
+    /// The limit on colliding visits in a tree of `scaling_end` visits or more.
     pub max_visits: u32,
-    /// Visits up to which one collision ends the batch.
+    /// In a tree of at most this number of visits, one colliding visit ends the gathering.
     pub scaling_start: u64,
-    /// Visits from which `max_visits` are allowed.
+    /// The number of visits of a tree from which `max_visits` is the limit.
     pub scaling_end: u64,
-    /// Shape of the growth between.
+    /// The exponent of the growth between `scaling_start` and `scaling_end`.
     pub scaling_power: f32,
-    /// How many separate collisions a batch may meet.
+    /// The limit on separate collisions.
     pub max_events: u32,
 }
 
-/// When the played move is drawn by lot.
+/// The random choice of the played move.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TemperatureParams {
-    /// 0: the best move is played.
+    /// 0 plays the best move.
     pub temperature: f32,
-    /// Moves over which it falls to zero (0: it does not).
+    /// The number of moves over which the temperature falls to zero. 0 keeps it constant.
     pub decay_moves: u32,
-    /// Moves before it starts to fall.
+    /// The number of moves before the temperature starts to fall.
     pub decay_delay_moves: u32,
-    /// The move from which `endgame` counts (0: never).
+    /// The move of the game from which `endgame` is the temperature. 0 means never.
     pub cutoff_move: u32,
-    /// What it does not fall below, and what counts from the cutoff on.
+    /// The temperature from `cutoff_move` on. Before, it is the lower bound of the falling temperature.
     pub endgame: f32,
-    /// Moves worse than the best by more than this many percent (win probability) are not drawn.
+    /// Moves whose win probability is lower than that of the most visited move by more than this, in percent, are not
+    /// chosen.
     pub value_cutoff: f32,
-    /// Added to each move's visits.
+    /// The number added to each move's visits before they become probabilities.
     pub visit_offset: f32,
 }
 
-/// The parameters of one search. [`Default`] gives lc0's defaults, which are those of the option table.
+/// The parameters of one search. [`Default`] gives the defaults of the option table, which are lc0's.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SearchParams {
-    /// Search threads; at least 1.
+    /// The number of search threads, at least 1.
     pub threads: usize,
-    /// Leaves to gather into a batch; at least 1.
+    /// The number of leaves to gather into a batch, at least 1.
     pub minibatch_size: usize,
-    /// Away from the root.
+    /// cpuct at all nodes but the root.
     pub cpuct: CpuctGrowth,
-    /// At the root.
+    /// cpuct at the root.
     pub cpuct_at_root: CpuctGrowth,
-    /// Away from the root.
+    /// First-play urgency at all nodes but the root.
     pub fpu: Fpu,
-    /// At the root.
+    /// First-play urgency at the root.
     pub fpu_at_root: Fpu,
-    /// Whether the network tells moves left.
+    /// Whether the network has a moves-left head.
     pub has_moves_left: bool,
-    /// Whether its draw probability means anything.
+    /// Whether the network predicts the probability of a draw.
     pub has_wdl: bool,
-    /// Bonus for short wins.
+    /// The bonus for shorter wins and longer losses.
     pub moves_left: MovesLeftParams,
-    /// Visits and cpuct by how sure values are.
+    /// Weights of visits and factors of cpuct that depend on the uncertainty of values.
     pub uncertainty: UncertaintyParams,
-    /// Share of the correction history in new evaluations; 0 without one.
+    /// The share of the correction history that is applied to new evaluations. 0 turns it off.
     pub correction_lambda: f32,
-    /// Contempt and calibration.
+    /// The adjustment of the network's values by contempt and calibration.
     pub wdl_rescale: WdlRescale,
-    /// How much of the contempt a score leaves out, 0 to 1.
+    /// The share of contempt that is removed from reported scores, 0 to 1.
     pub wdl_eval_objectivity: f32,
-    /// What a draw is worth to White.
+    /// The value of a draw for White, -1 to 1.
     pub draw_score: f32,
-    /// Transpositions share a node.
+    /// Whether transpositions share a node.
     pub graph_search: bool,
-    /// A first repetition within the search counts as a draw.
+    /// Whether the first repetition within the search counts as a draw.
     pub two_fold_draws: bool,
-    /// Proven results go up the tree.
+    /// Whether proven results are backed up to the parents.
     pub sticky_endgames: bool,
-    /// Plies to the latest mate that a search for one looks for; `None`: an ordinary search.
+    /// The longest mate that a mate search looks for, in plies. `None` means an ordinary search.
     pub mate_plies: Option<usize>,
-    /// Known results are backed up before the batch is evaluated.
+    /// Whether leaves with a known value are backed up before the batch is evaluated.
     pub out_of_order_eval: bool,
-    /// How many of those a batch may meet, in batches.
+    /// The maximum number of such leaves in one batch, as a multiple of the batch size.
     pub max_out_of_order_factor: f32,
-    /// See the type.
+    /// The limits on collisions in one batch.
     pub collisions: CollisionParams,
-    /// Fill batches up to this size with positions for the cache.
+    /// The batch size up to which a batch is filled with positions for the cache (lc0's MaxPrefetch).
     pub max_prefetch: usize,
-    /// Share of Dirichlet noise in the root's policy.
+    /// The share of Dirichlet noise in the root's policy.
     pub noise_epsilon: f32,
-    /// Its concentration.
+    /// The concentration parameter of the Dirichlet noise.
     pub noise_alpha: f32,
-    /// See the type.
+    /// The random choice of the played move.
     pub temperature: TemperatureParams,
-    /// How many lines to report.
+    /// The number of lines to report.
     pub multi_pv: usize,
-    /// Report each line's own visits.
+    /// Whether each reported line shows the visits of its own move.
     pub per_pv_counters: bool,
-    /// Report the statistics of all root moves at the end.
+    /// Whether the statistics of all root moves are reported at the end.
     pub verbose_move_stats: bool,
-    /// Report them with every info line.
+    /// Whether the statistics of all root moves are reported with every info line.
     pub log_live_stats: bool,
-    /// 0: no limit.
+    /// The limit on the speed, in visits per second. 0 means no limit.
     pub nodes_per_second_limit: f32,
 }
 
 impl Default for SearchParams {
-    /// The parameters of the options' defaults, for a backend with a draw probability and without a moves-left head: one
-    /// thread, and batches of 64.
+    /// The parameters of the default options, for a backend that predicts draws and has no moves-left head: one thread
+    /// and batches of 64.
     fn default() -> SearchParams {
         let attributes = Attributes {
             name: String::new(),
@@ -155,7 +154,7 @@ impl Default for SearchParams {
 }
 
 impl SearchParams {
-    /// The parameters that `options` give for a backend; `player` is the engine's side, `None` in analysis.
+    /// The parameters for `options` and a backend. `player` is the engine's colour, `None` in analysis.
     pub fn from_options(options: &Options, attributes: &Attributes, player: Option<Color>) -> SearchParams {
         let cpuct =
             CpuctGrowth { init: options.cpuct, base: options.cpuct_base, factor: options.cpuct_factor };
@@ -232,13 +231,14 @@ impl SearchParams {
         }
     }
 
-    /// The same for a search for a mate in `moves` moves of the side to move. It shares no nodes.
+    /// The same parameters for a search for a mate in `moves` moves of the side to move. In such a search
+    /// transpositions do not share nodes.
     pub fn for_mate_in(self, moves: u32) -> SearchParams {
         let mate_plies = Some((moves as usize).saturating_mul(2).saturating_sub(1));
         SearchParams { mate_plies, graph_search: false, ..self }
     }
 
-    /// What a draw is worth to the side to move.
+    /// The value of a draw for `side`.
     pub fn draw_score_for(&self, side: Color) -> f32 {
         if side.is_white() { self.draw_score } else { -self.draw_score }
     }
@@ -246,7 +246,7 @@ impl SearchParams {
 
 fn thread_count(options: &Options, attributes: &Attributes) -> usize {
     match options.threads {
-        // A thread that evaluates on a device only waits there: one more keeps it busy.
+        // A search thread only waits while a device evaluates. One more thread keeps the device busy.
         0 => attributes.suggested_threads + usize::from(!attributes.runs_on_cpu),
         given => given as usize,
     }

@@ -1,7 +1,7 @@
-//! What makes a move worth a visit: PUCT, first-play urgency, the moves-left bonus.
+//! The score of a move in selection: PUCT, first-play urgency, the moves-left bonus.
 //!
-//! Pure functions of parameters and statistics. All values here are from the view of the side that chooses.
-//! Formulas as lc0's classic search defines them (and, before it, AlphaZero's).
+//! The functions depend only on parameters and statistics. All values are in the view of the side that chooses the
+//! move. The formulas are those of lc0's classic search and, before it, of AlphaZero.
 
 use super::SearchParams;
 use super::math::{natural_log, round_up};
@@ -17,14 +17,14 @@ pub(crate) fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
     growth.init + growth.factor * natural_log((visits as f32 + growth.base) / growth.base)
 }
 
-/// What multiplies `prior / (1 + started)` in a node of `visits` visits: cpuct times the root of the visits that
-/// went on to children.
+/// The factor of `prior / (1 + started)` in the scores of a node's children: cpuct times the square root of the visits
+/// that went on to children. The node has `visits` visits.
 pub(crate) fn exploration(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
     cpuct(params, visits, is_root) * (visits.saturating_sub(1).max(1) as f32).sqrt()
 }
 
-/// The value of a move that was never tried: an absolute one, or the parent's lowered by the share of the policy
-/// that was tried already.
+/// The value of a move without visits. It is either an absolute value, or the parent's value less a reduction that
+/// grows with `visited_policy`, the sum of the priors of the visited moves.
 pub(crate) fn first_play_urgency(
     params: &SearchParams,
     parent_q: f32,
@@ -38,7 +38,7 @@ pub(crate) fn first_play_urgency(
     }
 }
 
-/// The policy that a move counts with: none once it is proven to lose. A loss has no uncertainty, and nothing to
+/// The prior of a move in its score. It is 0 once the move is proven to lose, because then there is nothing left to
 /// explore.
 #[inline]
 pub(crate) fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
@@ -46,26 +46,27 @@ pub(crate) fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
     if loses { 0.0 } else { edge.prior() }
 }
 
-/// q with draws worth `draw_score` to the side that chooses.
+/// The value of `sample` if a draw is worth `draw_score` to the side that chooses.
 pub(crate) fn utility(sample: Sample, draw_score: f32) -> f32 {
     sample.wl + draw_score * sample.d
 }
 
-/// The bonus for shorter wins and longer losses, once a game is decided enough.
+/// The bonus for shorter wins and longer losses. It applies to the children of a node whose game is decided enough.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MovesLeftBonus<'a> {
-    /// `None`: the network has no moves-left head, or the parent is not decided.
+    /// The parameters, and the parent's plies left. `None` if the network has no moves-left head or the parent is not
+    /// decided.
     active: Option<(&'a SearchParams, f32)>,
 }
 
 impl<'a> MovesLeftBonus<'a> {
-    /// For the children of a node of value `parent`.
+    /// The bonus for the children of a node whose value is `parent`.
     pub(crate) fn new(params: &'a SearchParams, parent: Sample) -> MovesLeftBonus<'a> {
         let decided = params.has_moves_left && parent.wl.abs() > params.moves_left.threshold;
         MovesLeftBonus { active: decided.then_some((params, parent.m)) }
     }
 
-    /// For a visited child with `m` plies left, whose utility is `q`.
+    /// The bonus of a visited child that has `m` plies left and the utility `q`.
     pub(crate) fn of(&self, m: f32, q: f32) -> f32 {
         let Some((params, parent_m)) = self.active else {
             return 0.0;
@@ -79,7 +80,7 @@ impl<'a> MovesLeftBonus<'a> {
         } else {
             0.0
         };
-        // Measured from the threshold on, so that the effect sets in smoothly.
+        // Decidedness is 0 at the threshold, so that the effect sets in smoothly.
         let decidedness = if moves_left.threshold > 0.0 && moves_left.threshold < 1.0 {
             (q.abs() - moves_left.threshold).max(0.0) / (1.0 - moves_left.threshold)
         } else {
@@ -92,29 +93,29 @@ impl<'a> MovesLeftBonus<'a> {
     }
 }
 
-/// What the children of a node count, from its view.
+/// Computes the values of a node's children in the view of that node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Valuation<'a> {
     draw_score: f32,
     bonus: MovesLeftBonus<'a>,
-    /// Neither draws nor plies left make a difference: nearly always.
+    /// Whether wl alone gives the value: draws are worth 0 and there is no moves-left bonus. This is the usual case.
     is_plain: bool,
 }
 
 impl<'a> Valuation<'a> {
-    /// For the children of a node of value `parent`.
+    /// The valuation of the children of a node whose value is `parent`.
     pub(crate) fn new(params: &'a SearchParams, parent: Sample, draw_score: f32) -> Valuation<'a> {
         let bonus = MovesLeftBonus::new(params, parent);
         Valuation { draw_score, bonus, is_plain: draw_score == 0.0 && bonus.active.is_none() }
     }
 
-    /// A visited child of value `child`, in the child's view.
+    /// The value of a visited child. `child` is in the child's view.
     pub(crate) fn of(&self, child: Sample) -> f32 {
         let (q, bonus) = self.parts(child);
         q + bonus
     }
 
-    /// What [`Valuation::of`] adds up: the utility, and the bonus for the plies left.
+    /// The two summands of [`Valuation::of`]: the utility, and the moves-left bonus.
     pub(crate) fn parts(&self, child: Sample) -> (f32, f32) {
         let sample = child.for_parent();
         let q = utility(sample, self.draw_score);
@@ -122,15 +123,15 @@ impl<'a> Valuation<'a> {
         (q, self.bonus.of(sample.m - 1.0, q))
     }
 
-    /// A visited child whose value is the mean of its visits.
+    /// The value of a visited child, from the mean of its visits.
     #[inline]
     pub(crate) fn of_mean(&self, child: &Node) -> f32 {
         if self.is_plain { 0.0 - child.mean_wl() } else { self.of(child.mean()) }
     }
 }
 
-/// How many visits in a row a move of score `prior * exploration / (1 + started) + utility` stays ahead of
-/// `rival_score`, at least one.
+/// The number of visits in a row, at least 1, after which a move with the score
+/// `prior * exploration / (1 + started) + utility` no longer exceeds `rival_score`.
 pub(crate) fn visits_until_overtaken(
     prior: f32,
     exploration: f32,
@@ -142,8 +143,8 @@ pub(crate) fn visits_until_overtaken(
         return u32::MAX;
     }
     let crossing = prior * exploration / (rival_score - utility);
-    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy this is
-    // NaN, which becomes 0.
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy the
+    // crossing is NaN, which `round_up` turns into 0.
     round_up(crossing - 1.0 - started as f32).max(1)
 }
 
@@ -187,7 +188,7 @@ mod tests {
         for start in 0..12 {
             let mut started = start;
             let mut counted = 0;
-            // Visit while it is ahead; the first visit is always made.
+            // The move gets visits while it is ahead. Its first visit is always made.
             loop {
                 counted += 1;
                 started += 1;

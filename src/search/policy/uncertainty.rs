@@ -1,15 +1,15 @@
-//! How sure values are: visits that count by it, and cpuct that follows it.
+//! The uncertainty of values: it changes the weights of visits, and cpuct.
 //!
-//! Three options, each off unless it is asked for. The first two need a network with a head for the value's error *e*
-//! (0 … 1); the formulas are those of KataGo's "uncertainty-weighted MCTS playouts" and "dynamic variance-scaled cPUCT",
-//! with the parameters of Ergodice's lc0.
+//! There are three options, which are off by default. The first two need a network with a head that predicts the
+//! value's error *e* (0 … 1). The formulas are those of KataGo's "uncertainty-weighted MCTS playouts" and
+//! "dynamic variance-scaled cPUCT", with the parameters of Ergodice's lc0.
 //!
-//! - `UseUncertaintyWeighting`: a visit weighs `min(cap, coefficient * e^exponent)` in all means that it enters; one that
-//!   ended in a certain result, `cap`.
+//! - `UseUncertaintyWeighting`: a visit has the weight `min(cap, coefficient * e^exponent)` in all means that include
+//!   it. A visit that ended in a certain result has the weight `cap`.
 //! - `UseCpuctUncertainty`: a node's cpuct is multiplied by a factor that grows with the square of its own e, from
 //!   `CpuctUncertaintyMinFactor` to `CpuctUncertaintyMaxFactor`.
-//! - `UseVarianceScaling`: a node's cpuct is multiplied by a factor that grows with the standard deviation of the values
-//!   that its visits had.
+//! - `UseVarianceScaling`: a node's cpuct is multiplied by a factor that grows with the standard deviation of the
+//!   values of its visits.
 //!
 //! A node keeps its error, weights and variance in its [`ExtraStatistics`].
 
@@ -17,41 +17,38 @@ use crate::backend::Attributes;
 use crate::options::Options;
 use crate::tree::ExtraStatistics;
 
-/// `UseUncertaintyWeighting`.
+/// The parameters of `UseUncertaintyWeighting`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Weighting {
     pub cap: f32,
     pub coefficient: f32,
     pub exponent: f32,
 }
 
-/// `UseCpuctUncertainty`.
+/// The parameters of `UseCpuctUncertainty`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct CpuctUncertainty {
     pub min_factor: f32,
     pub max_factor: f32,
-    /// Of the square of e.
+    /// The square of e up to which the factor is `min_factor`.
     pub min_uncertainty: f32,
-    /// Of the square of e.
+    /// The square of e from which the factor is `max_factor`.
     pub max_uncertainty: f32,
 }
 
-/// `UseVarianceScaling`.
+/// The parameters of `UseVarianceScaling`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VarianceScaling {
-    /// The standard deviation at which cpuct is what it is without.
+    /// The standard deviation at which cpuct is unchanged.
     pub prior: f32,
-    /// How many visits the prior stands for.
+    /// The weight of the prior, in visits.
     pub prior_weight: f32,
-    /// 0: no effect; 1: cpuct is proportional to the deviation.
+    /// 0 has no effect. At 1 cpuct is proportional to the deviation.
     pub scale: f32,
 }
 
-/// All three.
+/// The parameters of the three options. `None` means that an option is off.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-#[allow(missing_docs, reason = "the types say it")]
 pub struct UncertaintyParams {
     pub weighting: Option<Weighting>,
     pub cpuct: Option<CpuctUncertainty>,
@@ -59,7 +56,7 @@ pub struct UncertaintyParams {
 }
 
 impl UncertaintyParams {
-    /// What `options` ask for and the backend can do.
+    /// The parameters in `options`. The first two options stay off if the backend predicts no error.
     pub fn from_options(options: &Options, attributes: &Attributes) -> UncertaintyParams {
         let has_error = attributes.has_value_error;
         UncertaintyParams {
@@ -82,20 +79,20 @@ impl UncertaintyParams {
         }
     }
 
-    /// Whether any of them is on.
+    /// Whether any of the three options is on.
     pub fn is_on(&self) -> bool {
         *self != UncertaintyParams::default()
     }
 
-    /// Whether cpuct depends on the node.
+    /// Whether cpuct depends on the statistics of a node.
     pub fn scales_cpuct(&self) -> bool {
         self.cpuct.is_some() || self.variance.is_some()
     }
 
-    /// The factor of a node's cpuct: it has these statistics, and `visits` visits.
+    /// The factor of the cpuct of a node with the statistics `extra` and `visits` visits.
     pub(crate) fn cpuct_factor(&self, extra: &ExtraStatistics, visits: u32) -> f32 {
         let by_error = match (self.cpuct, extra.error()) {
-            // The node was evaluated before a search asked for its error.
+            // An error of 0 means that the node was evaluated before a search asked for its error.
             (None, _) | (_, 0.0) => 1.0,
             (Some(cpuct), error) => cpuct.factor(error),
         };
@@ -117,7 +114,7 @@ impl UncertaintyParams {
 
 impl Weighting {
     fn weight(&self, error: f32) -> f32 {
-        // An error of 0 weighs as much as is allowed.
+        // With an error of 0 and a negative exponent the power is infinite, and the weight is the cap.
         self.cap.min(self.coefficient * error.powf(self.exponent)).max(0.0)
     }
 }
@@ -133,8 +130,9 @@ impl CpuctUncertainty {
 }
 
 impl VarianceScaling {
-    /// For visits that weigh `weight` together. The prior stands for visits with the prior's deviation around the same
-    /// mean; a single visit has none.
+    /// The factor for visits of variance `variance` and total weight `weight`. The prior counts as `prior_weight`
+    /// visits with the prior's deviation around the same mean. The 1 is subtracted because a single visit has no
+    /// deviation.
     fn factor(&self, variance: f32, weight: f32) -> f32 {
         if self.prior <= 0.0 || weight <= 0.0 {
             return 1.0;
@@ -151,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn surer_visits_weigh_more_up_to_the_cap() {
+    fn visits_with_smaller_errors_weigh_more_up_to_the_cap() {
         let weighting = Weighting { cap: 1.03, coefficient: 0.13, exponent: -1.76 };
         assert_eq!(weighting.weight(0.0), 1.03);
         assert_eq!(weighting.weight(0.1), 1.03);
@@ -177,9 +175,9 @@ mod tests {
     #[test]
     fn cpuct_follows_the_deviation_of_the_values() {
         let variance = VarianceScaling { prior: 0.2, prior_weight: 10.0, scale: 0.5 };
-        // One visit tells nothing.
+        // A single visit has no deviation.
         assert!((variance.factor(0.0, 1.0) - 1.0).abs() < 1e-3);
-        // Many visits that have the prior's deviation, half of it, and twice as much.
+        // Many visits with the prior's deviation, half of it, and twice as much.
         let factor = |deviation: f32| variance.factor(deviation * deviation, 1e6);
         for (deviation, expected) in [(0.2, 1.0), (0.1, 0.75), (0.4, 1.5)] {
             assert!((factor(deviation) - expected).abs() < 2e-3, "{deviation}: {}", factor(deviation));

@@ -1,4 +1,4 @@
-//! The best move: the ranking of a node's children, and the draw by temperature.
+//! The best move: the ranking of a node's children, and the random choice by temperature.
 
 use crate::chess::{PackedMove, Position};
 use crate::search::info::BestMove;
@@ -8,16 +8,16 @@ use crate::tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use rand::RngExt;
 use std::cmp::Ordering;
 
-/// A child as the ranking sees it, from its parent's view.
+/// A child with the figures by which it is ranked, in its parent's view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RankedChild {
     pub(super) edge: Edge,
-    /// `None` if it was never tried.
+    /// `None` if the move has no node yet.
     pub(super) node: Option<NodeId>,
     pub(super) visits: u32,
-    /// Meaningless without visits. `m` counts plies after the move.
+    /// The mean of the child's visits. It is meaningless without visits. `m` counts the plies after the move.
     pub(super) sample: Sample,
-    /// The proven result for the parent's side (-1, 0 or 1), and whether a tablebase was needed.
+    /// The proven result for the parent's side (-1, 0 or 1), and whether the proof needs a tablebase.
     pub(super) proven: Option<(i8, bool)>,
 }
 
@@ -30,7 +30,8 @@ impl RankedChild {
         matches!(self.proven, Some((0, _)))
     }
 
-    /// Proven losses last, proven wins first, the real ones farther out than a tablebase's.
+    /// Proven wins have positive ranks, proven losses negative ones. A proof without tablebases has a larger absolute
+    /// rank.
     fn rank(&self) -> i8 {
         match self.proven {
             Some((result, from_tablebase)) if result != 0 => result * if from_tablebase { 1 } else { 2 },
@@ -39,16 +40,16 @@ impl RankedChild {
     }
 }
 
-/// The root's moves that may be played, the best first.
+/// The root moves that may be played, the best first.
 pub(crate) fn ranked_root_moves(context: &SearchContext) -> Vec<RankedChild> {
     ranked_children(context, context.root(), context.history.last())
 }
 
-/// The first of [`ranked_root_moves`]. Each iteration asks for it, so it sorts only if it must.
+/// The first of [`ranked_root_moves`]. Each iteration needs it, so this function sorts only if it must.
 pub(super) fn best_root_move(context: &SearchContext) -> Option<PackedMove> {
     let draw_score = context.root_draw_score();
     let children = children(context, context.root(), context.history.last());
-    // Of equals the first.
+    // Of equal moves the first counts.
     let better = |a, b| if compare(&b, &a, draw_score).is_gt() { b } else { a };
     let mut best = children.iter().copied().reduce(better)?;
     if best.is_proven_draw() {
@@ -57,14 +58,14 @@ pub(super) fn best_root_move(context: &SearchContext) -> Option<PackedMove> {
     Some(best.packed_move())
 }
 
-/// The children of `node`, which is the node of `position`, that may be played, the best first.
+/// The children that may be played, the best first. `node` is the node of `position`.
 pub(super) fn ranked_children(context: &SearchContext, node: &Node, position: &Position) -> Vec<RankedChild> {
     let mut ranked = children(context, node, position);
     rank(&mut ranked, context.params.draw_score_for(position.side_to_move()));
     ranked
 }
 
-/// The children of `node` that may be played, by falling prior.
+/// The children of `node` that may be played, in descending order of their priors.
 fn children(context: &SearchContext, node: &Node, position: &Position) -> Vec<RankedChild> {
     let is_root = std::ptr::eq(node, context.root());
     (context.tree.edges(node, position).into_iter())
@@ -88,11 +89,12 @@ fn ranked_child(tree: &Tree, edge: Edge, link: Option<Link<'_>>) -> RankedChild 
     ranked
 }
 
-/// The move to play, of these root moves, and the expected answer. While the tree is being recycled there is no answer.
+/// Chooses the move to play among the root moves in `ranked`, and predicts the answer (`ponder`). While the tree is
+/// being recycled there is no prediction.
 pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild], is_recycling: bool) -> BestMove {
     let temperature = temperature_now(context);
     let best =
-        if temperature > 0.0 { draw_by_temperature(context, ranked, temperature) } else { ranked.first() };
+        if temperature > 0.0 { choose_by_temperature(context, ranked, temperature) } else { ranked.first() };
     let Some(best) = best else {
         return BestMove { best: context.any_searched_move(), ponder: None };
     };
@@ -105,7 +107,7 @@ pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild], is_recy
     BestMove { best: Some(m), ponder }
 }
 
-/// The temperature that applies at this move of the game.
+/// The temperature at the present move of the game.
 fn temperature_now(context: &SearchContext) -> f32 {
     let params = &context.params.temperature;
     let moves = context.history.last().game_ply() / 2;
@@ -120,8 +122,8 @@ fn temperature_now(context: &SearchContext) -> f32 {
     (params.temperature * share).max(params.endgame)
 }
 
-/// Draws a move with probability proportional to `visits^(1 / temperature)`.
-fn draw_by_temperature<'a>(
+/// Chooses a move at random, with probability proportional to `visits^(1 / temperature)`.
+fn choose_by_temperature<'a>(
     context: &SearchContext,
     ranked: &'a [RankedChild],
     temperature: f32,
@@ -135,7 +137,7 @@ fn draw_by_temperature<'a>(
     let weight_base = |child: &RankedChild| child.visits as f32 + params.visit_offset;
     let most = ranked.iter().max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
     let most_visits = weight_base(most);
-    // A percent of winning probability is 0.02 of q.
+    // One percent of win probability is 0.02 of q.
     let least_value = value(most) - params.value_cutoff / 50.0;
     let weights: Vec<f32> = ranked
         .iter()
@@ -147,36 +149,38 @@ fn draw_by_temperature<'a>(
             share.max(0.0).powf(1.0 / temperature)
         })
         .collect();
-    let mut toss = rand::rng().random::<f32>() * weights.iter().sum::<f32>();
-    let drawn = weights.iter().position(|weight| {
-        toss -= weight;
-        toss < 0.0
+    let mut remaining = rand::rng().random::<f32>() * weights.iter().sum::<f32>();
+    let chosen = weights.iter().position(|weight| {
+        remaining -= weight;
+        remaining < 0.0
     });
-    ranked.get(drawn.unwrap_or(0))
+    ranked.get(chosen.unwrap_or(0))
 }
 
-/// Sorts, the best first.
+/// Sorts the children, the best first.
 ///
-/// Among proven draws the shorter one is preferred, whatever its visits; all other moves go by visits. As one
-/// comparison these two would not be an order (a draw can be better than a move that is better than a longer
-/// draw that is better than it), so the draws change places only among themselves, after the rest is sorted.
+/// Proven draws are ordered by their length, the shortest first. All other moves are ordered by visits. A single
+/// comparison with both rules would not be transitive: a draw can be better than a move that is better than a longer
+/// draw that is better than the first draw. Hence all children are sorted by visits, and then the draws are sorted
+/// among the places that they hold.
 fn rank(children: &mut [RankedChild], draw_score: f32) {
     children.sort_by(|a, b| compare(b, a, draw_score));
-    let drawn_places: Vec<usize> =
+    let draw_places: Vec<usize> =
         (0..children.len()).filter(|&index| children[index].is_proven_draw()).collect();
-    let mut draws: Vec<RankedChild> = drawn_places.iter().map(|&index| children[index]).collect();
+    let mut draws: Vec<RankedChild> = draw_places.iter().map(|&index| children[index]).collect();
     draws.sort_by(|a, b| {
         let from_tablebase = |child: &RankedChild| child.proven.is_some_and(|(_, tablebase)| tablebase);
         let by_source = from_tablebase(a).cmp(&from_tablebase(b));
         by_source.then(a.sample.m.total_cmp(&b.sample.m))
     });
-    for (place, draw) in drawn_places.into_iter().zip(draws) {
+    for (place, draw) in draw_places.into_iter().zip(draws) {
         children[place] = draw;
     }
 }
 
-/// Greater is better: proven wins (the shorter the better), then visits, value and prior, then proven losses (the
-/// longer the better). A total order: a sort may rely on it.
+/// Compares two children; the greater one is better. Proven wins come first (the shorter the better), then visits,
+/// value and prior decide, and proven losses come last (the longer the better). This is a total order, as a sort
+/// requires.
 fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     if by_rank.is_ne() {
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_draws_the_shorter_takes_the_better_place() {
+    fn the_shorter_draw_takes_the_better_place() {
         let mut children = [
             child(50, 0.0, 9.0, Some((0, false))),
             child(40, 0.0, 0.0, None),
@@ -242,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// A sort panics where it finds that a comparison is no total order.
+        /// A sort may panic if the comparison is not a total order.
         #[test]
         fn any_children_can_be_ranked(
             figures in prop::collection::vec((0..4_u32, -1..=1_i8, 0..4_u8, 0..6_u8), 0..120),

@@ -9,20 +9,21 @@ use crate::sync::atomic::Ordering;
 use crate::tree::{NodeId, Outcome, TerminalKind};
 use std::time::{Duration, Instant};
 
-/// Info lines are sent at least this often.
-const LONGEST_SILENCE: Duration = Duration::from_secs(5);
-/// The most moves of a line of play that are shown.
-const LONGEST_PV: usize = 200;
+/// The longest time between two reports.
+const MAX_REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// The maximum number of moves in a reported line of play.
+const MAX_PV_MOVES: usize = 200;
 
-/// Whether the depth or the best move has changed since the last info lines, or these were long ago.
+/// Whether a new report is due: the depth or the best move has changed since the last info lines, or these were sent
+/// long ago.
 pub(crate) fn is_news(context: &SearchContext, counters: &Counters, last: &LastReport) -> bool {
     counters.average_depth() != last.depth
         || counters.seldepth.load(Ordering::Relaxed) != last.seldepth
-        || last.at.is_none_or(|at| at.elapsed() >= LONGEST_SILENCE)
+        || last.at.is_none_or(|at| at.elapsed() >= MAX_REPORT_INTERVAL)
         || best_root_move(context) != last.best
 }
 
-/// Sends one info line for each of the best root moves, as many as `MultiPV` says.
+/// Sends info lines for the best `MultiPV` root moves, one line each.
 pub(crate) fn send_info_lines(
     context: &SearchContext,
     counters: &Counters,
@@ -55,7 +56,7 @@ pub(crate) fn send_info_lines(
     context.responder.thinking(&lines);
 }
 
-/// The line of the root move `child`, whose rank counts from 0, with the figures that all lines have in `common`.
+/// The info line of the root move `child`. `rank` counts from 0, and `common` has the figures that all lines share.
 fn info_line(
     context: &SearchContext,
     common: ThinkingInfo,
@@ -65,7 +66,7 @@ fn info_line(
 ) -> ThinkingInfo {
     let root = context.root().sample();
     let draw_score = context.root_draw_score();
-    // An untried move shows the root's own value.
+    // A move without visits shows the root's own value.
     let (wl, d, m) = if child.visits > 0 {
         (child.sample.wl, child.sample.d, child.sample.m)
     } else {
@@ -98,7 +99,7 @@ fn info_line(
     }
 }
 
-/// The view in which values at the root are shown: without the changes by contempt and calibration.
+/// The conversion from searched to reported values at the root. It removes the effect of contempt and calibration.
 pub(super) fn wdl_view(context: &SearchContext) -> WdlView {
     let rescale = &context.params.wdl_rescale;
     WdlView {
@@ -109,13 +110,13 @@ pub(super) fn wdl_view(context: &SearchContext) -> WdlView {
     }
 }
 
-/// The line of the best moves from `child` on. While the tree is being recycled it has one move.
+/// The best line of play that starts with `child`. While the tree is being recycled it has one move.
 fn principal_variation(context: &SearchContext, child: &RankedChild, is_recycling: bool) -> Vec<Move> {
     let mut position = context.history.last().clone();
     let mut moves = Vec::new();
     let mut next = Some((child.packed_move(), child.node));
     while let Some((packed, node)) = next
-        && moves.len() < LONGEST_PV
+        && moves.len() < MAX_PV_MOVES
     {
         let m = packed.unpack(&position);
         position = position.play(m);
@@ -129,7 +130,7 @@ fn principal_variation(context: &SearchContext, child: &RankedChild, is_recyclin
     moves
 }
 
-/// Whether the node is a proven mate in one, though no child shows it.
+/// Whether the node is a proven mate in one. Such a node may have no child for the mating move.
 fn mates_at_once(context: &SearchContext, id: NodeId) -> bool {
     let mate = Outcome { result: 1, plies: 1, kind: TerminalKind::EndOfGame };
     context.tree.node(id).outcome() == Some(mate)

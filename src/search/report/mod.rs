@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`move_statistics`] | the statistics of all root moves |
 //! | [`info_lines`] | the best moves with their scores and lines of play |
-//! | [`best_move`] | the ranking of moves, and the choice among them |
-//! | [`score`] | the formulas of scores, shared with the engine |
+//! | [`best_move`] | the ranking of moves, and the choice of the move to play |
+//! | [`score`] | the formulas for scores, which the engine uses too |
 
 mod best_move;
 mod info_lines;

@@ -11,8 +11,8 @@ use crate::sync::atomic::Ordering;
 use crate::tree::{Bounds, Node};
 use std::fmt::Write;
 
-/// Sends a line for each root move, the best last, then one for the root: to the GUI with `VerboseMoveStats`, otherwise
-/// to the log if there is one, as lc0 does.
+/// Sends a line for each root move, the best last, and then a line for the root. With `VerboseMoveStats` the lines go
+/// to the GUI. Otherwise they go to the log if there is one, as in lc0.
 pub(crate) fn send_move_statistics(context: &SearchContext, counters: &Counters) {
     if !context.params.verbose_move_stats {
         if context.responder.takes_notes() {
@@ -75,7 +75,7 @@ fn move_statistics(context: &SearchContext, counters: &Counters) -> Vec<String> 
     lines
 }
 
-/// Writes a value in the view of the root's side, without the changes by contempt and calibration.
+/// Writes a value in the view of the root's side, after removing the effect of contempt and calibration.
 fn write_value(context: &SearchContext, line: &mut String, wl: f32, d: f32, m: f32, draw_score: f32) {
     let (wl, d) = match context.params.wdl_rescale.is_active() {
         true => {
@@ -101,7 +101,7 @@ fn root_statistics(context: &SearchContext, counters: &Counters, draw_score: f32
     line
 }
 
-/// The network's value of a node, which is the node of the last position of `history`, in the node's view. `None` if the
+/// The network's value of `node` in the node's view. The node belongs to the last position of `history`. `None` if the
 /// value is not in the cache.
 fn own_value(context: &SearchContext, node: &Node, history: &PositionHistory) -> Option<f32> {
     if let Some(outcome) = node.outcome() {
@@ -129,7 +129,7 @@ fn write_own_value(line: &mut String, value: Option<f32>) {
     };
 }
 
-/// A mark for proven bounds in the view of the root's side: T exact, W cannot lose, L cannot win.
+/// The mark for proven bounds in the view of the root's side: T is exact, W cannot lose, L cannot win.
 fn bounds_mark(bounds: Bounds) -> &'static str {
     match (bounds.lower, bounds.upper) {
         (lower, upper) if lower == upper => "(T) ",

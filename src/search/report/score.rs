@@ -1,25 +1,22 @@
-//! Scores: from the search's own values to the numbers that a GUI shows.
+//! Scores: converts the search's values to the numbers that a GUI shows.
 //!
-//! The formulas are lc0's, so that a GUI's evaluation bar and a log's statistics mean the same for both engines.
+//! The formulas are lc0's, so that evaluation bars and statistics mean the same for both engines.
 //!
-//! All values are from the view of the side to move at the root. `wl` is win minus loss probability (-1…1),
-//! `d` the draw probability (0…1), and `q` is `wl` with draws at their `DrawScore`.
+//! All values are in the view of the side to move at the root. `wl` is the probability of a win minus that of a loss
+//! (-1…1), `d` is the probability of a draw (0…1), and `q` is `wl` plus `d` times the draw score.
 
 use crate::options::ScoreType;
 use crate::search::policy::outcome_model::OutcomeModel;
 
-/// The values that a line's score is made of.
+/// The values from which a score is computed.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct ScoreInputs {
-    /// Win minus loss.
     pub wl: f32,
-    /// Draw.
     pub d: f32,
-    /// With the draw score.
     pub q: f32,
-    /// The advantage from [`WdlView::convert`]; 0 where there is none.
+    /// The advantage from [`WdlView::convert`]; 0 if the model does not apply.
     pub mu: f32,
-    /// Whether the network's draw probability means anything.
+    /// Whether the network predicts the probability of a draw.
     pub has_wdl: bool,
 }
 
@@ -42,10 +39,10 @@ pub(crate) fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
     value as i32
 }
 
-/// Hundredths of mu where mu can be trusted: the network gives draws, the game is not all but decided, and mu
-/// is small or the centipawn scale says less.
+/// mu in hundredths, where it can be trusted, and otherwise centipawns. mu can be trusted if the network predicts
+/// draws, the game is not decided, and mu is either small or larger than the centipawns.
 fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
-    /// Above this share of win-or-loss plus draw, one of the tails is lost in rounding.
+    /// Above this sum of `|wl|` and d, the smaller of the win and loss probabilities is lost in rounding.
     const DECIDED: f32 = 0.996;
     let ScoreInputs { wl, d, mu, has_wdl, .. } = inputs;
     let centipawns = 45.0 * (1.567_280_716_28 * f64::from(wl)).tan();
@@ -57,15 +54,15 @@ fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
     if trusted { mu_score } else { centipawns }
 }
 
-/// Moves to mate for a finished root move, negative when it loses. `plies` is how many plies after the move
-/// the game is over (the search's m); `from_tablebase` adds a hundred, for the win is certain but its length
-/// is not.
+/// Moves to mate for a root move with a proven result, negative if the move loses. The game is over `plies` plies after
+/// the move (the search's m). With `from_tablebase` the result is 100 moves longer, because the win is certain but its
+/// length is not.
 pub(crate) fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
     let moves = (plies.round() / 2.0) as i32 + if from_tablebase { 101 } else { 1 };
     if wl < 0.0 { -moves } else { moves }
 }
 
-/// Win, draw and loss in thousandths that sum to 1000.
+/// The probabilities of win, draw and loss in thousandths, which sum to 1000.
 pub(crate) fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
     let share =
         |sign: f64| (500.0 * (1.0 + sign * f64::from(wl) - f64::from(d))).round().clamp(0.0, 1000.0) as i32;
@@ -74,42 +71,45 @@ pub(crate) fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
     if draw >= 0 {
         return [win as u16, draw as u16, loss as u16];
     }
-    // Rounding, or a value head that does not add up: take the surplus from the winner's half.
+    // The sum is too large, because of rounding or of a value head whose shares do not sum to 1. Half of the surplus is
+    // taken from the wins.
     let win = (win + draw / 2).clamp(0, 1000);
     [win as u16, 0, (1000 - win) as u16]
 }
 
-/// How the search's win, draw and loss are shown: undoes the rescaling that contempt and calibration did.
+/// The conversion of the search's win, draw and loss probabilities to those that are shown. It undoes the rescaling by
+/// contempt and calibration.
 ///
-/// In the model behind it, the game's outcome is a random walk whose end has a logistic distribution of mean
-/// `mu` and scale `s`: a win is an end above 1, a loss one below -1.
+/// In the model behind it, a game's outcome is a random walk whose end has a logistic distribution with mean `mu` and
+/// scale `s`. An end above 1 is a win, an end below -1 is a loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct WdlView {
-    /// Scale of the search's distribution by that of the network's.
+    /// The scale of the search's distribution divided by that of the network's.
     pub ratio: f32,
-    /// Advantage that contempt added, per square of s, with `WDLEvalObjectivity` applied; 0: none.
+    /// The advantage that contempt added to the mean, divided by the square of s and multiplied by
+    /// `WDLEvalObjectivity`. 0 means none.
     pub diff: f32,
-    /// Contempt takes the side to move's side.
+    /// Whether contempt favours the side to move.
     pub for_side_to_move: bool,
-    /// `WDLMaxS`.
+    /// The upper bound of s (`WDLMaxS`).
     pub max_s: f32,
 }
 
 impl WdlView {
-    /// No rescaling: `convert` only computes mu.
+    /// A view without rescaling: `convert` only computes mu.
     #[cfg(test)]
     pub(crate) fn plain(max_s: f32) -> WdlView {
         WdlView { ratio: 1.0, diff: 0.0, for_side_to_move: true, max_s }
     }
 
-    /// Returns (wl, d, mu) to show for the search's `wl` and `d`. Where one of the three shares is next to
-    /// nothing the model says nothing: wl and d stay, and mu is 0.
+    /// Returns (wl, d, mu) to show for the search's `wl` and `d`. If the probability of a win, a draw or a loss is
+    /// close to 0 or 1, the model does not apply: wl and d stay unchanged, and mu is 0.
     pub(crate) fn convert(&self, wl: f32, d: f32) -> (f32, f32, f32) {
         let Some(searched) = OutcomeModel::of_shares(wl, d) else { return (wl, d, 0.0) };
         let network_s = (searched.scale / self.ratio).min(self.max_s);
         let sign = if self.for_side_to_move { 1.0 } else { -1.0 };
-        // The advantage is taken back as it was given, at the network's scale; the spread shown stays the
-        // search's.
+        // The advantage was added at the network's scale, so it is subtracted at that scale. The shown distribution
+        // keeps the search's scale.
         let mean = searched.mean - sign * network_s * network_s * self.diff;
         let (wl, d) = OutcomeModel { mean, ..searched }.shares();
         (wl, d, mean)
@@ -124,7 +124,7 @@ mod tests {
         score(score_type, ScoreInputs { wl, d: 0.3, q: wl, mu: 0.0, has_wdl: true })
     }
 
-    /// Worked out from the formulas with another program.
+    /// The expected scores were computed from the formulas with another program.
     #[test]
     fn scores_of_known_values() {
         for (score_type, at_0, at_025, at_minus_09) in [
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(score(ScoreType::WdlMu, ScoreInputs { has_wdl: false, ..inputs }), fallback);
         assert_eq!(score(ScoreType::WdlMu, ScoreInputs { mu: 0.0, ..inputs }), fallback);
         assert_eq!(score(ScoreType::WdlMu, ScoreInputs { d: 0.699, ..inputs }), fallback);
-        // A large mu counts only while centipawns say less.
+        // A large mu counts only if it is larger than the centipawns.
         let large = ScoreInputs { wl: 0.9, d: 0.09, mu: 1.5, ..inputs };
         assert_eq!(score(ScoreType::WdlMu, large), 278);
         assert_eq!(score(ScoreType::WdlMu, ScoreInputs { mu: 3.0, ..large }), 300);
@@ -198,7 +198,7 @@ mod tests {
                 assert_eq!(w + d + l, 1000);
             }
         }
-        // A value head without draws, seven decimals off.
+        // A value head whose probabilities sum to slightly more than 1.
         assert_eq!(wdl_permille(0.001, -0.000_01), [501, 0, 499]);
         assert_eq!(wdl_permille(f32::NAN, 0.0), [0, 1000, 0]);
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_takes_contempt_back() {
+    fn the_view_removes_contempt() {
         let contempt = WdlView { ratio: 1.0, diff: 0.5, for_side_to_move: true, max_s: 1.4 };
         let (_, _, plain) = WdlView::plain(1.4).convert(0.2, 0.5);
         let (ours, _, mu) = contempt.convert(0.2, 0.5);

@@ -1,11 +1,11 @@
-//! Several reasons to stop, asked one after the other.
+//! A chain of stoppers.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
 /// Stops as soon as one of its members does.
 ///
-/// Order matters: members see the hints of those before them, and smart pruning lives on these hints, so it
-/// comes last. While the root has no visit at all there is no move to play, and nothing is asked.
+/// The order of the members matters: each member reads the hints of those before it. Smart pruning depends on these
+/// hints, so it comes last. While the root has no visit there is no move to play, and the chain asks no member.
 #[derive(Default)]
 pub struct ChainStopper {
     members: Vec<Box<dyn Stopper>>,
@@ -17,22 +17,22 @@ impl ChainStopper {
         ChainStopper::default()
     }
 
-    /// Adds a member, to be asked after those already there.
+    /// Appends a member.
     pub fn push(&mut self, stopper: impl Stopper + 'static) {
         self.members.push(Box::new(stopper));
     }
 
-    /// Adds a member that is boxed already, as a time manager hands it out.
+    /// Appends a boxed member, such as the stopper of a time manager.
     pub fn push_boxed(&mut self, stopper: Box<dyn Stopper>) {
         self.members.push(stopper);
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether nothing can stop the search but its user.
+    /// Whether the chain has no members, so that only the user can stop the search.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -63,9 +63,9 @@ mod tests {
     };
     use std::time::Duration;
 
-    struct CountsItsEnd(Arc<AtomicU32>);
+    struct CountsCalls(Arc<AtomicU32>);
 
-    impl Stopper for CountsItsEnd {
+    impl Stopper for CountsCalls {
         fn should_stop(&mut self, _: &IterationStats, _: &mut StopperHints) -> bool {
             false
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_without_a_visit_is_never_left() {
+    fn a_search_never_stops_before_the_first_visit() {
         let mut chain = ChainStopper::new();
         chain.push(DepthStopper::new(0));
         let mut stats = IterationStats::default();
@@ -109,11 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn everybody_hears_of_the_end() {
+    fn every_member_learns_that_the_search_is_done() {
         let ends = Arc::new(AtomicU32::new(0));
         let mut chain = ChainStopper::new();
-        chain.push(CountsItsEnd(Arc::clone(&ends)));
-        chain.push_boxed(Box::new(CountsItsEnd(Arc::clone(&ends))));
+        chain.push(CountsCalls(Arc::clone(&ends)));
+        chain.push_boxed(Box::new(CountsCalls(Arc::clone(&ends))));
         assert_eq!((chain.len(), chain.is_empty()), (2, false));
         chain.on_search_done(&IterationStats::default());
         assert_eq!(ends.load(Ordering::Relaxed), 2);

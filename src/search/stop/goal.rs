@@ -1,15 +1,15 @@
-//! Goals rather than budgets: a depth, a mate, certainty.
+//! Stoppers that wait for a goal: a depth, a mate, or a solved position.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
-/// Stops when the average depth of this search's visits reaches a depth.
+/// Stops when the average depth of this search's visits reaches a limit.
 #[derive(Debug)]
 pub struct DepthStopper {
     depth: u32,
 }
 
 impl DepthStopper {
-    /// In plies from the root.
+    /// `depth` is in plies from the root.
     pub fn new(depth: u32) -> DepthStopper {
         DepthStopper { depth }
     }
@@ -21,14 +21,14 @@ impl Stopper for DepthStopper {
     }
 }
 
-/// Stops when a mate in so many moves, or fewer, is found.
+/// Stops when the search has found a mate that is short enough.
 #[derive(Debug)]
 pub struct MateStopper {
     moves: u32,
 }
 
 impl MateStopper {
-    /// In moves of the side to move, as `go mate` counts.
+    /// `moves` is the longest mate that stops the search, in moves of the side to move, as in `go mate`.
     pub fn new(moves: u32) -> MateStopper {
         MateStopper { moves }
     }
@@ -40,14 +40,14 @@ impl Stopper for MateStopper {
     }
 }
 
-/// Stops when there is nothing left to find out.
+/// Stops when more search can find out nothing new.
 #[derive(Debug)]
 pub struct SolvedStopper {
     mate_in_one_is_enough: bool,
 }
 
 impl SolvedStopper {
-    /// `mate_in_one_is_enough`: nobody asks what the other moves are worth.
+    /// With `mate_in_one_is_enough`, a mate in one stops the search although the values of other moves are unknown.
     pub fn new(mate_in_one_is_enough: bool) -> SolvedStopper {
         SolvedStopper { mate_in_one_is_enough }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_is_reached_or_not() {
+    fn stops_from_the_depth_on() {
         let stops = |average_depth| {
             let stats = IterationStats { average_depth, ..Default::default() };
             DepthStopper::new(6).should_stop(&stats, &mut StopperHints::default())
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_mate_does_not_do() {
+    fn a_longer_mate_does_not_stop() {
         let stops = |mate_depth| {
             let stats = IterationStats { mate_depth, ..Default::default() };
             MateStopper::new(3).should_stop(&stats, &mut StopperHints::default())

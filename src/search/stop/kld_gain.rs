@@ -1,11 +1,11 @@
-//! Kullback-Leibler gain: stop when more visits no longer move the distribution of visits.
+//! Kullback-Leibler gain: stops when more visits no longer change the distribution of visits.
 //!
-//! Every so many visits the distribution over root moves is compared with the one before. The divergence of the
-//! old from the new one, divided by the visits it took, is what a visit still teaches.
+//! After each interval the distribution of visits over the root moves is compared with the previous one. The gain per
+//! visit is the Kullback-Leibler divergence of the two, divided by the number of visits between them.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
-/// Stops when the gain per visit falls below a bound.
+/// Stops when the gain per visit falls below a minimum.
 #[derive(Debug)]
 pub struct KldGainStopper {
     minimum_gain: f64,
@@ -15,7 +15,7 @@ pub struct KldGainStopper {
 }
 
 impl KldGainStopper {
-    /// `minimum_gain` per node in nats; `interval` in visits between two comparisons.
+    /// `minimum_gain` is in nats per visit. `interval` is the number of visits between two comparisons.
     pub fn new(minimum_gain: f64, interval: u64) -> KldGainStopper {
         KldGainStopper { minimum_gain, interval, previous: Vec::new(), previous_total: 0.0 }
     }
@@ -23,7 +23,7 @@ impl KldGainStopper {
 
 impl Stopper for KldGainStopper {
     fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
-        // The root's own evaluation is a visit of no child.
+        // The first visit of the root evaluates the root itself and belongs to no child.
         let total = stats.total_nodes.saturating_sub(1) as f64;
         let new_visits = total - self.previous_total;
         if new_visits < self.interval as f64 {
@@ -37,7 +37,8 @@ impl Stopper for KldGainStopper {
     }
 }
 
-/// The Kullback-Leibler divergence of `new` from `old`, both as counts with their totals, in nats.
+/// The Kullback-Leibler divergence `sum(p * ln(p / q))` in nats, where p and q are the shares of visits in `old` and
+/// `new`.
 fn divergence(old: &[u32], old_total: f64, new: &[u32], new_total: f64) -> f64 {
     old.iter()
         .zip(new)
@@ -72,7 +73,7 @@ mod tests {
     fn an_unchanged_distribution_stops_the_search() {
         let mut stopper = KldGainStopper::new(1e-6, 100);
         let sequence: [&[u32]; 3] = [&[60, 40], &[90, 60], &[120, 80]];
-        // The second look comes after 50 visits only: too early to compare.
+        // The second comparison comes too early, after 50 visits.
         assert_eq!(answers(&mut stopper, &sequence), [false, false, true]);
     }
 
@@ -85,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn compares_with_the_last_look_and_not_the_first() {
+    fn compares_with_the_previous_distribution_and_not_the_first() {
         let mut stopper = KldGainStopper::new(1e-4, 100);
         let sequence: [&[u32]; 4] = [&[100, 0], &[100, 100], &[200, 200], &[300, 300]];
         assert_eq!(answers(&mut stopper, &sequence)[..3], [false, false, true]);
     }
 
     #[test]
-    fn the_first_look_has_nothing_to_compare() {
+    fn the_first_comparison_never_stops() {
         assert!(!KldGainStopper::new(1.0, 1).should_stop(&visits(&[3, 3]), &mut StopperHints::default()));
     }
 }

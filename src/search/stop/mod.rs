@@ -1,23 +1,23 @@
-//! The reasons to stop a search, one small type each.
+//! The stoppers: each has its own reason to stop a search.
 //!
-//! A [`Stopper`] looks at the figures of the search so far and says whether to stop. While it does not stop, it may hint
-//! how much longer the search will probably go on.
+//! A [`Stopper`] reads the statistics of the search so far and decides whether to stop. While it does not stop, it may
+//! hint how much longer the search will probably run.
 //!
 //! | module | stops when |
 //! |---|---|
-//! | [`chain`] | one of several stoppers does |
+//! | [`chain`] | one of several stoppers stops |
 //! | [`nodes`] | the root has enough visits, or this search has made enough playouts |
-//! | [`time_limit`] | the move's time is up |
-//! | [`goal`] | an average depth is reached, a mate is found that is short enough, or nothing is left to find |
+//! | [`time_limit`] | the time for the move is up |
+//! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
 //! | [`smart_pruning`] | no later visit can change the best move |
-//! | [`speed_limit`] | never; it slows the search down |
+//! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
 //!
 //! [`build_stoppers`](super::build_stoppers) chooses the stoppers for one `go`. The [time managers](super::time) decide
 //! the time for a move.
 //!
-//! None of this is hot: a stopper is asked once per batch, and by the watchdog some ten times a second.
+//! Stoppers need not be fast: a worker asks them once per batch, and the watchdog about ten times a second.
 
 mod chain;
 mod goal;
@@ -37,5 +37,6 @@ pub use speed_limit::{SpeedHint, pause_for_speed_limit};
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use time_limit::TimeLimitStopper;
 
-/// The most visits of a root. They are counted in 32 bits, and this leaves room for visits in flight.
+/// The maximum number of visits of a root. Visits are counted in 32 bits, and this limit leaves room for visits in
+/// flight.
 pub(crate) const MOST_VISITS: u64 = 4_000_000_000;

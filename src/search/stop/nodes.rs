@@ -1,51 +1,52 @@
 //! Limits on nodes: visits of the root, or playouts of this search.
 //!
-//! A reused tree makes the difference: `go nodes 800` on a root that already has 500 visits asks for 300 more,
-//! unless `NodesAsPlayouts` says that it means 800 new ones.
+//! They differ if the tree is reused. If the root already has 500 visits, `go nodes 800` makes 300 more. With the
+//! option `NodesAsPlayouts` it makes 800.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
-/// Stops when the root has so many visits, reused ones included.
+/// Stops when the root's visits reach a limit. Visits from earlier searches count.
 #[derive(Debug)]
 pub struct VisitsStopper {
     limit: u64,
-    tells_remaining: bool,
+    hints_remaining: bool,
 }
 
 impl VisitsStopper {
-    /// `tells_remaining`: lower the hint of remaining playouts, on which root moves are skipped. Wanted with
-    /// smart pruning only: without it every root move is searched to the end.
-    pub fn new(limit: u64, tells_remaining: bool) -> VisitsStopper {
-        VisitsStopper { limit, tells_remaining }
+    /// If `hints_remaining` is set, the stopper lowers [`StopperHints::remaining_playouts`], so that the search skips
+    /// root moves that cannot catch up. It must not be set without smart pruning, because then every root move is
+    /// searched to the end.
+    pub fn new(limit: u64, hints_remaining: bool) -> VisitsStopper {
+        VisitsStopper { limit, hints_remaining }
     }
 }
 
 impl Stopper for VisitsStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        if self.tells_remaining {
+        if self.hints_remaining {
             hints.limit_playouts(self.limit.saturating_sub(stats.total_nodes));
         }
         stats.total_nodes >= self.limit
     }
 }
 
-/// Stops when this search has made so many visits.
+/// Stops when the visits made by this search reach a limit.
 #[derive(Debug)]
 pub struct PlayoutsStopper {
     limit: u64,
-    tells_remaining: bool,
+    hints_remaining: bool,
 }
 
 impl PlayoutsStopper {
-    /// For `tells_remaining` see [`VisitsStopper::new`].
-    pub fn new(limit: u64, tells_remaining: bool) -> PlayoutsStopper {
-        PlayoutsStopper { limit, tells_remaining }
+    /// [`VisitsStopper::new`] explains `hints_remaining`.
+    pub fn new(limit: u64, hints_remaining: bool) -> PlayoutsStopper {
+        PlayoutsStopper { limit, hints_remaining }
     }
 }
 
 impl Stopper for PlayoutsStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        if self.tells_remaining {
+        if self.hints_remaining {
             hints.limit_playouts(self.limit.saturating_sub(stats.nodes_since_move_start));
         }
         stats.nodes_since_move_start >= self.limit
@@ -56,7 +57,7 @@ impl Stopper for PlayoutsStopper {
 mod tests {
     use super::*;
 
-    /// A search on a root with 500 visits from before.
+    /// A search that found 500 visits at the root and made `playouts` more.
     fn after(playouts: u64) -> IterationStats {
         IterationStats { total_nodes: 500 + playouts, nodes_since_move_start: playouts, ..Default::default() }
     }
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn remaining_playouts_are_told_only_when_wanted() {
+    fn the_hint_of_remaining_playouts_is_optional() {
         let mut hints = StopperHints::default();
         VisitsStopper::new(800, false).should_stop(&after(100), &mut hints);
         PlayoutsStopper::new(800, false).should_stop(&after(100), &mut hints);

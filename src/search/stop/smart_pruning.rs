@@ -1,41 +1,42 @@
-//! Smart pruning: stop when nothing that is still to come can change the move.
+//! Smart pruning: stops when the rest of the search cannot change the best move.
 //!
-//! From the remaining time and nodes that other stoppers told, and the speed so far, follows how many playouts
-//! are still to come. If they were all given to the second best move and it still had fewer visits than the
-//! best, the rest of the search would be a waste. The factor makes this bolder: with 1.33, only three quarters
-//! of the remaining playouts count.
+//! The number of playouts still to come follows from the hints of other stoppers (remaining time and nodes) and from
+//! the speed so far. If the second best move would still have fewer visits than the best with all of these playouts,
+//! the rest of the search is a waste. The factor stops the search sooner: with 1.33 only three quarters of the
+//! remaining playouts count.
 //!
-//! The same estimate is handed to the search, which then does not visit root moves that cannot catch up.
+//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;
 
-/// The speed of a search's first moments says little: nothing is concluded before so much time has passed
-/// since the first evaluation (lc0's value).
+/// The speed says little when a search begins. Nothing is concluded until this much time has passed since the first
+/// evaluation (lc0's value).
 const SETTLING_TIME: Duration = Duration::from_millis(200);
-/// Added to the playouts made when the speed is measured, so as to err on the side of thinking longer
-/// (lc0's value).
+/// Added to the playouts when the speed is measured, so that the search stops rather too late than too early (lc0's
+/// value).
 const EXTRA_PLAYOUTS: u64 = 300;
 
-/// Stops when the best move cannot change any more. Needs the hints of time and node limits: last in a chain.
+/// Stops when the best move cannot change any more. It reads the hints of time and node limits, so it must be the last
+/// in a chain.
 #[derive(Debug)]
 pub struct SmartPruningStopper {
     factor: f64,
     minimum_batches: u64,
-    /// When the first playouts were seen, and how many. After `ponderhit` that is many: the speed is that of
-    /// what came later.
+    /// The time since the move's start and the playouts when the stopper was first asked. The speed is measured from
+    /// there, because after `ponderhit` many playouts are older.
     first_look: Option<(Duration, u64)>,
 }
 
 impl SmartPruningStopper {
-    /// `factor` is greater than 0 (0 means no smart pruning: make no such stopper). Before `minimum_batches`
-    /// of this search nothing is concluded from visits.
+    /// `factor` must be greater than 0; an option value of 0 means that there is no such stopper. A lead in visits
+    /// stops the search only after `minimum_batches` batches.
     pub fn new(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
         SmartPruningStopper { factor, minimum_batches, first_look: None }
     }
 
-    /// How many more playouts there will be, divided by the factor; `None` where nothing bounds the search.
-    /// `playouts` were made in the time `thinking`.
+    /// The number of playouts still to come, divided by the factor. `None` if nothing limits the search. The search has
+    /// made `playouts` playouts in the time `thinking`.
     fn remaining_playouts(&self, playouts: u64, thinking: Duration, hints: &StopperHints) -> Option<f64> {
         let by_time = hints.remaining_time.map(|time| {
             let measured = (playouts + EXTRA_PLAYOUTS) as f64 / thinking.as_secs_f64();
@@ -46,7 +47,8 @@ impl SmartPruningStopper {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        // Giving up early saves time on a clock. Without one there is nothing to save: only a certain end counts.
+        // Stopping early saves time on a clock. Without a clock it saves nothing, so that only a certain result stops
+        // the search.
         let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
         Some(remaining / factor)
     }
@@ -63,7 +65,8 @@ impl Stopper for SmartPruningStopper {
         let now = (stats.time_since_move_start, stats.nodes_since_move_start);
         let first = *self.first_look.get_or_insert(now);
         let (thinking, playouts) = (now.0.saturating_sub(first.0), now.1.saturating_sub(first.1));
-        // A speed must be measured for a while. A search without a clock needs none, and must not depend on one.
+        // With a clock the speed must be measured for a while. A search without a clock needs no speed, and must not
+        // depend on the time.
         if hints.remaining_time.is_some() && thinking < SETTLING_TIME {
             return false;
         }
@@ -76,15 +79,15 @@ impl Stopper for SmartPruningStopper {
     }
 }
 
-/// One legal move, or one that does not lose by force. In a hopeless position the last one is thought over
-/// too: there is no hurry, and a proven mate makes a better score.
+/// Whether only one move can be played: there is one legal move, or all others are proven losses. In a hopeless
+/// position the last unproven move is searched too, because there is no hurry and a proven mate gives a better score.
 fn has_one_choice(stats: &IterationStats) -> bool {
     let moves = stats.edge_visits.len();
     let choices = moves.saturating_sub(stats.losing_edges);
     moves == 1 || (moves > 0 && choices <= usize::from(!stats.is_hopeless))
 }
 
-/// By how many visits the most visited move leads.
+/// The visits of the most visited move minus those of the second.
 fn lead(visits: &[u32]) -> f64 {
     let (largest, second) =
         visits.iter().fold((0, 0), |(largest, second), &n| (n.max(largest), second.max(n.min(largest))));
@@ -113,7 +116,7 @@ mod tests {
         hints
     }
 
-    /// A stopper that saw its first playout at 0 ms.
+    /// A stopper that was first asked at 0 ms, after one playout.
     fn running(factor: f64, minimum_batches: u64) -> SmartPruningStopper {
         let mut stopper = SmartPruningStopper::new(factor, minimum_batches);
         assert!(!stopper.should_stop(&at(0, &[1, 0]), &mut StopperHints::default()));
@@ -129,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn stops_exactly_when_the_lead_is_more_than_what_can_come() {
-        // 700 playouts in 1000 ms (+300) are 1000 a second; 133 ms give 133 more, which count as 100.
+    fn stops_exactly_when_the_lead_exceeds_the_remaining_playouts() {
+        // 700 playouts in 1000 ms (+300) are 1000 a second. 133 ms give 133 more, which count as 100.
         let edges = [401, 299, 1];
         let mut hints = time_left(133);
         assert!(running(1.33, 0).should_stop(&at(1000, &edges), &mut hints));
@@ -140,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn a_node_limit_does_as_well_as_time() {
-        // Exactly: with 100 playouts to come a lead of 101 is safe, one of 100 is not, whatever the factor.
+    fn a_node_limit_works_like_a_time_limit() {
+        // With 100 playouts to come a lead of 101 is safe and one of 100 is not. The factor does not matter.
         for (lead, stops) in [(101, true), (100, false)] {
             let mut hints = StopperHints::default();
             hints.limit_playouts(100);
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_that_is_told_is_believed() {
+    fn a_hint_of_the_speed_replaces_the_measurement() {
         let mut hints = time_left(1000);
         hints.nodes_per_second = Some(50.0);
         assert!(running(1.0, 0).should_stop(&at(1000, &[451, 400]), &mut hints));
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_moments_do_not_count() {
+    fn nothing_is_concluded_in_the_first_moments() {
         let mut stopper = SmartPruningStopper::new(1.33, 0);
         assert!(!stopper.should_stop(&at(5000, &[500, 1]), &mut time_left(1)));
         assert!(!stopper.should_stop(&at(5199, &[500, 1]), &mut time_left(1)));
@@ -177,17 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pondered_is_no_speed() {
+    fn playouts_from_pondering_do_not_count_as_speed() {
         let mut stopper = SmartPruningStopper::new(1.0, 0);
         assert!(!stopper.should_stop(&at(0, &[50_000, 49_000]), &mut time_left(1000)));
-        // 700 (+300) since: 1000 a second, and not 100 000.
+        // 700 (+300) playouts since then: 1000 a second, and not 100 000.
         let stats = at(1000, &[50_700, 49_000]);
         assert!(stopper.should_stop(&stats, &mut time_left(1000)));
         assert!(!stopper.should_stop(&stats, &mut time_left(1800)));
     }
 
     #[test]
-    fn minimum_batches_hold_the_stop_but_not_the_hint() {
+    fn minimum_batches_delay_the_stop_but_not_the_hint() {
         let mut hints = time_left(133);
         assert!(!running(1.33, 8).should_stop(&at(1000, &[500, 201]), &mut hints));
         assert_eq!(hints.remaining_playouts, Some(100));
@@ -195,17 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn one_choice_is_no_choice() {
-        let asks = |edges: &[u32], losing_edges, is_hopeless| {
+    fn stops_if_only_one_move_can_be_played() {
+        let stops = |edges: &[u32], losing_edges, is_hopeless| {
             let stats = IterationStats { losing_edges, is_hopeless, ..at(0, edges) };
             SmartPruningStopper::new(1.33, 0).should_stop(&stats, &mut StopperHints::default())
         };
-        assert!(asks(&[1], 0, false), "one legal move");
-        assert!(!asks(&[1, 1], 0, false));
-        assert!(asks(&[1, 1], 1, false), "all but one lose");
-        assert!(!asks(&[1, 1], 1, true), "in a lost position it is no reason");
-        assert!(asks(&[1, 1], 2, true), "unless all are proven");
-        assert!(!asks(&[], 0, false), "no move is known yet");
+        assert!(stops(&[1], 0, false), "one legal move");
+        assert!(!stops(&[1, 1], 0, false));
+        assert!(stops(&[1, 1], 1, false), "all but one lose");
+        assert!(!stops(&[1, 1], 1, true), "a lost position is searched to the end");
+        assert!(stops(&[1, 1], 2, true), "unless all are proven");
+        assert!(!stops(&[], 0, false), "no move is known yet");
     }
 
     #[test]

@@ -1,20 +1,19 @@
-//! `NodesPerSecondLimit`: an engine that is slower than it could be.
+//! `NodesPerSecondLimit`: makes the search slower.
 //!
-//! The waiting itself belongs to the worker, after a batch is backed up: it sleeps for
-//! [`pause_for_speed_limit`] at a time, and looks at the stop flag in between. What belongs to the stoppers is
-//! that they know the speed beforehand and need not measure it.
+//! The worker waits after it has backed up a batch: it sleeps in steps for the time given by [`pause_for_speed_limit`],
+//! and reads the stop flag between them. The stopper here tells the others the speed, so that they need not measure it.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;
 
-/// Tells those after it in the chain how fast the search may go. Stops nothing.
+/// Tells the stoppers after it in the chain how fast the search may go. It never stops the search.
 #[derive(Debug)]
 pub struct SpeedHint {
     nodes_per_second: f32,
 }
 
 impl SpeedHint {
-    /// The limit that the worker keeps.
+    /// `nodes_per_second` is the limit that the worker keeps.
     pub fn new(nodes_per_second: f32) -> SpeedHint {
         SpeedHint { nodes_per_second }
     }
@@ -27,16 +26,18 @@ impl Stopper for SpeedHint {
     }
 }
 
-/// How long the worker still has to wait, after `playouts` in `elapsed` (since the first batch), so as not to
-/// be faster than `limit` nodes per second. Zero: go on; also where `limit` is 0, which means none.
+/// How long the worker must still wait to stay within `limit` nodes per second. It has made `playouts` playouts in the
+/// time `elapsed` since the first batch. The result is zero if there is nothing to wait for, or if `limit` is 0, which
+/// means no limit.
 ///
-/// The answer may be long (a large batch at a low limit): sleep in steps, and look at the stop flag between.
+/// The result may be long, for a large batch and a low limit. The worker sleeps in steps and reads the stop flag
+/// between them.
 pub fn pause_for_speed_limit(limit: f32, playouts: u64, elapsed: Duration) -> Duration {
     if limit.is_nan() || limit <= 0.0 {
         return Duration::ZERO;
     }
     let due = playouts as f64 / f64::from(limit);
-    // A float of seconds may be too large for a Duration: a wait without end then.
+    // The number of seconds may be too large for a `Duration`. Then the worker waits without end.
     Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX).saturating_sub(elapsed)
 }
 

@@ -1,77 +1,79 @@
-//! When to stop: the question that search asks after every batch, and what it tells with it.
+//! The interface between the search and its stoppers.
 
 use std::time::Duration;
 
-/// What a stopper may know of the search so far.
+/// The statistics of the search so far, by which a stopper decides.
 #[derive(Clone, Debug, Default)]
 pub struct IterationStats {
-    /// Since the move's clock started.
+    /// The time since the move's clock started.
     pub time_since_move_start: Duration,
-    /// Since the first batch came back; zero before.
+    /// The time since the first batch was evaluated; zero before.
     pub time_since_first_batch: Duration,
-    /// Visits of the root, those reused from earlier searches too.
+    /// Visits of the root, including those from earlier searches.
     pub total_nodes: u64,
     /// Visits made by this search.
     pub nodes_since_move_start: u64,
-    /// Batches evaluated by this search.
+    /// The number of batches that this search has evaluated.
     pub batches_since_move_start: u64,
-    /// Average depth of this search's visits.
+    /// The average depth of this search's visits, in plies.
     pub average_depth: u32,
-    /// Moves to mate found for the side to move; `None`: none yet.
+    /// The shortest mate found for the side to move, in moves. `None` if there is none yet.
     pub mate_depth: Option<u32>,
-    /// Visits of each root edge that may be played.
+    /// The visits of each root edge that may be played.
     pub edge_visits: Vec<u32>,
-    /// Index into `edge_visits` of the edge that would be played now.
+    /// The index in `edge_visits` of the edge with the most visits.
     pub best_edge: usize,
     /// Whether a root move is a proven win.
     pub win_found: bool,
-    /// Whether all root moves are proven: there is nothing left to find out.
+    /// Whether all root moves are proven, so that more search finds out nothing.
     pub is_solved: bool,
-    /// How many root moves are proven losses.
+    /// The number of root moves that are proven losses.
     pub losing_edges: usize,
-    /// Every visited root move is as good as lost (value at most -0.98): moving quickly wins nothing,
-    /// so that the search may go on to prove the mate.
+    /// Whether every visited root move is as good as lost (value at most -0.98). A quick move gains nothing then, so
+    /// that the search may go on to prove the mate.
     pub is_hopeless: bool,
-    /// See [`TimeUsageHint`].
+    /// Whether the search needs more time than usual.
     pub time_usage_hint: TimeUsageHint,
 }
 
-/// What the search feels about the clock.
+/// The search's own estimate of how much time it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUsageHint {
-    /// Nothing special.
+    /// The move needs no more time than others.
     #[default]
     Normal,
-    /// The best move by value is not the best by visits.
+    /// The move with the best value is not the one with the most visits.
     NeedMoreTime,
 }
 
-/// What stoppers tell the search back; each may lower a value, none may raise it.
+/// The hints that stoppers give to the search and to later stoppers. A stopper may lower a remaining quantity, and must
+/// not raise it.
 #[derive(Clone, Debug, Default)]
 pub struct StopperHints {
-    /// How long the search will probably go on. The watchdog need not ask again much before.
+    /// How long the search will probably go on. The watchdog need not ask again much earlier.
     pub remaining_time: Option<Duration>,
-    /// How many more visits there will probably be: smart pruning skips root moves that cannot catch up.
+    /// How many more visits there will probably be. With smart pruning the search skips root moves that cannot catch up
+    /// within that number.
     pub remaining_playouts: Option<u64>,
-    /// Nodes per second, where a stopper measured it.
+    /// The speed in nodes per second, if a stopper knows it.
     pub nodes_per_second: Option<f32>,
 }
 
 impl StopperHints {
-    /// Lowers the remaining time.
+    /// Lowers the remaining time to `time`.
     pub fn limit_time(&mut self, time: Duration) {
         self.remaining_time = Some(self.remaining_time.map_or(time, |old| old.min(time)));
     }
 
-    /// Lowers the remaining playouts. One always remains: a search that is over its limits but still
-    /// runs must be able to pick something.
+    /// Lowers the remaining playouts to `playouts`, but at least to 1: a search that is over its limit and still runs
+    /// must be able to select a move.
     pub fn limit_playouts(&mut self, playouts: u64) {
         let playouts = playouts.max(1);
         self.remaining_playouts = Some(self.remaining_playouts.map_or(playouts, |old| old.min(playouts)));
     }
 }
 
-/// One reason to stop. Asked by one thread at a time.
+/// A reason to stop the search. Only one thread at a time calls it.
 pub trait Stopper: Send {
     /// Whether the search should stop now.
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool;

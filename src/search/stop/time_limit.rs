@@ -1,21 +1,21 @@
-//! A fixed time for this move.
+//! The time limit for one move.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;
 
-/// Stops when so much time has passed since the move's clock started.
+/// Stops when the time since the move's clock started reaches a limit.
 #[derive(Debug)]
 pub struct TimeLimitStopper {
     limit: Duration,
 }
 
 impl TimeLimitStopper {
-    /// `limit` counts from the moment the clock started, not from the first batch.
+    /// `limit` counts from the start of the clock, not from the first batch.
     pub fn new(limit: Duration) -> TimeLimitStopper {
         TimeLimitStopper { limit }
     }
 
-    /// The time it allows.
+    /// The time after which the search stops.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_at_its_time_and_not_before() {
+    fn stops_at_its_limit_and_not_before() {
         let mut stopper = TimeLimitStopper::new(Duration::from_millis(250));
         for (elapsed, stops, left) in [(0, false, 250), (249, false, 1), (250, true, 0), (9000, true, 0)] {
             let stats = IterationStats {

@@ -1,17 +1,18 @@
-//! A fixed percentage of what is left, as the AlphaZero paper played its matches: twelve in its shorter games.
+//! A time manager that spends a fixed percentage of the remaining time. The AlphaZero paper played its matches this
+//! way, with 12 % in the shorter games.
 
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::Clock;
 use super::manager::TimeManager;
 use crate::search::stop::{Stopper, TimeLimitStopper};
 
-/// See the module.
+/// The manager `alphazero`. Each move gets `percent` of the time that may be spent.
 pub(super) struct AlphaZero {
     percent: f64,
 }
 
 impl AlphaZero {
-    /// Takes its one parameter, `alphazero-time-pct` (12), from the option's text.
+    /// Reads the only parameter, `alphazero-time-pct` (12).
     pub(super) fn read(arguments: &mut Arguments) -> Result<AlphaZero, TimeManagerError> {
         Ok(AlphaZero { percent: arguments.take("alphazero-time-pct", 12.0, 0.0..=100.0)? })
     }

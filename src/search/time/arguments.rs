@@ -1,54 +1,55 @@
 //! Reads `name(key=value,group(key=value),...)`, the form of the option `TimeManager`.
 //!
-//! Values are numbers. A key inside a group gets the group's name in front, with a dot. Each parameter is taken
-//! out once with its default and range; whatever is left at the end was not a parameter.
+//! All values are numbers. The key of a parameter in a group is the group's name, a dot, and the key. A manager takes
+//! each of its parameters once, with a default and a range. A parameter that remains at the end is unknown, or was
+//! given twice.
 
 use std::ops::RangeInclusive;
 
-/// Why a description of a time manager was refused.
+/// The reason why a description of a time manager was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TimeManagerError {
-    /// Brackets, commas or equal signs are not where they belong.
+    /// Brackets, commas or equal signs are in the wrong places.
     #[error("time manager '{text}': expected name(key=value,...)")]
     Malformed {
-        /// All of it.
+        /// The whole description.
         text: String,
     },
     /// No manager has this name.
     #[error("unknown time manager '{name}': expected legacy, smooth, alphazero or simple")]
     UnknownName {
-        /// The name given.
+        /// The unknown name.
         name: String,
     },
-    /// The manager has no such parameter, or it is given twice.
+    /// The manager has no such parameter, or the parameter is given twice.
     #[error("time manager: unknown parameter '{key}'")]
     UnknownParameter {
-        /// The name given.
+        /// The parameter's key.
         key: String,
     },
     /// A value is not a number.
     #[error("time manager: {key}: '{value}' is not a number")]
     NotANumber {
-        /// The parameter.
+        /// The parameter's key.
         key: String,
-        /// The value given.
+        /// The text in place of a number.
         value: String,
     },
     /// A value is out of its range.
     #[error("time manager: {key}={value}: expected {low} to {high}")]
     OutOfRange {
-        /// The parameter.
+        /// The parameter's key.
         key: String,
-        /// The value given.
+        /// The value that was given.
         value: f64,
-        /// The lowest that is allowed.
+        /// The smallest allowed value.
         low: f64,
-        /// The highest that is allowed.
+        /// The largest allowed value.
         high: f64,
     },
 }
 
-/// The parameters that were given and not yet taken.
+/// The parameters that were given and have not been taken yet.
 #[derive(Debug)]
 pub(super) struct Arguments {
     given: Vec<(String, f64)>,
@@ -74,7 +75,8 @@ impl Arguments {
         Ok((name, Arguments { given }))
     }
 
-    /// Takes a parameter out, or its default.
+    /// Takes the value of a parameter, or `default` if the parameter is not given. An error means that the value is not
+    /// in `range`.
     pub(super) fn take(
         &mut self,
         key: &str,
@@ -93,7 +95,7 @@ impl Arguments {
         }
     }
 
-    /// Refuses what nobody took.
+    /// Rejects a parameter that remains.
     pub(super) fn finish(mut self) -> Result<(), TimeManagerError> {
         match self.given.pop() {
             Some((key, _)) => Err(TimeManagerError::UnknownParameter { key }),
@@ -102,7 +104,7 @@ impl Arguments {
     }
 }
 
-/// `name(inside)` or just `name`, which has nothing inside.
+/// Splits `name(inside)`. A `name` without brackets has nothing inside.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let (name, inside) = match text.split_once('(') {
@@ -112,7 +114,7 @@ fn split_call(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !name.contains([',', '=', ')'])).then_some((name, inside))
 }
 
-/// Splits at commas that are not in brackets. Blank text is an empty list.
+/// Splits a list at the commas that are not in brackets. Blank text is an empty list.
 fn split_list(text: &str) -> Option<Vec<&str>> {
     let mut items = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);
@@ -133,7 +135,7 @@ fn split_list(text: &str) -> Option<Vec<&str>> {
     (depth == 0).then_some(items)
 }
 
-/// `key=value`.
+/// Splits `key=value`.
 fn split_pair(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
@@ -165,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_given_twice_is_one_too_many() {
+    fn a_parameter_given_twice_is_rejected() {
         let (_, mut arguments) = Arguments::parse("x(a=1,a=2)").unwrap();
         arguments.take("a", 0.0, 0.0..=9.0).unwrap();
         assert!(arguments.finish().is_err());
     }
 
     #[test]
-    fn broken_forms_are_refused() {
+    fn broken_forms_are_rejected() {
         for text in [
             "",
             " ",
@@ -201,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_an_answer_and_no_panic(text in "[a-z(),=0-9. é-]{0,40}") {
+        fn no_text_makes_the_parser_panic(text in "[a-z(),=0-9. é-]{0,40}") {
             let _ = Arguments::parse(&text);
         }
     }

@@ -1,25 +1,26 @@
-//! The clock of the side to move, as one `go` told it.
+//! The clock of the side to move, as given by one `go`.
 //!
-//! Not all that is on it can be spent on thinking. `MoveOverheadMs` is kept for this move's way to the GUI. And
-//! every later move costs something too, however short its search: where increments do not pay for that, some is
-//! kept for them, or a long game without increment ends with a fallen flag. lc0 leaves the second part out; for
-//! clocks above a few seconds it makes no difference.
+//! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the way of this move to the
+//! GUI. Every later move costs some time too, however short its search is. If increments do not pay for that time, part
+//! of the clock is reserved for it, because otherwise a long game without increment would be lost on time. lc0 has no
+//! such reserve; with more than a few seconds on the clock it makes no difference.
 
 use std::time::Duration;
 
-/// The least time a move is given. A search makes its first batch in any case; this is for the watchdog.
+/// The shortest budget of a move. The search evaluates its first batch in any case; the watchdog uses the budget.
 pub(super) const MINIMUM_BUDGET: Duration = Duration::from_millis(1);
 
-/// No clock says more than this (a hundred days): it keeps sums far from any overflow.
+/// The longest time that a clock can show, a hundred days. It keeps sums far from overflow.
 const LONGEST: Duration = Duration::from_secs(100 * 24 * 3600);
 
-/// What a move costs without any thought: a batch to be waited for, a process to wake up, a pipe.
+/// The time in milliseconds that a move costs without any thinking: the wait for a batch, for a process to wake up, and
+/// for a pipe.
 const BARE_MOVE_MS: f64 = 20.0;
 
-/// A game without a time control in sight may still last so many moves.
+/// The number of later moves for which time is reserved if no time control is known.
 const LATER_MOVES: u32 = 50;
 
-/// What the side to move has on its clock.
+/// The clock of the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     remaining: Duration,
@@ -29,11 +30,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads what a GUI sent for the side to move, in milliseconds: time left, increment per move, moves to the
-    /// next time control; and the option `MoveOverheadMs`. `None`: there is no clock for this side.
+    /// Makes a clock from the arguments of `go` for the side to move: the time left and the increment per move in
+    /// milliseconds, and the number of moves to the next time control. `overhead` is the option `MoveOverheadMs`.
+    /// `None` means that this side has no clock.
     ///
-    /// GUIs send odd things. A time of zero is a clock (the flag has not fallen yet, so play); an increment
-    /// without a time means that at least the increment is there; a `movestogo` of zero is none.
+    /// GUIs send odd values. A time of zero is a clock, because the game still goes on. An increment without a time
+    /// means that at least the increment is left. A `movestogo` of zero is ignored.
     pub fn new(
         time: Option<u64>,
         increment: Option<u64>,
@@ -50,47 +52,48 @@ impl Clock {
         })
     }
 
-    /// Milliseconds left, without any deduction.
+    /// The time left in milliseconds, without any deduction.
     pub fn remaining_ms(&self) -> f64 {
         milliseconds(self.remaining)
     }
 
-    /// Milliseconds that each move brings.
+    /// The increment per move, in milliseconds.
     pub fn increment_ms(&self) -> f64 {
         milliseconds(self.increment)
     }
 
-    /// Milliseconds that may be thought away: what is left, less the overhead and the reserve for later moves.
-    /// May be 0.
+    /// The time in milliseconds that may be spent on thinking: the time left, less the overhead and the reserve for
+    /// later moves. It may be 0.
     pub fn spendable_ms(&self) -> f64 {
         let free = milliseconds(self.remaining.saturating_sub(self.overhead));
         let later_moves = self.moves_to_go.map_or(LATER_MOVES, |moves| moves - 1).min(LATER_MOVES);
         let reserve = f64::from(later_moves) * (BARE_MOVE_MS - self.increment_ms()).max(0.0);
-        // As long as twice the reserve is there, all above it is shared out; below, less and less of it (a
-        // parabola that meets the line with the same slope), but never nothing.
+        // If at least twice the reserve is left, the whole reserve is deducted. Below that, a parabola takes over that
+        // meets the line with the same slope, so that some time always remains.
         if free >= 2.0 * reserve { free - reserve } else { free * free / (4.0 * reserve) }
     }
 
-    /// Milliseconds for the next `moves` moves together: what may be spent and the increments to come.
+    /// The time in milliseconds for the next `moves` moves together: the time that may be spent now, and the increments
+    /// to come.
     pub fn total_ms(&self, moves: f64) -> f64 {
         (self.spendable_ms() + self.increment_ms() * (moves - 1.0)).max(0.0)
     }
 
-    /// The estimate of the moves still to come, cut at the next time control.
+    /// The number of moves to plan for: `estimate`, but not beyond the next time control.
     pub fn moves_until_control(&self, estimate: f64) -> f64 {
         self.moves_to_go.map_or(estimate, |moves| estimate.min(f64::from(moves)))
     }
 
-    /// Turns what a formula wants into what the clock allows: at most what may be spent, and where that is
-    /// nothing, the least there is.
+    /// Limits the budget `wanted_ms` of a formula to the time that may be spent. The result is at least
+    /// [`MINIMUM_BUDGET`].
     pub fn grant(&self, wanted_ms: f64) -> Duration {
         let allowed = wanted_ms.min(self.spendable_ms());
-        // `max` also takes the place of a NaN, and the range is that of the clock.
+        // `f64::min` and `f64::max` replace a NaN, and the result is within the range of a clock.
         Duration::from_secs_f64(allowed.max(0.0) / 1000.0).max(MINIMUM_BUDGET)
     }
 }
 
-/// As a float, for the formulas.
+/// A duration in milliseconds, as a float for the formulas.
 pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_values_become_sane_ones() {
+    fn odd_values_are_corrected() {
         let clock = Clock::new(Some(0), None, Some(0), 200).expect("a time is given");
         assert_eq!((clock.remaining_ms(), clock.increment_ms(), clock.moves_to_go), (0.0, 0.0, None));
         assert_eq!(clock.grant(50.0), MINIMUM_BUDGET);

@@ -1,8 +1,8 @@
-//! The default manager: an equal share for each move that is probably still to come.
+//! The default manager: gives each move that is probably still to come the same share of the clock.
 //!
-//! How many those are is estimated from the moves played, by a curve that starts at `midpoint-move` and never
-//! reaches zero. What smart pruning saves on a move goes into a purse, and `immediate-use` of the purse goes to
-//! the next one. The first move of a game gets more: its tree starts empty.
+//! The number of these moves is estimated from the moves played, by a curve that starts at `midpoint-move` and never
+//! reaches zero. Time that smart pruning saves on a move goes into a time bank, and the next move gets the share
+//! `immediate-use` of the bank. The first move of a game gets more time, because its tree is empty.
 
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::{Clock, milliseconds};
@@ -14,28 +14,29 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-/// Moves below this are not slowed down further by `slowmover`: smart pruning needs that long to settle.
+/// `slowmover` lengthens a budget only if the result is longer than this, because smart pruning needs that time to
+/// settle.
 const SHORTEST_SLOWED_MS: f64 = 200.0;
-/// Book plies beyond this bring no further bonus.
+/// The number of book plies from which the bonus grows no further.
 const MOST_BOOK_PLIES: u32 = 12;
 
-/// lc0's parameters of this manager, with its names and defaults.
+/// lc0's parameters of this manager, with their names and defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
-    /// `slowmover` (1): every budget is multiplied by this.
+    /// `slowmover` (1): the factor of every budget.
     pub slow_mover: f64,
-    /// See [`MovesLeftCurve`].
+    /// `midpoint-move` (51.5) and `steepness` (7).
     pub moves_left: MovesLeftCurve,
-    /// `immediate-use` (1): the share of saved time that the next move gets.
+    /// `immediate-use` (1): the share of the time bank that the next move gets.
     pub immediate_use: f64,
-    /// `first-move-bonus` (1.8): added to 1 for the game's first move.
+    /// `first-move-bonus` (1.8): added to the factor 1 for the first move of the game.
     pub first_move_bonus: f64,
-    /// `book-ply-bonus` (0.25): added for each ply before the first move, up to 12.
+    /// `book-ply-bonus` (0.25): added to the factor of the first move for each ply before it, up to 12 plies.
     pub book_ply_bonus: f64,
 }
 
 impl Parameters {
-    /// Takes them from the option's text.
+    /// Takes the parameters from the text of the option.
     pub(super) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         Ok(Parameters {
             slow_mover: arguments.take("slowmover", 1.0, 0.0..=100.0)?,
@@ -50,41 +51,42 @@ impl Parameters {
     }
 }
 
-/// How many moves a game still lasts, judged by those played.
+/// An estimate of the number of moves that a game still lasts, by the number of moves played.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MovesLeftCurve {
-    /// A game's length in moves, seen from its start; also the move at which the curve bends.
+    /// The expected length of a game in moves at its start. The curve bends at this move.
     pub midpoint: f64,
-    /// How sharply it bends.
+    /// The sharpness of the bend.
     pub steepness: f64,
 }
 
 impl MovesLeftCurve {
-    /// `midpoint · (1 + 2 (move / midpoint)^steepness)^(1/steepness) − move`; always above zero.
+    /// `midpoint · (1 + 2 (move / midpoint)^steepness)^(1/steepness) − move`, and at least 1.
     pub(super) fn estimate(&self, game_ply: u32) -> f64 {
         let played = f64::from(game_ply) / 2.0;
         let bend = (played / self.midpoint).powf(self.steepness);
         if bend > 1e12 {
-            // Far beyond the bend the 1 is lost, and the power alone might overflow: the curve's asymptote.
+            // Far beyond the bend the 1 is lost in rounding, and the power might overflow. The asymptote of the curve
+            // replaces it.
             return (played * (2_f64.powf(1.0 / self.steepness) - 1.0)).max(1.0);
         }
         (self.midpoint * (1.0 + 2.0 * bend).powf(1.0 / self.steepness) - played).max(1.0)
     }
 }
 
-/// See the module.
+/// The manager `legacy`.
 pub(super) struct Legacy {
     parameters: Parameters,
     is_first_move: bool,
-    /// Milliseconds saved (below zero: overdrawn). The stopper adds to it when its search is done; nothing else
-    /// is shared, so the orderings are Relaxed.
-    purse_ms: Arc<AtomicI64>,
+    /// The time bank in milliseconds, negative if it is overdrawn. The stopper adds to it when its search is done.
+    /// Nothing else is shared, so the orderings are Relaxed.
+    time_bank_ms: Arc<AtomicI64>,
 }
 
 impl Legacy {
-    /// For a new game.
+    /// The manager at the start of a game.
     pub(super) fn new(parameters: Parameters) -> Legacy {
-        Legacy { parameters, is_first_move: true, purse_ms: Arc::default() }
+        Legacy { parameters, is_first_move: true, time_bank_ms: Arc::default() }
     }
 }
 
@@ -93,11 +95,11 @@ impl TimeManager for Legacy {
         let Parameters { slow_mover, moves_left, immediate_use, first_move_bonus, book_ply_bonus } =
             self.parameters;
         let moves = clock.moves_until_control(moves_left.estimate(game_ply));
-        let purse = self.purse_ms.load(Ordering::Relaxed) as f64;
-        let saved = purse.max(0.0);
-        let from_purse = saved * immediate_use;
+        let time_bank = self.time_bank_ms.load(Ordering::Relaxed) as f64;
+        let saved = time_bank.max(0.0);
+        let from_bank = saved * immediate_use;
 
-        // What is in the purse is on the clock too; it must not be shared out twice.
+        // The time in the bank is on the clock too, and must not be given out twice.
         let mut budget = (clock.total_ms(moves) - saved).max(0.0) / moves;
         if std::mem::take(&mut self.is_first_move) {
             let book_plies = f64::from(game_ply.min(MOST_BOOK_PLIES));
@@ -108,18 +110,18 @@ impl TimeManager for Legacy {
             overdrawn = budget * (slow_mover - 1.0);
             budget *= slow_mover;
         }
-        self.purse_ms.store((purse - from_purse - overdrawn) as i64, Ordering::Relaxed);
+        self.time_bank_ms.store((time_bank - from_bank - overdrawn) as i64, Ordering::Relaxed);
         Box::new(LegacyStopper {
-            limit: TimeLimitStopper::new(clock.grant(budget + from_purse)),
-            purse_ms: Arc::clone(&self.purse_ms),
+            limit: TimeLimitStopper::new(clock.grant(budget + from_bank)),
+            time_bank_ms: Arc::clone(&self.time_bank_ms),
         })
     }
 }
 
-/// A time limit that puts what it did not use into the purse.
+/// A time limit that puts its unused time into the bank.
 struct LegacyStopper {
     limit: TimeLimitStopper,
-    purse_ms: Arc<AtomicI64>,
+    time_bank_ms: Arc<AtomicI64>,
 }
 
 impl Stopper for LegacyStopper {
@@ -129,7 +131,7 @@ impl Stopper for LegacyStopper {
 
     fn on_search_done(&mut self, stats: &IterationStats) {
         let unused = milliseconds(self.limit.limit()) - milliseconds(stats.time_since_move_start);
-        self.purse_ms.fetch_add(unused as i64, Ordering::Relaxed);
+        self.time_bank_ms.fetch_add(unused as i64, Ordering::Relaxed);
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
         Clock::new(Some(time), None, None, 200).expect("a time is given")
     }
 
-    /// Plays a move that takes `used` ms and returns the budget.
+    /// Plays a move that takes `used` ms, and returns its budget in ms.
     fn play(manager: &mut Legacy, clock: &Clock, ply: u32, used: u64) -> f64 {
         let mut stopper = manager.stopper(clock, ply, 0);
         let mut hints = StopperHints::default();
@@ -194,19 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_control_is_what_is_planned_for() {
+    fn the_plan_ends_at_the_next_time_control() {
         let until = |moves| {
             let clock = Clock::new(Some(10_000), None, Some(moves), 200).expect("a time is given");
             play(&mut manager("legacy(first-move-bonus=0)"), &clock, 0, 1)
         };
         assert_eq!(until(1), 9800.0);
-        // Nine later moves of 20 ms are kept back.
+        // 20 ms are reserved for each of the nine later moves.
         assert_eq!(until(10), 962.0);
         assert_eq!(until(400), until(52));
     }
 
     #[test]
-    fn increments_to_come_are_counted_on() {
+    fn increments_to_come_are_part_of_the_plan() {
         let with = Clock::new(Some(10_000), Some(1000), None, 200).expect("a time is given");
         let budget = play(&mut manager("legacy(first-move-bonus=0)"), &with, 0, 1);
         assert!((budget - (9800.0 + 1000.0 * 50.5) / 51.5).abs() < 1e-3);

@@ -1,21 +1,21 @@
-//! Time managers decide how much of the clock a move may take.
+//! Time managers: they decide how much of the clock one move may use.
 //!
-//! A [`TimeManager`] lives for a whole game, and remembers what it saved or learned. For each move it makes a
-//! stopper from the [`Clock`]. There are four managers. They have lc0's formulas and parameters, so that settings
-//! tuned for lc0 can be used here:
+//! A [`TimeManager`] lives for a whole game, and remembers the time that it saved and the speed that it measured. For
+//! each move it makes a stopper from a [`Clock`]. The four managers follow lc0's formulas and parameters, so that tuned
+//! settings have the same effect in both engines:
 //!
 //! | name | idea |
 //! |---|---|
-//! | [`legacy`] (default) | an estimate of the moves still to come; time that smart pruning saved is spent at once |
-//! | [`smooth`] | a plan in nodes, which expects tree reuse and early stops and keeps a reserve for hard moves |
+//! | [`legacy`] (default) | an equal share for each expected move; the next move gets the time that smart pruning saved |
+//! | [`smooth`] | plans in nodes: expects tree reuse and early stops, and keeps a reserve for hard moves |
 //! | [`alphazero`] | a fixed percentage of the remaining time |
-//! | [`simple`] | a percentage of the remaining time that grows with the ply and with the increment |
+//! | [`simple`] | a percentage that grows with the ply and with the increment |
 //!
-//! [`arguments`] parses the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
-//! formula to the remaining time less the move overhead, and keeps it above zero. So no formula can lose a game on
-//! time. Plies are counted from the start of the game, even if it began from a FEN.
+//! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
+//! formula to the time on the clock less the move overhead, and keeps it above zero, so that no formula can lose on
+//! time. Plies are those of the game, including those before a FEN.
 //!
-//! Time counts from the arrival of the command. The search measures it, and passes it to stoppers as
+//! Time is measured from the moment when the command arrived. The search measures it and gives it to the stoppers as
 //! [`IterationStats::time_since_move_start`](super::IterationStats).
 
 mod alphazero;
@@ -32,11 +32,10 @@ pub use manager::TimeManager;
 
 use arguments::Arguments;
 
-/// Makes the manager that the option `TimeManager` describes, such as `legacy` or
-/// `smooth(init-piggybank=0.2)`.
+/// Makes the manager that the option `TimeManager` describes, such as `legacy` or `smooth(init-piggybank=0.2)`.
 ///
 /// # Errors
-/// The form, the name, a parameter or a parameter's value is wrong; the error says which.
+/// If the form of the text, the name, a parameter or the range of a parameter is wrong.
 pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, TimeManagerError> {
     let (name, mut arguments) = Arguments::parse(description)?;
     let manager: Box<dyn TimeManager> = match name {
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_and_the_parameters_choose() {
+    fn names_and_parameters_choose_the_budget() {
         let plain = ["legacy", "smooth", "alphazero", "simple"].map(first_budget_ms);
         assert_eq!(plain[2], 7200, "12 % of a minute");
         assert_eq!(plain[3], 840, "1.4 % of a minute");
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_descriptions_are_refused() {
+    fn invalid_descriptions_are_rejected() {
         for (description, expected) in [
             ("", "expected name(key=value,...)"),
             ("legacy(", "expected name(key=value,...)"),

@@ -1,27 +1,28 @@
-//! A percentage of what is left that grows as the game goes on, and with the increment.
+//! A time manager that spends a percentage of the remaining time, which grows with the game's length and with the
+//! increment.
 //!
-//! What the move before did not use is added to the next one.
+//! The next move also gets the time that the last move did not use.
 
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::{Clock, milliseconds};
 use super::manager::TimeManager;
 use crate::search::stop::{Stopper, TimeLimitStopper};
 
-/// lc0's parameters of this manager, with its names and defaults.
+/// lc0's parameters of this manager, with their names and defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
-    /// `base-pct` (1.4): percent of what is left, at the game's start.
+    /// `base-pct` (1.4): the percentage of the remaining time at the start of the game.
     pub base_percent: f64,
-    /// `ply-pct` (0.049): percent added for each ply played.
+    /// `ply-pct` (0.049): added to the percentage for each ply played.
     pub ply_percent: f64,
-    /// `time-factor` (1.5): how much of the increment, as a part of what is left, is added.
+    /// `time-factor` (1.5): the ratio of increment to remaining time is multiplied by this and added to the share.
     pub time_factor: f64,
-    /// `opening-bonus-pct` (0): percent by which the game's first budget is larger.
+    /// `opening-bonus-pct` (0): the percentage by which the first budget of the game is larger.
     pub opening_bonus_percent: f64,
 }
 
 impl Parameters {
-    /// Takes them from the option's text.
+    /// Takes the parameters from the text of the option.
     pub(super) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         Ok(Parameters {
             base_percent: arguments.take("base-pct", 1.4, 1e-6..=100.0)?,
@@ -32,29 +33,30 @@ impl Parameters {
     }
 }
 
-/// The last move's budget, and what was spendable before it; in ms.
+/// The budget of the last move, and the time that could be spent before it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct LastMove {
     budget: f64,
     spendable: f64,
 }
 
-/// See the module.
+/// The manager `simple`.
 pub(super) struct Simple {
     parameters: Parameters,
     last: Option<LastMove>,
 }
 
 impl Simple {
-    /// For a new game.
+    /// The manager at the start of a game.
     pub(super) fn new(parameters: Parameters) -> Simple {
         Simple { parameters, last: None }
     }
 
-    /// What the last move left of its budget: seen from the clock, which knows of lag too.
+    /// The part of the last budget that was not used, in milliseconds. It is measured by the clock, which includes the
+    /// lag.
     fn unused(&self, clock: &Clock) -> f64 {
         self.last.map_or(0.0, |last| {
-            // Below zero a new time control began; that is no saving.
+            // The difference is negative if a new time control began. That is no saving.
             let spent = (last.spendable + clock.increment_ms() - clock.spendable_ms()).max(0.0);
             (last.budget - spent).max(0.0)
         })
@@ -65,7 +67,7 @@ impl TimeManager for Simple {
     fn stopper(&mut self, clock: &Clock, game_ply: u32, _reused_nodes: u64) -> Box<dyn Stopper> {
         let Parameters { base_percent, ply_percent, time_factor, opening_bonus_percent } = self.parameters;
         let spendable = clock.spendable_ms();
-        // A clock at zero has no ratio; nothing can be spent there anyway.
+        // With a clock at zero there is no ratio, but nothing can be spent either.
         let increment_ratio = clock.increment_ms() / clock.remaining_ms().max(1.0);
         let share =
             (base_percent + f64::from(game_ply) * ply_percent) / 100.0 + increment_ratio * time_factor;
@@ -107,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_last_move_left_is_added() {
+    fn the_unused_time_of_the_last_move_is_added() {
         let mut simple = manager("simple");
         assert!(is_about(budget(&mut simple, 10_200, 0, 0), 140.0));
-        // 40 of 140 ms were spent.
+        // The last move spent 40 of its 140 ms.
         assert!(is_about(budget(&mut simple, 10_160, 0, 0), 9960.0 * 0.014 + 100.0));
-        // A new time control began: the last budget was saved at most.
+        // A new time control began. At most the whole last budget was saved.
         assert!(is_about(budget(&mut simple, 60_200, 0, 0), 840.0 + 9960.0 * 0.014 + 100.0));
-        // More than all of it was spent: nothing is taken back.
+        // The last move spent more than its budget. Nothing is subtracted for that.
         assert!(is_about(budget(&mut simple, 5200, 0, 0), 70.0));
     }
 
     #[test]
-    fn an_increment_as_large_as_the_clock_takes_no_more_than_there_is() {
+    fn a_large_increment_gives_no_more_than_the_clock_has() {
         assert_eq!(budget(&mut manager("simple"), 1000, 1000, 0), 800.0);
         assert_eq!(budget(&mut manager("simple"), 0, 1000, 0), 1.0);
     }

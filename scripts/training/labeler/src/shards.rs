@@ -1,7 +1,7 @@
-//! The files: every game goes to a training shard or, every so many games, to a held-out one.
+//! Shards, the files of records. A game goes to a training shard or, one game in many, to a held-out shard.
 //!
-//! A shard is called `.part` while it grows and `.bin` once it is complete, so that a trainer may read
-//! every `.bin` at any time.
+//! The name of a shard ends in `.part` while it grows and in `.bin` once it is complete, so that a trainer may read every
+//! `.bin` file at any time.
 
 use crate::layout::RECORD_BYTES;
 use crate::record::Record;
@@ -11,9 +11,9 @@ use std::io::{BufReader, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A kind of shard: one open file at most.
+/// Writes the shards of one kind, one after another.
 pub struct ShardWriter {
-    /// Everything of the name but the shard's number.
+    /// The path without the number of the shard.
     stem: PathBuf,
     next: u32,
     limit: usize,
@@ -31,16 +31,16 @@ struct Open {
 }
 
 impl ShardWriter {
-    /// Shards `prefix-SEED-NUMBER.bin` in `folder`, closed after `limit` positions or `max_age`.
+    /// Writes shards `prefix-SEED-NUMBER.bin` in `folder`, each closed after `limit` positions or `max_age`.
     pub fn new(folder: &Path, prefix: &str, seed: u64, limit: usize, max_age: Duration) -> ShardWriter {
         let stem = folder.join(format!("{prefix}-{seed}"));
         ShardWriter { stem, next: 0, limit, max_age, open: None, positions: 0, closed: 0 }
     }
 
-    /// Appends records.
+    /// Appends records to the open shard, and opens new ones as needed.
     ///
     /// # Errors
-    /// If a file cannot be made, written or renamed.
+    /// If a file cannot be created, written or renamed.
     pub fn write(&mut self, records: &[Record]) -> Result<()> {
         for record in records {
             let open = match &mut self.open {
@@ -86,12 +86,12 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Positions written, and shards closed.
+    /// The numbers of positions written and of shards closed.
     pub fn counts(&self) -> (u64, u32) {
         (self.positions, self.closed)
     }
 
-    /// The next file whose name is not taken by an earlier run.
+    /// Creates the next file whose name no earlier run has used.
     fn start(&mut self) -> Result<Open> {
         loop {
             let mut name = self.stem.clone().into_os_string();
@@ -108,7 +108,7 @@ impl ShardWriter {
     }
 }
 
-/// The complete shards in a folder.
+/// The complete shards in a folder, sorted by name.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -124,7 +124,7 @@ pub fn complete_shards(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(shards)
 }
 
-/// Calls `each` with every record of a shard.
+/// Calls `each` with every complete record of a shard.
 ///
 /// # Errors
 /// If the file cannot be read or ends within a record.

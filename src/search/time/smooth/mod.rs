@@ -1,13 +1,13 @@
-//! A manager that plans in nodes and learns from the game.
+//! A time manager that plans in nodes and learns during the game.
 //!
-//! Three things make a search shorter than its budget: part of the tree is there already, smart pruning stops
-//! early, and easy moves need less. This manager estimates the first two from the moves played so far and
-//! plans larger budgets accordingly, so that the time really spent comes out even. For hard moves (the best
-//! move by value is not the one by visits, or a rival is catching up) there is a reserve, filled at the game's
-//! start and by a tax on every move.
+//! Three things make a search shorter than its budget: part of the tree is reused, smart pruning stops early, and easy
+//! moves need less time. The manager estimates the first two from the moves played so far and plans larger budgets
+//! accordingly, so that the time spent matches the plan. For hard moves there is a reserve (lc0's piggy bank). A move
+//! is hard if the move with the best value is not the one with the most visits, or if a rival is catching up. The
+//! reserve is filled at the start of the game and by a tax on every move.
 //!
-//! [`plan`] has the arithmetic and what is remembered; [`trend`] foresees whether a rival move will overtake.
-//! Here the two meet the search: the stopper.
+//! [`plan`] does the arithmetic and remembers the estimates. [`trend`] predicts whether a rival will overtake the best
+//! move. This file has the stopper, which connects both to the search.
 
 pub(super) mod plan;
 pub(super) mod trend;
@@ -22,14 +22,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trend::VisitsTrend;
 
-/// See the module.
+/// The manager `smooth`.
 pub(super) struct Smooth {
-    /// Shared with the stopper of the running search, which reports speed and the move's end.
+    /// The stopper of the running search shares the memory, and reports its speed and its end.
     memory: Arc<Mutex<GameMemory>>,
 }
 
 impl Smooth {
-    /// For a new game.
+    /// The manager at the start of a game.
     pub(super) fn new(parameters: Parameters) -> Smooth {
         Smooth { memory: Arc::new(Mutex::new(GameMemory::new(parameters))) }
     }
@@ -39,7 +39,7 @@ impl TimeManager for Smooth {
     fn stopper(&mut self, clock: &Clock, game_ply: u32, reused_nodes: u64) -> Box<dyn Stopper> {
         let mut memory = lock(&self.memory);
         let plan = memory.plan_move(clock, game_ply, reused_nodes);
-        // Both ends are granted by the clock, so that not even the reserve goes beyond it.
+        // The clock limits both deadlines, so that even the reserve stays within it.
         let deadline = clock.grant(plan.budget_ms);
         let last_deadline = clock.grant(plan.budget_ms + plan.reserve_ms).max(deadline);
         let parameters = memory.parameters();
@@ -56,9 +56,9 @@ impl TimeManager for Smooth {
 
 struct SmoothStopper {
     deadline: Duration,
-    /// With the reserve.
+    /// The deadline of a move that may use the reserve.
     last_deadline: Duration,
-    /// So long after the first batch a move may draw on the reserve without a reason.
+    /// The time after the first batch during which every move may use the reserve.
     reserve_is_free_for: Duration,
     trend: VisitsTrend,
     used_reserve: bool,
@@ -88,7 +88,7 @@ impl Stopper for SmoothStopper {
     }
 }
 
-/// A search thread that panicked while it held the lock left at worst an old estimate behind.
+/// A search thread that panicked while it held the lock has at worst left an old estimate.
 fn lock(memory: &Mutex<GameMemory>) -> MutexGuard<'_, GameMemory> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The time left at `ms`, with the figures changed.
+    /// The time limit of the stopper at `ms` milliseconds. `change` edits the statistics.
     fn limit_at(stopper: &mut dyn Stopper, ms: u64, change: impl Fn(&mut IterationStats)) -> Duration {
         let (mut stats, mut hints) = (at(ms), StopperHints::default());
         change(&mut stats);

@@ -1,54 +1,55 @@
-//! The arithmetic of the smooth manager, and what it remembers of the game.
+//! The arithmetic of the manager `smooth`, and its memory of the game.
 
 use crate::search::time::arguments::{Arguments, TimeManagerError};
 use crate::search::time::clock::Clock;
 use crate::search::time::legacy::MovesLeftCurve;
 
-/// Nodes per second before any was measured.
+/// The assumed speed in nodes per second before the first measurement.
 const FIRST_SPEED: f64 = 20_000.0;
 
-/// lc0's eighteen parameters of this manager, with its names and defaults.
+/// lc0's eighteen parameters of this manager, with their names and defaults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
-    /// `init-tree-reuse` (0.52): the part of a tree that is there again at the next move, at first.
+    /// `init-tree-reuse` (0.52): the first estimate of the share of a tree that the next move reuses.
     pub first_tree_reuse: f64,
-    /// `max-tree-reuse` (0.73): never count on more.
+    /// `max-tree-reuse` (0.73): the upper bound of that estimate.
     pub most_tree_reuse: f64,
-    /// `tree-reuse-update-rate` (3.39): in so many average moves the estimate moves half-way.
+    /// `tree-reuse-update-rate` (3.39): the number of average moves in which the estimate moves half-way.
     pub tree_reuse_half_life: f64,
-    /// `nps-update-period` (20): in so many seconds of a move the speed's estimate comes down to what is
-    /// measured in it.
+    /// `nps-update-period` (20): the number of seconds of a search in which the estimate of the speed falls to the
+    /// measured value.
     pub speed_window_seconds: f64,
-    /// `init-timeuse` (0.7): the part of a budget that is really spent, at first.
+    /// `init-timeuse` (0.7): the first estimate of the share of a budget that a move spends.
     pub first_time_use: f64,
-    /// `min-timeuse` (0.34): never count on less.
+    /// `min-timeuse` (0.34): the lower bound of that estimate.
     pub least_time_use: f64,
-    /// `timeuse-update-rate` (5.51): in so many average moves the estimate moves half-way.
+    /// `timeuse-update-rate` (5.51): the number of average moves in which the estimate moves half-way.
     pub time_use_half_life: f64,
-    /// `max-move-budget` (0.42): one move gets at most this part of the clock, without the reserve.
+    /// `max-move-budget` (0.42): the maximum share of the clock for one move, without the reserve.
     pub most_of_clock: f64,
-    /// `init-piggybank` (0.09): the part of the first clock that goes into the reserve.
+    /// `init-piggybank` (0.09): the share of the first clock that goes into the reserve.
     pub first_reserve: f64,
-    /// `per-move-piggybank` (0.12): the part of each move's time that goes into the reserve.
+    /// `per-move-piggybank` (0.12): the share of each move's time that goes into the reserve.
     pub reserve_tax: f64,
-    /// `max-piggybank-use` (0.94): the part of the reserve that one move may take.
+    /// `max-piggybank-use` (0.94): the maximum share of the reserve for one move.
     pub most_of_reserve: f64,
-    /// `max-piggybank-moves` (36.5): the reserve holds at most so many average moves.
+    /// `max-piggybank-moves` (36.5): the maximum size of the reserve, in average moves.
     pub most_reserve_moves: f64,
-    /// `trend-nps-update-period-ms` (3000): see [`VisitsTrend`](super::trend::VisitsTrend).
+    /// `trend-nps-update-period-ms` (3000): the time between two baselines of a
+    /// [`VisitsTrend`](super::trend::VisitsTrend).
     pub trend_period_ms: f64,
-    /// `bestmove-optimism` (0.2): the best move's future visits, as a part of its present rate.
+    /// `bestmove-optimism` (0.2): the factor by which the rate of visits of the best move is expected to change.
     pub best_move_optimism: f64,
-    /// `overtaker-optimism` (4): a rival's future visits, as a multiple of its present rate.
+    /// `overtaker-optimism` (4): the factor by which the rate of visits of a rival is expected to change.
     pub rival_optimism: f64,
-    /// `force-piggybank-ms` (1000): so long every move may draw on the reserve.
+    /// `force-piggybank-ms` (1000): the time after the first batch during which every move may use the reserve.
     pub force_reserve_ms: f64,
     /// `midpoint` (45.2) and `steepness` (5.93), also as `mle-legacy(midpoint=...,steepness=...)`.
     pub moves_left: MovesLeftCurve,
 }
 
 impl Parameters {
-    /// Takes them from the option's text.
+    /// Takes the parameters from the text of the option.
     pub(crate) fn read(arguments: &mut Arguments) -> Result<Parameters, TimeManagerError> {
         let midpoint = arguments.take("midpoint", 45.2, 1.0..=1000.0)?;
         let steepness = arguments.take("steepness", 5.93, 0.1..=100.0)?;
@@ -77,42 +78,43 @@ impl Parameters {
     }
 }
 
-/// What one move gets, in ms. The clock has the last word on both.
+/// The time for one move in milliseconds. The clock limits both parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MovePlan {
-    /// For a move like any other.
+    /// The time for an ordinary move.
     pub budget_ms: f64,
-    /// On top of it, for a hard one.
+    /// The additional time for a hard move.
     pub reserve_ms: f64,
 }
 
-/// What the manager has learned in this game.
+/// The manager's memory of the game.
 #[derive(Debug)]
 pub(crate) struct GameMemory {
     parameters: Parameters,
-    /// The part of a tree that is there again at the next move.
+    /// The estimated share of a tree that the next move reuses.
     tree_reuse: f64,
-    /// Nodes per second.
+    /// The estimated speed in nodes per second.
     speed: f64,
-    /// Whether `speed` has seen a whole move. Before, each measurement replaces the one before.
+    /// Whether `speed` is based on a whole move. Until then each measurement replaces the one before.
     speed_is_settled: bool,
-    /// The part of a budget that is really spent.
+    /// The estimated share of a budget that a move spends.
     time_use: f64,
-    /// In ms; of moves until the next control, as last planned.
+    /// The average time per move until the next time control in milliseconds, as last planned.
     average_move_ms: f64,
-    /// The budget of the move being played.
+    /// The budget of the present move, in milliseconds.
     budget_ms: f64,
-    /// Time since the first batch when the speed was last measured, in this move or the one before.
+    /// The time since the first batch when the speed was last measured, in milliseconds. [`GameMemory::plan_move`]
+    /// resets it.
     last_measured_ms: f64,
-    /// Visits of the root when the last search ended; 0: none has.
+    /// The root's visits at the end of the last search; 0 if there was no search.
     last_nodes: u64,
-    /// The piggy bank, in ms.
+    /// The reserve (lc0's piggy bank), in milliseconds.
     reserve_ms: f64,
     is_first_move: bool,
 }
 
 impl GameMemory {
-    /// Nothing learned yet.
+    /// The memory at the start of a game.
     pub(crate) fn new(parameters: Parameters) -> GameMemory {
         GameMemory {
             tree_reuse: parameters.first_tree_reuse,
@@ -129,12 +131,11 @@ impl GameMemory {
         }
     }
 
-    /// The settings it was made with.
     pub(crate) fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// Plans a move; `reused_nodes`: visits that the root already has.
+    /// Plans the next move. The root already has `reused_nodes` visits.
     pub(crate) fn plan_move(&mut self, clock: &Clock, game_ply: u32, reused_nodes: u64) -> MovePlan {
         let parameters = self.parameters;
         if std::mem::take(&mut self.is_first_move) {
@@ -149,7 +150,7 @@ impl GameMemory {
         self.reserve_ms = self.reserve_ms.clamp(0.0, most_reserve);
         self.average_move_ms = (clock.total_ms(moves) - self.reserve_ms).max(0.0) / moves;
 
-        // In nodes, because that is what the tree brings along: the target includes reused ones.
+        // The target is a number of nodes that includes the reused ones.
         let speed = self.speed.max(1.0);
         let target_nodes = self.average_move_ms / 1000.0 * speed / (1.0 - self.tree_reuse);
         let new_nodes = (target_nodes - reused_nodes as f64).max(0.0);
@@ -158,17 +159,18 @@ impl GameMemory {
         let taxed = (expected_ms * parameters.reserve_tax).min(most_reserve - self.reserve_ms);
         let reserve = self.reserve_ms * parameters.most_of_reserve;
         self.reserve_ms += taxed;
-        // Smart pruning will cut the search short, so that the plan can be larger than what is meant.
+        // Smart pruning will end the search early, so that the budget may be larger than the expected time.
         self.budget_ms = ((expected_ms - taxed) / self.time_use)
             .min(clock.remaining_ms() * parameters.most_of_clock)
             .min(clock.spendable_ms());
         MovePlan { budget_ms: self.budget_ms, reserve_ms: reserve.min(clock.spendable_ms() - self.budget_ms) }
     }
 
-    /// The speed, from a running search: `elapsed_ms` since its first batch, `nodes` made by it.
+    /// Updates the estimate of the speed from a running search, which has made `nodes` visits in `elapsed_ms` since its
+    /// first batch. Returns the estimate in nodes per second.
     ///
-    /// Faster than thought is believed at once. Slower is believed little by little over the window, because a
-    /// search often starts slowly.
+    /// A higher speed than estimated replaces the estimate at once. A lower speed replaces it gradually over the
+    /// window, because a search often starts slowly.
     pub(crate) fn measure_speed(&mut self, elapsed_ms: f64, nodes: u64) -> f64 {
         if elapsed_ms <= self.last_measured_ms {
             return self.speed;
@@ -177,8 +179,8 @@ impl GameMemory {
         let window_ms = self.parameters.speed_window_seconds * 1000.0;
         let is_slower = self.speed_is_settled && measured < self.speed;
         self.speed = if is_slower && elapsed_ms < window_ms {
-            // A straight line from the estimate at the move's start to the measured value at the window's end:
-            // the part of the way that is still ahead shrinks as the rest of the window does.
+            // The estimate follows a straight line from its value at the start of the move to the measured value at the
+            // end of the window. Its distance to the measured value shrinks in proportion to the rest of the window.
             let ahead = (window_ms - elapsed_ms) / (window_ms - self.last_measured_ms);
             measured + (self.speed - measured) * ahead
         } else {
@@ -188,12 +190,13 @@ impl GameMemory {
         self.speed
     }
 
-    /// The move is made. `from_reserve_ms`: `None` where the reserve was not touched.
+    /// Learns from a finished move. `from_reserve_ms` is the time taken from the reserve, `None` if the move did not
+    /// use it.
     pub(crate) fn finish_move(&mut self, elapsed_ms: f64, from_reserve_ms: Option<f64>, nodes: u64) {
         self.speed_is_settled = true;
         self.last_nodes = nodes;
         self.reserve_ms = (self.reserve_ms - from_reserve_ms.unwrap_or(0.0)).max(0.0);
-        // A move that needed the reserve used its budget in full.
+        // A move that used the reserve has spent its whole budget.
         let used = match from_reserve_ms {
             Some(_) => 1.0,
             None if self.budget_ms > 0.0 => elapsed_ms / self.budget_ms,
@@ -219,7 +222,7 @@ impl GameMemory {
     }
 }
 
-/// Goes from a value towards another, half of the way for each half-life.
+/// Moves a value towards another, half of the way for each half-life.
 fn approach(from: f64, to: f64, half_lives: f64) -> f64 {
     to + (from - to) * 0.5_f64.powf(half_lives)
 }
@@ -248,8 +251,9 @@ mod tests {
 
     #[test]
     fn the_first_plan_follows_the_formulas() {
-        // 100 s for 10 moves: 9 s go to the reserve, some 9.1 s are a move's share; with 52 % reused the target
-        // is 18.9 s; 12 % of it are taxed, and 70 % use makes some 23.8 s out of the rest.
+        // 100 s for 10 moves: 9 s go to the reserve, and the share of a move is about 9.1 s. With 52 % reused the
+        // target is 18.9 s. A tax of 12 % is subtracted, and with a time use of 70 % the rest gives a budget of about
+        // 23.8 s.
         let mut memory = memory("smooth");
         let plan = memory.plan_move(&clock(100_000), 0, 0);
         let share = (clock(100_000).total_ms(10.0) - 9000.0) / 10.0;
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_reused_tree_needs_less() {
-        // Some 18.9 s at 20 000 nodes a second are 378 000 nodes: half of them are there.
+        // 18.9 s at 20 000 nodes a second are 378 000 nodes, of which half are reused.
         let fresh = memory("smooth").plan_move(&clock(100_000), 0, 0).budget_ms;
         let half = memory("smooth").plan_move(&clock(100_000), 0, 189_000).budget_ms;
         assert!((half / fresh - 0.5).abs() < 0.01);
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn one_move_gets_its_part_of_the_clock_at_most() {
+    fn one_move_gets_at_most_its_share_of_the_clock() {
         let last_move = Clock::new(Some(100_000), None, Some(1), 0).expect("a time is given");
         assert_eq!(memory("smooth").plan_move(&last_move, 0, 0).budget_ms, 42_000.0);
     }
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reserve_gave_is_gone() {
+    fn the_reserve_shrinks_by_the_time_taken_from_it() {
         let mut memory = memory("smooth");
         memory.plan_move(&clock(100_000), 0, 0);
         let before = memory.reserve_ms;
@@ -311,19 +315,20 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_start_is_forgiven_over_the_window() {
+    fn a_slow_start_lowers_the_speed_gradually() {
         let mut memory = memory("smooth(nps-update-period=10)");
         memory.plan_move(&clock(100_000), 0, 0);
-        assert_eq!(memory.measure_speed(1000.0, 500), 500.0, "the first move is believed");
+        assert_eq!(memory.measure_speed(1000.0, 500), 500.0, "in the first move each measurement counts");
         assert_eq!(memory.measure_speed(2000.0, 2000), 1000.0);
         memory.finish_move(2000.0, None, 2000);
         memory.plan_move(&clock(98_000), 2, 0);
-        // Half of the speed: after a fifth of the window a fifth of the way.
+        // The measured speed is half of the estimate. After a fifth of the window the estimate has gone a fifth of the
+        // way.
         assert!((memory.measure_speed(2000.0, 1000) - 900.0).abs() < 1e-9);
         assert!((memory.measure_speed(5000.0, 2500) - 750.0).abs() < 1e-9);
-        assert_eq!(memory.measure_speed(5000.0, 9999), 750.0, "no time passed, nothing new");
+        assert_eq!(memory.measure_speed(5000.0, 9999), 750.0, "without time there is no measurement");
         assert_eq!(memory.measure_speed(12_000.0, 6000), 500.0);
-        assert_eq!(memory.measure_speed(13_000.0, 13_000), 1000.0, "faster is believed at once");
+        assert_eq!(memory.measure_speed(13_000.0, 13_000), 1000.0, "a higher speed counts at once");
     }
 
     #[test]

@@ -1,34 +1,34 @@
-//! Foresees whether another move will overtake the best one.
+//! Predicts whether another move will overtake the best one.
 //!
-//! From two looks at the root's visits, some seconds apart, follows the rate of each move. The best move is
-//! expected to slow down and its rivals to speed up; if on these terms a rival has more visits at the deadline,
-//! the move is worth more time.
+//! The rate of visits of each move is measured between two snapshots of the root's visits, some seconds apart. The best
+//! move is expected to slow down and its rivals to speed up. If a rival then has more visits at the deadline, the move
+//! deserves more time.
 
 use super::plan::Parameters;
 use std::time::Duration;
 
 /// The visits of root moves at one moment.
 #[derive(Clone, Debug)]
-struct Look {
+struct Snapshot {
     at: Duration,
     visits: Vec<u32>,
 }
 
-/// See the module.
+/// The visits of the root moves in recent snapshots.
 #[derive(Debug)]
 pub(crate) struct VisitsTrend {
     period: Duration,
     best_move_optimism: f64,
     rival_optimism: f64,
-    /// Rates are measured from here: between one and two periods old, less at first.
-    baseline: Option<Look>,
-    /// The next baseline.
-    candidate: Option<Look>,
-    latest: Option<Look>,
+    /// The snapshot from which rates are measured. It is between one and two periods old, and younger at first.
+    baseline: Option<Snapshot>,
+    /// The snapshot that becomes the next baseline.
+    candidate: Option<Snapshot>,
+    latest: Option<Snapshot>,
 }
 
 impl VisitsTrend {
-    /// Nothing seen yet.
+    /// A trend without snapshots.
     pub(crate) fn new(parameters: &Parameters) -> VisitsTrend {
         VisitsTrend {
             period: Duration::from_secs_f64(parameters.trend_period_ms / 1000.0),
@@ -40,21 +40,21 @@ impl VisitsTrend {
         }
     }
 
-    /// Takes a look. Those that are not later than the last one are ignored.
+    /// Takes a snapshot. A snapshot that is not later than the last one is ignored.
     pub(crate) fn update(&mut self, now: Duration, visits: &[u32]) {
         if visits.is_empty() || self.latest.as_ref().is_some_and(|latest| now <= latest.at) {
             return;
         }
-        let look = Look { at: now, visits: visits.to_vec() };
-        let candidate = self.candidate.get_or_insert_with(|| look.clone());
-        self.baseline.get_or_insert_with(|| look.clone());
+        let snapshot = Snapshot { at: now, visits: visits.to_vec() };
+        let candidate = self.candidate.get_or_insert_with(|| snapshot.clone());
+        self.baseline.get_or_insert_with(|| snapshot.clone());
         if now.saturating_sub(candidate.at) >= self.period {
-            self.baseline = self.candidate.replace(look.clone());
+            self.baseline = self.candidate.replace(snapshot.clone());
         }
-        self.latest = Some(look);
+        self.latest = Some(snapshot);
     }
 
-    /// Whether the most visited move will have fewer visits than another at a later moment.
+    /// Whether a move is expected to have more visits than the present best one at the time `moment`.
     pub(crate) fn is_overtaken_by(&self, moment: Duration) -> bool {
         let (Some(baseline), Some(latest)) = (&self.baseline, &self.latest) else {
             return false;
@@ -62,14 +62,14 @@ impl VisitsTrend {
         if baseline.at >= latest.at || moment <= latest.at {
             return false;
         }
-        // How often the time since the baseline fits into what is left.
+        // The remaining time as a multiple of the time since the baseline.
         let factor = (moment - latest.at).as_secs_f64() / (latest.at - baseline.at).as_secs_f64();
         let expected = |index: usize, optimism: f64| {
             let visits = latest.visits[index];
             let gained = visits.saturating_sub(baseline.visits.get(index).copied().unwrap_or(visits));
             f64::from(visits) + f64::from(gained) * factor * optimism
         };
-        // The first of equals; `update` lets no empty look in.
+        // Of equal moves the first counts. `update` ignores empty snapshots.
         let most = latest.visits.iter().copied().max().unwrap_or(0);
         let best = latest.visits.iter().position(|&visits| visits == most).unwrap_or(0);
         let mark = expected(best, self.best_move_optimism);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_is_no_trend() {
+    fn one_snapshot_gives_no_trend() {
         let mut trend = trend();
         assert!(!trend.is_overtaken_by(ms(1000)));
         trend.update(ms(1000), &[1, 1]);
@@ -120,15 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn old_looks_are_forgotten() {
+    fn old_snapshots_do_not_count() {
         let mut trend = trend();
-        // The rival gained much at first, and nothing after three seconds.
+        // The rival gained much during the first three seconds, and nothing later.
         for second in 0..12 {
             let rival = 1000 * second.min(3) as u32;
             trend.update(ms(second * 1000), &[3100 + 100 * second as u32, rival]);
         }
         assert!(!trend.is_overtaken_by(ms(60_000)));
-        // And while its gain is younger than a period, it counts.
+        // The gain counts while it is younger than a period.
         let mut young = super::tests::trend();
         young.update(ms(0), &[3100, 0]);
         young.update(ms(3000), &[3400, 3000]);

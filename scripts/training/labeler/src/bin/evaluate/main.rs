@@ -1,11 +1,11 @@
-//! How well networks agree with held-out labels: their raw outputs, no search.
+//! `evaluate` measures how well the outputs of networks agree with held-out labels, without a search.
 //!
 //! ```text
 //! evaluate --weights a.pb.gz --weights b.pb.gz heldout-*.bin
 //! ```
 //!
-//! Any network that the engine loads can be measured. It sees each position with White to move (records are
-//! seen from the side to move), without a history, as the engine fills one in for a FEN.
+//! It measures any network that the engine can load. The network sees each position with White to move, because records
+//! show positions from the side to move, and without a history, as for a position given by a FEN.
 
 mod heldout;
 
@@ -20,30 +20,30 @@ use rukh::net::policy_index::{index_of, move_at};
 use rukh::net::{HeadSelection, HistoryFill, InputPlanes, Network};
 use std::path::{Path, PathBuf};
 
-/// Positions evaluated together.
+/// Positions in a batch.
 const BATCH: usize = 64;
 
 /// Compares networks with held-out labelled positions.
 #[derive(Parser)]
 struct Arguments {
-    /// A network; may be given several times.
+    /// Network file; may be given several times.
     #[arg(short, long, required = true)]
     weights: Vec<PathBuf>,
     /// Shards of held-out positions.
     #[arg(required = true)]
     shards: Vec<PathBuf>,
-    /// At most so many positions.
+    /// Use at most this many positions.
     #[arg(long, default_value_t = 50_000)]
     positions: usize,
-    /// Threads.
+    /// Threads that evaluate positions.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Products in bf16.
+    /// Compute matrix products in bf16.
     #[arg(long)]
     bf16: bool,
 }
 
-/// Sums over positions.
+/// Sums of the metrics over positions.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     positions: usize,
@@ -57,7 +57,7 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, heldout: &Heldout, transform: u8, said: &RawEvaluation) {
-        // A canonical network speaks of the moves of a turned board.
+        // The policy of a network with canonical input refers to the transformed board.
         let logit = |index: u16| {
             let turned = match transform {
                 0 => index,
@@ -73,7 +73,7 @@ impl Sums {
         self.policy += total.ln() - (best - largest);
         let (q, d) = (f64::from(said.q), f64::from(said.d));
         let wdl = [(1.0 - d + q) / 2.0, d, (1.0 - d - q) / 2.0];
-        // A head that is sure rounds to 0, whose logarithm would be the whole mean.
+        // The bound keeps a probability that was rounded to 0 from dominating the mean.
         let surprise = |(label, said): (f64, f64)| -label * said.max(1e-6).ln();
         self.wdl += heldout.wdl.into_iter().zip(wdl).map(surprise).sum::<f64>();
         self.q += (q - (heldout.wdl[0] - heldout.wdl[2])).abs();
@@ -119,7 +119,7 @@ fn read(shards: &[PathBuf], limit: usize) -> Result<Vec<Heldout>> {
     Ok(positions)
 }
 
-/// Evaluates `positions` on one thread.
+/// Evaluates `positions` on the current thread.
 fn measure(network: &CpuNetwork, format: rukh::net::InputFormat, positions: &[Heldout]) -> Sums {
     let mut sums = Sums::default();
     for batch in positions.chunks(BATCH) {
@@ -172,7 +172,7 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let positions = read(&arguments.shards, arguments.positions)?;
     if positions.is_empty() {
-        bail!("there are no positions in these shards");
+        bail!("the shards hold no positions");
     }
     println!(
         "| network | positions | top 1 | policy cross-entropy | WDL cross-entropy | q error | moves-left error |"

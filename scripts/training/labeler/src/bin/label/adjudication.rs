@@ -1,24 +1,24 @@
-//! When a game is called before the rules end it.
+//! Adjudication: ends games that are clearly won, and games that stay level.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rukh::chess::{Color, GameResult};
 
-/// Centipawns above which a game counts as won, in how many searches in a row, and in how many of the games.
-/// The rest are played to mate, for the moves-left head.
+/// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of games
+/// with this rule. The other games are played to mate, which the moves-left head needs.
 const WON: [(i16, usize, f64); 2] = [(400, 8, 0.4), (1000, 6, 0.35)];
-/// Up to this many centipawns a game counts as level …
+/// The largest score of a level position, in centipawns.
 const LEVEL_SCORE: i16 = 10;
-/// … if so many searches in a row say so …
+/// Consecutive level searches that end a game.
 const LEVEL_PLIES: usize = 16;
-/// … and this many plies were played.
+/// Plies before which a game is not ended as level.
 const LEVEL_AFTER: usize = 60;
-/// How many of the games are called when level.
+/// Share of games that end when they are level.
 const LEVEL_SHARE: f64 = 0.75;
 
-/// Watches the scores of one game.
+/// Follows the scores of one game.
 pub(crate) struct Adjudicator {
-    /// Score and number of searches, if wins are called at all.
+    /// The rule for wins: score and number of searches. `None`: wins are played out.
     won: Option<(i16, usize)>,
     calls_draws: bool,
     winner: Color,
@@ -27,7 +27,7 @@ pub(crate) struct Adjudicator {
 }
 
 impl Adjudicator {
-    /// Decides by lot what will be called in this game.
+    /// Draws at random which rules apply to this game.
     pub(crate) fn new(rng: &mut StdRng) -> Adjudicator {
         Adjudicator {
             won: Self::toss_won(rng.random()),
@@ -48,7 +48,7 @@ impl Adjudicator {
         None
     }
 
-    /// Takes the score of the next position, for the side to move, `ply` plies into the game.
+    /// Takes the next position's score, for `side` to move, `ply` plies into the game; returns the result if that ends it.
     pub(crate) fn call(&mut self, side: Color, score: i16, ply: usize) -> Option<GameResult> {
         let winner = if score > 0 { side } else { !side };
         let (won_score, won_plies) = self.won.unwrap_or((i16::MAX, usize::MAX));

@@ -1,4 +1,4 @@
-//! `label --check`: reads shards back, verifies every record and says what is in them.
+//! `label --check`: reads shards, verifies every record and prints statistics.
 
 use anyhow::{Result, ensure};
 use labeler::layout::{FLAG_CHESS960, FLAG_SOFT};
@@ -9,11 +9,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Upper ends of the bins of the score's absolute value, in centipawns; what is above is a mate.
+/// Upper ends of the bins of the absolute score, in centipawns. The last bin holds mates.
 const SCORE_BINS: [i16; 9] = [10, 50, 100, 200, 400, 800, 1500, 30000, i16::MAX];
 /// Upper ends of the bins of the number of pieces.
 const PIECE_BINS: [usize; 5] = [5, 10, 16, 24, 32];
-/// Bad records are described up to this many.
+/// The number of bad records that are described.
 const SHOWN_ERRORS: u64 = 10;
 
 #[derive(Default)]
@@ -36,14 +36,14 @@ struct Statistics {
     legal_moves: u64,
     ends: u64,
     plies_to_end: u64,
-    /// Labelled points of the side to move, and the same from results, where there are any.
+    /// Sums of the expected score by label and by result, over the records with a result.
     label_points: f64,
     result_points: f64,
     squared_difference: f64,
     spread: f64,
 }
 
-/// Reads the shards and prints what is in them to stdout.
+/// Reads the shards and prints their statistics to stdout.
 ///
 /// # Errors
 /// If a file cannot be read, or any record is bad.

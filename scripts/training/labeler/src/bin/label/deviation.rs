@@ -1,4 +1,4 @@
-//! Which move is played after a search: mostly the best, now and then another one.
+//! The choice of the move to play after a search: usually the best one, sometimes another.
 
 use crate::stockfish::ScoredMove;
 use rand::RngExt as _;
@@ -6,30 +6,30 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rukh::chess::{Move, Position};
 
-/// Centipawns by which a move must be worse to be chosen e times more seldom.
+/// Difference in centipawns that makes a move less likely by a factor e.
 const TEMPERATURE: f64 = 50.0;
-/// In a game decided by this many centipawns the moves seldom deviate, so that it ends.
+/// Score in centipawns beyond which deviations are rare, so that decided games end.
 const DECIDED_SCORE: i16 = 800;
 
-/// The way the next move is chosen.
+/// How the next move is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deviation {
-    /// Not at all: the best move.
+    /// The best move is played.
     None,
-    /// Among the best few, the better the likelier.
+    /// One of the best few moves is played; better ones are likelier.
     AmongBest,
-    /// Any legal move.
+    /// Any legal move is played.
     Anything,
 }
 
 impl Deviation {
-    /// Casts lots before the search, which has to know how many moves to score. `score` is
-    /// that of the position before.
+    /// Decides at random, before the search, because the search must know how many moves to score. `score` is that of the
+    /// previous position.
     pub(crate) fn toss(rng: &mut StdRng, ply: usize, fresh: bool, score: i16) -> Deviation {
         let decided = score.abs() > DECIDED_SCORE;
         let (among_best, anything) = match (fresh, decided) {
             (_, true) => (0.02, 0.01),
-            // Off the trodden path soon.
+            // A position that is known already is left soon.
             (false, false) => (0.4, 0.1),
             (true, false) => deviations(ply),
         };
@@ -43,7 +43,7 @@ impl Deviation {
         }
     }
 
-    /// The move to play, given the moves that were searched.
+    /// The move to play, given the searched moves.
     pub(crate) fn choose(self, rng: &mut StdRng, position: &Position, best_first: &[ScoredMove]) -> Move {
         let best = best_first[0];
         match self {
@@ -59,7 +59,7 @@ impl Deviation {
     }
 }
 
-/// How often a move is chosen among the best, and how often among all.
+/// Probabilities of a move among the best few, and of any move.
 fn deviations(ply: usize) -> (f64, f64) {
     match ply {
         0..16 => (0.20, 0.05),
@@ -68,8 +68,8 @@ fn deviations(ply: usize) -> (f64, f64) {
     }
 }
 
-/// How often to label several moves where no deviation asks for it, so that `share` of all positions have
-/// them.
+/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions have
+/// several labelled moves.
 pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
     let (among_best, _) = deviations(ply);
     ((share - among_best) / (1.0 - among_best)).clamp(0.0, 1.0)

@@ -1,8 +1,8 @@
-//! Moves as a search with a network tries them, so that the network is taught where it will be asked.
+//! Moves as a search with a network would try them, so that the training positions are like those that a search evaluates.
 //!
-//! A search of this engine's looks at moves in proportion to the policy, not to their worth: nearly all positions
-//! that it evaluates come after moves that neither side would play. Games of a strong player hold few such
-//! positions, and a network trained on those alone does not know how to punish them.
+//! A search tries moves in proportion to the policy, so that most positions that it evaluates come after moves that neither
+//! side would play. Games of a strong player have few such positions, and a network trained on those games alone does not
+//! know how to punish mistakes.
 
 use anyhow::{Result, anyhow};
 use rand::RngExt as _;
@@ -17,38 +17,38 @@ use rukh::net::{HeadSelection, HistoryFill, InputFormat};
 
 /// lc0's default PolicyTemperature, which its search applies to the policy.
 const TEMPERATURE: f64 = 1.359;
-/// How often any move is taken, be it one that the network never thinks of.
+/// Probability of a random legal move, which the network may never consider.
 const ANYTHING_SHARE: f64 = 0.1;
 
-/// A network that proposes moves. Shared by all threads.
+/// A network that proposes moves, shared by all threads.
 pub(crate) struct Explorer {
     network: CpuNetwork,
     format: InputFormat,
-    /// How often a line begins at a position of a game.
+    /// Probability that a line begins at a position of a game.
     share: f64,
 }
 
 impl Explorer {
-    /// Loads a network in lc0's format, named as for the engine; `share` of the games' positions begin a line.
+    /// Loads a network that is named as in the option `WeightsFile`. A line begins at a `share` of the positions of games.
     ///
     /// # Errors
-    /// If the file cannot be read, or holds no such network.
+    /// If the file cannot be read or is not a network.
     pub(crate) fn load(name: &str, share: f64) -> Result<Explorer> {
         let network = find_network(name)
             .and_then(|file| file.network(&HeadSelection::default()))
-            // Its text has its causes; a chain would say them again.
+            // The text of the error contains its causes already.
             .map_err(|error| anyhow!("{error}"))?;
         let format = network.architecture.input_format;
         let network = CpuNetwork::new(network, Precision::Bf16, InstructionSet::best());
         Ok(Explorer { network, format, share })
     }
 
-    /// Casts lots whether a line begins here.
+    /// Decides at random whether a line begins here.
     pub(crate) fn begins_line(&self, rng: &mut StdRng) -> bool {
         rng.random_bool(self.share)
     }
 
-    /// A legal move of the last position, drawn from the network's policy; `None` without one.
+    /// A legal move of the last position, drawn from the policy; `None` if there is no legal move.
     pub(crate) fn choose(&self, rng: &mut StdRng, history: &PositionHistory) -> Option<Move> {
         let position = history.last();
         let moves = position.legal_moves();

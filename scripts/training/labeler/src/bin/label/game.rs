@@ -1,12 +1,11 @@
-//! One game: every position is searched, and the search is both its label and, mostly, the next move.
+//! A game. Every position is searched; the search gives its label and usually the next move.
 //!
-//! Now and then another move is played, so that positions after mistakes are in the data ([`Deviation`]).
-//! A random one mostly begins a side line: a few positions are labelled, without a result, and the game goes
-//! on from before the mistake, as level as it was. Where the mistake stands and costs much, the result that
-//! follows is no longer that of the positions before it: they keep their labels and lose their result.
+//! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move usually
+//! begins a side line: a few positions are labelled, without a result, and the game continues from before the mistake. If
+//! the mistake stays in the game and costs much, the result of the game no longer fits the positions before it: they keep
+//! their labels and lose their result.
 //!
-//! With an [`Explorer`], other side lines begin at positions of the game and go where a search with its network
-//! would: every move of theirs is the network's.
+//! With an [`Explorer`], other side lines begin at positions of the game, and its network chooses all of their moves.
 
 use crate::adjudication::Adjudicator;
 use crate::deviation::{Deviation, remaining_share};
@@ -23,50 +22,50 @@ use rand::rngs::StdRng;
 use rukh::chess::{Color, GameResult, Move, PackedMove, PositionHistory};
 use rukh::net::policy_index::index_of;
 
-/// A game is broken off after so many plies.
+/// Plies after which a game is broken off.
 const MAX_PLIES: usize = 400;
-/// A start this many centipawns from level is always played on; beyond, e times more seldom …
+/// A start with at most this absolute score, in centipawns, is always played.
 const LEVEL_START: f64 = 100.0;
-/// … for each so many centipawns.
+/// Centipawns beyond `LEVEL_START` that make it less likely by a factor e that a start is played.
 const LOPSIDED_START: f64 = 150.0;
-/// An endgame is played on at least so often: endgames are about winning what is won.
+/// Least probability that an endgame is played: won endgames teach how to win them.
 const LOPSIDED_ENDGAME_SHARE: f64 = 0.4;
-/// A position that was labelled before is searched by this fraction of the nodes, only to go on.
+/// A position that is labelled already is searched with the nodes divided by this, only to find a move.
 const KNOWN_FRACTION: u64 = 8;
-/// How many of the random moves stand; the others begin a side line …
+/// Share of random moves that stay in the game; the others begin a side line.
 const STANDING_SHARE: f64 = 0.2;
-/// … of at most so many positions.
+/// Most positions of a side line after a random move.
 const MAX_SIDE_LINE: usize = 4;
-/// One that explores has at most so many: the plies of a small search's tree.
+/// Most positions of an exploring line: the depth of a small search tree.
 const MAX_EXPLORING_LINE: usize = 6;
-/// A deviation that costs more than this much of a point takes the result from the positions before it.
+/// Loss of expected score by a deviation beyond which the positions before it lose their result.
 const BLUNDER: f64 = 0.15;
 
-/// What is the same for all games.
+/// The settings that all games share.
 pub(crate) struct Plan {
     /// Nodes of a search.
     pub(crate) nodes: u64,
-    /// Nodes of the second search, of several moves, where there is one.
+    /// Nodes of the second search, which scores several moves.
     pub(crate) multipv_nodes: u64,
-    /// Share of the positions that have several moves labelled.
+    /// Share of positions with several labelled moves.
     pub(crate) multipv_share: f64,
-    /// Kinds of games.
+    /// Shares of the kinds of games.
     pub(crate) shares: Shares,
-    /// Plays the lines that explore, if there are to be any.
+    /// Chooses the moves of exploring lines; `None` if there are no such lines.
     pub(crate) explorer: Option<Explorer>,
 }
 
 /// A finished game.
 pub(crate) struct Game {
-    /// Its labelled positions, results and all.
+    /// The labelled positions with their results.
     pub(crate) records: Vec<Record>,
-    /// `None` where it was broken off or not worth playing.
+    /// `None` if the game was broken off or not worth playing.
     pub(crate) result: Option<GameResult>,
-    /// What ended it early, if Stockfish did.
+    /// The failure of Stockfish that ended the game, if any.
     pub(crate) failure: Option<anyhow::Error>,
 }
 
-/// Plays a game, until it ends or `progress` says stop.
+/// Plays a game until it ends or `progress` is over.
 pub(crate) fn play(
     engine: &mut Stockfish,
     plan: &Plan,
@@ -93,7 +92,7 @@ pub(crate) fn play(
     player.finish(number, ended)
 }
 
-/// How a game came to its end.
+/// The ways in which a game ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Played(GameResult),
@@ -109,15 +108,15 @@ struct Labelled {
     in_side_line: bool,
 }
 
-/// A line of play that will be taken back.
+/// A line of play that will be undone.
 struct SideLine<'a> {
-    /// Length of the history before it.
+    /// Length of the history before the line.
     back_to: usize,
-    /// What is played then.
+    /// The move that the game continues with.
     best: Move,
-    /// Positions still to be labelled.
+    /// Positions that are still to be labelled.
     left: usize,
-    /// Who plays it; by default it is what follows a mistake, well played.
+    /// Chooses the moves; without an explorer the best moves are played.
     explorer: Option<&'a Explorer>,
 }
 
@@ -128,11 +127,11 @@ struct Player<'a> {
     adjudicator: Adjudicator,
     labelled: Vec<Labelled>,
     side_line: Option<SideLine<'a>>,
-    /// Of the last search, for its side to move.
+    /// The score of the last search, for its side to move.
     score: i16,
     /// Records before this index have no part in the game's result.
     known_from: usize,
-    /// After a deviation: who deviated, and what he could have expected, 0…1.
+    /// After a deviation: the side that deviated, and its expected score before, 0…1.
     expected: Option<(Color, f64)>,
 }
 
@@ -204,7 +203,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Searches the last position, and keeps a record if it is a new one.
+    /// Searches the last position, and keeps a record of it if it is new.
     fn label(
         &mut self,
         engine: &mut Stockfish,
@@ -230,7 +229,7 @@ impl<'a> Player<'a> {
         Ok((findings, deviation))
     }
 
-    /// From here on `left` positions are taken back; then the game goes on with `best`.
+    /// Begins a side line of `left` positions, after which the game continues with `best`.
     fn begin_side_line(&mut self, best: Move, left: usize, explorer: Option<&'a Explorer>) {
         let back_to = self.history.positions().len();
         self.side_line = Some(SideLine { back_to, best, left, explorer });
@@ -244,8 +243,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// For several moves a first search for one fills the hash: that finds the best move more often than
-    /// one search of as many nodes in all.
+    /// Searches the last position. For several moves, a first search for one move fills the hash table: that finds the best
+    /// move more often than a single search with as many nodes in all.
     fn search(&self, engine: &mut Stockfish, fresh: bool, several: bool) -> Result<Findings> {
         let moves = if several { MAX_MOVES } else { 1 };
         if !fresh {
@@ -261,7 +260,7 @@ impl<'a> Player<'a> {
         rng.random_bool(if self.kind == Kind::Endgame { share.max(LOPSIDED_ENDGAME_SHARE) } else { share })
     }
 
-    /// Compares what a deviation has led to, for its side, with what was to be had.
+    /// Compares the outcome of a deviation, for the side that deviated, with the expected score before it.
     fn judge_deviation(&mut self, points: impl Fn(Color) -> f64) {
         if let Some((side, expected)) = self.expected.take()
             && expected - points(side) > BLUNDER
@@ -298,7 +297,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What a result is worth to a side, 0…1.
+/// The score of a side for a result, 0…1.
 fn points(result: GameResult, side: Color) -> f64 {
     match result {
         GameResult::Won(winner) if winner == side => 1.0,

@@ -1,4 +1,4 @@
-//! The run: one thread and one Stockfish per process asked for, a thread that writes, a thread that watches.
+//! A run: threads that play, each with a Stockfish process, a thread that writes, and a thread that watches.
 
 use crate::game::{self, Plan};
 use crate::progress::Progress;
@@ -16,34 +16,34 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A Stockfish silent for so long is replaced.
+/// A Stockfish that is silent for longer is replaced.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
-/// The same when the run is over: nobody waits for it then.
+/// The limit of silence once the run is over.
 const FINAL_SILENCE_LIMIT: Duration = Duration::from_secs(2);
-/// A thread gives up after so many failures in a row.
+/// Consecutive failures after which a thread gives up.
 const MAX_FAILURES: u32 = 20;
-/// How often a line of progress is printed.
+/// Time between two lines of progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Finished games that may wait for the writer.
+/// The number of finished games that may wait for the writer.
 const QUEUE: usize = 1024;
 
-/// What a run is asked for.
+/// The settings of a run.
 pub(crate) struct Settings {
-    /// The program.
+    /// The program of Stockfish.
     pub(crate) stockfish: PathBuf,
-    /// How many of it at once.
+    /// Stockfish processes at a time.
     pub(crate) processes: usize,
-    /// Where the shards go.
+    /// The folder of the shards.
     pub(crate) output: PathBuf,
-    /// Another one makes other games.
+    /// The seed of all random choices.
     pub(crate) seed: u64,
-    /// One game in so many is held out.
+    /// One game in this many is held out.
     pub(crate) heldout_every: u32,
-    /// Positions in a shard.
+    /// Positions in a full shard.
     pub(crate) shard_positions: usize,
-    /// A shard is closed when it is as old as this.
+    /// The age at which a shard is closed, full or not.
     pub(crate) shard_age: Duration,
-    /// How games are played.
+    /// The way games are played.
     pub(crate) plan: Plan,
 }
 
@@ -53,7 +53,7 @@ struct Parcel {
     records: Vec<Record>,
 }
 
-/// Makes shards until `progress` is over.
+/// Writes shards until `progress` is over.
 ///
 /// # Errors
 /// If files cannot be written, or no Stockfish works.
@@ -63,7 +63,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     let seen = Seen::new();
     let known = remember_shards(settings, &seen)?;
     if known > 0 {
-        eprintln!("label: {known} positions in {} are not made again", settings.output.display());
+        eprintln!("label: {known} positions in {} are already labelled", settings.output.display());
     }
     let watches: Vec<Arc<Watch>> = (0..settings.processes).map(|_| Arc::new(Watch::new())).collect();
     let next_game = AtomicU32::new(0);
@@ -72,7 +72,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     let written = thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let result = write(settings, receiver);
-            // Without it there is nothing to play for.
+            // Without a writer there is no use in playing on.
             progress.stop();
             result
         });
@@ -97,7 +97,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
         let written = writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the writer panicked")));
         *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         done.1.notify_all();
-        // All threads mostly fail alike.
+        // Usually all threads fail for the same reason.
         if let Some(failure) = failures.first() {
             eprintln!("label: {failure:#}");
         }
@@ -114,7 +114,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// Takes in the positions of earlier runs; returns how many.
+/// Reads the positions of earlier runs into `seen`; returns their number.
 fn remember_shards(settings: &Settings, seen: &Seen) -> Result<u64> {
     let mut count = 0;
     for shard in complete_shards(&settings.output)? {
@@ -126,7 +126,7 @@ fn remember_shards(settings: &Settings, seen: &Seen) -> Result<u64> {
     Ok(count)
 }
 
-/// One thread: game after game with one Stockfish at a time.
+/// The body of a playing thread: plays game after game with one Stockfish at a time.
 fn play_games(
     settings: &Settings,
     watch: &Arc<Watch>,
@@ -179,13 +179,13 @@ fn play_games(
     Ok(())
 }
 
-/// Numbers of games of different seeds are far apart.
+/// The number of the first game. Those of different seeds are far apart.
 fn first_game(seed: u64) -> u32 {
     // Fibonacci hashing.
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// The writing thread; returns positions and shards written.
+/// The body of the writing thread; returns the numbers of positions and shards written.
 fn write(settings: &Settings, receiver: Receiver<Parcel>) -> Result<(u64, u32)> {
     let shards = |prefix| {
         ShardWriter::new(
@@ -213,7 +213,7 @@ fn write(settings: &Settings, receiver: Receiver<Parcel>) -> Result<(u64, u32)> 
     Ok((positions + more_positions, files + more_files))
 }
 
-/// The watching thread: replaces silent processes' silence by an end, and prints how it goes.
+/// The body of the watching thread: kills processes that are silent for too long, and prints the progress.
 fn report(progress: &Progress, watches: &[Arc<Watch>], done: &(Mutex<bool>, Condvar)) {
     let mut printed = Instant::now();
     let mut is_done = done.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,26 +1,25 @@
-//! `label` makes training positions: it plays games with Stockfish and writes down what the searches say.
+//! `label` makes training positions: it plays games with Stockfish and records the results of its searches.
 //!
 //! ```text
 //! label --stockfish /usr/games/stockfish --processes 64 --seconds 600 --nodes 2000 --output labels --seed 1
 //! label --check labels/*.bin
 //! ```
 //!
-//! One thread and one Stockfish process (version 15 or later, for `UCI_ShowWDL`) per core play games by
-//! themselves. A game begins after 0…14 random moves from the usual start, from a random Chess960 start, or
-//! from a random endgame; lopsided starts are mostly given up. Every position is searched for a fixed number
-//! of nodes: best move, score and win/draw/loss of that search are the position's label, and mostly the best
-//! move is played. Some moves are others, among the best few or at random, so that positions after mistakes
-//! are in the data as well. On part of the positions a second search scores the best four moves.
+//! Each core runs a thread and a Stockfish process (version 15 or later, for `UCI_ShowWDL`) that plays games against
+//! itself. A game begins after 0…14 random moves from the starting position or from a random Chess960 position, or with a
+//! random endgame; most lopsided starts are given up. Every position is searched for a fixed number of nodes. The best
+//! move, the score and the win/draw/loss of that search are the label of the position, and usually the best move is
+//! played. Sometimes another move is played, one of the best few or any legal one, so that the data has positions after
+//! mistakes too. For some positions a second search scores the best four moves.
 //!
-//! A position comes once, whatever the rule-50 counter; positions of complete shards in the output folder
-//! count too, so a later run with another seed adds to them. Games end by the rules, or are called: most of
-//! those that are clearly won, and most of those that are level for long. When the run ends (time,
-//! positions, interrupt), games under way are written without a result. [`labeler::record`] describes the records,
-//! [`labeler::shards`] the files: `train-SEED-NUMBER.bin`, and `heldout-SEED-NUMBER.bin` for one game in 200.
+//! A position is recorded once, whatever its rule-50 counter. The complete shards in the output folder count as well, so
+//! that a later run with another seed adds to them. Games end by the rules, or are adjudicated: most of those that are
+//! clearly won, and most of those that stay level. When the run ends (time, positions, interrupt), unfinished games are
+//! written without a result. [`labeler::layout`] describes the records, and [`labeler::shards`] the files:
+//! `train-SEED-NUMBER.bin`, and `heldout-SEED-NUMBER.bin` for one game in 200.
 //!
-//! A Stockfish that dies or is silent for 10 s is replaced. One built for the processor at hand is worth it:
-//! Debian's binary of Stockfish 15.1 (SSE2 alone) needs 1.6 times the time of a build for AVX2 for the same
-//! moves.
+//! A Stockfish that dies or is silent for 10 s is replaced. A build for the processor at hand is worth the effort: Debian's
+//! Stockfish 15.1, which uses SSE2 alone, takes 1.6 times as long as a build for AVX2.
 
 mod adjudication;
 mod check;
@@ -44,10 +43,10 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Stockfish's program.
+    /// The program of Stockfish.
     #[arg(long, value_name = "PATH", default_value = "stockfish")]
     stockfish: PathBuf,
-    /// How many Stockfish processes play at once; one per core is best.
+    /// Stockfish processes to run at a time; one per core is best.
     #[arg(long, value_name = "N", default_value_t = default_processes())]
     processes: usize,
     /// Stop after this time.
@@ -59,10 +58,10 @@ struct Arguments {
     /// Nodes of a search.
     #[arg(long, value_name = "NODES", default_value_t = 2000)]
     nodes: u64,
-    /// Nodes of the second search, which scores four moves [default: 1.5 times the nodes].
+    /// Nodes of the second search, which scores four moves [default: 1.5 times --nodes].
     #[arg(long, value_name = "NODES")]
     multipv_nodes: Option<u64>,
-    /// Share of positions with four moves scored (never less than what deviations need, some 10 %).
+    /// Share of positions with four scored moves (at least the 10 % or so that deviations need).
     #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = share)]
     multipv_share: f64,
     /// Share of games from Chess960 starts.
@@ -71,19 +70,19 @@ struct Arguments {
     /// Share of games from random endgames.
     #[arg(long, value_name = "SHARE", default_value_t = 0.06, value_parser = share)]
     endgame_share: f64,
-    /// A network, or `<embedded>`: side lines go where a search with it would look.
+    /// Network file, or `<embedded>`, whose policy chooses the moves of exploring side lines.
     #[arg(long, value_name = "FILE")]
     explorer: Option<String>,
-    /// Share of the games' positions at which such a line of 1 to 6 positions begins.
+    /// Share of the positions of games at which an exploring line of 1 to 6 positions begins.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, requires = "explorer")]
     explore_share: f64,
     /// Folder for the shards.
     #[arg(long, value_name = "FOLDER", required_unless_present = "check")]
     output: Option<PathBuf>,
-    /// Seed of openings and deviations; every run into a folder needs its own.
+    /// Seed of openings and deviations; each run into the same folder needs another one.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// One game in so many goes to the held-out shards.
+    /// Hold out one game in this many.
     #[arg(long, value_name = "GAMES", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     heldout_every: u32,
     /// Positions in a shard.
@@ -92,7 +91,7 @@ struct Arguments {
     /// Close a shard after this time, full or not.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     shard_seconds: f64,
-    /// Verify shards and print what is in them, instead of making any.
+    /// Verify these shards and print statistics of them, instead of making any.
     #[arg(long, value_name = "SHARD", num_args = 1.., exclusive = true)]
     check: Option<Vec<PathBuf>>,
 }

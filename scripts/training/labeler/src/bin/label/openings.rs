@@ -1,4 +1,4 @@
-//! Where games begin: random moves from the start, from a Chess960 start, or a random endgame.
+//! The starting positions of games: random moves from the standard or a Chess960 position, or a random endgame.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -11,27 +11,25 @@ use std::num::NonZeroU32;
 /// At most this many random plies are played before the first label.
 const MAX_RANDOM_PLIES: usize = 14;
 
-/// What kind of game begins.
+/// The kinds of games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// From the usual start.
+    /// Begins from the standard starting position.
     Standard,
-    /// From one of the 960 starts.
+    /// Begins from one of the 960 positions of Chess960.
     Chess960,
-    /// From a few pieces anywhere.
+    /// Begins with a few pieces on random squares.
     Endgame,
 }
 
-/// The shares of the rarer kinds; the rest are standard games.
+/// The shares of the rarer kinds of games, 0…1; the other games are standard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
-    /// 0…1.
     pub(crate) chess960: f64,
-    /// 0…1.
     pub(crate) endgame: f64,
 }
 
-/// A start that is not over yet. Its history is that one position: random moves do not count as repeated.
+/// A random position that is not over, with a history of this position alone: random moves cause no repetitions.
 pub(crate) fn random_start(rng: &mut StdRng, shares: Shares) -> (Kind, PositionHistory) {
     let toss: f64 = rng.random();
     let kind = if toss < shares.chess960 {
@@ -68,7 +66,7 @@ fn after_random_moves(rng: &mut StdRng, start: Position) -> Option<Position> {
     Some(position)
 }
 
-/// Bishops on squares of both colors, the king between the rooks, the rest anywhere.
+/// A random starting position of Chess960: bishops on squares of both colours, the king between the rooks.
 fn chess960_fen(rng: &mut StdRng) -> String {
     let mut row = [' '; 8];
     row[rng.random_range(0..4) * 2] = 'b';
@@ -87,7 +85,7 @@ fn chess960_fen(rng: &mut StdRng) -> String {
     format!("{black}/pppppppp/8/8/8/8/PPPPPPPP/{} w KQkq - 0 1", black.to_uppercase())
 }
 
-/// Kings, up to two pieces and four pawns a side; half the time the same for both sides.
+/// A random position of kings with up to two pieces and four pawns a side. Half of the time both sides have the same.
 fn random_endgame(rng: &mut StdRng) -> Option<Position> {
     let ours = random_material(rng);
     let theirs = if rng.random_bool(0.5) { ours.clone() } else { random_material(rng) };
@@ -104,9 +102,9 @@ fn random_endgame(rng: &mut StdRng) -> Option<Position> {
     let setup = Setup {
         board,
         turn: Color::from_white(rng.random()),
-        // Mostly fresh; some on the way to the fifty-move draw, which the network is shown too.
+        // Some positions are on the way to a draw by the fifty-move rule, so that the network sees such counters.
         halfmoves: if rng.random_bool(0.9) { 0 } else { rng.random_range(0..95) },
-        // Stockfish's outcome model goes by the move number too.
+        // Stockfish's outcome model depends on the move number.
         fullmoves: NonZeroU32::new(rng.random_range(50..80)).unwrap_or(NonZeroU32::MIN),
         ..Setup::empty()
     };

@@ -1,4 +1,4 @@
-//! How far a run is, and when it is over; shared by all threads.
+//! The progress of a run, shared by all threads, and the conditions that end it.
 
 use rukh::chess::{Color, GameResult};
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Counters of a run.
+/// The counters and limits of a run.
 pub(crate) struct Progress {
     started: Instant,
-    /// `None`: never.
+    /// `None` if the time is too long to be represented.
     deadline: Option<Instant>,
     max_positions: u64,
     /// Shared with the handlers of signals.
@@ -24,7 +24,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A run that begins now.
+    /// Starts the clock of a run.
     pub(crate) fn new(time: Duration, max_positions: u64) -> Progress {
         let started = Instant::now();
         Progress {
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Whether to stop: told to, out of time, or enough positions.
+    /// Whether the run has been stopped, has used its time, or has enough positions.
     pub(crate) fn is_over(&self) -> bool {
         self.stopped.load(Relaxed)
             || self.labelled.load(Relaxed) >= self.max_positions
@@ -59,12 +59,12 @@ impl Progress {
         self.stopped.store(true, Relaxed);
     }
 
-    /// Counts a search, of a new position or of one that has its label.
+    /// Counts a search of a new position, or of one that is labelled already.
     pub(crate) fn searched(&self, new: bool) {
         if new { &self.labelled } else { &self.repeated }.fetch_add(1, Relaxed);
     }
 
-    /// Counts a game.
+    /// Counts a game; without a result it was broken off.
     pub(crate) fn played(&self, result: Option<GameResult>) {
         self.games.fetch_add(1, Relaxed);
         match result {

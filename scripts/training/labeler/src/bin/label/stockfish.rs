@@ -1,8 +1,7 @@
-//! One Stockfish process, spoken to in UCI over pipes.
+//! A Stockfish process, controlled by UCI over pipes.
 //!
-//! The thread that owns it sleeps in a read while Stockfish thinks. A read has no time limit, so a
-//! [`Watch`] is kept beside it: whoever looks at it now and then can kill a process that has been silent for
-//! too long, which ends the read.
+//! The thread that owns the process sleeps in a read while Stockfish searches, and a read has no time limit. Through a
+//! [`Watch`] another thread can kill a process that has been silent for too long, which ends the read.
 
 use anyhow::{Context as _, Result, bail};
 use labeler::layout::{MATE_SCORE, MAX_CENTIPAWNS, MAX_MOVES};
@@ -15,19 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Deeper iterations come only where the tree is tiny; they would change nothing and print much.
+/// Limit of the depth. Only tiny trees go deeper, with much output and no change of the result.
 const MAX_DEPTH: u32 = 40;
 
-/// What another thread needs to end a silent process.
+/// Lets another thread kill a silent process.
 pub(crate) struct Watch {
     origin: Instant,
-    /// Milliseconds since `origin`, plus one, when the present wait began; 0 while nothing is waited for.
+    /// Milliseconds since `origin`, plus one, at which the current read began; 0 outside of reads.
     waiting_since: AtomicU64,
     process: Mutex<Option<Child>>,
 }
 
 impl Watch {
-    /// A watch over no process yet.
+    /// Creates a watch without a process.
     pub(crate) fn new() -> Watch {
         Watch { origin: Instant::now(), waiting_since: AtomicU64::new(0), process: Mutex::new(None) }
     }
@@ -47,30 +46,30 @@ impl Watch {
     fn kill(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut child) = process.take() {
-            // Neither can fail in a way that leaves something to do.
+            // If either fails, nothing can be done about it.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A move that was searched, and its score as the record has it.
+/// A searched move and its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScoredMove {
-    /// Legal in the position searched.
+    /// A legal move of the searched position.
     pub(crate) m: Move,
     /// Centipawns; a mate in n moves is ±(32000 - n).
     pub(crate) score: i16,
 }
 
-/// What a search found, from the view of the side to move.
+/// The result of a search, from the view of the side to move.
 #[derive(Clone, Debug)]
 pub(crate) struct Findings {
-    /// Permille.
+    /// Probability of a win, permille.
     pub(crate) win: u16,
-    /// Permille.
+    /// Probability of a loss, permille.
     pub(crate) loss: u16,
-    /// At least one, best first.
+    /// At least one move, best first.
     pub(crate) moves: Vec<ScoredMove>,
 }
 
@@ -79,10 +78,10 @@ pub(crate) struct Stockfish {
     watch: Arc<Watch>,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// The command being put together.
+    /// The buffer of the commands of a search.
     command: String,
     line: Vec<u8>,
-    /// The last `info` line of each rank of move.
+    /// The last `info` line of each rank in MultiPV.
     latest: [Vec<u8>; MAX_MOVES],
     multipv: usize,
     chess960: bool,
@@ -98,7 +97,7 @@ impl Stockfish {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // The terminal's interrupt is for us, who then close the shards.
+            // Ctrl-C in a terminal is only for this program, which then closes the shards.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {}", path.display()))?;
@@ -126,7 +125,7 @@ impl Stockfish {
         Ok(engine)
     }
 
-    /// Forgets the game before.
+    /// Starts a new game.
     ///
     /// # Errors
     /// If the process is dead.
@@ -141,11 +140,11 @@ impl Stockfish {
 
     /// Searches the last position for `nodes`, with scores for the best `multipv` moves (at most 4).
     ///
-    /// The position is given as it stands; only one that repeats an earlier one is given with its game, so
-    /// that who wins does not repeat it again.
+    /// The position is sent without its history, except if it repeats an earlier one: then Stockfish gets the whole game,
+    /// so that the winning side avoids another repetition.
     ///
     /// # Errors
-    /// If the process dies, or says what cannot be understood.
+    /// If the process dies, or prints a line that cannot be parsed.
     pub(crate) fn search(
         &mut self,
         history: &PositionHistory,
@@ -191,8 +190,8 @@ impl Stockfish {
                     let scored = ScoredMove { m: best, ..scored };
                     found = Some(Findings { win: info.win, loss: info.loss, moves: vec![scored] });
                 }
-                // A stop in mid-iteration leaves the later moves with their scores of the iteration before,
-                // which may be higher; Stockfish's order counts.
+                // A stop within an iteration leaves later moves with scores of the previous iteration, which may be
+                // higher. Stockfish's order is kept, and their scores are capped.
                 Some(found) => {
                     let limit = found.moves.last().map_or(i16::MAX, |last| last.score);
                     if found.moves.iter().all(|other| other.m != m) {
@@ -205,7 +204,7 @@ impl Stockfish {
     }
 
     fn send(&mut self, text: &str) -> Result<()> {
-        self.input.write_all(text.as_bytes()).context("Stockfish does not read any more")
+        self.input.write_all(text.as_bytes()).context("cannot write to Stockfish")
     }
 
     fn wait_for(&mut self, answer: &[u8]) -> Result<()> {
@@ -236,7 +235,7 @@ impl Drop for Stockfish {
     }
 }
 
-/// `position fen …`, with the moves since the first position only where the last one stood before.
+/// Appends `position fen …`, with the moves of the game only if the last position repeats an earlier one.
 fn position_command(command: &mut String, history: &PositionHistory, chess960: bool) {
     let last = history.last();
     let first = history.positions().first().filter(|_| last.repetitions() > 0);
@@ -258,7 +257,7 @@ fn move_between(before: &rukh::chess::Position, after: &rukh::chess::Position, c
     before.legal_moves().iter().find(leads).map(|&m| uci_move::text(m, chess960)).unwrap_or_default()
 }
 
-/// Rank of an `info` line among the moves, from 0; `None` if it has no line of play.
+/// The rank of an `info` line in MultiPV, from 0; `None` if it has no `pv`.
 fn rank_of(line: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(line).ok()?;
     let (head, _) = text.split_once(" pv ")?;
@@ -266,7 +265,7 @@ fn rank_of(line: &[u8]) -> Option<usize> {
     rank.split_ascii_whitespace().next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// What an `info` line says.
+/// The parsed terms of an `info` line.
 struct Info<'a> {
     score: i16,
     win: u16,

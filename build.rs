@@ -1,11 +1,10 @@
-//! Tells the program which commit it was built from, where git knows; a build without git works as well. And writes
-//! `kernels.rs`, which embeds the GPU kernels: needing no ROCm, it takes the code objects that are kept in the
-//! repository, unless a compiler is named.
+//! Sets the version with the git commit, if there is one, and writes `kernels.rs`, which embeds the GPU kernels. A build needs
+//! neither git nor ROCm: unless a compiler is named, the kernels are the code objects stored in the repository.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `RUKH_KERNELS_COMPILER` | a clang with the amdgcn target, or hipcc: compile the kernels with it |
-//! | `RUKH_KERNELS_ARCHITECTURES` | for these architectures instead of the stored ones, e.g. `gfx1036 gfx1103` |
+//! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
+//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of all supported ones, e.g. `gfx1036 gfx1103` |
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,12 +15,12 @@ fn main() {
     if let Err(message) = embed_kernels() {
         println!("cargo::error={message}");
     }
-    // With no line of this kind, or one of a file that is not there, Cargo would build everything anew each time.
+    // Without such a line, or with one for a missing file, Cargo would rebuild everything each time.
     println!("cargo:rerun-if-changed=build.rs");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let full = match commit() {
         Some(commit) => {
-            // A worktree has its own head, elsewhere than in `.git`.
+            // In a worktree the head is not in `.git`.
             for path in
                 ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name]))
             {
@@ -36,7 +35,7 @@ fn main() {
     println!("cargo:rustc-env=RUKH_VERSION={full}");
 }
 
-/// The short hash of the checked-out commit, if this is the top of a git checkout.
+/// The short hash of the checked-out commit, if this directory is the root of a git checkout.
 fn commit() -> Option<String> {
     if !Path::new(".git").exists() {
         return None;
@@ -45,16 +44,16 @@ fn commit() -> Option<String> {
     hash.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(hash)
 }
 
-/// What git prints, if it is there and succeeds.
+/// The output of git. `None` if git is missing or fails, or prints nothing.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
-/// Writes `kernels.rs`:
-/// - `OBJECTS: &[(&str, &[u8])]`, architecture and code object, as it is or compressed by gzip;
-/// - `SOURCE: &str`, all kernels as one text, for compilers at run time.
+/// Writes `kernels.rs`, which defines
+/// - `OBJECTS: &[(&str, &[u8])]`: each architecture with its code object, plain or compressed with gzip;
+/// - `SOURCE: &str`: the source of all kernels as one text, for compilation at run time.
 fn embed_kernels() -> Result<(), String> {
     let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("hip/kernels");
@@ -103,14 +102,15 @@ fn embed_kernels() -> Result<(), String> {
     fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
 }
 
-/// Appends a kernel file with what it includes, each file once. What only the host needs is left out.
+/// Appends a kernel file to `to`, with its includes inlined. Each file is added once, and the files of `host/` are left out.
 fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) -> Result<(), String> {
     if seen.iter().any(|other| other == name) || name.starts_with("host/") {
         return Ok(());
     }
     seen.push(name.to_owned());
     let path = folder.join(name);
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     for line in text.lines() {
         match line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) {
             Some(included) => inline(included, folder, seen, to)?,
@@ -133,11 +133,12 @@ fn compile(compiler: &str, architecture: &str, source: &Path, object: &Path) -> 
         .arg("-o")
         .args([object, source])
         .output()
-        .map_err(|error| format!("{compiler}: {error}"))?;
+        .map_err(|error| format!("cannot run {compiler}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr);
-    let first = message.lines().find(|line| line.contains("error")).unwrap_or("no reason given");
-    Err(format!("{compiler} does not compile the kernels for {architecture}: {first}"))
+    let first =
+        message.lines().find(|line| line.contains("error")).unwrap_or("the compiler printed no error");
+    Err(format!("{compiler} cannot compile the kernels for {architecture}: {first}"))
 }

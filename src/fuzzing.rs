@@ -1,8 +1,8 @@
-//! What must hold for any input: one body for each fuzz target of `tests/fuzz` and its property test.
+//! Properties that hold for any input. `tests/fuzz` has a fuzz target for each function, and the integration tests have a
+//! property test.
 //!
-//! A body takes bytes and panics where the program would have let its user down: by a panic further down, by
-//! an error message that is no single readable line, or by text that does not survive being written and read
-//! again.
+//! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or if
+//! text changes when it is written and read again.
 
 use crate::chess::{Position, PositionHistory, uci_move};
 use crate::net::{HeadSelection, Network};
@@ -12,10 +12,10 @@ use crate::uci::lines::{Line, LineReader};
 use crate::uci::parse::{self, Command};
 use std::fmt::Display;
 
-/// No message is longer, however long the input was.
+/// The length limit of error messages in bytes, however long the input is.
 const LONGEST_MESSAGE: usize = 2000;
 
-/// Any bytes as UCI input: every line becomes a command or one readable error.
+/// UCI input: every line is a command or gives one readable error.
 pub fn uci_lines(bytes: &[u8]) {
     let mut lines = LineReader::new(bytes);
     let mut options = Options::default();
@@ -33,7 +33,7 @@ pub fn uci_lines(bytes: &[u8]) {
     }
 }
 
-/// Any text as FEN: refused with a readable error, or a position that can be written, read and played.
+/// A FEN: it is refused with a readable error, or its position can be written, read and played.
 pub fn fen(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -44,7 +44,7 @@ pub fn fen(bytes: &[u8]) {
     };
     let written = position.to_fen();
     let read = Position::from_fen(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
-    assert_eq!(read.to_fen(), written, "a FEN must survive being read");
+    assert_eq!(read.to_fen(), written, "a FEN must stay the same when it is read and written");
     assert_eq!(read.key(), position.key(), "{written}");
     for &m in &position.legal_moves() {
         let text = uci_move::text(m, true);
@@ -54,7 +54,7 @@ pub fn fen(bytes: &[u8]) {
     }
 }
 
-/// Any text as the words after `position`.
+/// The words after `position`: they are refused with a readable error, or the position can be set up.
 pub fn position_command(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -66,7 +66,7 @@ pub fn position_command(bytes: &[u8]) {
     }
 }
 
-/// Any text as configuration file: an error names its line and changes nothing.
+/// A configuration file: an error names its line and changes nothing.
 pub fn config_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -79,7 +79,7 @@ pub fn config_file(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as network file.
+/// A network file: it loads, or it gives one readable error.
 pub fn weights_file(bytes: &[u8]) {
     if let Err(error) = Network::load_bytes(bytes, &HeadSelection::default()) {
         check_message(&error);
@@ -94,8 +94,10 @@ fn set_option(options: &mut Options, name: &str, value: &str) {
             assert_eq!(*options, before);
         }
         Ok(()) => {
-            // What was set can be set again from what is shown.
-            let Some(spec) = find_uci(name) else { panic!("{name} was set and is not there") };
+            // The value that is shown can be set again.
+            let Some(spec) = find_uci(name) else {
+                panic!("the option {name} was set but is not in the table")
+            };
             let shown = spec.value(options).to_string();
             assert_eq!(options.set(name, &shown), Ok(()), "{name} = {shown}");
         }
@@ -117,11 +119,11 @@ fn set_position(command: &PositionCommand) {
             Err(error) => return check_message(&error),
         }
     }
-    // Every position that can be reached can be judged.
+    // The result of every reachable position can be determined.
     let _ = history.result();
 }
 
-/// A message is one line that a terminal can show, and short.
+/// Checks that a message is one short line without control characters.
 fn check_message(message: &dyn Display) {
     let message = message.to_string();
     assert!(!message.is_empty() && message.len() <= LONGEST_MESSAGE, "{} bytes: {message}", message.len());

@@ -1,4 +1,4 @@
-//! The `rukh` binary: everything is in the library, see [`rukh::cli::run`].
+//! The `rukh` binary. All code is in the library; [`rukh::cli::run`] is the entry point.
 
 fn main() -> std::process::ExitCode {
     rukh::cli::run()

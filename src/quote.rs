@@ -1,13 +1,13 @@
-//! Somebody else's text, made fit to stand in one line of ours.
+//! Quotes input in error messages.
 //!
-//! Error messages show the text they complain about. It may be ten megabytes, or not printable, or hold the
-//! sequence that clears the terminal: [`quoted`] cuts and escapes it. Every message that repeats input
-//! (a UCI line, a FEN, an option's value, a file's content) passes it through here.
+//! Error messages show the text that they are about. This text may have ten megabytes, be unprintable, or contain the
+//! escape sequence that clears the terminal, so [`quoted`] shortens and escapes it. Every message that repeats input (a UCI
+//! line, a FEN, an option's value, a file's content) uses it.
 
-/// How many characters of the offending text an error message shows.
+/// The most characters of the input that an error message shows.
 pub(crate) const SHOWN_CHARACTERS: usize = 100;
 
-/// `text` in backticks, control characters escaped, cut after [`SHOWN_CHARACTERS`] characters.
+/// `text` in backticks, with control characters escaped, and truncated after [`SHOWN_CHARACTERS`] characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN_CHARACTERS) + 2);
     shown.push('`');
@@ -26,9 +26,9 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
-/// The same for bytes that are perhaps no UTF-8: bad sequences show as `\xNN`.
+/// Quotes bytes that may not be UTF-8. Invalid bytes are written as `\xNN`.
 pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
-    // Four bytes is the longest character, so this much is always enough to fill the shown part.
+    // A character has at most four bytes, so this many bytes always fill the shown part.
     let head = &bytes[..bytes.len().min(4 * (SHOWN_CHARACTERS + 1))];
     let mut text = String::new();
     for chunk in head.utf8_chunks() {
@@ -40,10 +40,9 @@ pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     quoted(&text)
 }
 
-/// Whether a terminal or a GUI shows the character as one visible thing.
+/// Whether terminals and GUIs show the character visibly, without other effects.
 fn is_harmless(character: char) -> bool {
-    // Bidirectional controls and the byte-order mark are not "control" characters, but they hide text all the
-    // same.
+    // Bidirectional controls and the byte-order mark do not count as control characters, but they can hide text.
     let reorders = matches!(
         character,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
@@ -62,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut() {
+    fn long_text_is_truncated() {
         let shown = quoted(&"ä".repeat(10_000));
         assert_eq!(shown.chars().count(), SHOWN_CHARACTERS + 3);
         assert!(shown.ends_with("…`"));
     }
 
     #[test]
-    fn escapes_what_a_terminal_would_obey() {
+    fn escapes_control_characters() {
         assert_eq!(quoted("a\u{1b}[2Jb\0"), "`a\\u{1b}[2Jb\\u{0}`");
         assert_eq!(quoted("a\u{202e}b"), "`a\\u{202e}b`");
         assert_eq!(quoted_bytes(b"go \xff\xfe"), "`go \\xff\\xfe`");

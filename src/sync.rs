@@ -1,16 +1,16 @@
-//! Atomics, locks and threads, as the modules take them in which threads meet: those of `std`, and in a build that
-//! checks the protocols between threads those of a model checker.
+//! Atomics, locks and threads for the modules that several threads use. They are re-exports of `std`'s, except in builds
+//! that check the protocols between threads with a model checker.
 //!
-//! | build | types | what is run |
+//! | build | types | tests |
 //! |---|---|---|
-//! | any other | `std`'s, nothing between | |
-//! | `--features loom` | `loom`'s: all orders of a few steps, and all values that each ordering lets a thread see | the modules `loom_tests` |
-//! | `--features shuttle` | `shuttle`'s: random schedules of whole searches, all atomics sequentially consistent | `search::shuttle_tests` |
+//! | default | `std`'s, re-exported | |
+//! | `--features loom` | `loom`'s: it runs every interleaving of a few steps, with every value that the memory orderings allow | the modules `loom_tests` |
+//! | `--features shuttle` | `shuttle`'s: it runs whole searches in random schedules, with all atomics sequentially consistent | the modules `shuttle_tests` |
 //!
-//! `scripts/checks/concurrency.sh` runs both. These are not for use: nothing but those tests runs in such a build.
+//! `scripts/checks/concurrency.sh` runs both. Such builds are only for these tests.
 
 #[cfg(all(feature = "loom", feature = "shuttle"))]
-compile_error!("loom and shuttle take each other's place: one feature at a time");
+compile_error!("the features loom and shuttle exclude each other");
 
 pub(crate) use std::sync::{Arc, PoisonError};
 
@@ -23,18 +23,18 @@ pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 #[cfg(feature = "shuttle")]
 pub use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 
-// Initialising is never interrupted in a schedule: `std`'s never blocks there.
+// Schedules never interrupt an initialisation, so `std`'s type never blocks there.
 #[cfg(feature = "shuttle")]
 pub use std::sync::OnceLock;
 
-// The models start their own threads.
+// The tests under loom start their threads themselves.
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::thread;
 
 #[cfg(feature = "shuttle")]
 pub use shuttle::thread;
 
-/// Channels of a bounded number of messages.
+/// Channels with a bounded number of messages.
 pub(crate) mod channel {
     #[cfg(not(feature = "shuttle"))]
     pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
@@ -45,7 +45,7 @@ pub(crate) mod channel {
 
 use std::time::Duration;
 
-/// Whether a thread has ended, so that joining it takes no time. A schedule does not tell: `false`.
+/// Whether a thread has ended, so that joining it does not block. Always `false` under shuttle, which cannot tell.
 pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     #[cfg(not(feature = "shuttle"))]
     return thread.is_finished();
@@ -56,7 +56,8 @@ pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     }
 }
 
-/// Sleeps until `changed` is notified, at most for `limit`; it may also wake for no reason. `mutex` is the guard's.
+/// Waits until `changed` is notified, but no longer than `limit`. It may also wake spuriously. `guard` must be a guard of
+/// `mutex`.
 pub(crate) fn wait_timeout<'a, T>(
     changed: &Condvar,
     mutex: &'a Mutex<T>,
@@ -68,7 +69,7 @@ pub(crate) fn wait_timeout<'a, T>(
         let _ = mutex;
         changed.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
-    // No time passes in a model: the limit may be over at any moment.
+    // Model checkers have no clock, so the limit may expire at any moment.
     #[cfg(any(feature = "loom", feature = "shuttle"))]
     {
         let _ = (changed, limit);
@@ -81,9 +82,9 @@ pub(crate) fn wait_timeout<'a, T>(
     }
 }
 
-/// `std`'s, whose readers `loom` cannot follow: it sees who initialises, and that every other thread that does so too
-/// comes after. Who only reads must have learned from one of these that there is something: that `loom` checks at the
-/// atomics inside.
+/// `std`'s `OnceLock` with a mutex around initialisation. `loom` sees the mutex, so it checks that one thread initialises
+/// the value and all others that call `get_or_init` come after it. `loom` does not see calls of `get`: the caller must have
+/// synchronised with the initialising thread in another way, which `loom` checks at the atomics involved.
 #[cfg(feature = "loom")]
 pub struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
@@ -92,25 +93,25 @@ pub struct OnceLock<T> {
 
 #[cfg(feature = "loom")]
 impl<T> OnceLock<T> {
-    /// Without a value.
+    /// An empty cell.
     pub fn new() -> OnceLock<T> {
         OnceLock { value: std::sync::OnceLock::new(), turn: Mutex::new(()) }
     }
 
-    /// The value, if there is one.
+    /// The value; `None` if it is not initialised.
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// The value, made if there is none.
+    /// The value, initialised by `make` if necessary.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.value.get_or_init(make)
     }
 }
 
-/// Runs `body` in all orders of its threads' steps that have at most `preemptions` switches away from a thread that
-/// could go on (`LOOM_MAX_PREEMPTIONS` says otherwise), and with all values that it may see.
+/// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that the
+/// memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides the number.
 #[cfg(all(feature = "loom", test))]
 pub(crate) fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

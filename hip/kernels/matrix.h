@@ -20,11 +20,11 @@
 // | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
 // | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //
-// Register i of D holds this row of the other side; the own row is lane % 16, unless said otherwise:
-//   MATRIX_REPLICATED  2 i + lane / 16
-//   MATRIX_HALVES      8 (lane / 16) + i
-//   MATRIX_QUARTERS    4 (lane / 16) + i
-//   MATRIX_QUADS       8 (i / 4) + 2 (lane % 4) + i % 2; own row lane / 4 + 8 (i / 2 % 2)
+// The element of D in a lane's register i:
+//   MATRIX_REPLICATED  own row lane % 16, other row 2 i + lane / 16
+//   MATRIX_HALVES      own row lane % 16, other row 8 (lane / 16) + i
+//   MATRIX_QUARTERS    own row lane % 16, other row 4 (lane / 16) + i
+//   MATRIX_QUADS       own row lane / 4 + 8 (i / 2 % 2), other row 8 (i / 4) + 2 (lane % 4) + i % 2
 // Sources: AMD's RDNA3, RDNA4 and CDNA3 ISA documents, "WMMA" and "MFMA"; NVIDIA's PTX ISA.
 #pragma once
 #include "elements.h"

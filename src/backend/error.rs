@@ -1,43 +1,43 @@
-//! What can go wrong in a backend.
+//! Errors of backends.
 
 use crate::quote::quoted;
 
-/// An evaluation or a backend's creation failed. Carries what was tried.
+/// Why a backend cannot be made, or why a batch failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BackendError {
-    /// No such backend.
+    /// No backend has this name.
     #[error("unknown backend {} (known: {known})", quoted(.name))]
     Unknown {
-        /// As given.
+        /// The name as the user wrote it.
         name: String,
-        /// Comma-separated names.
+        /// The names of all backends, separated by commas.
         known: String,
     },
-    /// An option string or option value was not understood.
+    /// An option of `BackendOptions` is malformed, unknown or out of range.
     #[error("backend option {}: {reason}", quoted(.option))]
     Option {
-        /// As given.
+        /// The option as the user wrote it.
         option: String,
-        /// What was expected.
+        /// What is wrong, and which values are allowed.
         reason: String,
     },
     /// The network does not load or does not fit this backend.
     #[error("{0}")]
     Network(String),
-    /// Creation failed.
+    /// The backend cannot run on this machine.
     #[error("backend {name}: {reason}")]
     Create {
-        /// The backend.
+        /// The backend's name.
         name: String,
-        /// What was tried and why it failed.
+        /// What failed, and why.
         reason: String,
     },
-    /// A batch failed.
+    /// The evaluation of a batch failed.
     #[error("evaluation failed on {name}: {reason}")]
     Evaluate {
-        /// The backend.
+        /// The backend's name.
         name: String,
-        /// The cause.
+        /// Why it failed.
         reason: String,
     },
 }

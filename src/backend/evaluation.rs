@@ -1,39 +1,40 @@
-//! What a backend returns.
+//! The results of an evaluation.
 
-/// Value of a position, from the side to move's view.
+/// The value of a position, from the side to move's view.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Value {
     /// Win minus loss probability, -1…1.
     pub q: f32,
     /// Draw probability, 0…1.
     pub d: f32,
-    /// Moves (plies) left in the game.
+    /// Plies left in the game.
     pub m: f32,
-    /// How far q may be off, 0…1; 0 where the backend does not tell ([`super::Attributes::has_value_error`]).
+    /// The estimated error of q, 0…1. It is 0 if the backend does not estimate it
+    /// ([`super::Attributes::has_value_error`]).
     pub e: f32,
 }
 
 /// One position's evaluation.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Evaluation {
-    /// Its value.
+    /// q, d, m and e.
     pub value: Value,
-    /// One prior per legal move, in the order of the request; they sum to 1 (out of the cache: to 1 within
-    /// 1/4096, see [`CompactPrior`]).
+    /// One prior for each legal move, in the order of the request. They sum to 1; priors from the cache sum to 1 within
+    /// 1/4096 (see [`CompactPrior`]).
     pub priors: Box<[f32]>,
 }
 
-/// A batch's evaluations, in the order queued.
+/// The evaluations of a batch, in the order of its requests.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluations {
     values: Vec<Value>,
     priors: Vec<f32>,
-    /// `ends[i]`: where evaluation i's priors end.
+    /// The priors of evaluation i end before `priors[ends[i]]`.
     ends: Vec<u32>,
 }
 
 impl Evaluations {
-    /// Empty, with room for `positions`.
+    /// No evaluations, with capacity for `positions` of them.
     pub fn with_capacity(positions: usize) -> Evaluations {
         Evaluations {
             values: Vec::with_capacity(positions),
@@ -42,7 +43,7 @@ impl Evaluations {
         }
     }
 
-    /// Appends one.
+    /// Appends an evaluation.
     #[inline]
     pub fn push(&mut self, value: Value, priors: impl IntoIterator<Item = f32>) {
         self.values.push(value);
@@ -50,7 +51,7 @@ impl Evaluations {
         self.ends.push(self.priors.len() as u32);
     }
 
-    /// Appends all of `other`, in its order.
+    /// Appends the evaluations of `other`.
     pub fn append(&mut self, other: &Evaluations) {
         let start = self.priors.len() as u32;
         self.values.extend_from_slice(&other.values);
@@ -63,12 +64,12 @@ impl Evaluations {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// How many there are.
+    /// The number of evaluations.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no evaluation.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -86,32 +87,32 @@ impl Evaluations {
 
 /// A prior in two bytes: 5 bits of exponent and 11 of mantissa, no sign.
 ///
-/// Priors span many orders of magnitude, so the error is kept relative: at most 1/4096 of the prior, down to
-/// 2^-31; what is smaller becomes 0. 0 and 1 are exact, order is kept, and packing what was unpacked changes
-/// nothing, so that a prior that passed through several of these loses precision only once.
+/// Priors span many orders of magnitude, so the error is relative: at most 1/4096 of the prior down to 2^-31. Smaller
+/// priors become 0. 0 and 1 are exact, and the order of priors is preserved. Packing an unpacked prior changes nothing,
+/// so a prior that is packed several times loses precision only once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CompactPrior(u16);
 
 impl CompactPrior {
-    /// The f32 exponent field of 2^-31, in place: code 0.
+    /// The bits of 2^-31 as an f32. They correspond to code 0.
     const BIAS: u32 = (127 - 31) << 23;
     /// Mantissa bits of f32 that are dropped.
     const SHIFT: u32 = 12;
 
-    /// Rounds to nearest. Outside 0…1 it saturates; NaN becomes 0.
+    /// Rounds to the nearest code. Priors outside 0…1 saturate, and NaN becomes 0.
     #[inline]
     pub fn new(prior: f32) -> CompactPrior {
         let bits = prior.max(f32::from_bits(Self::BIAS)).min(1.0).to_bits();
         CompactPrior(((bits - Self::BIAS + (1 << (Self::SHIFT - 1))) >> Self::SHIFT) as u16)
     }
 
-    /// The prior.
+    /// The prior as an f32.
     #[inline]
     pub fn get(self) -> f32 {
         if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS) }
     }
 
-    /// The raw bits.
+    /// The code, as it is stored.
     #[inline]
     pub fn bits(self) -> u16 {
         self.0

@@ -1,28 +1,27 @@
-//! Which positions count as the same: the one place where that is decided.
+//! Keys that decide which positions count as the same.
 //!
-//! A network sees eight positions, the repetition marks, the rule-50 counter. Two positions that agree in all
-//! of it get the same evaluation; the cache would hardly ever hit if it asked for that. What [`cache_key`]
-//! asks for is a choice, [`full_key`] is nearly all of it.
+//! A network sees eight positions, their repetitions and the rule-50 counter. If two positions agree in all of these,
+//! their evaluations are equal, but a cache with such keys would hardly ever hit. [`cache_key`] therefore covers only
+//! the parts that [`KeyRules`] select, while [`full_key`] covers almost everything.
 
 use crate::chess::{Position, PositionHistory};
 use crate::options::Options;
 
-/// The widest bucket, and where the narrower ones begin: networks begin to see a draw by the fifty-move rule coming
-/// somewhere after it, and evaluations shared across it would hide that from the search.
+/// The width of the widest bucket of rule-50 counters, in plies, and the counter from which on buckets are narrower.
+/// Beyond it networks begin to foresee a draw by the fifty-move rule, and a wider bucket would hide that from the search.
 pub const WIDEST_RULE50_BUCKET: u16 = 64;
-/// From there on, counters are alike in steps of at most this many plies.
+/// The most plies in a bucket of counters from [`WIDEST_RULE50_BUCKET`] on.
 const LATE_RULE50_BUCKET: u16 = 8;
-/// From here on each counter stands for itself: an evaluation may not be taken over from one with more room to the
-/// draw at 100.
+/// From this counter on every counter is a bucket of its own, so that no evaluation comes from a position with more plies
+/// left until the draw at 100.
 const LAST_RULE50_PLIES: u16 = 92;
 
-/// What else than the position the cache's key takes in.
+/// Which parts of a position's past are in its cache key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyRules {
-    /// Earlier positions (option `CacheHistoryLength`, 0 … 7).
+    /// The number of earlier positions in the key (option `CacheHistoryLength`, 0 … 7).
     pub history_length: usize,
-    /// Plies without capture or pawn move that make no difference (option `MoveRuleBucketSize`, 1 …
-    /// [`WIDEST_RULE50_BUCKET`]).
+    /// The width of a bucket of rule-50 counters, in plies (option `MoveRuleBucketSize`, 1 … [`WIDEST_RULE50_BUCKET`]).
     pub rule50_bucket: u16,
 }
 
@@ -43,10 +42,8 @@ impl Default for KeyRules {
     }
 }
 
-/// The cache's key of the last position of `history`: the position, how often it stood before, its bucket of the
-/// rule-50 counter, and earlier positions.
-///
-/// lc0's cache key is the position and its repetitions only.
+/// The cache key of the last position of `history`. It covers the position, its repetitions, the bucket of its rule-50
+/// counter, and the earlier positions that `rules` ask for. (lc0's key covers only the position and its repetitions.)
 #[inline]
 pub fn cache_key(history: &PositionHistory, rules: KeyRules) -> u64 {
     let last = history.last();
@@ -59,7 +56,7 @@ pub fn cache_key(history: &PositionHistory, rules: KeyRules) -> u64 {
     earlier.fold(key, |key, position| mix(key ^ position_key(position)))
 }
 
-/// The first counter of those that share an evaluation with `rule50_ply`.
+/// The first counter of the bucket that `rule50_ply` is in, for buckets of `size` plies.
 #[inline]
 fn rule50_bucket(rule50_ply: u16, size: u16) -> u16 {
     let size = match rule50_ply {
@@ -70,25 +67,25 @@ fn rule50_bucket(rule50_ply: u16, size: u16) -> u16 {
     rule50_ply / size.max(1) * size.max(1)
 }
 
-/// A key of everything that a network can see in the last eight positions of `history`, for recordings.
+/// A key of everything that a network sees in the last eight positions of `history`, for recordings.
 pub fn full_key(history: &PositionHistory) -> u64 {
     let key = mix(position_key(history.last()) ^ u64::from(history.last().rule50_ply()) << 32);
     earlier_positions(history, 7).fold(key, |key, position| mix(key ^ position_key(position)))
 }
 
-/// The position and its repetition count.
+/// A key of the position and its repetition count.
 #[inline]
 fn position_key(position: &Position) -> u64 {
     position.key() ^ u64::from(position.repetitions()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// At most `count` positions before the last, latest first.
+/// The `count` positions before the last one, latest first; fewer if the history is shorter.
 fn earlier_positions(history: &PositionHistory, count: usize) -> impl Iterator<Item = &Position> {
     history.positions().iter().rev().skip(1).take(count)
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter: every bit of the
-/// result depends on every bit of `value`.
+/// One step of SplitMix64 and its finaliser (Steele, Lea, Flood 2014). Every bit of the result depends on every bit of
+/// `value`.
 #[inline]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -108,7 +105,7 @@ mod tests {
             for ply in 0..=100 {
                 let bucket = rule50_bucket(ply, size);
                 assert!(bucket == ply || bucket == first, "a bucket is a range: {ply} of {size}");
-                // What a position is told may be off by so many plies of the way to the draw.
+                // The difference between the counters of two positions that share an evaluation.
                 let error = ply - bucket;
                 let bound = if ply < 64 { size - 1 } else { 7 };
                 assert!(error <= bound && (ply < 92 || error == 0), "{ply} of {size}: {error}");

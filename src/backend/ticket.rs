@@ -1,16 +1,17 @@
-//! Pieces that several backends share: a ticket that is already complete, the rule for batches that are too
-//! large, a child's batch that answers for every request in order, and the net under a child that panics.
+//! Tools for backends and decorators: a ticket that is complete already, checks of batch sizes, a batch that keeps
+//! requests in order, and a way to turn a panic into an error.
 
 use super::{Added, Attributes, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A ticket whose outcome is known: for backends that evaluate while the batch is filled, and for refusals.
+/// A ticket whose outcome is known. Backends that evaluate while the batch is filled return it, and so do checks that
+/// fail.
 #[derive(Debug)]
 pub(crate) struct Done(Result<Evaluations, BackendError>);
 
 impl Done {
-    /// A ticket that hands out `outcome` at once.
+    /// A ticket that returns `outcome` at once.
     pub(crate) fn boxed(outcome: Result<Evaluations, BackendError>) -> Box<dyn Ticket> {
         Box::new(Done(outcome))
     }
@@ -22,22 +23,24 @@ impl Ticket for Done {
     }
 }
 
-/// The error for a batch of `length` requests, if that is more than the backend takes.
+/// Checks that a batch of `length` requests does not exceed `maximum_batch_size`.
 pub(crate) fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), BackendError> {
     if length <= attributes.maximum_batch_size {
         return Ok(());
     }
     Err(BackendError::Evaluate {
         name: attributes.name.clone(),
-        reason: format!("a batch of {length} positions, at most {} fit", attributes.maximum_batch_size),
+        reason: format!(
+            "the batch has {length} positions, more than the maximum of {}",
+            attributes.maximum_batch_size
+        ),
     })
 }
 
-/// Runs `evaluate`; a panic in it becomes an error that names the backend.
+/// Runs `evaluate`. A panic in it becomes an error that names the backend.
 ///
-/// Whatever the backend was at when it panicked is not used again by the caller (the batch is gone), and
-/// every structure shared by batches is behind a lock whose poison its owner handles; so unwinding is safe
-/// here.
+/// This is unwind safe: the caller does not use the batch again after a panic, and every structure that batches share is
+/// behind a lock whose owner handles poisoning.
 pub(crate) fn catch_panic<T>(
     name: &str,
     evaluate: impl FnOnce() -> Result<T, BackendError>,
@@ -47,39 +50,39 @@ pub(crate) fn catch_panic<T>(
     })
 }
 
-/// What a caught panic said.
+/// The message of a caught panic.
 pub(super) fn panic_reason(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", text.unwrap_or("no message"))
 }
 
-/// A child's batch, for decorators: requests that the child answers at once keep their place among the
-/// others, and an outcome of the wrong length is an error.
+/// A batch of the backend inside a decorator. Its evaluations come in the order of all requests, including those that the
+/// backend answered with [`Added::Ready`]. An outcome of the wrong length is an error.
 pub(crate) struct OrderedBatch {
     name: String,
     inner: Box<dyn Batch>,
+    /// The evaluations that were ready at once, with the indices of their requests.
     ready: Vec<(usize, Evaluation)>,
     length: usize,
 }
 
 impl OrderedBatch {
-    /// An empty batch around `inner`; `name` is its backend's.
+    /// An empty batch around `inner`. `name` is the name of its backend, for error messages.
     pub(crate) fn new(name: &str, inner: Box<dyn Batch>) -> OrderedBatch {
         OrderedBatch { name: name.to_owned(), inner, ready: Vec::new(), length: 0 }
     }
 
-    /// All requests added.
+    /// The number of requests added.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether nothing was added.
+    /// Whether no request was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Adds a request.
     pub(crate) fn add(&mut self, request: EvalRequest<'_>) {
         if let Added::Ready(evaluation) = self.inner.add(request) {
             self.ready.push((self.length, evaluation));
@@ -87,7 +90,6 @@ impl OrderedBatch {
         self.length += 1;
     }
 
-    /// Starts the evaluation.
     pub(crate) fn submit(self) -> OrderedTicket {
         let OrderedBatch { name, inner, ready, length } = self;
         let ticket = catch_panic(&name, || Ok(inner.submit()));
@@ -110,7 +112,7 @@ impl Ticket for OrderedTicket {
 }
 
 impl OrderedTicket {
-    /// Blocks until every request is evaluated; one evaluation per request, in the order added.
+    /// Blocks until every request is evaluated. Returns one evaluation for each request, in the order added.
     pub(crate) fn finish(self) -> Result<Evaluations, BackendError> {
         let OrderedTicket { name, ticket, ready, length } = self;
         let ticket = ticket?;
@@ -133,13 +135,13 @@ impl OrderedTicket {
     }
 }
 
-/// The error for a backend that returns another number of evaluations than it was asked for.
+/// Checks that a backend returned as many evaluations as it was asked for.
 pub(crate) fn check_outcome_length(name: &str, expected: usize, returned: usize) -> Result<(), BackendError> {
     if expected == returned {
         return Ok(());
     }
     Err(BackendError::Evaluate {
         name: name.to_owned(),
-        reason: format!("it returned {returned} evaluations for {expected} positions"),
+        reason: format!("the backend returned {returned} evaluations for {expected} positions"),
     })
 }

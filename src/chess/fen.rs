@@ -1,20 +1,19 @@
-//! Reading and writing FEN, as forgiving as lc0 where forgiving is safe.
+//! Reading and writing FEN. The reader accepts what lc0 accepts, as far as that is safe.
 //!
-//! Accepted beyond the strict format: missing fields (white to move, no castling, no en passant square,
-//! counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can
-//! reach, rule-50 counters above 100, castling letters of rights that the board rules out and well-formed
-//! en passant squares that no double push explains (both are dropped). Castling letters are X-FEN
-//! (`KQkq`, outermost rook) or Shredder-FEN (files), mixed at will.
+//! Beyond the strict format it accepts missing fields (the defaults are white to move, no castling, no en passant square,
+//! counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can reach, and rule-50
+//! counters above 100. It drops castling letters that the board rules out, and well-formed en passant squares that no
+//! double push explains. Castling letters are X-FEN (`KQkq`, the outermost rook), Shredder-FEN (files), or a mixture.
 //!
-//! Even the side that just moved may stand in check, as lc0 allows: then its king can be taken, and
-//! [`super::Position`] calls that lost.
+//! As in lc0, the side that just moved may be in check. Its king can then be taken, and
+//! [`super::Position`] scores that as a loss.
 //!
-//! Refused: whatever leaves no position to play: a board that is not 8 by 8, not exactly one king a
-//! side, pawns on the first or last rank, both sides in check; and text that is not what its field
-//! holds, since then the sender and we do not mean the same position.
+//! The reader refuses FENs without a playable position: a board that is not 8 by 8, a side without exactly one king,
+//! pawns on the first or last rank, both sides in check. It also refuses malformed fields, because the sender may mean
+//! another position than the one that could be guessed.
 //!
-//! An en passant square is kept even where no pawn can take, as lc0 keeps it from a FEN (and unlike
-//! after a played move, see [`super::position`]): the input planes of some formats show it.
+//! An en passant square is kept even if no pawn can take there, as in lc0, because the input planes of some formats show
+//! it. After a played move this is different (see [`super::position`]).
 
 use super::{Color, Move, Square};
 use crate::quote::quoted;
@@ -25,66 +24,66 @@ use shakmaty::{
 };
 use std::num::NonZeroU32;
 
-/// Why a FEN was refused. Every text in it is quoted already.
+/// Why a FEN was refused. The texts are already quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FenError {
-    /// Nothing but spaces.
+    /// The text is empty or blank.
     #[error("empty FEN: expected piece placement, side to move, castling, en passant and two counters")]
     Empty,
-    /// The first field is not a board.
+    /// The first field is malformed.
     #[error("bad FEN board {0}: expected 8 ranks of 8 squares made of PNBRQKpnbrqk and 1-8")]
     Board(String),
-    /// The second field.
+    /// The second field is malformed.
     #[error("bad FEN side to move {0}: expected w or b")]
     SideToMove(String),
-    /// The third field.
+    /// The third field is malformed.
     #[error("bad FEN castling rights {0}: expected -, letters of KQkq, or rook files (A-H, a-h)")]
     Castling(String),
-    /// The fourth field.
+    /// The fourth field is malformed.
     #[error("bad FEN en passant square {0}: expected - or a square such as e3")]
     EnPassant(String),
-    /// The fifth field.
+    /// The fifth field is malformed.
     #[error("bad FEN rule-50 counter {0}: expected plies since the last capture or pawn move")]
     Rule50(String),
-    /// The sixth field.
+    /// The sixth field is malformed.
     #[error("bad FEN move number {0}: expected a number, 1 or more")]
     MoveNumber(String),
-    /// More than six fields.
+    /// There are more than six fields.
     #[error("unexpected {0} after the FEN's six fields")]
     Trailing(String),
-    /// Not one king each.
-    #[error("{white} white and {black} black kings in FEN {fen}: expected one each")]
+    /// A side does not have exactly one king.
+    #[error("{white} white and {black} black kings in FEN {fen}: expected one of each")]
     Kings {
-        /// White kings found.
+        /// The number of white kings.
         white: usize,
-        /// Black kings found.
+        /// The number of black kings.
         black: usize,
-        /// The FEN.
+        /// The whole FEN.
         fen: String,
     },
-    /// A pawn where none can stand.
+    /// A pawn is on the first or last rank.
     #[error("pawn on the first or last rank in FEN {0}")]
     PawnOnBackRank(String),
-    /// Either king could be taken.
+    /// Both kings could be taken.
     #[error("both sides are in check in FEN {0}")]
     BothInCheck(String),
 }
 
-/// A FEN's content before lc0's bookkeeping is added.
+/// The content of a FEN.
 pub(super) struct ParsedFen {
-    /// The rules' view.
+    /// shakmaty's position.
     pub(super) board: Chess,
-    /// The en passant square, kept even if no pawn can take.
+    /// The en passant square, even if no pawn can take there.
     pub(super) en_passant: Option<Square>,
-    /// Counters as read: plies since zeroing, and plies since the start of the game.
+    /// Plies since the last capture or pawn move.
     pub(super) rule50_ply: u16,
-    /// See above.
+    /// Plies since the start of the game.
     pub(super) game_ply: u32,
-    /// Whether the board holds more than promotions can explain.
+    /// Whether the board has more pieces than promotions can explain.
     pub(super) excess_material: bool,
 }
 
-/// Reads a FEN; see the module for what is accepted.
+/// Reads a FEN. The top of this file says which FENs are accepted.
 pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
     let mut fields = fen.split_ascii_whitespace();
     let board_text = fields.next().ok_or(FenError::Empty)?;
@@ -127,7 +126,7 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
     Ok(ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material })
 }
 
-/// The rules' view of `setup`, and whether it has too much material.
+/// shakmaty's position for `setup`, and whether it has more pieces than promotions can explain.
 #[expect(clippy::result_large_err, reason = "shakmaty's error holds the board; once per FEN")]
 fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     let mut excess_material = false;
@@ -143,9 +142,9 @@ fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     };
     let board = match build(setup.clone()) {
         Err(error) if error.kinds() == PositionErrorKinds::OPPOSITE_CHECK => {
-            // shakmaty has no door for this one, but the same board with the checked side to move is an
-            // ordinary check. A "promotion" of its king to a king, on the spot, then passes the turn: it
-            // moves nothing and costs no castling right. (An en passant square is lost on the way.)
+            // shakmaty refuses this position, but with the checked side to move it is an ordinary check. This builds
+            // that position and then passes the turn with a null move: a "promotion" of the king to a king on its own
+            // square, which changes no piece and no castling right. (An en passant square is lost.)
             let checked = !setup.turn;
             let king = setup.board.king_of(checked);
             let mut board = build(setup.into_swapped_turn())?;
@@ -174,7 +173,7 @@ pub(super) fn write(board: &Chess, en_passant: Option<Square>, rule50_ply: u16, 
     Fen::try_from_setup(setup).unwrap_or_else(LossyFenError::ignore).to_string()
 }
 
-/// The rooks that a castling field names. Letters that name none are dropped.
+/// The rooks that a castling field names. Letters that name no rook are ignored.
 fn castling_rooks(board: &Board, text: &str) -> Result<Bitboard, FenError> {
     let mut rooks = Bitboard::EMPTY;
     for letter in text.chars() {
@@ -194,7 +193,7 @@ fn castling_rooks(board: &Board, text: &str) -> Result<Bitboard, FenError> {
     Ok(rooks)
 }
 
-/// A counter's field; `-` and nothing are the default.
+/// Reads the field of a counter. A missing field and `-` mean `default`.
 fn counter(text: Option<&str>, default: u32, error: fn(String) -> FenError) -> Result<u32, FenError> {
     match text {
         None | Some("-") => Ok(default),
@@ -202,7 +201,7 @@ fn counter(text: Option<&str>, default: u32, error: fn(String) -> FenError) -> R
     }
 }
 
-/// The first reason why a board cannot be played on.
+/// The first reason why a position cannot be played.
 fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
     let kinds = error.kinds();
     let shown = quoted(fen.trim());
@@ -241,7 +240,7 @@ mod tests {
         let board = "1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R";
         assert_eq!(reread(&format!("{board} w HBhb - 0 1")), format!("{board} w KQkq - 0 1"));
         assert_eq!(reread(&format!("{board} w KQkq - 0 1")), format!("{board} w KQkq - 0 1"));
-        // Two rooks on the king's side: the inner one can only be named by its file.
+        // Of two rooks on the king's side, only the file can name the inner one.
         let inner = "4k3/8/8/8/8/8/8/4KR1R w F - 0 1";
         assert_eq!(reread(inner), inner);
         assert_eq!(reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"), "4k3/8/8/8/8/8/8/4KR1R w K - 0 1");

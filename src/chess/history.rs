@@ -1,11 +1,10 @@
 //! The positions of a game so far, with repetition counts.
 //!
-//! lc0's networks see on a plane of their own whether a position stood before, so the count has to be
-//! lc0's, not the arbiter's: looked for among positions with the same side to move, back to the last
-//! capture or pawn move; castling does not stop the search, but a lost right makes positions differ.
-//! The first position of a history counts as new whatever came before it.
+//! lc0's networks have input planes for repetitions, so the count follows lc0, not the laws of chess. It looks back to
+//! the last capture or pawn move, at positions with the same side to move. A castling move does not end the count, but
+//! positions with different castling rights differ. The first position of a history always counts as new.
 //!
-//! The search keeps one history per worker: push on the way down, truncate on the way up.
+//! Each search thread has one history. It pushes moves on the way down the tree and truncates the history afterwards.
 
 use super::{Color, Move, Position};
 
@@ -15,24 +14,24 @@ pub struct PositionHistory {
     positions: Vec<Position>,
 }
 
-/// How a game ended, by the rules that need no claim in engine play.
+/// How a game ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GameResult {
-    /// Checkmate, won by this side.
+    /// Checkmate. The side is the winner.
     Won(Color),
-    /// Stalemate, insufficient material, fifty moves or the third occurrence.
+    /// Stalemate, insufficient material, the fifty-move rule or the third occurrence of a position.
     Drawn,
 }
 
 impl PositionHistory {
-    /// A history of one position.
+    /// A history with one position.
     pub fn new(start: Position) -> PositionHistory {
         PositionHistory { positions: vec![start] }
     }
 
     /// Plays a legal move and counts repetitions.
     pub fn push(&mut self, m: Move) {
-        // Copied within the list and changed there: each descent comes this way at every ply.
+        // Copies the position within the list and changes it there, because every ply of a descent calls this.
         self.positions.extend_from_within(self.positions.len() - 1..);
         let Some((next, earlier)) = self.positions.split_last_mut() else { return };
         next.advance(m);
@@ -41,7 +40,7 @@ impl PositionHistory {
         }
     }
 
-    /// Takes the last move back; the first position stays.
+    /// Takes back the last move. The first position always stays.
     pub fn pop(&mut self) {
         if self.positions.len() > 1 {
             self.positions.pop();
@@ -55,40 +54,41 @@ impl PositionHistory {
 
     /// The current position.
     pub fn last(&self) -> &Position {
-        // The constructor puts one in and nothing takes the last one out.
+        // The constructor adds a position, and nothing removes the last one.
         self.positions.last().expect("a history is never empty")
     }
 
-    /// Oldest first.
+    /// All positions, oldest first.
     pub fn positions(&self) -> &[Position] {
         &self.positions
     }
 
-    /// A copy of the last `count` positions (at least one), with the counters that they have here.
+    /// A copy of the last `count` positions (at least one). Their counters stay the same.
     pub fn recent(&self, count: usize) -> PositionHistory {
         let start = self.positions.len().saturating_sub(count.max(1));
         PositionHistory { positions: self.positions[start..].to_vec() }
     }
 
-    /// What the game from here on depends on, as one number: equal keys (64 bits) mean the same position with the
-    /// same moves, the same counters and the same repetitions ahead. `None` where an earlier position may come again:
-    /// then the future depends on which ones those are, and no other way through them leads here.
+    /// A key of everything that the rest of the game depends on: positions with equal keys have the same moves, counters
+    /// and possible repetitions. `None` if an earlier position may recur, because the rest of the game then also depends
+    /// on the earlier positions.
     ///
-    /// An earlier position is out of reach after a capture or pawn move, and once a castling right is lost. What
-    /// remains of the past is the rule-50 counter, which a lost right does not set back. Were the earlier positions
-    /// part of the key instead, two ways here could still agree only if they went through the same positions in
-    /// another order: each would have to repeat one, for a move changes one side's pieces only.
+    /// An earlier position cannot recur after a capture or pawn move, or after the loss of a castling right. Only the
+    /// rule-50 counter then remains from the past, since the loss of a right does not reset it. It would not help to put
+    /// the earlier positions into the key: two paths to a position could have equal keys only if they went through the
+    /// same positions in a different order, and since a move changes only one side's pieces, each path would have to
+    /// repeat a position.
     pub fn future_key(&self) -> Option<u64> {
         let position = self.last();
         let is_first = self.positions.len() == 1;
         let may_come_again = position.rule50_ply() > 0
             && self.positions.iter().rev().nth(1).is_some_and(|earlier| earlier.has_same_rights(position));
-        // What came before a game's first position is not known.
+        // The positions before a game's first position are unknown.
         (!is_first && !may_come_again)
             .then(|| position.key() ^ u64::from(position.rule50_ply()).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Whether a position since the last capture or pawn move has stood twice.
+    /// Whether a position has occurred twice since the last capture or pawn move.
     pub fn has_repetition_since_zeroing(&self) -> bool {
         for position in self.positions.iter().rev() {
             if position.repetitions() > 0 {
@@ -101,8 +101,8 @@ impl PositionHistory {
         false
     }
 
-    /// The game's result if the last position ends it, by lc0's rules: mate and stalemate first, then
-    /// insufficient material, 100 plies without capture or pawn move, third occurrence.
+    /// The game's result, if the last position ends the game. The rules are lc0's, in this order: mate and stalemate,
+    /// insufficient material, 100 plies without a capture or pawn move, third occurrence.
     pub fn result(&self) -> Option<GameResult> {
         let position = self.last();
         if position.legal_moves().is_empty() {
@@ -119,10 +119,10 @@ impl PositionHistory {
     }
 }
 
-/// The latest position of `positions` that is equal to `next`, which comes after them, and how many plies ago it stood.
-/// No position with another side to move is looked at, nor any before a zeroing move.
+/// The latest of `positions` that `next`, the position after them, repeats, and its distance in plies. Looks only at
+/// positions with the same side to move, and not beyond a zeroing move.
 fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<(&'a Position, u16)> {
-    // Two moves each, the shortest way back to the same position.
+    // The shortest cycle has two moves of each side.
     const SHORTEST_CYCLE: u16 = 4;
     if next.rule50_ply() < SHORTEST_CYCLE {
         return None;
@@ -132,7 +132,7 @@ fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<
         if next.repeats(earlier) {
             return Some((earlier, plies));
         }
-        // Two plies before this one the counter was zeroed in between: nothing older can be equal.
+        // The counter was reset within the last two plies, so no older position can be equal.
         if earlier.rule50_ply() < 2 {
             return None;
         }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_future_depends_on_the_past_until_a_move_that_cannot_be_taken_back() {
+    fn the_future_depends_on_the_past_until_an_irreversible_move() {
         let key = |moves| play(START, moves).future_key();
         assert_eq!(key(""), None);
         assert_eq!(key("g1f3"), None);
@@ -202,7 +202,7 @@ mod tests {
         assert!(key("d2d4").is_some());
         assert_eq!(key("d2d4 d7d5 c2c4"), key("c2c4 d7d5 d2d4"));
         assert_ne!(key("d2d4 d7d5 c2c4"), key("d2d4 d7d5 c2c3"));
-        // A lost right cuts the past off, but not the counter.
+        // The loss of a right makes the past irrelevant, but does not reset the counter.
         let rooks = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 5 9";
         let lost = |moves| play(rooks, moves).future_key();
         assert!(lost("e1e2").is_some() && lost("e1e2 e8e7").is_some());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_named_from_the_winner() {
+    fn results_name_the_winner() {
         assert_eq!(play(START, "f2f3 e7e5 g2g4 d8h4").result(), Some(GameResult::Won(Color::Black)));
         assert_eq!(play("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "").result(), Some(GameResult::Drawn));
         assert_eq!(play("7k/8/5K2/8/8/8/8/7R b - - 99 80", "h8g8").result(), Some(GameResult::Drawn));

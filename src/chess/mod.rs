@@ -1,16 +1,24 @@
 //! Chess rules and positions, on top of shakmaty.
 //!
-//! Conventions, stated once here: squares are a1 = 0 … h8 = 63; a [`PackedMove`] is in absolute
-//! squares (never flipped to the side to move); castling is "king takes own rook" (e1h1), for
-//! standard chess too; evaluations are always from the side to move's view.
+//! Conventions of the whole crate: squares are a1 = 0 … h8 = 63; a [`PackedMove`] has absolute squares, never flipped to
+//! the side to move; castling is "king takes own rook" (e1h1), in standard chess too; evaluations are from the side to
+//! move's view.
 //!
-//! shakmaty knows the rules and generates the moves. What it does not know is what lc0's networks were
-//! trained with, and that is what stands here: which en passant squares are remembered ([`position`]),
-//! what counts as a repetition ([`history`]), and how forgiving a FEN reader has to be ([`fen`]).
-//! [`packed_move`] is the tree's two-byte move, [`uci_move`] the protocol's text; `packed_moves` generates the former.
+//! shakmaty implements the rules and generates the moves. This module adds the conventions that lc0's networks were
+//! trained with: which en passant squares a position remembers, what counts as a repetition, and which FENs are accepted.
 //!
-//! Nothing here knows of networks, planes or search. The hot path is [`PositionHistory::push`] (one call
-//! per ply of every descent) and [`Position::packed_moves`] (once or twice per leaf).
+//! | module | what it holds |
+//! |---|---|
+//! | [`tablebase`] | Syzygy tablebases |
+//! | [`history`] | the positions of a game, with repetition counts |
+//! | [`uci_move`] | moves as UCI text |
+//! | [`packed_moves`] | the legal moves as [`PackedMove`]s |
+//! | [`packed_move`] | a move in two bytes, for the tree |
+//! | [`position`] | one position with its counters |
+//! | [`fen`] | reads and writes FEN |
+//!
+//! The module knows nothing of networks or search. Its hot paths are [`PositionHistory::push`], called for each ply of
+//! every descent, and [`Position::packed_moves`], called once or twice for each leaf.
 
 mod fen;
 mod history;

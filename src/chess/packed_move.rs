@@ -1,14 +1,13 @@
 //! A move in two bytes, as the tree's edges store it.
 //!
-//! The tree holds tens of millions of these, and each descent unpacks one per ply; unpacking looks at two
-//! squares of the board and generates no moves. It trusts the caller: a packed move only means something
-//! in the position that it was packed in.
+//! The tree holds tens of millions of packed moves, and a descent unpacks one at each ply. Unpacking reads two squares of
+//! the board and generates no moves. It is the caller's duty to unpack a move only in the position that it was packed in.
 
 use super::{Move, Position, Role, Square};
 use shakmaty::Position as _;
 
-/// A move packed into 16 bits: from (6 bits), to (6), promotion role (0 none, 1 knight, 2 bishop,
-/// 3 rook, 4 queen). Absolute squares; castling is king takes own rook. Needs its position to mean anything.
+/// A move packed into 16 bits. From the lowest: from (6 bits), to (6 bits), promotion (0 none, 1 knight, 2 bishop, 3 rook,
+/// 4 queen). Squares are absolute; castling is king takes own rook. The move is meaningful only with its position.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PackedMove(u16);
 
@@ -24,33 +23,33 @@ impl PackedMove {
             Move::Normal { from, to, promotion, .. } => PackedMove::from_squares(from, to, promotion),
             Move::EnPassant { from, to } => PackedMove::from_squares(from, to, None),
             Move::Castle { king, rook } => PackedMove::from_squares(king, rook, None),
-            // Crazyhouse only; standard chess never makes one.
+            // Only Crazyhouse has this kind of move.
             Move::Put { to, .. } => PackedMove::from_squares(to, to, None),
         }
     }
 
-    /// Packs a move given by its squares (castling: the king's and the rook's).
+    /// Packs a move given by its squares. For castling these are the king's and the rook's.
     #[inline]
     pub fn from_squares(from: Square, to: Square, promotion: Option<Role>) -> PackedMove {
-        // By role, from pawn to king.
+        // Indexed by `Role`, from pawn (1) to king (6).
         const CODES: [u16; 7] = [0, 0, 1, 2, 3, 4, 0];
         let promotion = promotion.map_or(0, |role| CODES[role as usize]);
         PackedMove((from as u16) | (to as u16) << TO_SHIFT | promotion << PROMOTION_SHIFT)
     }
 
-    /// The square moved from.
+    /// The origin square.
     #[inline]
     pub fn from(self) -> Square {
         square(self.0)
     }
 
-    /// The square moved to; for castling, the own rook's square.
+    /// The target square; for castling, the square of the own rook.
     #[inline]
     pub fn to(self) -> Square {
         square(self.0 >> TO_SHIFT)
     }
 
-    /// What a pawn becomes.
+    /// The role that a pawn is promoted to.
     #[inline]
     pub fn promotion(self) -> Option<Role> {
         match self.0 >> PROMOTION_SHIFT {
@@ -62,7 +61,7 @@ impl PackedMove {
         }
     }
 
-    /// The legal move in `position` that this stands for. `position` must be the one it came from.
+    /// The move in `position`, which must be the position that the move was packed in.
     pub fn unpack(self, position: &Position) -> Move {
         let board = position.board().board();
         let (from, to) = (self.from(), self.to());
@@ -79,7 +78,7 @@ impl PackedMove {
         }
     }
 
-    /// The raw bits; never zero for a legal move (from and to differ).
+    /// The 16 bits. They are never zero for a legal move, because from and to differ.
     pub fn bits(self) -> u16 {
         self.0
     }

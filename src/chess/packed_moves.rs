@@ -1,19 +1,19 @@
-//! Legal moves as the tree wants them: packed, in the order in which shakmaty generates them.
+//! Generates legal moves in packed form, in the same order as shakmaty.
 //!
-//! A move of shakmaty's list says which piece moves and what it takes. To look that up, and to leave it out again, takes
-//! longer than to find the moves. So those of the usual kinds are found here, on shakmaty's board and tables and in its
-//! order; castling, en passant, and positions that no game leads to are left to it.
+//! A move in shakmaty's list also holds the moving and the captured piece. Looking these up and dropping them again takes
+//! longer than generating the moves. So this module generates the ordinary moves itself, with shakmaty's board and attack
+//! tables and in its order. It leaves castling, en passant, and positions that no game can reach to shakmaty.
 
 use super::{Color, PackedMove, Position, Role, Square};
 use shakmaty::{Bitboard, Board, CastlingSide, Position as _, attacks};
 
-/// The pieces that may be promoted to, in shakmaty's order.
+/// The roles that a pawn can be promoted to, in shakmaty's order.
 const PROMOTIONS: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 const FILE_A: u64 = 0x0101_0101_0101_0101;
 const BACK_RANKS: u64 = 0xFF00_0000_0000_00FF;
 
 impl Position {
-    /// The moves of [`Position::legal_moves`], in the same order, instead of what is in `moves`.
+    /// Replaces the contents of `moves` with the moves of [`Position::legal_moves`], in the same order.
     pub fn packed_moves(&self, moves: &mut Vec<PackedMove>) {
         moves.clear();
         let chess = self.board();
@@ -40,7 +40,7 @@ impl Position {
                 }
             }
         } else {
-            // Along the line of a slider that gives check the king does not escape it.
+            // The king cannot escape a checking slider along the slider's own line.
             let lines = (checkers & board.sliders()).into_iter();
             let lines =
                 lines.fold(Bitboard::EMPTY, |all, slider| all | (attacks::ray(slider, king) ^ slider));
@@ -52,7 +52,7 @@ impl Position {
     }
 }
 
-/// The pieces of either color that alone stand between the king of `turn` and an enemy slider.
+/// The pieces of either color that are the only piece between the king of `turn` and an enemy slider.
 fn between_king_and_sliders(board: &Board, turn: Color, king: Square) -> Bitboard {
     let sliders = (attacks::rook_attacks(king, Bitboard::EMPTY) & board.rooks_and_queens())
         | (attacks::bishop_attacks(king, Bitboard::EMPTY) & board.bishops_and_queens());
@@ -62,19 +62,19 @@ fn between_king_and_sliders(board: &Board, turn: Color, king: Square) -> Bitboar
     })
 }
 
-/// The moves so far, and what the next ones depend on.
+/// The list being filled, with the parts of the position that the generators read.
 struct List<'a> {
     board: &'a Board,
     turn: Color,
     us: Bitboard,
     king: Square,
-    /// Own pieces that may only move on the line through the king.
+    /// The own pieces that may move only along their line through the king.
     pinned: Bitboard,
     moves: &'a mut Vec<PackedMove>,
 }
 
 impl List<'_> {
-    /// Moves of all pieces but the king to `targets`.
+    /// Adds the moves of all pieces except the king to `targets`.
     fn add_pieces(&mut self, targets: Bitboard) {
         let (board, occupied) = (self.board, self.board.occupied());
         self.add_pawns(targets);
@@ -99,7 +99,7 @@ impl List<'_> {
         let (targets, empty) = (u64::from(targets), !u64::from(self.board.occupied()));
         let pawns = u64::from(self.board.pawns() & self.us);
         let captured = targets & u64::from(self.board.by_color(!self.turn));
-        // Towards the A file, towards the H file, one step, and the steps that may be followed by another.
+        // Target squares of captures towards the A file and towards the H file, of single steps and of double steps.
         let (west, east, step, double_step, forward) = match self.turn {
             Color::White => {
                 let step = pawns << 8 & empty;
@@ -121,7 +121,7 @@ impl List<'_> {
         self.add_pawns_to(double_step & empty & targets, 2 * forward, &[None]);
     }
 
-    /// Pawn moves to these squares, from those `offset` before.
+    /// Adds the pawn moves to the squares `to` from the squares `to - offset`.
     #[inline]
     fn add_pawns_to(&mut self, to: u64, offset: i32, promotions: &[Option<Role>]) {
         Bitboard(to).for_each(|to| {
@@ -132,7 +132,7 @@ impl List<'_> {
         });
     }
 
-    /// Moves of the king to those of `targets` that are not attacked.
+    /// Adds the king's moves to those `targets` that are not attacked.
     fn add_king(&mut self, targets: Bitboard) {
         let (board, king) = (self.board, self.king);
         (attacks::king_attacks(king) & targets).for_each(|to| {
@@ -172,7 +172,7 @@ mod tests {
             // Two checks at once; castling Chess960.
             "4k3/8/4r3/8/8/3n4/8/4K3 w - - 0 1",
             "1rk2r2/8/8/8/8/8/8/1RK2R2 w BFbf - 0 1",
-            // More than a game can have; and no king.
+            // More material than a game can have, and a king that can be taken.
             "QQQQQQQk/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1",
             "4k2r/8/8/8/8/8/4R3/4K3 w k - 0 1",
         ] {

@@ -1,42 +1,37 @@
-//! One position of a game: shakmaty's board plus what lc0 keeps beside it.
+//! One position of a game: shakmaty's position, with counters and en passant square as in lc0.
 //!
-//! shakmaty's `Chess` is the rules. Beside it stand the counters and the en passant square as lc0's
-//! input planes and repetition test see them. The en passant square differs from shakmaty's: after a
-//! played double push it is set only if an enemy pawn attacks the skipped square (legal or not), while
-//! one from a FEN is kept as given. So `position fen … e3` and `position startpos moves e2e4` differ,
-//! in lc0 too.
+//! shakmaty's `Chess` implements the rules. [`Position`] adds the counters and the en passant square that lc0's input
+//! planes and repetition test use. The en passant square differs from shakmaty's: after a played double push it is set
+//! only if an enemy pawn attacks the skipped square (even if it may not take), while a FEN's square is kept as given.
+//! Therefore `position fen … e3` and `position startpos moves e2e4` differ, as they do in lc0.
 //!
-//! The Zobrist key covers pieces, side to move, castling rights and that en passant square: two
-//! positions with the same key (and pieces) are what lc0 calls a repetition. It is kept up
-//! incrementally by [`Position::play`], the hot path.
+//! The Zobrist key covers pieces, side to move, castling rights and this en passant square. Two positions with the same
+//! key and the same pieces are a repetition in lc0's sense. [`Position::play`], a hot path, updates the key
+//! incrementally.
 //!
-//! A position alone knows nothing of earlier ones; [`super::PositionHistory`] fills in the repetition
-//! counters.
+//! A position does not know the earlier ones: [`super::PositionHistory`] fills in the repetition counters.
 
 use super::{Color, FenError, Move, MoveList, Square, fen};
 use shakmaty::zobrist::{Zobrist64, ZobristValue};
 use shakmaty::{Bitboard, Castles, CastlingSide, Chess, EnPassantMode, Position as _, Role};
 
-/// A position with its counters. Cheap to clone.
+/// A position with its counters.
 #[derive(Clone, Debug)]
 pub struct Position {
     board: Chess,
-    /// The skipped square, kept as lc0 keeps it.
+    /// The square that a double push skipped, in lc0's sense (see the top of this file).
     en_passant: Option<Square>,
     rule50_ply: u16,
     game_ply: u32,
-    /// How often this position stood before, since the last zeroing move (0, 1, 2 …).
     repetitions: u8,
-    /// Plies since the latest earlier occurrence; 0 where there is none.
     plies_since_repetition: u16,
-    /// Zobrist key of pieces, side, castling rights and en passant as repetition sees them.
     key: u64,
-    /// More pieces than a game can have (only a FEN can bring that): a move list might overflow.
+    /// Whether there are more pieces than a game can have, so that the move list might overflow. Only a FEN can set it.
     excess_material: bool,
 }
 
 impl Position {
-    /// The usual start.
+    /// The standard start position.
     pub fn startpos() -> Position {
         let board = Chess::new();
         let key = key_from_scratch(&board, None);
@@ -52,11 +47,10 @@ impl Position {
         }
     }
 
-    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling). [`super::fen`] says what is
-    /// forgiven.
+    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling). [`super::fen`] says which FENs are accepted.
     ///
     /// # Errors
-    /// A [`FenError`] with the offending text where there is no playable position in it.
+    /// The FEN is malformed, or its position cannot be played.
     pub fn from_fen(fen: &str) -> Result<Position, FenError> {
         let fen::ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material } = fen::parse(fen)?;
         let key = key_from_scratch(&board, en_passant);
@@ -72,19 +66,19 @@ impl Position {
         })
     }
 
-    /// The FEN, with Shredder castling letters where X-FEN would be ambiguous.
+    /// The FEN. Castling rights have Shredder letters where X-FEN's would be ambiguous.
     pub fn to_fen(&self) -> String {
         fen::write(&self.board, self.en_passant, self.rule50_ply, self.game_ply)
     }
 
-    /// The position after a legal move. Repetition counters are zero: only a history knows them.
+    /// The position after a legal move. Its repetition counters are zero, because only a history knows them.
     pub fn play(&self, m: Move) -> Position {
         let mut next = self.clone();
         next.advance(m);
         next
     }
 
-    /// Makes it the position after a legal move, as [`Position::play`].
+    /// Plays a legal move in place, like [`Position::play`].
     pub(super) fn advance(&mut self, m: Move) {
         let castles = self.board.castles().clone();
         let mut key = Zobrist64(self.key);
@@ -104,9 +98,8 @@ impl Position {
         self.set_repetitions(0, 0);
     }
 
-    /// All legal moves. (A position with far more material than a game allows can have more than a list
-    /// holds; then it is cut off.) None where the king is taken, which only a FEN with the
-    /// wrong side in check leads to.
+    /// All legal moves. The list is truncated if a position has more moves than it can hold, which needs far more material
+    /// than a game allows. It is empty if the king is taken, which can happen only after a FEN with the wrong side in check.
     pub fn legal_moves(&self) -> MoveList {
         if self.is_king_taken() {
             return MoveList::new();
@@ -117,17 +110,17 @@ impl Position {
         self.board.legal_moves()
     }
 
-    /// shakmaty's view of the position.
+    /// shakmaty's position. Its en passant square and counters may differ.
     pub fn board(&self) -> &Chess {
         &self.board
     }
 
-    /// Whose turn it is.
+    /// The colour of the side to move.
     pub fn side_to_move(&self) -> Color {
         self.board.turn()
     }
 
-    /// See the field.
+    /// The square that a double push skipped, in lc0's sense (see the top of this file).
     pub fn en_passant(&self) -> Option<Square> {
         self.en_passant
     }
@@ -137,28 +130,27 @@ impl Position {
         self.rule50_ply
     }
 
-    /// Plies played since the game's first position (a FEN's full-move number counts).
+    /// Plies played since the start of the game, including those that a FEN's full-move number implies.
     pub fn game_ply(&self) -> u32 {
         self.game_ply
     }
 
-    /// See the field.
+    /// How often the position occurred before, since the last capture or pawn move (0, 1, 2 …).
     pub fn repetitions(&self) -> u8 {
         self.repetitions
     }
 
-    /// See the field.
+    /// Plies since the latest earlier occurrence; 0 without one.
     pub fn plies_since_repetition(&self) -> u16 {
         self.plies_since_repetition
     }
 
-    /// See the field.
+    /// The Zobrist key of pieces, side to move, castling rights and lc0's en passant square.
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// Whether the side to move is in check. A taken king counts as in check, so that a position
-    /// without it is a lost one.
+    /// Whether the side to move is in check. A taken king counts as in check, so that it is a loss.
     pub fn is_check(&self) -> bool {
         self.is_king_taken() || self.board.is_check()
     }
@@ -173,9 +165,9 @@ impl Position {
         self.legal_moves().into_iter().find(|&m| self.play(m).is_checkmate())
     }
 
-    /// Whether neither side can ever mate with what is left: bare kings, one minor piece, or bishops
-    /// (any number, either side's) all on squares of one color. As lc0 has it: two knights, or knight
-    /// against bishop, still play on.
+    /// Whether neither side can mate with the remaining pieces: bare kings, one minor piece, or any number of bishops of
+    /// either side that are all on squares of one color. As in lc0, two knights are sufficient, and so is a knight against
+    /// a bishop.
     pub fn has_insufficient_material(&self) -> bool {
         let board = self.board.board();
         if (board.pawns() | board.rooks_and_queens()).any() {
@@ -190,8 +182,7 @@ impl Position {
                 || (bishops & Bitboard::DARK_SQUARES).is_empty())
     }
 
-    /// Whether this is the same position as `other` for counting repetitions: pieces, side to move,
-    /// castling rights and en passant square, as the key covers them.
+    /// Whether this position repeats `other`: same pieces, side to move, castling rights and en passant square.
     pub(super) fn repeats(&self, other: &Position) -> bool {
         self.key == other.key
             && self.board.board() == other.board.board()
@@ -200,17 +191,17 @@ impl Position {
             && self.board.castles().castling_rights() == other.board.castles().castling_rights()
     }
 
-    /// Whether the same castling rights are left.
+    /// Whether both positions have the same castling rights.
     pub(super) fn has_same_rights(&self, other: &Position) -> bool {
         self.board.castles().castling_rights() == other.board.castles().castling_rights()
     }
 
-    /// See the field.
+    /// Whether there are more pieces than a game can have.
     pub(super) fn has_excess_material(&self) -> bool {
         self.excess_material
     }
 
-    /// For the history, which alone knows these.
+    /// Sets the counters that only the history knows.
     pub(super) fn set_repetitions(&mut self, repetitions: u8, plies_since_repetition: u16) {
         self.repetitions = repetitions;
         self.plies_since_repetition = plies_since_repetition;
@@ -222,7 +213,7 @@ impl Position {
         self.board.our(Role::King).is_empty()
     }
 
-    /// Never fewer than the moves shakmaty's generator puts into its list before it drops illegal ones.
+    /// An upper bound on the moves that shakmaty's generator puts into its list before it drops illegal ones.
     fn mobility_bound(&self) -> usize {
         let board = self.board.board();
         let us = self.board.us();
@@ -232,7 +223,7 @@ impl Position {
         pawns + pieces.into_iter().map(|square| (board.attacks_from(square) & !us).count()).sum::<usize>()
     }
 
-    /// The slow way around a full list: every target square of every kind of piece by itself.
+    /// Generates the moves for each kind of piece and target square separately. It is slow, but it can stop at a full list.
     fn legal_moves_one_by_one(&self) -> MoveList {
         let mut moves = MoveList::new();
         let castling = CastlingSide::ALL.into_iter().flat_map(|side| {
@@ -251,7 +242,7 @@ impl Position {
     }
 }
 
-/// The key computed from nothing; [`Position::play`] keeps it up from there.
+/// Computes the key from the whole position. [`Position::play`] updates it afterwards.
 fn key_from_scratch(chess: &Chess, en_passant: Option<Square>) -> u64 {
     let mut key = Zobrist64::default();
     for (square, piece) in chess.board().iter() {
@@ -281,7 +272,7 @@ fn toggle_castling(key: &mut Zobrist64, castles: &Castles) {
     }
 }
 
-/// Takes the pieces that `m` lifts out of the key and puts in those that it sets down.
+/// Updates the key for the pieces that `m` removes and places.
 fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
     let mut toggle = |square, role: Role, color| *key ^= Zobrist64::zobrist_for_piece(square, role.of(color));
     match m {
@@ -304,7 +295,7 @@ fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
             toggle(Square::from_coords(side.king_to_file(), king.rank()), Role::King, color);
             toggle(Square::from_coords(side.rook_to_file(), king.rank()), Role::Rook, color);
         }
-        // Crazyhouse only; standard chess never makes one.
+        // Only Crazyhouse has this kind of move.
         Move::Put { role, to } => toggle(to, role, color),
     }
 }
@@ -345,7 +336,7 @@ mod tests {
         let taken = after(takeable, &["e2e8"]);
         assert!(taken.is_check());
         assert!(taken.legal_moves().is_empty());
-        // Not taken: the game goes on as usual.
+        // If the king is not taken, the game continues as usual.
         assert!(after(takeable, &["e1d1"]).legal_moves().iter().all(|m| !m.is_castle()));
     }
 
@@ -380,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn more_moves_than_a_list_holds_are_cut_off() {
+    fn a_list_with_too_many_moves_is_truncated() {
         // 279 moves, counted by python-chess.
         let ring = "QQQQQQQk/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
         let start = after(ring, &[]);

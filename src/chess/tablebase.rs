@@ -1,59 +1,59 @@
-//! Syzygy endgame tablebases: what is known of positions with few pieces.
+//! Syzygy endgame tablebases: the results of positions with few pieces.
 //!
-//! Probing is `shakmaty-syzygy`'s. Here stands what a search makes of it: the result of a leaf, and which root
-//! moves keep the best result, counting the fifty-move rule and the repetitions so far. Positions with castling
-//! rights are in no table.
+//! `shakmaty-syzygy` probes the tables. This module derives what the search needs: the result of a leaf, and the root moves
+//! that keep the best result under the fifty-move rule and the repetitions so far. No table has positions with castling
+//! rights.
 
 use super::{Move, PackedMove, Position, PositionHistory};
 use shakmaty::{Chess, Position as _};
 use shakmaty_syzygy::{Tablebase, Wdl};
 use std::path::PathBuf;
 
-/// Plies without a zeroing move after which a game is drawn.
-const FIFTY_MOVES: i32 = 100;
-/// Ranks of root moves lie between these: a certain win and a certain loss.
+/// Plies without a capture or pawn move after which a game is drawn.
+pub(crate) const FIFTY_MOVES: i32 = 100;
+/// The rank of a root move that certainly wins. A certain loss has the rank `-CERTAIN`, other moves are in between.
 const CERTAIN: i32 = 1000;
 
-/// Why tablebases were refused.
+/// Why the tablebases cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
     /// A directory cannot be read.
     #[error("SyzygyPath: cannot read {}: {reason}", path.display())]
     Directory {
-        /// As given.
+        /// The directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         reason: std::io::Error,
     },
-    /// No directory holds a table.
-    #[error("SyzygyPath: no tables (*.rtbw, *.rtbz) in {paths}")]
+    /// No directory has a table.
+    #[error("SyzygyPath: found no tables (*.rtbw, *.rtbz) in {paths}")]
     Empty {
-        /// As given.
+        /// The directory.
         paths: String,
     },
 }
 
-/// The tables of some directories. Files are opened when first needed.
+/// The tables in some directories. Each file is opened when it is first needed.
 #[derive(Debug)]
 pub struct Tablebases {
     tables: Tablebase<Chess>,
     files: usize,
 }
 
-/// What the tables know of the root's moves.
+/// The best moves at the root.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RootMoves {
     /// The moves that keep the best result.
     pub best: Vec<PackedMove>,
-    /// Whether distances were known, so that every one of them makes progress or can still.
+    /// Whether the moves were ranked by distance to zeroing, so that each of them can still win in time.
     pub by_distance: bool,
 }
 
 impl Tablebases {
-    /// Opens the tables in `paths`, directories separated as in `PATH` (`:`, on Windows `;`).
+    /// Opens the tables in the directories `paths`, which are separated as in `PATH` (`:`, on Windows `;`).
     ///
     /// # Errors
-    /// A directory that cannot be read, or no table in any of them.
+    /// A directory cannot be read, or none of them has a table.
     pub fn open(paths: &str) -> Result<Tablebases, TablebaseError> {
         let mut tables = Tablebase::new();
         let mut files = 0;
@@ -68,24 +68,24 @@ impl Tablebases {
         Ok(Tablebases { tables, files })
     }
 
-    /// How many table files there are.
+    /// The number of table files.
     pub fn files(&self) -> usize {
         self.files
     }
 
-    /// The most pieces, kings included, that any table covers.
+    /// The largest number of pieces, kings included, that a table covers.
     pub fn max_pieces(&self) -> usize {
         self.tables.max_pieces()
     }
 
-    /// Whether a table may know `position`.
+    /// Whether there may be a table for `position`: it has few enough pieces and no castling rights.
     pub fn covers(&self, position: &Position) -> bool {
         let board = position.board();
         board.board().occupied().count() <= self.max_pieces() && board.castles().is_empty()
     }
 
-    /// The result of a position whose fifty-move counter stands at zero, side to move's view: -1, 0 or 1. Wins that
-    /// the fifty-move rule takes away count as draws. `None`: unknown, or the counter does not stand at zero.
+    /// The result of a position with a rule-50 counter of zero: -1, 0 or 1, from the side to move's view. Wins that the
+    /// fifty-move rule prevents count as draws. `None` if the tables do not have the position or the counter is not zero.
     pub fn result_after_zeroing(&self, position: &Position) -> Option<i8> {
         if position.rule50_ply() != 0 || !self.covers(position) {
             return None;
@@ -97,11 +97,11 @@ impl Tablebases {
         })
     }
 
-    /// The root moves that keep the best result for the last position of `history`. With `shortest`, of winning
-    /// moves only those of the least distance; without it all that still win in time, unless a position was
-    /// repeated already: then the distance counts as well, so that the win is not shuffled away.
+    /// The moves that keep the best result for the last position of `history`. With `shortest`, only the winning moves with
+    /// the smallest distance to zeroing; otherwise all moves that still win in time. After a repetition the distance
+    /// always counts, so that the engine makes progress.
     ///
-    /// `None` where the tables do not know the position or one of its moves.
+    /// `None` if the tables do not have the position or the position after one of its moves.
     pub fn root_moves(&self, history: &PositionHistory, shortest: bool) -> Option<RootMoves> {
         let position = history.last();
         let moves = position.legal_moves();
@@ -117,8 +117,8 @@ impl Tablebases {
         Some(RootMoves { best, by_distance: false })
     }
 
-    /// Plies to the next capture or pawn move under best play, side to move's view: positive where it wins, negative
-    /// where it loses, beyond 100 where the fifty-move rule draws; 0 for a draw. The tables may be one ply off.
+    /// Plies to the next capture or pawn move under best play, from the side to move's view: positive for a win, negative
+    /// for a loss, 0 for a draw. Beyond 100 the fifty-move rule makes it a draw. The tables may be one ply off.
     pub fn distance_to_zeroing(&self, position: &Position) -> Option<i32> {
         if !self.covers(position) {
             return None;
@@ -126,29 +126,30 @@ impl Tablebases {
         Some(self.tables.probe_dtz(position.board()).ok()?.ignore_rounding().0)
     }
 
-    /// The rank of a move by distance to zeroing: [`CERTAIN`] where the win comes before the fifty-move rule, less
-    /// where that is in doubt, 0 for a draw, and the same below zero.
+    /// The rank of a move by distance to zeroing: [`CERTAIN`] if it wins before the fifty-move rule applies (less its
+    /// distance with `shortest`), lower if that is in doubt, 0 for a draw, and negative likewise for a loss.
     fn rank_by_distance(&self, position: &Position, m: Move, shortest: bool) -> Option<i32> {
         let next = position.play(m);
         if next.legal_moves().is_empty() || next.rule50_ply() == 0 {
             return self.rank_by_result(position, m);
         }
-        // The mover's distance, this move included.
+        // The distance including this move, from the view of the side that makes it.
         let dtz = self.tables.probe_dtz(next.board()).ok()?.ignore_rounding();
         let distance = -(dtz.0 + dtz.signum());
         let counter = i32::from(position.rule50_ply());
         Some(match distance {
             0 => 0,
-            // A ply stays in reserve, for the tables may be one off.
+            // `<` leaves one ply in reserve, because the tables may be one ply off.
             1.. if distance + counter < FIFTY_MOVES => CERTAIN - if shortest { distance } else { 0 },
             1.. => CERTAIN / 2 - (distance + counter).min(CERTAIN / 2 - 1),
-            // Losing for certain only with time to spare; else the longer the better: the rule may save the game.
+            // A loss is certain only if it comes well before the fifty-move rule applies. Otherwise a longer resistance
+            // has a higher rank, because the rule may save the game.
             ..0 if counter - 2 * distance < FIFTY_MOVES => -CERTAIN,
             ..0 => -CERTAIN / 2 + (counter - distance).min(CERTAIN / 2 - 1),
         })
     }
 
-    /// The rank of a move by its result alone, the fifty-move counter at zero after it.
+    /// The rank of a move by its result alone, as if the rule-50 counter were zero after it.
     fn rank_by_result(&self, position: &Position, m: Move) -> Option<i32> {
         let next = position.play(m);
         if next.legal_moves().is_empty() {
@@ -164,7 +165,7 @@ impl Tablebases {
     }
 }
 
-/// The moves of the highest rank; `None` as soon as one is unknown.
+/// The moves with the highest rank; `None` if the rank of a move is unknown.
 fn best_ranked(moves: &[Move], rank: impl Fn(&Move) -> Option<i32>) -> Option<Vec<PackedMove>> {
     let ranks: Vec<i32> = moves.iter().map(rank).collect::<Option<_>>()?;
     let highest = ranks.iter().copied().max()?;

@@ -1,9 +1,9 @@
 //! Moves as the UCI protocol writes them: `e2e4`, `e7e8q`, `e1g1`.
 //!
-//! Castling is the one move with two texts. Reading accepts both always: the king's squares (`e1g1`) and
-//! king takes rook (`e1h1`). Where the king's squares could also be an ordinary king move (Chess960:
-//! king on f1, `f1g1`), they are that. Writing gives the king's squares, or king takes rook when the
-//! GUI asked for Chess960, and wherever else the king's squares could be misread.
+//! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] always accepts
+//! both. In Chess960 the king's squares can also be an ordinary king move (`f1g1` with the king on f1), and then they
+//! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the king's
+//! squares would be ambiguous.
 
 use super::{Move, Position, Role, Square};
 use crate::quote::quoted;
@@ -12,23 +12,23 @@ use shakmaty::{CastlingSide, File};
 /// Why a move text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
-    /// Not a move at all; the text, quoted.
-    #[error("bad move {0}: expected two squares and perhaps a promotion, such as e2e4 or e7e8q")]
+    /// The text, quoted, does not have the form of a move.
+    #[error("bad move {0}: expected two squares and an optional promotion, such as e2e4 or e7e8q")]
     Malformed(String),
-    /// A move, but not one that can be played.
+    /// The move is not legal.
     #[error("illegal move `{text}` in position {fen}")]
     Illegal {
-        /// The move.
+        /// The move's text.
         text: String,
-        /// Where it was to be played.
+        /// The FEN of the position.
         fen: String,
     },
 }
 
-/// The legal move of `position` that `text` names.
+/// The legal move of `position` with this text.
 ///
 /// # Errors
-/// A [`UciMoveError`] with the text if it is no move, or none that is legal.
+/// The text is malformed, or the move is not legal.
 pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
     let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(quoted(text)))?;
     let moves = position.legal_moves();
@@ -47,7 +47,7 @@ pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
         .ok_or_else(|| UciMoveError::Illegal { text: text.to_owned(), fen: position.to_fen() })
 }
 
-/// The text of a legal move. `chess960`: castling as king takes rook.
+/// The text of a legal move. With `chess960`, castling is written as king takes rook.
 pub fn text(m: Move, chess960: bool) -> String {
     let from = m.from().unwrap_or(m.to());
     let king_squares = m.is_castle() && !chess960 && from.file() == File::E;
@@ -57,7 +57,7 @@ pub fn text(m: Move, chess960: bool) -> String {
     text
 }
 
-/// Where a castling king arrives; any other move's target.
+/// The king's target square when castling; the target square of any other move.
 fn king_destination(m: Move) -> Square {
     match m {
         Move::Castle { king, rook } => {
@@ -67,7 +67,7 @@ fn king_destination(m: Move) -> Square {
     }
 }
 
-/// From, to and promotion, if `text` has their form.
+/// The origin, target and promotion; `None` if `text` is malformed.
 fn split(text: &str) -> Option<(Square, Square, Option<Role>)> {
     let bytes = text.as_bytes();
     let promotion = match bytes {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn castling_is_read_in_both_texts_and_written_as_asked() {
+    fn castling_is_read_in_both_notations_and_written_as_asked() {
         let standard = position("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1");
         for (king_squares, takes_rook) in [("e1g1", "e1h1"), ("e1c1", "e1a1")] {
             let m = parse(&standard, king_squares).expect("castling is legal");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused_with_its_text() {
+    fn a_move_that_cannot_be_played_is_refused_with_its_text() {
         let start = Position::startpos();
         for bad in ["", "e2", "e2e9", "e2e4x", "e2e4qq", "0000", "é2e4", &"x".repeat(10_000_000)] {
             let error = parse(&start, bad).expect_err(bad);

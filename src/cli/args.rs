@@ -1,4 +1,4 @@
-//! The modes and their own flags.
+//! The modes and their own flags, and the options that the command line and the configuration file set.
 
 use super::defaults::default_options;
 use super::{bench, config_file, flags};
@@ -9,71 +9,71 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the process was asked to do.
+/// The command line and the configuration file, parsed.
 #[derive(Debug)]
 pub(super) struct Invocation {
     /// The mode, with its flags.
     pub mode: Mode,
-    /// The engine's options: defaults, then configuration file, then flags.
+    /// The engine's options: the defaults, changed by the configuration file and then by the flags.
     pub options: Options,
-    /// `--show-hidden`
+    /// Whether to list the options for specialists.
     pub show_hidden: bool,
-    /// What is wrong with the configuration file that a UCI engine goes on without: a chess program would only
-    /// see that it has died.
+    /// The error in a configuration file that a UCI engine ignores. If it exited, a chess program would only see that the
+    /// engine has ended.
     pub configuration_error: Option<String>,
 }
 
 /// A UCI chess engine for Leela Chess Zero networks.
 ///
-/// Without a mode it speaks UCI on stdin and stdout: that is what chess programs want. Options can be given
-/// as flags, in the configuration file, and over UCI. What is true or false can be switched on by `--name`, and
-/// off by `--no-name` or `--name=false`.
+/// Without a mode it speaks UCI on stdin and stdout, as chess programs expect. Options can be set by flags, in
+/// the configuration file, and over UCI. A switch is turned on by `--name`, and off by `--no-name` or
+/// `--name=false`.
 #[derive(Parser, Debug)]
 #[command(name = "rukh", version, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     mode: Option<Mode>,
 
-    /// Lists the options for specialists too, in `--help` and after `uci`
+    /// Also lists the options for specialists, in `--help` and after `uci`
     #[arg(long)]
     show_hidden: bool,
 }
 
-/// A mode.
+/// A mode, with its own flags.
 #[derive(Subcommand, Debug)]
 pub(super) enum Mode {
-    /// Speaks UCI, as without a mode
+    /// Speaks UCI on stdin and stdout (the default)
     #[command(alias = "classic")]
     Uci,
-    /// Searches 10 positions for half a second each and counts nodes
+    /// Searches 10 positions for half a second each and reports nodes per second
     Bench(BenchArgs),
-    /// Searches 34 positions for ten seconds each and counts nodes
+    /// Searches 34 positions for ten seconds each and reports nodes per second
     Benchmark(BenchArgs),
-    /// Measures the backend alone, by batch size
+    /// Measures the speed of the backend alone for each batch size
     Backendbench(BackendbenchArgs),
     /// Describes a network file
     Describenet(DescribenetArgs),
-    /// Counts the move sequences of a given length
+    /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
 }
 
 /// Flags of `bench` and `benchmark`.
 #[derive(Args, Debug, Default, Clone)]
 pub(super) struct BenchArgs {
-    /// Nodes to search in each position; -1: no limit
+    /// Nodes to search in each position; -1 means no limit
     #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub nodes: Option<i64>,
-    /// Milliseconds for each position; -1: no limit
+    /// Milliseconds for each position; -1 means no limit
     #[arg(long, allow_negative_numbers = true, value_parser = limit())]
     pub movetime: Option<i64>,
-    /// Searches only this position (`moves …` may follow the FEN)
+    /// Searches only this position (a FEN, optionally followed by `moves …`)
     #[arg(long, default_value = "", hide_default_value = true)]
     pub fen: String,
-    /// How many of the positions to search
+    /// Number of positions to search
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
     pub num_positions: Option<u32>,
-    /// Prints only one number that changes when the search does: `trivial` backend, one thread, 10000
-    /// nodes each
+    /// Prints only a hash of the search results, with the `trivial` backend, one thread and 10000 nodes for each
+    /// position
     #[arg(long)]
     pub signature: bool,
     /// Prints the result as JSON
@@ -81,15 +81,15 @@ pub(super) struct BenchArgs {
     pub json: bool,
 }
 
-/// Of nodes or milliseconds; -1 is none.
+/// Parses a limit of nodes or milliseconds; -1 means no limit.
 fn limit() -> clap::builder::RangedI64ValueParser {
     clap::value_parser!(i64).range(-1..=999_999_999)
 }
 
 impl BenchArgs {
-    /// The flags, with a mode's defaults for those not given.
+    /// The flags, completed by the mode's defaults.
     pub(super) fn resolve(&self, defaults: bench::Defaults) -> bench::Plan {
-        // Who only says how many nodes wants that many, however long it takes.
+        // With a limit on nodes alone, the mode's limit on time does not apply.
         let movetime = match (self.movetime, self.nodes) {
             (None, Some(_)) => -1,
             (movetime, _) => movetime.unwrap_or(defaults.movetime_ms),
@@ -108,26 +108,26 @@ impl BenchArgs {
 /// Flags of `backendbench`.
 #[derive(Args, Debug, Clone)]
 pub(super) struct BackendbenchArgs {
-    /// Batches to evaluate for each size
+    /// Number of batches to evaluate for each size
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=999_999_999))]
     pub batches: u32,
-    /// The first batch size
+    /// Smallest batch size
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub start_batch_size: u32,
-    /// The last batch size
+    /// Largest batch size
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_batch_size: u32,
-    /// From one batch size to the next
+    /// Difference between consecutive batch sizes
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub batch_step: u32,
-    /// Prints the header once and not every 32 lines
+    /// Prints the header only once instead of every 32 lines
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
           default_value_t = false, hide_default_value = true, value_name = "true|false",
           overrides_with = "no_header_only_once")]
     pub header_only_once: bool,
     #[arg(long, hide = true, overrides_with = "header_only_once")]
     no_header_only_once: bool,
-    /// The position to evaluate
+    /// Position to evaluate, as a FEN
     #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
     pub fen: String,
     /// Recommends minibatch sizes
@@ -153,10 +153,10 @@ pub(super) struct DescribenetArgs {
 /// Flags of `perft`.
 #[derive(Args, Debug, Clone)]
 pub(super) struct PerftArgs {
-    /// Length of the sequences, in plies
+    /// Length of the move sequences, in plies
     #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
     pub depth: u32,
-    /// The position
+    /// Start position, as a FEN
     #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]
     pub fen: String,
     /// Writes castling as king takes rook
@@ -167,12 +167,12 @@ pub(super) struct PerftArgs {
     pub json: bool,
 }
 
-/// An error that clap did not find, as one of clap's.
+/// Wraps an error that clap did not find in an error of clap.
 fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
 }
 
-/// Whether a mode has an option as a flag.
+/// Whether a mode accepts the flag of an option.
 fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
@@ -182,14 +182,14 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
     }
 }
 
-/// Reads the command line and the configuration file. `arguments` begins with the program's name.
+/// Reads the command line and the configuration file. The first of `arguments` is the program's name.
 ///
 /// # Errors
-/// What clap prints and exits with: wrong arguments, a wrong configuration file (unless it was only found, and
-/// UCI is to be spoken), or a request for help.
+/// Wrong arguments, a request for help, or an error in the configuration file. If the mode is UCI and the user did not
+/// name the file, an error in it is not returned but stored in [`Invocation::configuration_error`].
 pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let arguments: Vec<OsString> = arguments.collect();
-    // Which options the help lists must be known before the arguments are read.
+    // The help is built before the arguments are parsed, so this flag has to be known first.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
     let mut command = command(show_hidden);
     let matches = command.try_get_matches_from_mut(arguments)?;
@@ -199,7 +199,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         None => (None, &matches),
     };
 
-    // Flags are applied twice: first to learn which configuration file is meant, then on top of it.
+    // Flags are applied twice: first to find out the configuration file, and then on top of its values.
     let apply_flags = |options: &mut Options| {
         flags::apply(&matches, options)?;
         flags::apply(mode_matches, options)
@@ -207,7 +207,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let mut options = default_options(mode_name);
     apply_flags(&mut options).map_err(wrong_value)?;
     let is_named = [&matches, mode_matches].iter().any(|m| m.try_contains_id("config").unwrap_or(false));
-    // The signature is the same for everybody, whatever they have configured.
+    // The signature must not depend on the user's configuration.
     let is_signature =
         matches!(&cli.mode, Some(Mode::Bench(bench) | Mode::Benchmark(bench)) if bench.signature);
     let file = match (is_named, is_signature) {
@@ -217,7 +217,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);
     let mut configuration_error = None;
-    // An empty name means no configuration file.
+    // An empty name turns the configuration file off.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
         options = default_options(mode_name);
         match config_file::read(&path, &mut options) {
@@ -232,7 +232,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     Ok(Invocation { mode, options, show_hidden, configuration_error })
 }
 
-/// clap's command with the options of the table added to every mode.
+/// The clap command, with the flags of the option table added to every mode.
 fn command(show_hidden: bool) -> clap::Command {
     let mut command = Cli::command();
     let modes: Vec<String> = command.get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
@@ -246,10 +246,10 @@ fn command(show_hidden: bool) -> clap::Command {
     flags::add(command, &Options::default(), show_hidden, |_| true)
 }
 
-/// The flag of the same name in [`Cli`], for the modes.
+/// The flag `--show-hidden` of [`Cli`], for the modes.
 fn show_hidden_argument() -> clap::Arg {
     clap::Arg::new("show_hidden")
         .long("show-hidden")
         .action(clap::ArgAction::SetTrue)
-        .help("Lists the options for specialists too")
+        .help("Also lists the options for specialists")
 }

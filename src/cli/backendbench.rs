@@ -1,8 +1,8 @@
-//! `backendbench`: how fast the backend is, by batch size, with no search and no cache.
+//! `backendbench`: measures the speed of the backend for each batch size, without search and cache.
 //!
-//! The same position fills every batch. Each thread submits a batch, waits for it, and notes the time; what
-//! counts is the time from one batch's end to the next, so the first batch of a thread is only reported as
-//! "first". Columns, units and statistics are lc0's, so that tables compare line by line.
+//! The same position fills every batch. Each thread submits a batch, waits for it, and records the time. The statistics
+//! use the time from the end of one batch to the end of the next, so the first batch of each thread appears only in the
+//! columns "first". Columns, units and statistics are lc0's, so that tables can be compared line by line.
 
 use super::args::BackendbenchArgs;
 use super::clippy::Recommendation;
@@ -15,30 +15,30 @@ use crate::uci::output::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The header is repeated after so many lines, unless it shall not be.
+/// The header is repeated after this number of lines, unless `--header-only-once` is given.
 const LINES_PER_HEADER: u32 = 32;
 
 const HEADER: &str =
     "size, mean nps, mean ms,   sdev,     cv, max nps,  median, min nps, first max, first mean";
 
-/// Batches of the largest size that each thread evaluates before anything counts, so that clocks are up.
+/// Batches of the largest size that each thread evaluates before the measurement, to raise the processor's clock speed.
 const WARM_UP_BATCHES: u32 = 2;
 
-/// Between a better size being found and clippy's word about it.
+/// Time between the discovery of a better size and its intermediate recommendation.
 const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the batches of one size took.
+/// The times of the batches of one size.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(super) struct Measurement {
     /// Positions in a batch.
     pub size: u32,
     /// Positions per second.
     pub mean_nps: f64,
-    /// Milliseconds per batch, divided by the threads.
+    /// Milliseconds per batch, divided by the number of threads.
     pub mean_ms: f64,
-    /// Standard deviation of that.
+    /// Standard deviation of these milliseconds.
     pub sdev_ms: f64,
-    /// Standard deviation divided by mean.
+    /// Coefficient of variation: standard deviation divided by mean.
     pub cv: f64,
     /// Positions per second of the fastest batch.
     pub max_nps: f64,
@@ -46,16 +46,16 @@ pub(super) struct Measurement {
     pub median_nps: f64,
     /// Positions per second of the slowest batch.
     pub min_nps: f64,
-    /// Milliseconds of the threads' first batches: the longest wait for one more of them …
+    /// Over the ends of the threads' first batches: the longest time from one to the next, in milliseconds.
     pub first_max_ms: f64,
-    /// … and the mean.
+    /// Over the ends of the threads' first batches: the mean time from one to the next, in milliseconds.
     pub first_mean_ms: f64,
 }
 
 /// Runs the benchmark.
 ///
 /// # Errors
-/// The position or the backend does not work, or the batches are too few.
+/// The position is wrong, the backend fails, or there are too few batches.
 pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     if arguments.start_batch_size > arguments.max_batch_size {
         let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     let position = Position::from_fen(&arguments.fen)?;
     let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
     let history = PositionHistory::new(position);
-    // Every evaluation is to be work.
+    // Without a cache, every evaluation has to be computed.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
     let created = registry::create(&config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     Ok(())
 }
 
-/// What stays the same for all sizes.
+/// The settings for all sizes.
 struct Bench<'a> {
     backend: &'a dyn Backend,
     request: EvalRequest<'a>,
@@ -123,11 +123,11 @@ struct Bench<'a> {
     batches: u32,
 }
 
-/// When one thread's batches ended.
+/// The times at which the batches of one thread ended.
 type Ends = Vec<Instant>;
 
 impl Bench<'_> {
-    /// Lets every thread evaluate a few batches of `size`.
+    /// Evaluates a few batches of `size` positions on every thread.
     fn warm_up(&self, size: u32) -> Result<(), CliError> {
         self.on_all_threads(|| {
             (0..WARM_UP_BATCHES).try_for_each(|_| self.evaluate(size)).map(|()| Ends::new())
@@ -135,7 +135,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Evaluates the batches of one size, shared by the threads as they come free.
+    /// Evaluates the batches of one size. Each thread takes the next batch when it is free.
     fn measure(&self, size: u32) -> Result<Measurement, CliError> {
         let next_batch = AtomicU32::new(0);
         let begin = Instant::now();
@@ -148,10 +148,10 @@ impl Bench<'_> {
             Ok(ends)
         })?;
         summarise(size, self.threads, begin, &ends)
-            .ok_or_else(|| "--batches must be more than twice the threads".into())
+            .ok_or_else(|| "--batches must be more than twice the number of threads".into())
     }
 
-    /// Runs `work` on every thread at once. One error is enough.
+    /// Runs `work` on every thread at once. Returns the first error, if there is one.
     fn on_all_threads(
         &self,
         work: impl Fn() -> Result<Ends, BackendError> + Sync,
@@ -160,13 +160,13 @@ impl Bench<'_> {
             let threads: Vec<_> = (0..self.threads).map(|_| scope.spawn(&work)).collect();
             let ends = threads.into_iter().map(|thread| match thread.join() {
                 Ok(ends) => ends.map_err(CliError::from),
-                Err(_) => Err("a thread of the benchmark panicked".into()),
+                Err(_) => Err("a benchmark thread panicked".into()),
             });
             ends.collect()
         })
     }
 
-    /// One batch: as many of the backend's as it needs for `size` positions, all under way together.
+    /// Evaluates a batch of `size` positions. If the backend's batches are smaller, several are in flight together.
     fn evaluate(&self, size: u32) -> Result<(), BackendError> {
         let largest = self.backend.attributes().maximum_batch_size.max(1);
         let mut left = size as usize;
@@ -174,7 +174,7 @@ impl Bench<'_> {
         while left > 0 {
             let mut batch = self.backend.new_batch();
             for _ in 0..left.min(largest) {
-                // Nothing caches here; what a backend answers at once is an evaluation all the same.
+                // There is no cache, so an immediate answer is an evaluation, too.
                 let _: Added = batch.add(self.request);
             }
             left -= left.min(largest);
@@ -184,7 +184,7 @@ impl Bench<'_> {
     }
 }
 
-/// The statistics of one size; `None` if there are not two times to compare.
+/// The statistics of one size. `None` if there are fewer than two times.
 fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<Measurement> {
     let threads = f64::from(threads);
     let mut seconds: Vec<f64> = ends
@@ -237,9 +237,9 @@ fn table_line(m: &Measurement) -> String {
     )
 }
 
-/// Four significant digits without trailing zeros, in scientific notation where it is shorter: C's `%.4g`.
+/// Formats like C's `%.4g`: four significant digits without trailing zeros, in scientific notation if that is shorter.
 fn four_digits(value: f64) -> String {
-    // "1.234e2": the exponent after rounding to four digits.
+    // The exponent in a text such as "1.234e2" is that of the rounded value.
     let scientific = format!("{value:.3e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -260,7 +260,7 @@ fn four_digits(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// As C's printf has them.
+    /// The expected texts are the output of C's printf.
     #[test]
     fn four_digits_are_those_of_c() {
         for (value, text) in [
@@ -316,7 +316,7 @@ mod tests {
         );
         assert!((m.first_max_ms - 10.0).abs() < 1e-9 && (m.first_mean_ms - 10.0).abs() < 1e-9);
 
-        // Two threads that take turns: each batch takes 4 ms, so one is done every 2.
+        // Two threads take turns. A batch takes 4 ms, so one ends every 2 ms.
         let m = summarise(8, 2, begin, &[vec![at(4), at(8)], vec![at(6), at(10)]]).unwrap();
         assert!((m.mean_ms - 2.0).abs() < 1e-9);
         assert!((m.first_max_ms - 4.0).abs() < 1e-9 && (m.first_mean_ms - 3.0).abs() < 1e-9);

@@ -1,8 +1,8 @@
-//! `bench` and `benchmark`: search known positions, count nodes.
+//! `bench` and `benchmark`: search a list of positions and report nodes per second.
 //!
-//! Prints lc0's lines. As in lc0 only nodes and time end a search here: smart pruning and the move overhead
-//! are off unless asked for. `--signature` prints one number made of everything the searches on the `trivial`
-//! backend did; it stays the same until the search itself changes, on every machine.
+//! The output has lc0's format. As in lc0, only nodes and time end a search: smart pruning and the move overhead are off by
+//! default. `--signature` prints a hash of everything that the searches on the `trivial` backend did. It is the same on
+//! every machine and changes only if the search changes.
 
 use super::bench_positions::POSITIONS;
 use super::error::{CliError, print_error_line};
@@ -16,51 +16,51 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What a mode searches when its flags do not say.
+/// The limits that apply unless flags change them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     /// Milliseconds for each position.
     pub movetime_ms: i64,
-    /// How many positions.
+    /// Number of positions.
     pub positions: u32,
 }
 
-/// `bench`
+/// The limits of `bench`.
 pub(super) const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
 
-/// `benchmark`
+/// The limits of `benchmark`.
 pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
 
-/// Nodes for each position of the signature, unless `--nodes` says otherwise.
+/// Nodes for each position of the signature, unless `--nodes` is given.
 const SIGNATURE_NODES: u64 = 10_000;
 
-/// What to search.
+/// Which positions to search, how long, and what to print.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Nodes for each position.
+    /// Limit of nodes for each position.
     pub nodes: Option<u64>,
     /// Milliseconds for each position.
     pub movetime_ms: Option<u64>,
-    /// One position instead of the known ones.
+    /// A position to search instead of the list.
     pub fen: Option<String>,
-    /// How many of the known ones.
+    /// Number of positions from the list.
     pub positions: usize,
-    /// Only the signature.
+    /// Whether to print only the signature.
     pub signature: bool,
-    /// JSON instead of lc0's lines.
+    /// Whether to print JSON instead of lc0's lines.
     pub json: bool,
 }
 
-/// One position's search.
+/// The result of one search.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Searched {
-    /// The position, as in the list.
+    /// The position as it is in the list: a FEN, with moves if there are any.
     pub position: String,
-    /// Visits.
+    /// Visits of the root.
     pub nodes: u64,
-    /// Wall time.
+    /// Elapsed milliseconds.
     pub time_ms: u64,
-    /// The move found.
+    /// The best move, with castling as king takes rook.
     pub best_move: String,
     #[serde(skip)]
     last_info: Option<ThinkingInfo>,
@@ -69,7 +69,7 @@ pub(super) struct Searched {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// A position or the backend does not work.
+/// A position is wrong, or the backend fails.
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
@@ -79,7 +79,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));
     }
     if plan.nodes.is_none() && plan.movetime_ms.is_none() {
-        return Err("with --nodes=-1 and --movetime=-1 the search would never end".into());
+        return Err("with both --nodes=-1 and --movetime=-1 the search would never end".into());
     }
     let limits = GoParams { nodes: plan.nodes, movetime: plan.movetime_ms, ..GoParams::default() };
     let positions: Vec<&str> = match &plan.fen {
@@ -144,7 +144,7 @@ fn run_search(
     })
 }
 
-/// A FEN (or `startpos`) with perhaps `moves …` after it.
+/// Reads a FEN or `startpos`, optionally followed by `moves …`.
 fn position_command(position: &str) -> PositionCommand {
     let (fen, moves) = position.split_once("moves").unwrap_or((position, ""));
     let start = match fen.trim() {
@@ -154,7 +154,7 @@ fn position_command(position: &str) -> PositionCommand {
     PositionCommand { start, moves: moves.split_whitespace().map(str::to_owned).collect() }
 }
 
-/// lc0's benchmark writes castling as king takes rook.
+/// The text of the best move. Like lc0's benchmark, it writes castling as king takes rook.
 fn move_text(best: &BestMove) -> String {
     best.best.map_or_else(|| "0000".to_owned(), |best| uci_move::text(best, true))
 }
@@ -163,7 +163,7 @@ fn move_text(best: &BestMove) -> String {
 fn totals(searched: &[Searched]) -> (u64, u64, u64) {
     let nodes: u64 = searched.iter().map(|one| one.nodes).sum();
     let time_ms: u64 = searched.iter().map(|one| one.time_ms).sum();
-    // One millisecond more, as lc0 has it: no division by zero.
+    // As in lc0, one more millisecond prevents a division by zero.
     let nps = (1000.0 * nodes as f64 / (time_ms + 1) as f64).round() as u64;
     (nodes, time_ms, nps)
 }
@@ -180,8 +180,8 @@ fn json(searched: &[Searched]) -> String {
     .to_string()
 }
 
-/// A hash of what the searches did: nodes, depths, best moves and principal variations. No time, and no
-/// score, for the scores' formulas use the platform's tangent.
+/// A hash of the searches' nodes, depths, best moves and principal variations. It does not cover times, nor scores, whose
+/// formulas use the platform's tangent.
 fn signature(searched: &[Searched]) -> u32 {
     let mut text = String::new();
     for one in searched {
@@ -201,7 +201,7 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Notes what a search says; prints it too if there is an output.
+/// Records what a search reports, and prints it if there is an output.
 struct Recorder {
     output: Option<Arc<Output>>,
     record: Mutex<Record>,
@@ -219,13 +219,13 @@ impl Recorder {
         Recorder { output, record: Mutex::default() }
     }
 
-    /// What was noted since the last call.
+    /// The record since the last call.
     fn take(&self) -> Record {
         std::mem::take(&mut self.record())
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
-        // Each field is written whole, so a panic elsewhere leaves a good record.
+        // A panic cannot leave the record in an invalid state.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -298,7 +298,7 @@ mod tests {
         Searched { position: "p".to_owned(), nodes, time_ms, best_move: "e2e4".to_owned(), last_info: None }
     }
 
-    /// lc0's own totals of a run.
+    /// The figures are from a run of lc0.
     #[test]
     fn totals_are_lc0s() {
         assert_eq!(totals(&[searched(111, 85), searched(118, 110)]), (229, 195, 1168));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signature_sees_the_search_and_not_the_clock() {
+    fn the_signature_depends_on_the_search_and_not_on_time() {
         let base = signature(&[searched(10, 1)]);
         assert_eq!(base, signature(&[searched(10, 999)]));
         assert_ne!(base, signature(&[searched(11, 1)]));

@@ -1,7 +1,7 @@
-//! The positions that `bench` and `benchmark` search: those of Stockfish's and lc0's benchmarks, so that
-//! totals compare.
+//! The positions that `bench` and `benchmark` search. They are those of Stockfish's and lc0's benchmarks, so that totals can
+//! be compared.
 
-/// FENs, some with moves after them. `bench` takes the first ten.
+/// FENs, some followed by moves. `bench` searches the first ten.
 pub(super) const POSITIONS: [&str; 34] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",

@@ -1,17 +1,17 @@
-//! `backendbench --clippy`: which minibatch size to play with.
+//! `backendbench --clippy`: recommends a minibatch size for play.
 //!
-//! A larger batch is faster and, position for position, a little weaker; the longer the game, the less it
-//! matters. A size is recommended if its gain in speed outweighs the loss. How much loss a size costs at a
-//! number of visits was fitted by lc0's authors; the constants are theirs, and so is the picture.
+//! With a larger batch the search is faster, but slightly weaker at the same number of visits. This loss is smaller in
+//! longer searches. A size is recommended if the gain in speed outweighs the loss. lc0's authors fitted the loss for each
+//! batch size and number of visits; the constants and the picture are theirs.
 
-/// A way to play: its name, with the spaces that the picture wants, and its seconds per move.
+/// Time controls: the name, padded for the picture, and the seconds per move.
 const SPEEDS: [(&str, f64); 3] =
     [("3min/move (Tournament):", 180.0), ("15s/move  (Rapid):", 15.0), ("1s/move   (Bullet):", 1.0)];
 
-/// The best sizes so far.
+/// The best size so far for each time control.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recommendation {
-    /// For each of [`SPEEDS`]: size, and its positions per second.
+    /// For each of [`SPEEDS`], the size and its positions per second.
     best: [(u32, f64); 3],
 }
 
@@ -22,8 +22,8 @@ impl Default for Recommendation {
 }
 
 impl Recommendation {
-    /// Takes in the next larger size; whether it is now recommended for anything. A size that does not pay in
-    /// slow games is not looked at for faster ones.
+    /// Considers the next larger size. Returns whether it is now the best for any time control. A size that does not pay off
+    /// in slow games is not considered for faster ones.
     pub(super) fn consider(&mut self, size: u32, nps: f64) -> bool {
         let mut better = false;
         for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
@@ -39,7 +39,7 @@ impl Recommendation {
         better
     }
 
-    /// The picture.
+    /// The recommendation as a picture.
     pub(super) fn lines(&self, title: &str) -> Vec<String> {
         let width = title.len() + 1;
         let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
@@ -61,9 +61,9 @@ impl Recommendation {
     }
 }
 
-/// Strength lost for each step of the batch size's ratio, at the visits that `seconds` give.
+/// The strength that a larger batch size costs, in lc0's fitted unit, in a search of `seconds` at `nps` positions per second.
 fn loss_per_size(nps: f64, seconds: f64) -> f64 {
-    // In a game the tree finds more positions than the network evaluates.
+    // In a game there are more visits than evaluations, because of reused trees and transpositions.
     let visits = nps.powf(1.085) * seconds;
     0.16947 * (-4.1695e-6 * visits).exp() + 0.02
 }
@@ -72,7 +72,7 @@ fn loss_per_size(nps: f64, seconds: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// What lc0 printed after the table whose mean speeds these are.
+    /// The expected picture is lc0's for a table with these mean speeds.
     #[test]
     fn recommends_and_draws_as_lc0() {
         let mut recommendation = Recommendation::default();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_doubles_with_the_batch_gets_the_largest() {
+    fn the_largest_size_wins_if_speed_is_proportional_to_it() {
         let mut recommendation = Recommendation::default();
         for size in [1, 2, 4, 8, 16, 32] {
             assert!(recommendation.consider(size, 1000.0 * f64::from(size)));

@@ -4,11 +4,11 @@ use super::error::{CliError, print_error_line};
 use crate::options::{Options, config};
 use std::path::{Path, PathBuf};
 
-/// The file's usual name.
+/// The default name of the file.
 const FILE_NAME: &str = "rukh.config";
 
-/// The configuration file that is read when none is named: beside the binary, or in the user's configuration
-/// directory. `None`: there is none, which is usual.
+/// The configuration file that is read if the user does not name one: in the binary's directory, or in the user's
+/// configuration directory. `None` if neither exists.
 pub(super) fn find() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
@@ -25,15 +25,15 @@ fn config_directory() -> Option<PathBuf> {
     }
 }
 
-/// Sets what the file says, and tells the user on stderr that it did.
+/// Sets the options that the file gives, and reports the file's name on stderr.
 ///
 /// # Errors
-/// The file cannot be read, or a line of it cannot be used.
+/// The file cannot be read, or one of its lines is wrong.
 pub(super) fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
     let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("configuration file {shown}: {error}"))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read configuration file {shown}: {error}"))?;
     config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
-    print_error_line(&format!("Configuration from {shown}"));
+    print_error_line(&format!("using configuration file {shown}"));
     Ok(())
 }

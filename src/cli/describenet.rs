@@ -1,4 +1,4 @@
-//! `describenet`: what a network file holds.
+//! `describenet`: describes a network file.
 
 use super::args::DescribenetArgs;
 use super::error::CliError;
@@ -8,10 +8,10 @@ use crate::options::Options;
 use crate::uci::output::Output;
 use serde_json::{Map, Value};
 
-/// Prints the description.
+/// Prints the description as text or JSON.
 ///
 /// # Errors
-/// There is no network, or it cannot be read.
+/// The network is not found or cannot be read.
 pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let file = find_network(&options.weights).map_err(|error| error.to_string())?;
     let text = describe(&file);
@@ -23,8 +23,8 @@ pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Outpu
     Ok(())
 }
 
-/// The description's sections as objects of their labels and values. A label that is there twice (an ONNX
-/// graph's inputs) keeps all its values, in an array.
+/// The description as JSON: an object for each section, with its labels and values. If a label occurs several times, like
+/// the inputs of an ONNX graph, its values are in an array.
 fn json(text: &str, path: &str) -> Value {
     let mut sections = Map::new();
     sections.insert("file".to_owned(), path.into());
@@ -50,7 +50,7 @@ fn json(text: &str, path: &str) -> Value {
     Value::Object(sections)
 }
 
-/// Adds a value; whole numbers become numbers.
+/// Adds a value, as a number if it is a whole number.
 fn add(section: &mut Map<String, Value>, label: &str, value: &str) {
     let value = value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
     match section.get_mut(label) {

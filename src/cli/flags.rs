@@ -1,12 +1,12 @@
 //! The option table as clap arguments.
 //!
-//! Each row gives `--name <value>` (`--name=value` too); a yes-or-no row gives `--name`, `--no-name` and
-//! `--name=true`. clap does the reading, the help and the "did you mean"; values are checked by the row.
+//! Each row becomes a flag `--name <value>` (or `--name=value`). A switch becomes `--name`, `--no-name` and `--name=true`.
+//! clap reads the flags, prints the help and suggests corrections; the row checks the values.
 
 use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// Adds the rows that `applies` picks to `command`; `defaults` are what help shows as such.
+/// Adds the flags of the rows that `applies` selects to `command`. The help shows `defaults` as the default values.
 pub(super) fn add(
     command: Command,
     defaults: &Options,
@@ -24,13 +24,13 @@ pub(super) fn add(
     })
 }
 
-/// Sets what the arguments say.
+/// Sets the options that the arguments give.
 ///
 /// # Errors
-/// None that clap has not found before: it checks values with the same rows.
+/// A value is not allowed. (clap has checked the values with the same rows, so this does not happen.)
 pub(super) fn apply(matches: &ArgMatches, options: &mut Options) -> Result<(), OptionError> {
     for spec in TABLE {
-        // `try_get`, for not every mode has every option.
+        // `try_get_one`, because not every mode has every flag.
         if let Ok(Some(value)) = matches.try_get_one::<String>(spec.field) {
             options.assign(spec, value)?;
         }
@@ -69,7 +69,7 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
     }
 }
 
-/// `--no-name`, which help does not list.
+/// The flag `--no-name` of a switch. The help does not list it.
 fn negation(spec: &'static Spec) -> Arg {
     Arg::new(negation_id(spec))
         .long(format!("no-{}", spec.flag().unwrap_or_default()))
@@ -94,7 +94,7 @@ fn help(spec: &Spec, defaults: &Options) -> String {
     wrapped(&format!("{} [{}]", spec.help(), facts.join(", ")))
 }
 
-/// `text` broken into lines for a terminal of 100 columns, less what clap indents.
+/// `text` broken into lines for a terminal of 100 columns, minus clap's indentation.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 88;
     let mut lines = String::new();

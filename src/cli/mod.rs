@@ -1,10 +1,20 @@
-//! The command line: no mode is the UCI engine, the others are tools.
+//! The command line. Without a mode the program is the UCI engine; the modes are tools.
 //!
-//! [`args`] declares the modes and their own flags with clap; [`flags`] adds the engine's options to each
-//! from the option table; [`config_file`] reads the configuration. Each tool is one file with one `run`.
-//! Output formats and flags are lc0's, so that scripts made for it work; every tool also has `--json`.
+//! Output formats and flags are lc0's, so that scripts made for lc0 work. Every tool also has `--json`. The exit code is 0
+//! after success, 1 after a failure (the reason is on stderr), and 2 after wrong arguments.
 //!
-//! Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong arguments.
+//! | module | what it does |
+//! |---|---|
+//! | [`perft_command`], [`describenet`], [`backendbench`] | tools, each with a function `run` |
+//! | [`args`] | the modes and their own flags, declared with clap |
+//! | [`bench`] | the tool for `bench` and `benchmark` |
+//! | [`bench_positions`] | the positions that it searches |
+//! | [`clippy`] | recommends a minibatch size |
+//! | [`perft`] | counts move sequences |
+//! | [`flags`] | adds the option table's flags to a mode |
+//! | [`config_file`] | finds and reads the configuration file |
+//! | [`defaults`] | the option values that a mode starts with |
+//! | [`error`] | errors of the tools, and messages on stderr |
 
 mod args;
 mod backendbench;
@@ -32,7 +42,7 @@ use std::sync::Arc;
 pub fn run() -> ExitCode {
     let invocation = match args::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
-        // clap's errors are usage errors, or the help text that was asked for: it knows where each goes.
+        // An error of clap is either a usage error or the requested help. clap prints each to the right stream.
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             let _ = error.print();
@@ -48,14 +58,14 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Tells somebody who has started the program by hand what it is waiting for. GUIs never see it.
+/// Explains to a user who has started the program in a terminal what it waits for. GUIs never see this.
 fn greet() {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         print_error_line(concat!(
             "Rukh ",
             env!("RUKH_VERSION"),
-            ": a chess engine, to be added to a chess program as a UCI engine. It has no board of its own.\n",
-            "To try it here, type `go nodes 1000`, and `quit` to leave; `rukh --help` lists what else it can do."
+            ": a UCI chess engine. It has no board of its own; add it to a chess program as an engine.\n",
+            "To try it here, type `go nodes 1000`, then `quit` to leave. `rukh --help` lists its modes and options."
         ));
     }
 }

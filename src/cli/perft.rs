@@ -1,12 +1,10 @@
-//! Perft: counting the move tree, to check the move generator and to time it.
-//!
-//! Only the counting is here; the command line's and the protocol's ways to it are not.
+//! Perft: counts legal move sequences, to test and time the move generator.
 
 use crate::chess::{Position, uci_move};
 use std::fmt::Write as _;
 
-/// How many ways of play of exactly `depth` plies there are from `position`. Moves of the last ply are
-/// counted, not played.
+/// The number of legal move sequences of exactly `depth` plies from `position`. Moves of the last ply are counted without
+/// playing them.
 pub fn perft(position: &Position, depth: u32) -> u64 {
     match depth {
         0 => 1,
@@ -15,8 +13,8 @@ pub fn perft(position: &Position, depth: u32) -> u64 {
     }
 }
 
-/// [`perft`] split by first move: a line `e2e4: 20` each, in the generator's order, then `total: 400`.
-/// `chess960` as in [`uci_move::text`]. At depth 0 there is only the total.
+/// [`perft`] for each first move: lines such as `e2e4: 20` in the generator's order, then `total: 400`. At depth 0 there is
+/// only the total. `chess960` has the same meaning as in [`uci_move::text`].
 pub fn divide(position: &Position, depth: u32, chess960: bool) -> String {
     let mut text = String::new();
     let mut total = u64::from(depth == 0);

@@ -1,4 +1,4 @@
-//! The `perft` mode: flags in, lines or JSON out.
+//! The `perft` mode: prints the counts as lines or JSON.
 
 use super::args::PerftArgs;
 use super::error::CliError;
@@ -7,7 +7,7 @@ use crate::chess::{Position, uci_move};
 use crate::uci::output::Output;
 use std::time::Instant;
 
-/// Counts, and prints each first move's share and the total.
+/// Prints the count for each first move, and the total.
 ///
 /// # Errors
 /// The FEN is wrong.

@@ -1,35 +1,32 @@
-//! A root that the tablebases know: its score is theirs, whatever the network thinks of it.
+//! The score of a root that the tablebases know.
 //!
-//! Where the root's moves are chosen by distance, the search below them runs without tables (see
-//! [`super::Engine`]), and its values are the network's, which takes many a won endgame for a draw. So the scores
-//! are replaced on their way out.
+//! If the tablebases rank the root's moves by distance, the search below them runs without tables (see
+//! [`super::root_tablebases`]). Its values then come from the network, which takes many won endgames for draws. So the
+//! reported scores are replaced by those of the tablebases.
 
-use crate::chess::tablebase::Tablebases;
+use crate::chess::tablebase::{FIFTY_MOVES, Tablebases};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::ScoreType;
 use crate::search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
 use crate::search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 
-/// Plies without a zeroing move after which a game is drawn.
-const FIFTY_MOVES: i32 = 100;
-
-/// What is certain of a root, side to move's view.
+/// The certain result of a root, from the side to move's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KnownRoot {
-    /// Mate at the next move.
+    /// The next move mates.
     Mate,
-    /// Won, with so many plies to the next capture or pawn move.
+    /// Won, with this number of plies to the next capture or pawn move.
     Won(i32),
-    /// Drawn, perhaps by the fifty-move rule.
+    /// Drawn, possibly by the fifty-move rule.
     Drawn,
-    /// Lost, with so many plies to the next capture or pawn move.
+    /// Lost, with this number of plies to the next capture or pawn move.
     Lost(i32),
 }
 
 impl KnownRoot {
-    /// What `tables` say of the last position of `history`. `None`: unknown, or so close to the fifty-move rule that
-    /// the tables, which may be a ply off, cannot tell.
+    /// The result of the last position of `history` according to `tables`. `None` if it is unknown, or so close to the
+    /// fifty-move rule that the tables, which may be one ply off, cannot decide it.
     pub(super) fn look_up(tables: &Tablebases, history: &PositionHistory) -> Option<KnownRoot> {
         let distance = tables.distance_to_zeroing(history.last())?;
         let end = distance.abs() + history.last().rule50_ply() as i32;
@@ -64,18 +61,19 @@ impl KnownRoot {
     }
 }
 
-/// The moves of `best` that mate at once. The tables rank them like every other win.
+/// The moves of `best` that mate at once. (The tables do not rank them above other wins.)
 pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Vec<PackedMove> {
     let position = history.last();
     best.iter().filter(|m| position.play(m.unpack(position)).is_checkmate()).copied().collect()
 }
 
-/// Passes on what a search says, with the known root's score; a mate that the search has proven is a better one.
+/// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a shorter
+/// mate, that mate is reported.
 pub(super) struct KnownScores {
     pub(super) responder: Arc<dyn Responder>,
     pub(super) root: KnownRoot,
     pub(super) score_type: ScoreType,
-    /// Of the side to move.
+    /// The value of a draw for the side to move.
     pub(super) draw_score: f32,
 }
 

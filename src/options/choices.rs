@@ -1,9 +1,8 @@
-//! The options whose value is one of a few words, as enums.
+//! Enums for the options whose value is one of a few words.
 
 use std::fmt;
 
-/// Makes an enum whose variants are an option's words: `NAMES` for the table, `name` and `from_name` between
-/// the two.
+/// Makes an enum with a variant for each word of an option, and the conversions between words and variants.
 macro_rules! choices {
     ($(
         $(#[$doc:meta])*
@@ -20,12 +19,12 @@ macro_rules! choices {
             /// The variants, in the order of the words.
             pub const ALL: &[$choice] = &[$($choice::$variant),+];
 
-            /// The option's word.
+            /// The word for this variant.
             pub fn name(self) -> &'static str {
                 match self { $($choice::$variant => $name),+ }
             }
 
-            /// The variant of a word, spelled exactly as in `NAMES`.
+            /// The variant for a word, which must be spelled exactly as in `NAMES`.
             pub fn from_name(name: &str) -> Option<$choice> {
                 $choice::ALL.iter().copied().find(|choice| choice.name() == name)
             }
@@ -40,53 +39,53 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What the number after `score cp` is. Formulas: [`crate::search::report::score`].
+    /// The unit of the number after `score cp`. [`crate::search::report::score`] has the formulas.
     ScoreType {
         /// Centipawns from win minus loss.
         Centipawn = "centipawn",
-        /// Centipawns from q with the draw score in it.
+        /// Centipawns from q, which includes the draw score.
         CentipawnWithDrawScore = "centipawn_with_drawscore",
-        /// The scale of 2019.
+        /// Centipawns on lc0's scale of 2019.
         Centipawn2019 = "centipawn_2019",
-        /// The scale of 2018.
+        /// Centipawns on lc0's scale of 2018.
         Centipawn2018 = "centipawn_2018",
-        /// Hundredths of a per cent of the points to expect.
+        /// The expected score, in hundredths of a percent.
         WinPercentage = "win_percentage",
-        /// Ten thousand q.
+        /// q, in ten-thousandths.
         Q = "Q",
-        /// Ten thousand times win minus loss.
+        /// Win minus loss, in ten-thousandths.
         WinMinusLoss = "W-L",
-        /// Hundredths of the advantage that the win, draw and loss shares stand for.
+        /// The advantage that corresponds to the win, draw and loss probabilities, in hundredths.
         WdlMu = "WDL_mu",
     }
 
-    /// What the value of an unvisited move is taken for.
+    /// The value that the search assumes for an unvisited move.
     FpuStrategy {
-        /// The parent's value less `FpuValue` times the root of the visited policy.
+        /// The parent's value minus `FpuValue` times the square root of the policy visited so far.
         Reduction = "reduction",
-        /// `FpuValue` itself.
+        /// `FpuValue`, whatever the parent's value.
         Absolute = "absolute",
     }
 
-    /// The same at the root.
+    /// The value that the search assumes for an unvisited move of the root.
     FpuStrategyAtRoot {
         /// As [`FpuStrategy::Reduction`], with `FpuValueAtRoot`.
         Reduction = "reduction",
         /// As [`FpuStrategy::Absolute`], with `FpuValueAtRoot`.
         Absolute = "absolute",
-        /// As everywhere else in the tree.
+        /// The strategy of all other nodes.
         Same = "same",
     }
 
-    /// Whose side contempt takes.
+    /// The side that contempt favours.
     ContemptMode {
         /// The side to move at the root.
         Play = "play",
-        /// White.
+        /// White, for analysis.
         White = "white_side_analysis",
-        /// Black.
+        /// Black, for analysis.
         Black = "black_side_analysis",
-        /// Nobody.
+        /// Neither side.
         Disable = "disable",
     }
 
@@ -122,13 +121,13 @@ choices! {
         Demux = "demux",
     }
 
-    /// What stands in a network's history planes before the game's first known position.
+    /// What fills a network's history planes for positions before the game's first known one.
     HistoryFill {
-        /// Nothing (but for the one board that an en passant square proves).
+        /// Nothing, except the previous board if an en passant square implies it.
         No = "no",
-        /// The oldest board again, unless the game began at the usual start.
+        /// The oldest board, unless the game began at the standard start position.
         FenOnly = "fen_only",
-        /// The oldest board again, always.
+        /// The oldest board, always.
         Always = "always",
     }
 }

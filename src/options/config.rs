@@ -1,25 +1,25 @@
 //! The configuration file: one flag per line.
 //!
-//! `threads=2`, `--threads=2` and `--threads 2` are the same; blank lines and lines that begin with `#` are
-//! skipped. Only options of the table may stand there (a mode's own flags may not), and no short flags, as
-//! with lc0. [`apply`] is pure; finding and reading the file is `cli`'s business.
+//! `threads=2`, `--threads=2` and `--threads 2` mean the same. Blank lines and lines that begin with `#` are skipped. As
+//! in lc0, the file may set only options of the table, without short flags and without a mode's own flags. [`apply`] has no
+//! side effects: `cli` finds and reads the file.
 
 use super::{Kind, OptionError, Options, Spec, find_flag};
 use crate::quote::quoted;
 
-/// A line of a configuration file that cannot be used.
+/// An error in a line of a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The option or its value is wrong.
+    /// The option is unknown, or its value is not allowed.
     #[error("line {line}: {error}")]
     Option {
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with the option.
         error: OptionError,
     },
-    /// A short flag.
-    #[error("line {line}: {text} is a short flag; write the long one, as in `weights=network.pb.gz`")]
+    /// The line has a short flag.
+    #[error("line {line}: {text} is a short flag; use the long flag, as in `weights=network.pb.gz`")]
     ShortFlag {
         /// Counted from 1.
         line: usize,
@@ -28,13 +28,13 @@ pub(crate) enum ConfigError {
     },
 }
 
-/// Sets what the file's text says, in order.
+/// Sets the options that the file's text gives, in order.
 ///
 /// # Errors
-/// The first line that cannot be used; the options are then as before.
+/// The first wrong line. No option changes then.
 pub(crate) fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
     let mut changed = options.clone();
-    // Windows' editors begin a UTF-8 file with a byte-order mark.
+    // Editors on Windows start a UTF-8 file with a byte-order mark.
     for (index, text) in file.trim_start_matches('\u{feff}').lines().enumerate() {
         let (line, text) = (index + 1, text.trim());
         if text.is_empty() || text.starts_with('#') {
@@ -72,7 +72,7 @@ fn set_flag(options: &mut Options, text: &str) -> Result<(), OptionError> {
     }
 }
 
-/// The row that `no-name` switches off.
+/// The row of the switch that a flag `no-name` turns off.
 fn negated(flag: &str) -> Option<&'static Spec> {
     find_flag(flag.strip_prefix("no-")?).filter(|spec| spec.kind == Kind::Check)
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_flag() {
+    fn a_byte_order_mark_is_not_part_of_the_first_flag() {
         assert_eq!(applied("\u{feff}threads=4\r\n").unwrap().threads, 4);
     }
 
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(error("no-threads"), "line 1: unknown flag `--no-threads`; did you mean --threads?");
         assert_eq!(
             error("-w x"),
-            "line 1: `-w x` is a short flag; write the long one, as in `weights=network.pb.gz`"
+            "line 1: `-w x` is a short flag; use the long flag, as in `weights=network.pb.gz`"
         );
     }
 

@@ -1,38 +1,38 @@
-//! Why an option could not be set.
+//! Why an option cannot be set.
 
 use super::{Spec, TABLE};
 use crate::quote::quoted;
 
-/// A name or a value that is not in the table.
+/// A name or value that the table does not allow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OptionError {
-    /// No such UCI name.
+    /// No option has this UCI name.
     #[error("unknown option {name}{}", suggestion(nearest))]
     UnknownName {
-        /// As given, quoted.
+        /// The name as given, quoted.
         name: String,
-        /// The known name most like it.
+        /// The most similar name, if one is similar enough.
         nearest: Option<String>,
     },
-    /// No such command-line flag.
+    /// No option has this command-line flag.
     #[error("unknown flag {flag}{}", suggestion(nearest))]
     UnknownFlag {
-        /// As given, quoted.
+        /// The flag as given, quoted.
         flag: String,
-        /// The known flag most like it.
+        /// The most similar flag, if one is similar enough.
         nearest: Option<String>,
     },
-    /// Not a value of this option.
+    /// The value is not allowed for this option.
     #[error("option {option}: {value} is not {expected}")]
     WrongValue {
         /// The option's UCI name or flag.
         option: String,
-        /// As given, quoted.
+        /// The value as given, quoted.
         value: String,
         /// The allowed values.
         expected: String,
     },
-    /// A flag without the value it needs.
+    /// The flag has no value, but needs one.
     #[error("option {option} needs a value: {expected}")]
     MissingValue {
         /// The option's UCI name or flag.
@@ -66,9 +66,9 @@ fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
 }
 
-/// The known word fewest edits away from `given`, if these are fewer than half its letters.
+/// The known word with the fewest edits from `given`, if these are fewer than half the letters of `given`.
 fn nearest(given: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    // Nothing that long is a slip of the finger, and edits cost the product of the lengths.
+    // A longer text is no typing error, and computing the edits takes time proportional to the product of the lengths.
     const LONGEST_NAME: usize = 60;
     if given.chars().count() > LONGEST_NAME {
         return None;
@@ -78,10 +78,10 @@ fn nearest(given: &str, known: impl Iterator<Item = String>) -> Option<String> {
     (2 * distance < given.chars().count()).then_some(word)
 }
 
-/// Levenshtein distance.
+/// The Levenshtein distance.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
-    // row[j]: edits from the part of `from` read so far to the first j letters of `to`.
+    // `row[j]` is the number of edits from the letters of `from` read so far to the first j letters of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, letter) in from.chars().enumerate() {
         let mut diagonal = row[0];
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn suggests_only_what_is_near() {
+    fn suggests_only_similar_names() {
         assert_eq!(
             OptionError::unknown_name("MultPV").to_string(),
             "unknown option `MultPV`; did you mean MultiPV?"

@@ -1,8 +1,8 @@
-//! The table as text: UCI `option` lines and the table in docs/options.md.
+//! The options as text: UCI `option` lines and the table of `docs/options.md`.
 
 use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
 
-/// The UCI `option` lines with the values of `options` as defaults, in lc0's form.
+/// The UCI `option` lines in lc0's form, with the values of `options` as defaults.
 pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
     TABLE
         .iter()
@@ -11,14 +11,14 @@ pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
         .collect()
 }
 
-/// One option's line; `None` where it has no UCI name.
+/// The line of one option; `None` if it has no UCI name.
 fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
     let name = spec.uci_name?;
     let value = spec.value(options);
     let rest = match (spec.kind, value) {
         (Kind::Check, value) => format!("check default {value}"),
         (Kind::Spin { min, max }, value) => format!("spin default {value} min {min} max {max}"),
-        // A GUI would round a number; as a string it comes back as it was typed.
+        // A GUI would round a number. As a string the value comes back unchanged.
         (Kind::Float { .. }, Setting::Float(value)) => format!("string default {value:.6}"),
         (Kind::Choice(words), value) => {
             let variants: String = words.iter().map(|word| format!(" var {word}")).collect();

@@ -1,12 +1,20 @@
 //! Every option of the engine, from one table.
 //!
-//! [`table`] has one row per option. From the rows come the typed struct [`Options`], the defaults, the UCI
-//! `option` lines and `setoption` ([`Options::set`]), the command-line flags (`cli::flags` hands the rows to
-//! clap), the configuration file ([`config`]), the help texts, and the table in docs/options.md ([`listing`]). To add
-//! an option, add a row.
+//! [`table`] has one row for each option. The rows define the struct [`Options`], the defaults, the UCI `option` lines and
+//! `setoption` ([`Options::set`]), the command-line flags (`cli::flags` passes the rows to clap), the configuration file
+//! ([`config`]), the help texts, and the table in `docs/options.md` ([`listing`]). To add an option, add a row.
 //!
-//! Not here: what an option *does*. Values are checked against their kind and range and no further; a path
-//! that does not exist is found out by whoever opens it.
+//! This module does not know what an option does. It checks only that a value has the right kind and is in range; the code
+//! that opens a file reports a path that does not exist.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`config`] | reads the configuration file |
+//! | [`listing`] | writes the options as UCI lines and as a Markdown table |
+//! | [`error`] | why an option cannot be set |
+//! | [`table`] | all options |
+//! | [`spec`] | one row of the table, and how text becomes a checked value |
+//! | [`choices`] | the options whose value is one of a few words |
 
 mod choices;
 pub(crate) mod config;
@@ -21,26 +29,26 @@ pub use spec::{Effect, Kind, Presses, Row, Setting, Visibility};
 pub use table::{AUTODISCOVER, Options, Spec, TABLE};
 
 impl Options {
-    /// Sets an option by its UCI name, in any case. On an error nothing has changed.
+    /// Sets an option by its UCI name, in any case. An error changes nothing.
     ///
     /// # Errors
-    /// No option has this name, or the value is not one of those allowed.
+    /// No option has this name, or the value is not allowed.
     pub fn set(&mut self, uci_name: &str, value: &str) -> Result<(), OptionError> {
         let spec = find_uci(uci_name).ok_or_else(|| OptionError::unknown_name(uci_name))?;
         self.assign(spec, value)
     }
 
-    /// Sets an option by its row. On an error nothing has changed.
+    /// Sets an option by its row. An error changes nothing.
     ///
     /// # Errors
-    /// The value is not one of those allowed.
+    /// The value is not allowed.
     pub fn assign(&mut self, spec: &Spec, value: &str) -> Result<(), OptionError> {
         let accepted = spec.kind.parse(value).is_some_and(|setting| (spec.put)(self, setting));
         if accepted { Ok(()) } else { Err(OptionError::wrong_value(spec, value)) }
     }
 }
 
-/// The row with this UCI name, in any case.
+/// The row with this UCI name, in any case; `None` if there is no such option.
 pub fn find_uci(name: &str) -> Option<&'static Spec> {
     TABLE.iter().find(|spec| spec.uci_name.is_some_and(|known| known.eq_ignore_ascii_case(name)))
 }

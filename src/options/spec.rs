@@ -1,31 +1,31 @@
-//! One row of the option table, and how text becomes a checked value.
+//! One row of the option table, and the conversion of text to a checked value.
 
 use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 
-/// What kind of value an option takes, with its range.
+/// The kind of an option's value, with its range.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// true or false.
+    /// `true` or `false`.
     Check,
     /// A whole number.
     Spin {
-        /// The lowest allowed.
+        /// The lowest allowed value.
         min: i64,
-        /// The highest allowed.
+        /// The highest allowed value.
         max: i64,
     },
-    /// A number. UCI has no such type, so it is sent as `string`, as lc0 does.
+    /// A number. UCI has no such type, so the option is a `string` there, as in lc0.
     Float {
-        /// The lowest allowed.
+        /// The lowest allowed value.
         min: f32,
-        /// The highest allowed.
+        /// The highest allowed value.
         max: f32,
     },
-    /// One of these words.
+    /// One of these words, in any case.
     Choice(&'static [&'static str]),
-    /// No value: setting it is the event.
+    /// No value. Setting the option triggers its action.
     Button,
 }
 
@@ -57,10 +57,10 @@ impl std::fmt::Display for Setting {
 }
 
 impl Kind {
-    /// Reads a value. `None`: it is not [`Kind::expected`].
+    /// Reads a value. `None` if it is not one of [`Kind::expected`].
     pub fn parse(self, text: &str) -> Option<Setting> {
         match self {
-            // GUIs have no other way to say "no text".
+            // GUIs send this word for an empty text.
             Kind::Text if text == "<empty>" => Some(Setting::Text(String::new())),
             Kind::Text => Some(Setting::Text(text.to_owned())),
             Kind::Check if text.eq_ignore_ascii_case("true") => Some(Setting::Check(true)),
@@ -83,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// The allowed values, as the end of "… is not".
+    /// The allowed values, as an error message says them after "is not".
     pub fn expected(self) -> String {
         match self {
             Kind::Text | Kind::Button => "a text".to_owned(),
@@ -95,21 +95,21 @@ impl Kind {
     }
 }
 
-/// Whether an option shows without `--show-hidden`. Hidden ones can be set all the same.
+/// Whether an option is listed without `--show-hidden`. Hidden options can always be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Visibility {
-    /// Everybody sees it.
+    /// Always listed.
     Shown,
-    /// For specialists.
+    /// Listed only with `--show-hidden`, because it is for specialists.
     Hidden,
 }
 
-/// Whether setting an option changes anything here.
+/// Whether an option has an effect in this engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// It does.
+    /// It has an effect.
     Full,
-    /// It is understood, so that lc0's scripts and configurations work, but does nothing, for this reason.
+    /// It has no effect, for this reason. It is accepted so that scripts and configurations made for lc0 work.
     None(&'static str),
 }
 
@@ -117,30 +117,30 @@ pub enum Effect {
 pub struct Row<O> {
     /// The field in [`Options`]; with `-` for `_` it is the long flag.
     pub field: &'static str,
-    /// Heading under which help shows it.
+    /// The heading above it in the help.
     pub section: &'static str,
-    /// What it does, in backticks and plain text; see [`Row::help`].
+    /// What it does, in plain text with backticks. [`Row::help`] adds why it has no effect.
     pub(super) doc: &'static str,
-    /// Its values.
+    /// The kind of its value.
     pub kind: Kind,
-    /// Its UCI name; `None`: only a flag.
+    /// The UCI name; `None` if it has only a flag.
     pub uci_name: Option<&'static str>,
-    /// Its short flag.
+    /// The short flag, without its dash.
     pub short: Option<char>,
-    /// Whether it has a long flag (else only a UCI name).
+    /// Whether it has a long flag. Without one it has only a UCI name.
     pub has_flag: bool,
-    /// See [`Visibility`].
+    /// Whether it is listed without `--show-hidden`.
     pub visibility: Visibility,
-    /// See [`Effect`].
+    /// Whether it has an effect.
     pub effect: Effect,
-    /// Reads the field.
+    /// Reads the field of `O`.
     pub(super) get: fn(&O) -> Setting,
-    /// Writes the field; `false`: the setting is of another kind than the field (a mistake in the table).
+    /// Writes the field. `false` means that the setting and the field have different kinds, an error in the table.
     pub(super) put: fn(&mut O, Setting) -> bool,
 }
 
 impl<O> Row<O> {
-    /// A row of this kind; the table's macro fills in the rest.
+    /// A row of this kind. The table's macro fills in the names and the field.
     pub(super) const fn of(kind: Kind) -> Row<O> {
         Row {
             field: "",
@@ -157,31 +157,29 @@ impl<O> Row<O> {
         }
     }
 
-    /// Gives it a UCI name.
     pub(super) const fn uci(mut self, name: &'static str) -> Row<O> {
         self.uci_name = Some(name);
         self
     }
 
-    /// Gives it a short flag.
     pub(super) const fn short(mut self, flag: char) -> Row<O> {
         self.short = Some(flag);
         self
     }
 
-    /// It can only be set over UCI.
+    /// Removes the long flag, so that the option can only be set over UCI.
     pub(super) const fn uci_only(mut self) -> Row<O> {
         self.has_flag = false;
         self
     }
 
-    /// It needs `--show-hidden` to be seen.
+    /// Lists it only with `--show-hidden`.
     pub(super) const fn hidden(mut self) -> Row<O> {
         self.visibility = Visibility::Hidden;
         self
     }
 
-    /// It is accepted and does nothing.
+    /// Accepts it without effect, for this reason.
     pub(super) const fn no_effect(mut self, reason: &'static str) -> Row<O> {
         self.effect = Effect::None(reason);
         self
@@ -192,7 +190,7 @@ impl<O> Row<O> {
         self.has_flag.then(|| self.field.replace('_', "-"))
     }
 
-    /// What users know it by: the UCI name, else the flag.
+    /// Its name in messages: the UCI name, or else the flag.
     pub fn name(&self) -> String {
         match self.uci_name {
             Some(name) => name.to_owned(),
@@ -200,7 +198,7 @@ impl<O> Row<O> {
         }
     }
 
-    /// What it does, and why not where it does nothing.
+    /// The help text: what it does, and if it has no effect, why.
     pub fn help(&self) -> String {
         let doc = self.doc.trim();
         match self.effect {
@@ -209,13 +207,13 @@ impl<O> Row<O> {
         }
     }
 
-    /// Its value in `options`.
+    /// The option's value in `options`.
     pub fn value(&self, options: &O) -> Setting {
         (self.get)(options)
     }
 }
 
-// The kinds by the names that the table uses.
+// Short names of the kinds, for the table.
 
 pub(super) const fn text<O>() -> Row<O> {
     Row::of(Kind::Text)
@@ -241,16 +239,16 @@ pub(super) const fn button<O>() -> Row<O> {
     Row::of(Kind::Button)
 }
 
-/// How often a button was pressed: whoever acts on it keeps the count it saw last.
+/// How often a button was pressed. The code that acts on it compares the count with the last one that it saw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Presses(pub u32);
 
-/// A type that a field may have.
+/// A type that a field of the options may have.
 pub(super) trait Field: Sized {
     /// The field's value as a setting.
     fn setting(&self) -> Setting;
 
-    /// Takes a setting over; `false`: it is of another kind.
+    /// Stores a setting. `false` if the setting is of another kind.
     fn put(&mut self, setting: Setting) -> bool;
 }
 
@@ -307,7 +305,7 @@ impl Field for Presses {
     }
 }
 
-/// Whole numbers: the table's range lies within the type's, which a test checks.
+/// Implements [`Field`] for whole numbers. A test checks that the table's range fits the type.
 macro_rules! spin_field {
     ($($number:ty)+) => {$(
         impl Field for $number {

@@ -1,9 +1,9 @@
-//! Walks the table.
+//! Tests of every row of the table.
 
 use super::*;
 use std::collections::HashSet;
 
-/// What lc0 lists after `uci` with `--show-hidden`.
+/// The options that lc0 lists after `uci` with `--show-hidden`.
 const LC0_UCI_NAMES: &str = "\
     LogFile ConfigFile Ponder SyzygyPath StrictTiming Threads MinibatchSize CPuct CPuctAtRoot CPuctBase \
     CPuctBaseAtRoot CPuctFactor CPuctFactorAtRoot RootHasOwnCpuctParams TwoFoldDraws Temperature \
@@ -23,7 +23,7 @@ const LC0_UCI_NAMES: &str = "\
     ClearTree UCI_Chess960 UCI_ShowWDL UCI_ShowEPS UCI_ShowMovesLeft PolicyTemperature HistoryFill \
     WeightsFile Backend BackendOptions NNCacheSize";
 
-/// What lc0 does not have.
+/// The options that lc0 does not have.
 const OWN_UCI_NAMES: &str = "\
     GraphSearch MoveRuleBucketSize PolicyOptimism UseUncertaintyWeighting UncertaintyWeightingCap \
     UncertaintyWeightingCoefficient UncertaintyWeightingExponent UseCpuctUncertainty CpuctUncertaintyMinFactor \
@@ -49,13 +49,13 @@ fn names_are_unique() {
         let long = [spec.uci_name.map(str::to_lowercase), spec.flag().map(|flag| format!("--{flag}"))];
         let short = spec.short.map(|short| format!("-{short}"));
         for name in long.into_iter().chain([short]).flatten() {
-            assert!(seen.insert(name.clone()), "{name} is there twice");
+            assert!(seen.insert(name.clone()), "{name} occurs twice");
         }
     }
 }
 
 #[test]
-fn every_option_can_be_reached_and_explained() {
+fn every_option_has_a_name_and_a_help_text() {
     for spec in TABLE {
         assert!(spec.uci_name.is_some() || spec.has_flag, "{} has no name", spec.field);
         let help = spec.help();
@@ -67,9 +67,9 @@ fn every_option_can_be_reached_and_explained() {
     }
 }
 
-/// Catches a default out of its range, and a row whose kind does not fit its field's type.
+/// Catches a default that is out of range, and a row whose kind does not fit the type of its field.
 #[test]
-fn defaults_survive_being_written_down() {
+fn defaults_can_be_written_and_read_back() {
     for spec in TABLE {
         let defaults = Options::default();
         let mut options = defaults.clone();
@@ -81,9 +81,9 @@ fn defaults_survive_being_written_down() {
     }
 }
 
-/// Catches a range wider than the field's type.
+/// Catches a range that is wider than the field's type.
 #[test]
-fn the_ends_of_a_range_can_be_set_and_no_more() {
+fn exactly_the_values_of_a_range_can_be_set() {
     for spec in TABLE {
         let mut options = Options::default();
         if let Kind::Spin { min, max } = spec.kind {
@@ -128,7 +128,7 @@ fn sets_by_uci_name_in_any_case() {
 }
 
 #[test]
-fn a_button_counts() {
+fn a_button_counts_its_presses() {
     let mut options = Options::default();
     options.set("ClearTree", "").unwrap();
     options.set("cleartree", "whatever").unwrap();

@@ -1,25 +1,25 @@
-//! Answers as text, in lc0's order of fields.
+//! `info` and `bestmove` lines, with the fields in lc0's order.
 
 use crate::chess::{Move, uci_move};
 use crate::options::Options;
 use crate::search::info::{BestMove, Score, ThinkingInfo};
 use std::fmt::{Display, Write};
 
-/// Which of an answer's parts are shown, and how.
+/// Which fields are shown, and how moves are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shown {
-    /// `UCI_Chess960`: castling as king takes rook.
+    /// Whether castling is written as king takes rook (`UCI_Chess960`).
     pub chess960: bool,
-    /// `UCI_ShowWDL`
+    /// Whether win, draw and loss are shown (`UCI_ShowWDL`).
     pub wdl: bool,
-    /// `UCI_ShowEPS`
+    /// Whether evaluations per second are shown (`UCI_ShowEPS`).
     pub eps: bool,
-    /// `UCI_ShowMovesLeft`
+    /// Whether the moves left are shown (`UCI_ShowMovesLeft`).
     pub moves_left: bool,
 }
 
 impl Shown {
-    /// As the options say.
+    /// The settings in `options`.
     pub(crate) fn of(options: &Options) -> Shown {
         Shown {
             chess960: options.chess960,
@@ -30,10 +30,9 @@ impl Shown {
     }
 }
 
-/// An `info` line.
 pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     let mut line = "info".to_owned();
-    // Some GUIs take depth 0 for "no search".
+    // Some GUIs take depth 0 to mean that there was no search.
     push(&mut line, "depth", info.depth.map(|depth| depth.max(1)));
     push(&mut line, "seldepth", info.seldepth);
     push(&mut line, "time", info.time_ms);
@@ -65,8 +64,8 @@ pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     line
 }
 
-/// The `bestmove` line. With no legal move it says `0000`, the protocol's null move: something must follow a
-/// `go`, and lc0's answer (`a1a1`) looks like a move.
+/// The `bestmove` line. Without a legal move it is `bestmove 0000`, the protocol's null move: every `go` needs an answer, and
+/// lc0's answer (`a1a1`) looks like a move.
 pub(crate) fn best_move_line(best: &BestMove, shown: Shown) -> String {
     let text = |m: Move| uci_move::text(m, shown.chess960);
     let mut line = format!("bestmove {}", best.best.map_or_else(|| "0000".to_owned(), text));

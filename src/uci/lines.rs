@@ -1,34 +1,33 @@
-//! Lines from a stream that may send anything: binary noise, ten megabytes without a newline.
+//! Reads lines from a stream that may send anything, such as binary noise or ten megabytes without a newline.
 
 use crate::quote::quoted_bytes;
 use std::io::{self, BufRead};
 
-/// A longer line is refused. A game of ten thousand moves is 60 kB, so this leaves room.
+/// The longest line that is accepted, in bytes. A game of ten thousand moves has 60 kB.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
-/// What the stream had next.
+/// The next part of the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Line {
-    /// A line, without its line end.
+    /// A line without its line ending.
     Text(String),
-    /// A line that cannot be used, and why.
+    /// The reason why a line was refused.
     Refused(String),
     /// The stream has ended.
     End,
 }
 
-/// Reads lines; never holds more than [`LONGEST_LINE`] bytes of one.
+/// Reads lines, and never stores more than [`LONGEST_LINE`] bytes of a line.
 pub(crate) struct LineReader<R> {
     input: R,
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Reads from `input`.
     pub(crate) fn new(input: R) -> LineReader<R> {
         LineReader { input }
     }
 
-    /// The next line. A stream that fails has ended.
+    /// The next line. A read error counts as the end of the stream.
     pub(crate) fn next_line(&mut self) -> Line {
         let mut line = Vec::new();
         let mut length = 0;
@@ -55,11 +54,11 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// The line of `length` bytes that begins with `line` (all of it, unless it is too long).
+/// Checks a line of `length` bytes. `line` is its beginning, or all of it unless it is too long.
 fn finish(mut line: Vec<u8>, length: usize) -> Line {
     if length > LONGEST_LINE {
         return Line::Refused(format!(
-            "a line of {length} bytes, where at most {LONGEST_LINE} are allowed: {}",
+            "the line has {length} bytes, more than the maximum of {LONGEST_LINE}: {}",
             quoted_bytes(&line)
         ));
     }
@@ -93,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn splits_at_any_line_end() {
+    fn splits_at_every_line_ending() {
         assert_eq!(lines(&b"uci\r\n\nquit"[..]), [text("uci"), text(""), text("quit")]);
         assert_eq!(lines(&b""[..]), []);
     }
 
     #[test]
-    fn goes_on_after_noise() {
+    fn continues_after_noise() {
         let lines = lines(&b"\xff\xfe\x00go\nuci\n"[..]);
         assert_eq!(lines[0], Line::Refused("the line is not UTF-8: `\\xff\\xfe\\u{0}go`".to_owned()));
         assert_eq!(lines[1], text("uci"));
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(lines(format!("{longest}\nuci").as_bytes()), [text(&longest), text("uci")]);
         let lines = lines(format!("{longest}x\nuci").as_bytes());
         let Line::Refused(reason) = &lines[0] else { panic!("accepted") };
-        assert!(reason.starts_with("a line of 1048577 bytes, where at most 1048576 are allowed: `xxx"));
+        assert!(reason.starts_with("the line has 1048577 bytes, more than the maximum of 1048576: `xxx"));
         assert!(reason.len() < 300);
         assert_eq!(lines[1], text("uci"));
     }

@@ -1,21 +1,21 @@
-//! The log file (`LogFile`): every line read and written, and what is noted for it alone, with the time since the program
-//! began.
+//! The log file (`LogFile`): every line read and written, and notes that go only to the log, each with the seconds since
+//! the program started.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The option's value that means the terminal.
+/// The value of `LogFile` that means stderr.
 const TERMINAL: &str = "<stderr>";
 
-/// Where lines are logged to, if anywhere. Shared by the threads that write.
+/// The log. All threads that write share it.
 pub struct Log {
-    begun: Instant,
+    started: Instant,
     target: Mutex<Target>,
 }
 
-/// The file that is open, by the option's value.
+/// The value of `LogFile`, and the file if one is open.
 #[derive(Default)]
 struct Target {
     path: String,
@@ -24,15 +24,16 @@ struct Target {
 
 impl Default for Log {
     fn default() -> Log {
-        Log { begun: Instant::now(), target: Mutex::default() }
+        Log { started: Instant::now(), target: Mutex::default() }
     }
 }
 
 impl Log {
-    /// Logs to `path` from now on (`<stderr>`: the terminal; empty: nowhere). A file is added to.
+    /// Logs to `path` from now on. `<stderr>` means stderr, and an empty path turns the log off. An existing file is appended
+    /// to.
     ///
     /// # Errors
-    /// The file cannot be opened; then nothing is logged.
+    /// The file cannot be opened. Nothing is logged then.
     pub fn set_path(&self, path: &str) -> io::Result<()> {
         let mut target = self.lock();
         if target.path == path {
@@ -59,12 +60,12 @@ impl Log {
         self.write("<<", line);
     }
 
-    /// Logs a line that nobody else sees.
+    /// Logs a line that goes only to the log.
     pub fn note(&self, line: &str) {
         self.write("--", line);
     }
 
-    /// Whether what is logged goes anywhere.
+    /// Whether anything is logged.
     pub fn is_open(&self) -> bool {
         let target = self.lock();
         target.file.is_some() || target.path == TERMINAL
@@ -72,8 +73,8 @@ impl Log {
 
     fn write(&self, direction: &str, line: &str) {
         let mut target = self.lock();
-        let seconds = self.begun.elapsed().as_secs_f64();
-        // A log that cannot be written must not stop a game.
+        let seconds = self.started.elapsed().as_secs_f64();
+        // Write errors are ignored: a full disk must not end a game.
         if let Some(file) = &mut target.file {
             let _ = writeln!(file, "{seconds:12.6} {direction} {line}");
         } else if target.path == TERMINAL {
@@ -82,7 +83,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Target> {
-        // No line is half written when a thread panics elsewhere, so the state is good.
+        // A panic cannot leave the state invalid.
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,12 +5,19 @@
 //! stdout ◄─ output::Output ◄─ responder::UciResponder (format) ◄─ search threads
 //! ```
 //!
-//! What holds whatever the GUI sends: every line gets its answer or one `info string error: …`, an error
-//! changes nothing, and the loop goes on; stdout has one writer, so that lines never mix; the end of stdin
-//! means `quit`. Moves and positions are only passed on as text here: the rules of chess are the engine's
-//! business.
+//! Whatever the GUI sends, every line gets its answer or one `info string error: …`, an error changes nothing, and the
+//! session continues. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes moves
+//! and positions on as text and knows no rules of chess.
 //!
-//! A move's way through the program starts at [`session::Session::run`].
+//! | module | what it does |
+//! |---|---|
+//! | [`session`] | executes the commands; the path of a command starts at [`session::Session::run`] |
+//! | [`parse`] | reads a line into a command |
+//! | [`lines`] | splits stdin into lines |
+//! | [`responder`] | writes what a search reports |
+//! | [`format`] | formats `info` and `bestmove` lines |
+//! | [`output`] | the only writer of stdout |
+//! | [`log`] | the log file |
 
 pub(crate) mod format;
 pub(crate) mod lines;

@@ -1,10 +1,10 @@
-//! The one writer of stdout.
+//! The only writer of stdout.
 
 use super::log::Log;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Writes whole lines, each flushed at once. Shared by all threads.
+/// Writes whole lines and flushes each at once. All threads share it.
 pub struct Output {
     sink: Mutex<Box<dyn Write + Send>>,
     log: Arc<Log>,
@@ -12,8 +12,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes to stdout. When nobody reads it any more (the GUI is gone, or `| head` has seen enough) the
-    /// process ends, without a word. Where it cannot be written (the disk is full), it ends with an error.
+    /// Writes to stdout. If the reader has closed it (the GUI has ended, or `| head` has read enough), the process exits
+    /// silently. On any other write error, such as a full disk, it exits with an error.
     pub fn stdout(log: Arc<Log>) -> Output {
         Output::new(Box::new(io::stdout()), log, |error| {
             if error.kind() == io::ErrorKind::BrokenPipe {
@@ -24,24 +24,24 @@ impl Output {
         })
     }
 
-    /// Writes to `sink`; calls `when_broken` if that fails.
+    /// Writes to `sink`. Calls `when_broken` if a write fails.
     pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_broken: fn(&io::Error)) -> Output {
         Output { sink: Mutex::new(sink), log, when_broken }
     }
 
-    /// Where what it writes is logged.
+    /// The log, which gets a copy of every line.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Writes a line.
+    /// Writes one line.
     pub fn line(&self, line: &str) {
         self.lines(&[line]);
     }
 
-    /// Writes lines that belong together: no other thread's come between.
+    /// Writes several lines, with no line of another thread between them.
     pub fn lines<S: AsRef<str>>(&self, lines: &[S]) {
-        // A sink that a panicking thread has left is good: lines are written whole.
+        // A panic cannot leave the sink in an invalid state.
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines {
             let line = line.as_ref();
@@ -53,7 +53,7 @@ impl Output {
         }
     }
 
-    /// Writes text for the user as `info string`, whatever it holds: one line per line of it.
+    /// Writes text for the user: one `info string` for each line of it, with control characters replaced by spaces.
     pub fn message(&self, text: &str) {
         let lines: Vec<String> = text
             .lines()
@@ -62,7 +62,7 @@ impl Output {
         self.lines(&lines);
     }
 
-    /// Writes that something was wrong.
+    /// Writes an error message as one `info string`.
     pub fn error(&self, error: &dyn std::fmt::Display) {
         self.message(&format!("error: {error}").replace('\n', " "));
     }

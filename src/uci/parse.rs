@@ -1,27 +1,27 @@
-//! One line from the GUI, read into a [`Command`].
+//! Reads a line from the GUI into a [`Command`].
 //!
-//! [`parse`] is a pure function of the line: it knows the protocol's grammar, and nothing of the rules of
-//! chess or of the options. It follows lc0 where the protocol leaves a choice: words may be separated by any
-//! white space, a term given twice counts the last time, and a line with one wrong word is refused whole.
+//! [`parse`] is a pure function of the line. It knows the protocol's grammar, but not the rules of chess or the options.
+//! Where the protocol leaves a choice, it follows lc0: any white space separates words, the last of several equal terms
+//! counts, and one wrong word makes the whole line an error.
 
 use crate::quote::quoted;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use std::str::{FromStr, SplitWhitespace};
 
-/// A line that could be read.
+/// A command from the GUI.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     /// `uci`
     Uci,
-    /// `debug on` or `debug off`; nothing depends on it.
+    /// `debug on` or `debug off`. It has no effect.
     Debug,
     /// `isready`
     IsReady,
     /// `setoption name … value …`
     SetOption {
-        /// May hold spaces.
+        /// The option's name, which may contain spaces.
         name: String,
-        /// As written, without the white space around it; empty for buttons.
+        /// The value without the white space around it; empty for buttons.
         value: String,
     },
     /// `ucinewgame`
@@ -34,52 +34,52 @@ pub(crate) enum Command {
     Stop,
     /// `ponderhit`
     PonderHit,
-    /// `wait`: answer nothing more until the search has ended.
+    /// `wait`: read no further command until the search has ended.
     Wait,
-    /// `xyzzy`
+    /// `xyzzy`, an easter egg of lc0
     Xyzzy,
     /// `quit`
     Quit,
 }
 
-/// A line that could not be read. Every text in it is quoted already.
+/// Why a line is not a command. The texts are already quoted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum UciError {
-    /// The line's first word is no command.
+    /// The first word is not a command.
     #[error("unknown command {0}")]
     UnknownCommand(String),
-    /// A word that does not belong there.
+    /// A word is in the wrong place.
     #[error("unexpected {word} after {after}")]
     UnexpectedWord {
-        /// The word.
+        /// The unexpected word.
         word: String,
-        /// The command or term before it.
+        /// The command or term before the word.
         after: &'static str,
     },
     /// The line ends too early.
     #[error("{after} needs {expected}")]
     Missing {
-        /// The command or term.
+        /// The command or term at the end of the line.
         after: &'static str,
         /// What should follow.
         expected: &'static str,
     },
-    /// A word that should be a number of some range.
+    /// A word is not a number, or is out of range.
     #[error("{term}: {word} is not {expected}")]
     NotANumber {
-        /// The term.
+        /// The term before the number.
         term: &'static str,
-        /// The word.
+        /// The word in place of the number.
         word: String,
-        /// What should stand there.
+        /// The allowed numbers.
         expected: String,
     },
 }
 
-/// Reads a line. `None`: it is empty, which means nothing.
+/// Reads a line. `None` if it is blank.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The line is not a command.
 pub(crate) fn parse(line: &str) -> Result<Option<Command>, UciError> {
     let mut words = line.split_whitespace();
     let Some(first) = words.next() else {
@@ -103,7 +103,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<Command>, UciError> {
     Ok(Some(command))
 }
 
-/// A command that takes no words.
+/// Returns `command`, which takes no words.
 fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -> Result<Command, UciError> {
     match words.next() {
         None => Ok(command),
@@ -119,13 +119,13 @@ fn debug(mut words: SplitWhitespace<'_>) -> Result<Command, UciError> {
     }
 }
 
-/// Names and values may hold spaces, and a value is kept as it is written (it may be a path).
+/// Names and values may contain spaces. The white space inside a value is kept, because the value may be a path.
 fn set_option(line: &str) -> Result<Command, UciError> {
     let rest = line.strip_prefix("setoption").unwrap_or(line).trim();
     let Some(rest) = strip_word(rest, "name") else {
         return Err(match rest.split_whitespace().next() {
             Some(word) => UciError::UnexpectedWord { word: quoted(word), after: "setoption" },
-            None => UciError::Missing { after: "setoption", expected: "`name`, and the option's name" },
+            None => UciError::Missing { after: "setoption", expected: "`name` and the name of the option" },
         });
     };
     let (name, value) = match find_word(rest, "value") {
@@ -134,18 +134,18 @@ fn set_option(line: &str) -> Result<Command, UciError> {
     };
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() {
-        return Err(UciError::Missing { after: "setoption name", expected: "the option's name" });
+        return Err(UciError::Missing { after: "setoption name", expected: "the name of the option" });
     }
     Ok(Command::SetOption { name: name.to_owned(), value: value.to_owned() })
 }
 
-/// What follows `word` at the start of `text`.
+/// The rest of `text` after `word`, if `text` begins with this word.
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(word)?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)
 }
 
-/// Where `word` first stands alone in `text`.
+/// The position of the first `word` in `text` that is not part of a longer word.
 fn find_word(text: &str, word: &str) -> Option<usize> {
     text.match_indices(word).map(|(start, _)| start).find(|&start| {
         let before = text[..start].chars().next_back();
@@ -247,7 +247,7 @@ fn is_go_term(word: &str) -> bool {
     )
 }
 
-/// A time. GUIs send negative clocks (the flag is down, the game goes on) and fractions of milliseconds.
+/// Reads a time. GUIs send negative clocks, if a game continues after a time forfeit, and fractions of milliseconds.
 fn milliseconds(term: &'static str, word: Option<&str>) -> Result<u64, UciError> {
     let word = word.ok_or(UciError::Missing { after: term, expected: "a time in milliseconds" })?;
     let whole = match word.split_once('.') {
@@ -264,7 +264,7 @@ fn milliseconds(term: &'static str, word: Option<&str>) -> Result<u64, UciError>
     }
 }
 
-/// A whole number from 0 to the most that fits its type.
+/// Reads a whole number from 0 to the highest value of its type.
 fn count<T: FromStr + Limits>(term: &'static str, word: Option<&str>) -> Result<T, UciError> {
     let word = word.ok_or(UciError::Missing { after: term, expected: "a whole number" })?;
     word.parse().map_err(|_| UciError::NotANumber {
@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_mean_nothing() {
+    fn blank_lines_are_no_commands() {
         for line in ["", "   ", "\t\r"] {
             assert_eq!(parse(line), Ok(None));
         }
     }
 
     #[test]
-    fn words_may_stand_apart() {
+    fn any_white_space_separates_words() {
         assert_eq!(command("  \tisready \r"), Command::IsReady);
         assert_eq!(
             command("go  nodes\t10"),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_below_zero_are_empty() {
+    fn negative_clocks_count_as_zero() {
         let Command::Go(go) = command("go wtime -57 btime 1000.75 winc 0") else { panic!("not a go") };
         assert_eq!((go.wtime, go.btime, go.winc), (Some(0), Some(1000), Some(0)));
     }
@@ -385,9 +385,9 @@ mod tests {
         assert_eq!(error("Uci"), "unknown command `Uci`");
         assert_eq!(error("fen"), "unknown command `fen`");
         assert_eq!(error("stop now"), "unexpected `now` after stop");
-        assert_eq!(error("setoption"), "setoption needs `name`, and the option's name");
+        assert_eq!(error("setoption"), "setoption needs `name` and the name of the option");
         assert_eq!(error("setoption Threads 2"), "unexpected `Threads` after setoption");
-        assert_eq!(error("setoption name value 2"), "setoption name needs the option's name");
+        assert_eq!(error("setoption name value 2"), "setoption name needs the name of the option");
         assert_eq!(error("position"), "position needs `startpos`, or `fen` and a FEN");
         assert_eq!(error("position fen moves e2e4"), "position fen needs a FEN");
         assert_eq!(error("position startpos e2e4"), "unexpected `e2e4` after startpos");

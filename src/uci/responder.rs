@@ -1,23 +1,22 @@
-//! What a search says, written to stdout.
+//! Writes the reports of a search to stdout.
 
 use super::format::{Shown, best_move_line, info_line};
 use super::output::Output;
 use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Writes info lines and best moves. Called from search threads.
+/// Writes info lines and best moves. Search threads call it.
 pub(crate) struct UciResponder {
     output: Arc<Output>,
     shown: Mutex<Shown>,
 }
 
 impl UciResponder {
-    /// Writes to `output`.
     pub(crate) fn new(output: Arc<Output>, shown: Shown) -> UciResponder {
         UciResponder { output, shown: Mutex::new(shown) }
     }
 
-    /// Changes what is shown, from the next line on.
+    /// Changes which fields are shown, from the next line on.
     pub(crate) fn show(&self, shown: Shown) {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
     }

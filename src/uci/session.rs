@@ -1,4 +1,4 @@
-//! A session: commands in, calls of the engine out.
+//! A UCI session: turns commands into calls of the engine.
 
 use super::format::Shown;
 use super::lines::{Line, LineReader};
@@ -21,12 +21,12 @@ pub struct Session {
     output: Arc<Output>,
     log: Arc<Log>,
     show_hidden: bool,
-    /// The running search ends only by `stop` or `ponderhit`.
+    /// Whether only `stop` or `ponderhit` can end the running search.
     open_ended: bool,
 }
 
 impl Session {
-    /// A session that has not begun. `show_hidden`: `uci` lists the hidden options too.
+    /// A session that has not read a command yet. With `show_hidden`, `uci` lists the hidden options too.
     pub fn new(options: Options, output: Arc<Output>, log: Arc<Log>, show_hidden: bool) -> Session {
         let responder = Arc::new(UciResponder::new(Arc::clone(&output), Shown::of(&options)));
         if let Err(error) = log.set_path(&options.logfile) {
@@ -40,12 +40,12 @@ impl Session {
         Session { engine, responder, output, log, show_hidden, open_ended: false }
     }
 
-    /// The engine, for whoever wants to look at it between two commands.
+    /// The engine, for tests that inspect it between two commands.
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Reads commands until `quit` or the end of the stream; a search that still runs is then broken off.
+    /// Executes commands until `quit` or the end of the stream, and then aborts a search that is still running.
     pub fn run(mut self, input: impl BufRead) {
         let mut lines = LineReader::new(input);
         loop {
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// Does what one line says; `Break` after `quit`.
+    /// Executes one line. Returns `Break` after `quit`.
     pub fn handle(&mut self, line: &str) -> ControlFlow<()> {
         match parse::parse(line) {
             Ok(None) => {}
@@ -84,7 +84,7 @@ impl Session {
             Command::Uci => self.introduce(),
             Command::Debug | Command::Quit => {}
             Command::IsReady => {
-                // Whatever is wrong with the network is told now, and not when the clock runs.
+                // An error of the network is reported now, and not when the clock is running.
                 let ready = self.engine.ensure_ready().map_err(text);
                 if let Err(error) = ready {
                     self.output.error(&error);
@@ -110,7 +110,7 @@ impl Session {
                 self.open_ended = false;
             }
             Command::Wait if self.open_ended && self.engine.is_searching() => {
-                return Err("wait would never end: this search goes on until `stop`".to_owned());
+                return Err("wait would never end, because only `stop` ends this search".to_owned());
             }
             Command::Wait => self.engine.wait(),
             Command::Xyzzy => self.output.line("Nothing happens."),
@@ -136,7 +136,7 @@ impl Session {
     fn go(&mut self, params: GoParams) -> Result<(), String> {
         let open_ended = params.is_open_ended();
         if let Err(error) = self.engine.go(&params) {
-            // The reason first; then a move all the same, for somebody waits for it.
+            // The GUI waits for a move, so after the reason any legal move follows.
             self.output.error(&text(error));
             self.engine.answer_without_search();
             return Ok(());

@@ -120,7 +120,7 @@ fn noise_and_endless_lines_give_one_error_each() {
         assert!(line.starts_with("info string error: ") && line.len() < 1000, "{line}");
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
-    assert!(lines[2].contains("a line of 9999999 bytes"), "{}", lines[2]);
+    assert!(lines[2].contains("the line has 9999999 bytes"), "{}", lines[2]);
 }
 
 #[test]

@@ -1,21 +1,21 @@
-//! What `multiplexing`, `demux` and `roundrobin` have in common: several backends seen as one.
+//! The backends inside `multiplexing`, `demux` and `roundrobin`.
 
 use crate::backend::{Attributes, Backend, EvalRequest, Evaluation};
 use std::sync::Arc;
 
-/// A backend inside another, and how it is driven.
+/// A backend inside another, with limits on its use.
 #[derive(Clone)]
 pub struct Child {
-    /// The backend.
+    /// The backend itself.
     pub backend: Arc<dyn Backend>,
-    /// Batches that it is given at once (`multiplexing` and `demux`: a worker thread each).
+    /// How many batches it gets at once. `multiplexing` and `demux` start this many worker threads for it.
     pub threads: usize,
-    /// The largest batch to merge for it (`multiplexing`).
+    /// The most positions that `multiplexing` merges into one batch for it.
     pub maximum_batch: usize,
 }
 
 impl Child {
-    /// With as many threads as the backend suggests, and batches as large as it takes.
+    /// The limits are the backend's suggested threads and its maximum batch size.
     pub fn new(backend: Arc<dyn Backend>) -> Child {
         let attributes = backend.attributes();
         let (threads, maximum_batch) =
@@ -24,7 +24,7 @@ impl Child {
     }
 }
 
-/// What can be promised of all `children` together: what the least of them can. `name` is the decorator's.
+/// The attributes that hold for every child. `name` is the name of the backend around them.
 pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
     let each = || children.iter().map(|child| child.backend.attributes());
     let names: Vec<&str> = each().map(|attributes| attributes.name.as_str()).collect();
@@ -40,7 +40,7 @@ pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
     }
 }
 
-/// The first child that knows the position.
+/// The evaluation from the first child that has the position in its cache.
 pub(super) fn cached_by_any(children: &[Child], request: EvalRequest<'_>) -> Option<Evaluation> {
     children.iter().find_map(|child| child.backend.cached(request))
 }

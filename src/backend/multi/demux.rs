@@ -1,14 +1,13 @@
-//! `demux`: each batch is dealt out to several backends, which evaluate their parts at the same time.
+//! `demux`: splits each batch among several backends, which evaluate their parts at the same time.
 //!
-//! **Queue protocol:** a submitted batch pushes one part to each backend's own queue and its ticket blocks on
-//! one channel per part, in order; a worker of that backend pops the part, evaluates it, and sends its
-//! outcome, `Ok` or `Err`; the first `Err` is the batch's; dropping the backend closes all queues, and a part
-//! that no worker will evaluate, or whose worker died, drops its end of the channel, which the ticket sees as
-//! `Err`.
+//! **Queue protocol.** Each backend has a queue of its own. A submitted batch pushes one part to each queue, and its
+//! ticket waits on one channel for each part, in order. A worker of that backend pops the part, evaluates it, and sends
+//! the outcome, `Ok` or `Err`. The first `Err` is the batch's outcome. Dropping the backend closes all queues. If no
+//! worker evaluates a part, or its worker dies, the part's end of the channel is dropped, and the ticket gets an `Err`.
 //!
-//! Requests are dealt like cards, `step` at a time, so the parts are as equal as can be at whatever size the
-//! batch is submitted, and each request is added to its backend's batch at once, without a copy. With whom
-//! the deal begins moves on from batch to batch: batches of one use all backends in turn.
+//! Requests are dealt like cards, `step` at a time. So the parts have nearly equal sizes whenever the batch is
+//! submitted, and each request goes into its backend's batch at once, without a copy. Each batch deals its first
+//! request to the next backend in turn, so batches of one position use all backends.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use crate::backend::queue::WorkQueue;
@@ -20,13 +19,13 @@ use crate::backend::{
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// See the module.
+/// Several backends that share each batch.
 pub struct DemuxBackend {
     attributes: Arc<Attributes>,
     children: Vec<Child>,
     queues: Arc<[Arc<WorkQueue<Part>>]>,
     step: usize,
-    /// Batches made so far. Relaxed: only its own value matters.
+    /// Batches made so far. Relaxed, because no other memory depends on it.
     next: AtomicUsize,
     _workers: Workers<Part>,
 }
@@ -38,8 +37,11 @@ struct Part {
 }
 
 impl DemuxBackend {
-    /// Starts the worker threads. `step`: how many requests in a row a child gets; at most what its batches
-    /// hold.
+    /// Starts the worker threads. `step` is how many consecutive requests a child gets; it is limited to the smallest
+    /// `maximum_batch_size` of the children.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
     pub fn new(children: Vec<Child>, step: usize) -> Result<DemuxBackend, BackendError> {
         let common = common_attributes("demux", &children);
         let step = step.clamp(1, common.maximum_batch_size);
@@ -99,11 +101,14 @@ impl Backend for DemuxBackend {
     }
 }
 
-/// Which child gets which request.
+/// Decides which child gets which request of a batch.
 #[derive(Clone, Copy)]
 struct Deal {
+    /// The child that gets the first request.
     first: usize,
+    /// How many consecutive requests a child gets.
     step: usize,
+    /// The number of children.
     children: usize,
 }
 
@@ -117,7 +122,7 @@ struct DealtBatch {
     attributes: Arc<Attributes>,
     queues: Arc<[Arc<WorkQueue<Part>>]>,
     deal: Deal,
-    /// One per child.
+    /// One batch for each child.
     parts: Vec<OrderedBatch>,
     length: usize,
 }
@@ -142,8 +147,7 @@ impl Batch for DealtBatch {
                 return None;
             }
             let (reply, ticket) = reply_channel(&self.attributes.name);
-            // If the queue is closed, the part comes back and is dropped with its reply: the ticket sees
-            // that.
+            // If the queue is closed, the part is dropped with its reply, and the ticket fails.
             let _ = queue.push(Part { batch, reply });
             Some(ticket)
         });
@@ -167,7 +171,7 @@ impl Ticket for DealtTicket {
         let mut parts: Vec<_> = parts.iter().map(|part| part.iter()).collect();
         let mut all = Evaluations::with_capacity(self.length);
         for request in 0..self.length {
-            // An `OrderedBatch` returns one evaluation per request, so there always is a next one.
+            // An `OrderedBatch` returns one evaluation for each request, so `next` always returns one.
             if let Some((value, priors)) = parts[self.deal.child_of(request)].next() {
                 all.push(value, priors.iter().copied());
             }
@@ -176,7 +180,7 @@ impl Ticket for DealtTicket {
     }
 }
 
-/// A worker: until its queue is closed, evaluates what comes.
+/// A worker thread: evaluates parts until the queue is closed.
 fn work(name: &str, queue: &WorkQueue<Part>) {
     while let Some(parts) = queue.pop(|_, _| false) {
         for Part { batch, reply } in parts {

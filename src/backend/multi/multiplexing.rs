@@ -1,14 +1,13 @@
-//! `multiplexing`: a pool of backends behind one queue; small batches of many threads become large ones.
+//! `multiplexing`: a pool of backends behind one queue, which merges small batches into large ones.
 //!
-//! **Queue protocol:** a submitted batch is pushed to one queue and its ticket blocks on a channel of one
-//! place; a free worker pops it, with those behind it that fit into the same device batch, evaluates them on
-//! its backend, and sends each its outcome, `Ok` or `Err`; dropping the backend closes the queue, workers
-//! finish what is queued and end, a later submit answers `Err`; and were a worker to die, its end of the
-//! channel would be dropped, which the ticket sees as `Err`.
+//! **Queue protocol.** A submitted batch goes to the queue, and its ticket waits on a channel for one outcome. A free
+//! worker pops the batch, together with those behind it that fit into the same device batch, evaluates them on its
+//! backend, and sends each its outcome, `Ok` or `Err`. Dropping the backend closes the queue: the workers finish the
+//! queued batches and end, and a later submit gets an `Err`. If a worker dies, its end of the channel is dropped, and
+//! the ticket gets an `Err`.
 //!
-//! So a fast backend takes more batches than a slow one, and the games of a self-play run share device
-//! batches. The price is a copy of each request, since it is not known at that time which backend will
-//! evaluate it.
+//! A fast backend therefore takes more batches than a slow one, and several games can share device batches. Each request
+//! has to be copied, because no backend is chosen yet when it is added.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use crate::backend::queue::OwnedRequest;
@@ -20,7 +19,7 @@ use crate::backend::{
 };
 use std::sync::Arc;
 
-/// See the module.
+/// Several backends that take batches from one queue.
 pub struct MultiplexingBackend {
     attributes: Arc<Attributes>,
     children: Vec<Child>,
@@ -28,14 +27,17 @@ pub struct MultiplexingBackend {
     _workers: Workers<Job>,
 }
 
-/// A batch on its way.
+/// A batch in the queue.
 struct Job {
     requests: Vec<OwnedRequest>,
     reply: Reply,
 }
 
 impl MultiplexingBackend {
-    /// Starts the worker threads.
+    /// Starts the worker threads of all children.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
     pub fn new(children: Vec<Child>) -> Result<MultiplexingBackend, BackendError> {
         let attributes = Arc::new(common_attributes("multiplexing", &children));
         let queue = Arc::new(WorkQueue::new());
@@ -93,13 +95,13 @@ impl Batch for QueuedBatch {
             return Done::boxed(Err(error));
         }
         let (reply, ticket) = reply_channel(&self.attributes.name);
-        // If the queue is closed, the job comes back and is dropped with its reply: the ticket sees that.
+        // If the queue is closed, the job is dropped with its reply, and the ticket fails.
         let _ = self.queue.push(Job { requests: self.requests, reply });
         Box::new(ticket)
     }
 }
 
-/// A worker: until the queue is closed, evaluates what comes on `child`.
+/// A worker thread: evaluates jobs on `child` until the queue is closed.
 fn work(child: &Child, queue: &WorkQueue<Job>) {
     let fits = |taken: &[Job], next: &Job| {
         let length: usize = taken.iter().map(|job| job.requests.len()).sum();
@@ -107,11 +109,11 @@ fn work(child: &Child, queue: &WorkQueue<Job>) {
     };
     while let Some(jobs) = queue.pop(fits) {
         let outcome = catch_panic(&child.backend.attributes().name, || evaluate(child, &jobs));
-        share_out(outcome, jobs);
+        distribute(outcome, jobs);
     }
 }
 
-/// All requests of all jobs, in one batch.
+/// Evaluates the requests of all jobs in one batch.
 fn evaluate(child: &Child, jobs: &[Job]) -> Outcome {
     let mut batch = OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
     for request in jobs.iter().flat_map(|job| &job.requests) {
@@ -120,8 +122,8 @@ fn evaluate(child: &Child, jobs: &[Job]) -> Outcome {
     batch.submit().finish()
 }
 
-/// Gives each job its part. A ticket that nobody waits for any more is no loss.
-fn share_out(outcome: Outcome, mut jobs: Vec<Job>) {
+/// Sends each job its part of the outcome.
+fn distribute(outcome: Outcome, mut jobs: Vec<Job>) {
     let evaluations = match outcome {
         Ok(evaluations) => evaluations,
         Err(error) => {

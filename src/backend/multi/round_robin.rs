@@ -1,22 +1,22 @@
 //! `roundrobin`: each batch goes to the next of several backends in turn.
 //!
-//! Without threads or queues: a batch is its backend's own, chosen when it is made. For backends that are
-//! equally fast; otherwise `multiplexing` keeps the faster one busier.
+//! It needs no threads or queues: `new_batch` chooses the backend and returns that backend's own batch. It suits
+//! backends of equal speed. If they differ, `multiplexing` gives the faster one more work.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use crate::backend::{Attributes, Backend, Batch, EvalRequest, Evaluation};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// See the module.
+/// Several backends that take turns.
 pub struct RoundRobinBackend {
     attributes: Attributes,
     children: Vec<Child>,
-    /// Batches made so far. Relaxed: only its own value matters.
+    /// Batches made so far. Relaxed, because no other memory depends on it.
     next: AtomicUsize,
 }
 
 impl RoundRobinBackend {
-    /// `first` and `more`: at least one child.
+    /// Takes turns between `first` and `more`; there is always at least one child.
     pub fn new(first: Child, more: Vec<Child>) -> RoundRobinBackend {
         let children: Vec<Child> = std::iter::once(first).chain(more).collect();
         let attributes = common_attributes("roundrobin", &children);

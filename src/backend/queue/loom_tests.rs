@@ -1,18 +1,17 @@
-//! The queue between batches and workers under `loom`, which tries all orders of the threads' steps: see
-//! [`crate::sync`].
+//! Tests of [`WorkQueue`] under `loom`, which tries every interleaving of the threads (see [`crate::sync`]).
 
 use super::work_queue::WorkQueue;
 use crate::sync::{Arc, check_model};
 use loom::thread::{JoinHandle, spawn};
 
-/// A worker, which takes at most two items at once; gives all that it took.
+/// Starts a worker that takes at most two items at once, and returns all items that it took.
 fn consume(queue: &Arc<WorkQueue<u32>>) -> JoinHandle<Vec<u32>> {
     let queue = queue.clone();
     spawn(move || std::iter::from_fn(|| queue.pop(|taken, _| taken.len() < 2)).flatten().collect())
 }
 
 #[test]
-fn each_item_is_taken_once_and_then_the_workers_end() {
+fn each_item_is_taken_once_before_the_workers_end() {
     check_model(3, || {
         let queue = Arc::new(WorkQueue::new());
         let consumers = [consume(&queue), consume(&queue)];
@@ -27,7 +26,7 @@ fn each_item_is_taken_once_and_then_the_workers_end() {
 }
 
 #[test]
-fn an_item_is_taken_or_given_back_whenever_the_queue_closes() {
+fn an_item_is_taken_or_returned_whenever_the_queue_closes() {
     check_model(3, || {
         let queue = Arc::new(WorkQueue::new());
         let consumer = consume(&queue);

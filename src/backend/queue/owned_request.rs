@@ -1,14 +1,13 @@
-//! A request that outlives the search's borrow of it, for backends that evaluate on another thread.
+//! A copy of a request, for backends that evaluate on another thread.
 
 use crate::backend::EvalRequest;
 use crate::chess::{PackedMove, PositionHistory};
 
-/// Positions that a network can be shown at most.
+/// The most positions that a network's input planes show.
 const POSITIONS_SHOWN: usize = 8;
 
-/// An [`EvalRequest`] with its own copy of what an encoder may look at: the last eight positions, and all
-/// since the last capture or pawn move (the input formats that show only repeated positions look that far
-/// back).
+/// A copy of an [`EvalRequest`] with the positions that an encoder may read: the last eight, and all since the last
+/// capture or pawn move. (The input formats that show only repeated positions read that far back.)
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRequest {
     history: PositionHistory,
@@ -16,7 +15,6 @@ pub(crate) struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// Copies what matters of a request.
     pub(crate) fn new(request: EvalRequest<'_>) -> OwnedRequest {
         let positions = request.history.positions();
         let since_zeroing = positions.iter().rev().position(|position| position.rule50_ply() == 0);
@@ -24,7 +22,6 @@ impl OwnedRequest {
         OwnedRequest { history: request.history.recent(count), moves: request.moves.into() }
     }
 
-    /// The request, to evaluate.
     pub(crate) fn as_request(&self) -> EvalRequest<'_> {
         EvalRequest { history: &self.history, moves: &self.moves }
     }

@@ -1,16 +1,15 @@
-//! The queue between batches and the worker threads of `multiplexing` and `demux`.
+//! The queue between submitted batches and worker threads.
 //!
-//! A queue of its own, and not a channel, for two reasons: a worker may look at what comes next before it
-//! takes it (to merge small batches), and the side that closes the queue is not the side that holds it last
-//! (a batch may outlive its backend).
+//! A channel would not do, for two reasons. A worker inspects the next item before it takes it, to merge small batches.
+//! And the backend closes the queue when it is dropped, while a batch that outlives the backend still holds the queue.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
-/// First in, first out; many producers, many consumers; closed once.
+/// A first-in, first-out queue for many producers and many consumers.
 pub(crate) struct WorkQueue<T> {
     state: Mutex<State<T>>,
-    /// Signalled once per item, and to all on closing.
+    /// Notifies one consumer of each item, and all consumers when the queue is closed.
     changed: Condvar,
 }
 
@@ -20,7 +19,6 @@ struct State<T> {
 }
 
 impl<T> WorkQueue<T> {
-    /// Open and empty.
     pub(crate) fn new() -> WorkQueue<T> {
         WorkQueue {
             state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),
@@ -28,7 +26,7 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    /// Adds an item for some consumer; a closed queue gives it back.
+    /// Adds an item. A closed queue returns it as the error.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.lock();
         if state.is_closed {
@@ -40,8 +38,8 @@ impl<T> WorkQueue<T> {
         Ok(())
     }
 
-    /// Blocks for the first item, then takes those behind it too while `takes_more` likes the next one.
-    /// `None`: the queue is closed and everything in it was taken.
+    /// Blocks until there is an item, and takes it. Then takes further items as long as `takes_more(taken, next)` is
+    /// true. `None` means that the queue is closed and empty.
     pub(crate) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {
@@ -60,13 +58,13 @@ impl<T> WorkQueue<T> {
         Some(taken)
     }
 
-    /// No more items come; consumers finish what is there, then get `None`.
+    /// Refuses further items. Consumers still get the queued items, and then `None`.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Between operations the state is always whole, so a poisoned lock can be used on.
+    /// Ignores poisoning: a panic cannot leave the state invalid.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +76,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn closing_wakes_consumers_after_what_is_queued() {
+    fn consumers_get_all_queued_items_before_the_end() {
         let queue = WorkQueue::new();
         thread::scope(|scope| {
             let consumers: Vec<_> = (0..3)
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_several_at_once_as_long_as_they_fit() {
+    fn takes_several_items_at_once_while_they_fit() {
         let queue = WorkQueue::new();
         for item in [3, 4, 2, 9, 1] {
             queue.push(item).unwrap();

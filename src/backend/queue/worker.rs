@@ -1,4 +1,4 @@
-//! Worker threads over [`WorkQueue`]s, and the way back from them to a waiting ticket.
+//! Worker threads that serve [`WorkQueue`]s, and the channel from a worker to the waiting ticket.
 
 use super::work_queue::WorkQueue;
 use crate::backend::{BackendError, Evaluations, Ticket};
@@ -6,22 +6,24 @@ use crate::sync::Arc;
 use crate::sync::channel::{Receiver, Sender, bounded};
 use crate::sync::thread::{Builder, JoinHandle};
 
-/// What a batch becomes.
+/// The result of a batch.
 pub(crate) type Outcome = Result<Evaluations, BackendError>;
 
-/// Threads that end when their queues are closed; dropping this closes the queues and waits for them.
+/// Worker threads and their queues. Dropping this closes the queues and waits for the threads to end.
 pub(crate) struct Workers<T> {
     queues: Vec<Arc<WorkQueue<T>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> Workers<T> {
-    /// None yet.
     pub(crate) fn new() -> Workers<T> {
         Workers { queues: Vec::new(), threads: Vec::new() }
     }
 
-    /// Starts a thread that runs `work` on `queue`.
+    /// Starts a thread that runs `work` on `queue`. `backend` is the name for the error message.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
     pub(crate) fn start(
         &mut self,
         backend: &str,
@@ -46,23 +48,23 @@ impl<T> Drop for Workers<T> {
     fn drop(&mut self) {
         self.queues.iter().for_each(|queue| queue.close());
         for thread in self.threads.drain(..) {
-            // A worker that panicked has dropped its replies: whoever waited knows.
+            // If the worker panicked, its replies were dropped, and their tickets have failed.
             let _ = thread.join();
         }
     }
 }
 
-/// Where a worker sends an outcome.
+/// The worker's end of the channel for one outcome. Dropping it fails the ticket.
 pub(crate) struct Reply(Sender<Outcome>);
 
 impl Reply {
-    /// Sends it; if nobody waits any more, it is dropped.
+    /// Sends the outcome. Does nothing if the ticket was dropped.
     pub(crate) fn send(self, outcome: Outcome) {
         let _ = self.0.send(outcome);
     }
 }
 
-/// Waits for the outcome of one batch.
+/// The search's end of the channel for one outcome.
 pub(crate) struct WorkerTicket {
     name: String,
     outcome: Receiver<Outcome>,
@@ -75,10 +77,10 @@ pub(crate) fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
 }
 
 impl WorkerTicket {
-    /// Blocks for the outcome; an error if the worker is gone.
+    /// Blocks until the outcome arrives. Returns an error if the worker is gone.
     pub(crate) fn finish(self) -> Outcome {
         self.outcome.recv().unwrap_or_else(|_| {
-            let reason = "it was shut down before the batch was evaluated".to_owned();
+            let reason = "the backend was shut down before the batch was evaluated".to_owned();
             Err(BackendError::Evaluate { name: self.name, reason })
         })
     }

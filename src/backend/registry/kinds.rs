@@ -18,19 +18,19 @@ use std::time::Duration;
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
-        description: "AMD GPU through ROCm, fp16 (gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
+        description: "AMD GPU through ROCm, fp16 (options: gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
         selection: Selection::Automatic,
         make: |maker, options| make_rocm(maker, BackendName::RocmAuto, RocmPrecision::Auto, options),
     },
     BackendKind {
         name: BackendName::RocmFp16,
-        description: "AMD GPU, weights and products in fp16",
+        description: "AMD GPU, weights and matrix products in fp16",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::RocmFp16, RocmPrecision::Fp16, options),
     },
     BackendKind {
         name: BackendName::RocmBf16,
-        description: "AMD GPU, weights and products in bf16",
+        description: "AMD GPU, weights and matrix products in bf16",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::RocmBf16, RocmPrecision::Bf16, options),
     },
@@ -42,43 +42,43 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         name: BackendName::Cpu,
-        description: "this processor, fp32 (threads, batch_size, isa; policy_head, value_head)",
+        description: "CPU, fp32 (options: threads, batch_size, isa; policy_head, value_head)",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Fp32, options),
     },
     BackendKind {
         name: BackendName::CpuBf16,
-        description: "this processor, products in bf16: twice as fast with AVX512-BF16, less exact",
+        description: "CPU, matrix products in bf16: twice as fast with AVX512-BF16, less accurate",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Bf16, options),
     },
     BackendKind {
         name: BackendName::Trivial,
-        description: "no network: counts material; for tests and for measuring the search",
+        description: "no network: counts material; for tests and for benchmarks of the search",
         selection: Selection::WithoutNetwork,
         make: |_, _| Ok(Arc::new(TrivialBackend::new())),
     },
     BackendKind {
         name: BackendName::Random,
-        description: "no network: repeatable random values (seed, uniform; delay, per_position, slots, batch)",
+        description: "no network: repeatable random evaluations (options: seed, uniform; delay, per_position, slots, batch)",
         selection: Selection::WithoutNetwork,
         make: make_random,
     },
     BackendKind {
         name: BackendName::Check,
-        description: "compares two backends (mode=check/display/histo, atol, rtol, freq)",
+        description: "compares two backends (options: mode=check/display/histo, atol, rtol, freq)",
         selection: Selection::WithoutNetwork,
         make: make_check,
     },
     BackendKind {
         name: BackendName::RecordReplay,
-        description: "writes evaluations to record_file, or answers from replay_file",
+        description: "writes evaluations to record_file, or reads them from replay_file",
         selection: Selection::WithoutNetwork,
         make: make_record_replay,
     },
     BackendKind {
         name: BackendName::RoundRobin,
-        description: "several backends, each batch to the next in turn",
+        description: "several backends that take batches in turn",
         selection: Selection::WithoutNetwork,
         make: |maker, options| {
             let mut children = maker.children(options)?;
@@ -87,13 +87,13 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         name: BackendName::Multiplexing,
-        description: "several backends behind one queue; merges small batches (max_batch, workers)",
+        description: "several backends behind one queue, with small batches merged (options: max_batch, workers)",
         selection: Selection::WithoutNetwork,
         make: |maker, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
     },
     BackendKind {
         name: BackendName::Demux,
-        description: "several backends, each batch dealt out among them (step, workers)",
+        description: "several backends that share each batch (options: step, workers)",
         selection: Selection::WithoutNetwork,
         make: |maker, options| {
             let step = options.number("step", 1, 1..=LARGEST_BATCH)?;
@@ -102,7 +102,7 @@ pub const BACKENDS: &[BackendKind] = &[
     },
 ];
 
-/// `isa` is for comparing: nobody needs less than the best instruction set in play.
+/// The option `isa` is for comparisons: for play, the best instruction set is always chosen.
 fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -> Made {
     let defaults = CpuOptions::default();
     let available = InstructionSet::available();
@@ -113,7 +113,7 @@ fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -
             found.copied().ok_or_else(|| BackendError::Option {
                 option: format!("isa={name}"),
                 reason: format!(
-                    "this processor has {}",
+                    "this processor supports {}",
                     available.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ")
                 ),
             })
@@ -133,7 +133,7 @@ fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -
     )?))
 }
 
-/// The options are read before a device is looked for, so that they are known where there is none.
+/// The options are read before the device is opened, so that a wrong option is reported even without a device.
 fn make_rocm(
     maker: &Maker<'_>,
     name: BackendName,
@@ -174,7 +174,7 @@ fn make_check(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
             name: "check".to_owned(),
-            reason: format!("it compares two backends, as in `-o cpu-bf16,cpu`; {} given", children.len()),
+            reason: format!("expected two backends, as in `-o cpu-bf16,cpu`, but got {}", children.len()),
         });
     };
     let defaults = CheckOptions::default();
@@ -197,7 +197,8 @@ fn make_record_replay(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
             let mut children = maker.children(options)?;
             let inner = children.remove(0).backend;
             if !children.is_empty() {
-                let reason = "it records one backend; for several, put a roundrobin inside".to_owned();
+                let reason = "it can record only one backend; to record several, put them into a roundrobin"
+                    .to_owned();
                 return Err(BackendError::Create { name: "recordreplay".to_owned(), reason });
             }
             Ok(Arc::new(RecordingBackend::new(inner, Path::new(record))?))
@@ -205,8 +206,7 @@ fn make_record_replay(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
         (None, Some(replay)) => Ok(Arc::new(ReplayingBackend::new(Path::new(replay))?)),
         _ => Err(BackendError::Create {
             name: "recordreplay".to_owned(),
-            reason: "it needs either record_file=FILE or replay_file=FILE among the backend options"
-                .to_owned(),
+            reason: "the backend options need either record_file=FILE or replay_file=FILE".to_owned(),
         }),
     }
 }

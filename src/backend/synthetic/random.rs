@@ -1,12 +1,12 @@
-//! `random`: values and priors drawn from a hash of the position, and a simulated device.
+//! `random`: values and priors from a hash of the position, and a simulated device.
 //!
-//! The same seed and position always give the same evaluation, on every machine (integer hashing, then only
-//! multiplications). For tests of search without a network, and as the opponent that nothing may lose to.
+//! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
+//! followed by multiplications. It is for tests of the search without a network.
 //!
-//! With `delay` it becomes a model of a graphics card, for tests of how the search keeps one busy: the device
-//! has `slots` places, a batch takes the first place that comes free, and leaves it `delay + n *
-//! per_position` later. Nothing runs in the meantime: a batch's time of completion is computed when it is
-//! submitted, and the ticket sleeps until then. So a simulated device costs no CPU, as a real one would not.
+//! With `delay` it simulates a graphics card, to test how the search keeps one busy. The device has `slots` slots. A
+//! batch of n positions takes the slot that is free first and occupies it for `delay + n * per_position`. The time of
+//! completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses no
+//! CPU time, like a real one.
 
 use crate::backend::position_key::mix;
 use crate::backend::ticket::{Done, check_batch_size};
@@ -16,20 +16,20 @@ use crate::backend::{
 use crate::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
 
-/// What a [`RandomBackend`] should be like.
+/// The options of a [`RandomBackend`].
 #[derive(Clone, Debug)]
 pub struct RandomOptions {
-    /// Other seeds give other evaluations.
+    /// Each seed gives different evaluations.
     pub seed: u64,
-    /// All moves alike, and every position q = 0.
+    /// Gives every position q = 0 and equal priors.
     pub uniform: bool,
-    /// What a batch takes at least.
+    /// The time that a batch takes, however small.
     pub delay: Duration,
-    /// What each position of a batch adds.
+    /// The time that each position adds to its batch.
     pub per_position: Duration,
-    /// How many batches can be under way at once; at least 1.
+    /// How many batches the device evaluates at once; at least 1.
     pub slots: usize,
-    /// Batch size worth waiting for.
+    /// The recommended batch size, in positions.
     pub batch: usize,
 }
 
@@ -46,21 +46,21 @@ impl Default for RandomOptions {
     }
 }
 
-/// See the module.
+/// The backend of random evaluations.
 pub struct RandomBackend {
     shared: Arc<Shared>,
 }
 
-/// What batches need of their backend.
+/// The part of the backend that its batches use.
 struct Shared {
     attributes: Attributes,
     options: RandomOptions,
-    /// Per slot: when it is free again.
+    /// For each slot, when it is free again.
     free_at: Mutex<Vec<Instant>>,
 }
 
 impl RandomBackend {
-    /// A backend, and its device if there is a delay.
+    /// Makes the backend. It simulates a device if `options` has a delay.
     pub fn new(options: RandomOptions) -> RandomBackend {
         let slots = options.slots.max(1);
         let batch = options.batch.max(1);
@@ -81,7 +81,8 @@ impl RandomBackend {
 }
 
 impl Shared {
-    /// When a batch of `length` that is submitted now will be complete; takes the slot until then.
+    /// When a batch of `length` positions that is submitted now will be complete. Occupies a slot until then. `None` if
+    /// the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
         let duration =
             self.options.delay + self.options.per_position * u32::try_from(length).unwrap_or(u32::MAX);
@@ -89,7 +90,7 @@ impl Shared {
             return None;
         }
         let now = Instant::now();
-        // Nothing can panic under this lock; were it poisoned, the times would still be right.
+        // The times are valid even if the lock is poisoned.
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = free_at.iter_mut().min()?;
         *slot = (*slot).max(now) + duration;
@@ -111,11 +112,11 @@ impl Backend for RandomBackend {
     }
 }
 
-/// Draws while it is filled; only the ticket takes time.
+/// Evaluates each request when it is added. Only the ticket takes time.
 struct RandomBatch {
     shared: Arc<Shared>,
     evaluations: Evaluations,
-    /// Scratch.
+    /// The unnormalised priors of one position; scratch memory of `add`.
     weights: Vec<f32>,
 }
 
@@ -166,20 +167,20 @@ impl Ticket for RandomTicket {
     }
 }
 
-/// A move's prior before division by the sum: 1 … 20, most of them small, much as a softmax over uniform
-/// logits in 0 … 3 would have it (20 is about exp 3), but with multiplications only.
+/// A move's prior before normalisation, 1 … 20. Its distribution is close to that of a softmax over uniform logits in
+/// 0 … 3 (20 is about exp 3), but it needs only multiplications.
 #[inline]
 fn weight(position_hash: u64, move_bits: u16) -> f32 {
     const FOURTH_ROOT_OF_20_MINUS_1: f32 = 1.114_743;
-    // The position's hash is well mixed already: one multiplication by an odd number spreads the move over
-    // the top.
+    // The position's hash is well mixed, so one multiplication by an odd number is enough to spread the move's bits over
+    // the top bits.
     let hash = (position_hash ^ u64::from(move_bits)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
     let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(hash);
     let square = base * base;
     square * square
 }
 
-/// The top 24 bits as a number in 0 … 1 (exact in f32).
+/// The top 24 bits as a number in 0 … 1, exact in f32.
 #[inline]
 fn fraction(hash: u64) -> f32 {
     (hash >> 40) as i32 as f32 * (1.0 / (1u64 << 24) as f32)

@@ -1,20 +1,18 @@
 //! `trivial`: a backend without a network.
 //!
-//! The value is material plus a bonus for where the pieces stand; the policy likes captures, promotions,
-//! castling, moves towards better squares, and dislikes squares that enemy pawns guard. It plays legal, sane,
-//! weak chess. Its use is another: it costs next to nothing, so that the speed of the search itself can be
-//! measured on it, and it gives the same bits on every machine, so that the search signature can be compared
-//! between machines.
+//! The value is material plus piece-square bonuses. The policy prefers captures, promotions, castling and moves to
+//! better squares, and avoids squares that enemy pawns guard. The result is weak but sane chess. The backend has two
+//! other purposes. It costs almost nothing, so benchmarks on it measure the speed of the search itself. Its
+//! evaluations have the same bits on every machine, so the search signature can be compared between machines.
 //!
-//! For the second, everything is integer arithmetic up to the last step, and that step uses only `+ - * /`
-//! and `sqrt`, which IEEE 754 defines to the bit (`exp` and `ln` differ between C libraries). Rust never
-//! fuses a multiply and an add by itself.
+//! For the same bits, all arithmetic is on integers up to the last step, and that step uses only `+ - * /` and `sqrt`.
+//! IEEE 754 defines these exactly, while `exp` and `ln` differ between C libraries. Rust never fuses a multiplication
+//! and an addition on its own.
 //!
-//! There is nothing to tune for strength here; the numbers below are round figures chosen by hand. The policy
-//! is not the result of a softmax, so `PolicyTemperature` has no effect on it.
+//! The numbers below are round figures chosen by hand, not tuned for strength. The policy is not the result of a
+//! softmax, so `PolicyTemperature` has no effect on it.
 //!
-//! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only
-//! hands it over.
+//! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only returns it.
 
 use crate::backend::ticket::{Done, check_batch_size};
 use crate::backend::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};
@@ -22,21 +20,21 @@ use crate::chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
 use std::sync::Arc;
 
-/// What pieces are worth, in hundredths of a pawn, by role code: 0 nothing, 1 pawn … 5 queen, 6 king.
+/// Piece values in centipawns, by role code: 0 empty, 1 pawn … 5 queen, 6 king, 7 king in the endgame.
 const PIECE_VALUE: [i32; 8] = [0, 100, 305, 320, 490, 930, 0, 0];
 
 const PAWN: usize = Role::Pawn as usize;
 const KING: usize = Role::King as usize;
-/// The code of a king that may come out, beyond the roles.
+/// The role code of a king in the endgame, which has a piece-square table of its own.
 const KING_IN_ENDGAME: usize = 7;
 
-/// What a piece is worth where it stands: `[role code][square]`, the square from its owner's view (a1 = 0).
+/// Piece value plus square bonus in centipawns: `[role code][square]`, the square from its owner's view (a1 = 0).
 static PIECE_SQUARE: [[i16; 64]; 8] = piece_square_table();
 
-/// What having the move is worth.
+/// The bonus for having the move, in centipawns.
 const TEMPO: i32 = 12;
 
-/// The advantage (in hundredths of a pawn) at which q is 1/sqrt(2).
+/// The advantage in centipawns at which q is 1/sqrt(2).
 const VALUE_SCALE: f32 = 400.0;
 
 const fn piece_square_table() -> [[i16; 64]; 8] {
@@ -73,15 +71,15 @@ const fn piece_square_table() -> [[i16; 64]; 8] {
 
 /// A position as bit planes, so that the role on a square is a few shifts without a branch.
 struct View {
-    /// Bit 0, 1, 2 of the role code of every square.
+    /// Bits 0, 1 and 2 of the role code of every square.
     role_bits: [u64; 3],
     own: u64,
     enemy: u64,
-    /// Squares that enemy pawns attack.
+    /// The squares that enemy pawns attack.
     guarded: u64,
-    /// XOR with this turns a square into the view of the side to move.
+    /// XOR with this number converts a square to the view of the side to move.
     flip: usize,
-    /// The code for kings: they come out when there is little left to mate them with.
+    /// The role code for kings: that of the endgame once few heavy pieces are left.
     king: usize,
 }
 
@@ -107,7 +105,7 @@ impl View {
         }
     }
 
-    /// The role code on a square; 0 where it is empty.
+    /// The role code of a square; 0 if it is empty.
     #[inline]
     fn role(&self, square: usize) -> usize {
         let bit = |plane: usize| (self.role_bits[plane] >> square & 1) as usize;
@@ -115,7 +113,7 @@ impl View {
         if role == KING { self.king } else { role }
     }
 
-    /// Material and placement of the pieces in `side`, whose owner's view `flip` gives.
+    /// Material and square bonuses of the pieces in `side`, in centipawns. `flip` gives their owner's view.
     #[inline]
     fn score(&self, side: u64, flip: usize) -> i32 {
         let [low, middle, high] = self.role_bits;
@@ -142,33 +140,33 @@ impl View {
         let undecided = 1.0 - q.abs();
         Value {
             q,
-            // Half of what is not decided is drawn: then win and loss probabilities are never negative.
+            // Half of the undecided share is drawn, so the win and loss probabilities are never negative.
             d: 0.5 * undecided,
             m: 8.0 + 60.0 * undecided + 2.0 * (self.own | self.enemy).count_ones() as f32,
-            // A decided game is judged better than an open one.
+            // The value of a decided game is more certain than that of an open one.
             e: 0.05 + 0.3 * undecided,
         }
     }
 
-    /// What the policy must know of the piece on a square, for all of its moves.
+    /// The figures that all moves of the piece on `from` have in common.
     #[inline]
     fn mover(&self, from: Square) -> Mover {
         let role = self.role(from as usize);
         let place = &PIECE_SQUARE[role];
         let is_pawn = role == PAWN;
-        let flees = !is_pawn && is_on(self.guarded, from);
+        let is_attacked = !is_pawn && is_on(self.guarded, from);
         Mover {
             from,
             place,
             place_now: i32::from(place[from as usize ^ self.flip]),
             value: PIECE_VALUE[role],
             is_pawn,
-            base: 6 + if flees { PIECE_VALUE[role] >> 6 } else { 0 },
+            base: 6 + if is_attacked { PIECE_VALUE[role] >> 6 } else { 0 },
             shunned: if is_pawn { 0 } else { self.guarded },
         }
     }
 
-    /// How much the policy likes a move, squared: the prior before division by the sum. 1 … about 10,000.
+    /// The prior of a move before normalisation: the square of its points, from 1 to about 10,000.
     #[inline]
     fn policy_weight(&self, mover: &Mover, to: Square, promotion: Option<Role>) -> i32 {
         let improvement = i32::from(mover.place[to as usize ^ self.flip]) - mover.place_now;
@@ -200,17 +198,19 @@ impl View {
     }
 }
 
-/// A piece that is to move.
+/// The piece that a move moves.
 struct Mover {
     from: Square,
-    /// Its piece-square table, and its value in that where it stands.
+    /// The piece-square table of its role.
     place: &'static [i16; 64],
+    /// The table's entry for `from`.
     place_now: i32,
+    /// Its value in centipawns.
     value: i32,
     is_pawn: bool,
-    /// Points of a quiet move that gains nothing; more where an enemy pawn attacks the piece.
+    /// The points of a quiet move to an equally good square. They are higher if an enemy pawn attacks the piece.
     base: i32,
-    /// Squares where an enemy pawn would take it.
+    /// The squares where an enemy pawn could take the piece; none for pawns.
     shunned: u64,
 }
 
@@ -219,7 +219,7 @@ fn is_on(squares: u64, square: Square) -> bool {
     squares >> (square as u32) & 1 != 0
 }
 
-/// All squares that `side`'s pawns attack.
+/// The squares that `side`'s pawns attack.
 fn pawn_attacks(board: &Board, side: Color) -> u64 {
     const NOT_FILE_A: u64 = !0x0101_0101_0101_0101;
     const NOT_FILE_H: u64 = !0x8080_8080_8080_8080;
@@ -230,13 +230,13 @@ fn pawn_attacks(board: &Board, side: Color) -> u64 {
     }
 }
 
-/// See the module.
+/// The backend that counts material. It has no options.
 pub struct TrivialBackend {
     attributes: Arc<Attributes>,
 }
 
 impl TrivialBackend {
-    /// Needs nothing.
+    /// Makes the backend. Unlike a network's, it cannot fail.
     pub fn new() -> TrivialBackend {
         TrivialBackend {
             attributes: Arc::new(Attributes {
@@ -273,11 +273,11 @@ impl Backend for TrivialBackend {
     }
 }
 
-/// Evaluates while it is filled.
+/// Evaluates each request when it is added.
 struct TrivialBatch {
     attributes: Arc<Attributes>,
     evaluations: Evaluations,
-    /// Scratch.
+    /// The unnormalised priors of one position; scratch memory of `add`.
     weights: Vec<i32>,
 }
 
@@ -289,7 +289,7 @@ impl Batch for TrivialBatch {
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         let view = View::new(request.history.last());
         self.weights.clear();
-        // Moves of one piece mostly come together.
+        // The moves of one piece are mostly adjacent in the list.
         let mut mover = view.mover(Square::A1);
         self.weights.extend(request.moves.iter().map(|chess_move| {
             if chess_move.from() != mover.from {
@@ -298,7 +298,7 @@ impl Batch for TrivialBatch {
             view.policy_weight(&mover, chess_move.to(), chess_move.promotion())
         }));
         let total: i32 = self.weights.iter().sum();
-        // Without moves the total is 0, and nothing is multiplied by the infinity.
+        // Without moves the scale is infinite, but nothing is multiplied by it.
         let scale = 1.0 / total as f32;
         self.evaluations.push(view.value(), self.weights.iter().map(|&weight| weight as f32 * scale));
         Added::Queued
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_probabilities_and_swap_with_the_colours() {
+    fn values_are_probabilities_and_do_not_depend_on_the_colour() {
         let fens = [
             (
                 "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_likes_what_a_beginner_likes() {
+    fn the_policy_prefers_captures_and_queens() {
         let take_the_queen = "rnb1kbnr/pppp1ppp/8/4p3/3P2q1/5N1P/PPP1PPP1/RNBQKB1R w KQkq - 0 1";
         assert_eq!(favourite(take_the_queen), ("h3".to_owned(), "g4".to_owned()));
         assert_eq!(favourite("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1"), ("e7".to_owned(), "e8".to_owned()));

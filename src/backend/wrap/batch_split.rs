@@ -1,8 +1,7 @@
-//! A backend that takes larger batches than the one inside it.
+//! A backend that accepts larger batches than the backend inside it.
 //!
-//! The search may be asked for batches (`MinibatchSize`) that a device has no memory for. A full part is
-//! submitted the moment the next request arrives, so an asynchronous backend works on it while the rest is
-//! gathered.
+//! The user may ask for a `MinibatchSize` that a device has no memory for. As soon as a part is full and one more
+//! request arrives, the part is submitted, so an asynchronous backend evaluates it while the search gathers the rest.
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{
@@ -11,7 +10,7 @@ use crate::backend::{
 };
 use std::sync::Arc;
 
-/// See the module.
+/// Splits each batch into parts that the backend inside accepts.
 pub struct BatchSplittingBackend {
     inner: Arc<dyn Backend>,
     attributes: Arc<Attributes>,
@@ -19,7 +18,7 @@ pub struct BatchSplittingBackend {
 }
 
 impl BatchSplittingBackend {
-    /// Takes batches of up to `maximum_batch_size`, whatever `inner` takes.
+    /// Accepts batches of up to `maximum_batch_size` positions, whatever the limit of `inner`.
     pub fn new(inner: Arc<dyn Backend>, maximum_batch_size: usize) -> BatchSplittingBackend {
         let part_size = inner.attributes().maximum_batch_size.max(1);
         let attributes = Arc::new(Attributes { maximum_batch_size, ..inner.attributes().clone() });
@@ -60,10 +59,11 @@ struct SplitBatch {
     inner: Arc<dyn Backend>,
     attributes: Arc<Attributes>,
     part_size: usize,
-    /// Full parts, under way.
+    /// The full parts, already submitted, in order.
     submitted: Vec<OrderedTicket>,
     /// The part being filled.
     open: OrderedBatch,
+    /// Requests in all parts.
     length: usize,
 }
 

@@ -1,11 +1,10 @@
-//! The evaluation cache: a backend around a backend that remembers.
+//! The evaluation cache: a decorator that keeps the evaluations of the backend inside it.
 //!
-//! A hit costs no place in the batch ([`Added::Ready`]); results enter when their batch completes. Two
-//! requests for one position in flight at the same time are both evaluated: finding that out would cost every
-//! request more than the rare second evaluation. No lock is held while anything is evaluated.
+//! A hit takes no place in the batch ([`Added::Ready`]). Evaluations enter the cache when their batch completes. If two
+//! requests for the same position are in flight together, both are evaluated: detecting that would cost every request
+//! more than the rare duplicate costs. No lock is held during an evaluation.
 //!
-//! What counts as the same position is decided in [`crate::backend::position_key`]; where evaluations are kept is
-//! `cache_store`.
+//! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] is the memory.
 
 use super::cache_store::Store;
 use crate::backend::position_key::{KeyRules, cache_key};
@@ -16,10 +15,11 @@ use crate::backend::{
 use crate::chess::PositionHistory;
 use std::sync::Arc;
 
-/// What an entry takes in all, its share of the index included.
+/// Memory for each entry, including its share of the index.
 pub const BYTES_PER_ENTRY: u64 = 100;
 
-/// See the module. Make it the outermost decorator: it also turns a panic inside an evaluation into an error.
+/// The decorator with the cache. It belongs on the outside of all others, because it also turns a panic during an
+/// evaluation into an error.
 pub struct CachingBackend {
     inner: Arc<dyn Backend>,
     store: Arc<Store>,
@@ -27,8 +27,11 @@ pub struct CachingBackend {
 }
 
 impl CachingBackend {
-    /// A cache of about `entries` evaluations around `inner`; 0 turns it off. `key_rules`: what must
-    /// agree besides the position.
+    /// Puts a cache of about `entries` evaluations around `inner`; 0 turns the cache off. `key_rules` says what two
+    /// positions must have in common to share an entry.
+    ///
+    /// # Errors
+    /// There is not enough memory for that many entries.
     pub fn new(
         inner: Arc<dyn Backend>,
         entries: usize,
@@ -36,7 +39,7 @@ impl CachingBackend {
     ) -> Result<CachingBackend, BackendError> {
         let store = Store::new(entries).ok_or_else(|| BackendError::Option {
             option: format!("NNCacheSize={entries}"),
-            reason: "there is not enough memory for that many entries (about 100 bytes each)".to_owned(),
+            reason: format!("not enough memory for that many entries ({BYTES_PER_ENTRY} bytes each)"),
         })?;
         Ok(CachingBackend { inner, store: Arc::new(store), key_rules })
     }
@@ -71,7 +74,7 @@ impl Backend for CachingBackend {
     }
 }
 
-/// Remembers the keys of what it passes on.
+/// A batch with the cache keys of its requests.
 struct CachingBatch {
     name: String,
     inner: Box<dyn Batch>,

@@ -1,40 +1,39 @@
-//! Where the cache keeps evaluations.
+//! The memory of the evaluation cache.
 //!
-//! `NNCacheSize` entries are given memory once: about 100 bytes each, reserved at the start and touched as it
-//! fills. Up to 64 shards, chosen by the key, each a mutex around
+//! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides it
+//! page by page as the cache fills. The key chooses one of up to 64 shards. Each shard is a mutex around
 //! ```text
 //! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
 //!           ^ overwritten first                          ^ head
 //! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
 //! ```
-//! Records vary in length (two bytes a prior, see [`CompactPrior`]), so the ring holds as many as fit, and a
-//! new one overwrites the oldest. An index entry knows the lap on which its record was written, which tells
-//! whether it has been overwritten since; the key in the record decides in the end. A record is written front
-//! to back, so that its key is the first thing to go.
+//! Records vary in length (two bytes for each prior, see [`CompactPrior`]), so the ring holds as many as fit, and a new
+//! record overwrites the oldest. An index entry holds the lap on which its record was written, which shows whether the
+//! record has been overwritten since. The key in the record has the final say. Records are written front to back, so
+//! an overwritten record loses its key first.
 
 use crate::backend::cache_line::load_ahead;
 use crate::backend::{CompactPrior, Evaluation, Value};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words of a record before its priors.
+/// Words of a record before its priors: key, q and d, then m, e and the number of moves.
 const RECORD_HEADER: usize = 3;
-/// Priors in a word.
 const PRIORS_PER_WORD: usize = 4;
-/// Words that an entry is given: room for 32 moves, about the average of real games.
+/// Words reserved for each entry: room for 32 moves, about the average in real games.
 const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
-/// Index entries in a bucket: one cache line holds two buckets.
+/// Index entries in a bucket. A cache line holds two buckets.
 const BUCKET: usize = 4;
-/// A shard is not made smaller than this.
+/// Fewer shards are made where each would have fewer entries than this.
 const MINIMUM_SHARD_ENTRIES: usize = 256;
 const MAXIMUM_SHARDS: usize = 64;
 
-/// All shards; a power of two of them, or none where the cache is off.
+/// All shards. Their number is a power of two, or 0 if the cache is off.
 pub(super) struct Store {
     shards: Box<[Mutex<Shard>]>,
 }
 
 impl Store {
-    /// `None` where the memory cannot be had.
+    /// `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
         let shards = match entries {
             0 => 0,
@@ -55,7 +54,7 @@ impl Store {
         self.shard(key)?.get(key, moves)
     }
 
-    /// Has the index entries of `key` brought nearer: they are anywhere in many megabytes.
+    /// Loads the index entries of `key` into the processor's cache: the index is far larger than that.
     pub(super) fn load_ahead(&self, key: u64) {
         if let Some(shard) = self.shard(key)
             && let Some(entry) = shard.index.get(shard.bucket_start(key))
@@ -83,28 +82,30 @@ impl Store {
     }
 }
 
-/// A shard is right between any two operations of its methods on it, so a poisoned lock can be used on.
+/// Ignores poisoning: a panic cannot leave a shard in an invalid state.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// See the picture in the module's description.
+/// One part of the cache, with the layout shown at the top of this file.
 struct Shard {
-    /// Grows to `capacity` on the first lap, so that memory is touched only as it fills.
+    /// Grows to `capacity` on the first lap, so that unused memory is never touched.
     ring: Vec<u64>,
+    /// The ring's length in words after the first lap.
     capacity: usize,
     /// Where the next record goes.
     head: usize,
-    /// How often the head went round; wraps.
+    /// How often the head has passed the end, modulo 256.
     lap: u8,
-    /// Whether it ever went round.
+    /// Whether the head has ever passed the end.
     has_wrapped: bool,
-    /// Buckets of [`BUCKET`] [`IndexEntry`]s, as plain numbers: zeroed memory comes from the system
-    /// untouched.
+    /// Buckets of [`BUCKET`] [`IndexEntry`]s. They are plain numbers because the system hands out large zeroed
+    /// allocations without touching them.
     index: Vec<u64>,
 }
 
-/// Where a record is: 24 bits of the key, the lap of writing, the place in the ring plus 1. 0: nothing.
+/// The place of a record. From the top: 24 bits of its key, 8 bits for the lap on which it was written, and 32 bits for
+/// its index in the ring plus 1. The entry 0 is empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct IndexEntry(u64);
 
@@ -129,19 +130,19 @@ impl IndexEntry {
 impl Shard {
     fn new(entries: usize) -> Option<Shard> {
         let capacity = entries.max(MINIMUM_SHARD_ENTRIES).checked_mul(WORDS_PER_ENTRY)?;
-        // Three quarters full on average: few buckets overflow before the ring goes round.
+        // With a load of three quarters few buckets overflow before the ring wraps.
         let index_length = (entries.max(MINIMUM_SHARD_ENTRIES) / 3 + 1).checked_mul(BUCKET)?;
         if capacity >= u32::MAX as usize {
             return None; // would not fit an index entry
         }
         let mut ring = Vec::new();
         ring.try_reserve_exact(capacity).ok()?;
-        // `vec!` cannot be made to fail gently; so ask first.
+        // `vec!` aborts if memory runs out, so this tries the allocation first.
         Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
         Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index: vec![0; index_length] })
     }
 
-    /// Where `key`'s record is. One of another number of moves is another position that has the same key.
+    /// The index of `key`'s record. A record with another number of moves belongs to another position with the same key.
     fn locate(&self, key: u64, moves: usize) -> Option<usize> {
         let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
         let stored_moves = self.ring.get(at + 2)? >> 48;
@@ -173,8 +174,8 @@ impl Shard {
         if length > self.capacity || priors.len() > usize::from(u16::MAX) {
             return;
         }
-        // Already there: another thread was faster. (Were it another position with this key, then rather the
-        // new one.)
+        // If another thread has inserted the position in the meantime, its record stays. A record of another position
+        // with the same key has another number of moves and is replaced.
         if self.locate(key, priors.len()).is_some() {
             return;
         }
@@ -195,7 +196,7 @@ impl Shard {
         self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
     }
 
-    /// Moves the head over `length` words and returns where they start; goes round where they do not fit.
+    /// Reserves `length` words at the head and returns their index. Wraps to the start if they do not fit before the end.
     fn make_room(&mut self, length: usize) -> usize {
         if self.head + length > self.capacity {
             self.head = 0;
@@ -210,8 +211,8 @@ impl Shard {
     fn write(&mut self, at: usize, word: u64) {
         match self.ring.get_mut(at) {
             Some(place) => *place = word,
-            // The first lap, or a lap that comes nearer to the end than those before: at most a record's
-            // length is missing. The capacity is reserved, so this never reallocates.
+            // The ring still grows, on the first lap or on a lap that comes closer to the end than those before. The
+            // capacity is reserved, so this never reallocates.
             None => {
                 self.ring.resize(at, 0);
                 self.ring.push(word);
@@ -219,7 +220,8 @@ impl Shard {
         }
     }
 
-    /// Where the bucket's next entry goes: that of the same key, a dead one, or that of the oldest record.
+    /// The index entry to overwrite: the one with the same key, or else one whose record is overwritten, or else the one
+    /// with the oldest record.
     fn slot_to_replace(&self, key: u64) -> usize {
         let start = self.bucket_start(key);
         let oldest_first = |&slot: &usize| {
@@ -234,14 +236,14 @@ impl Shard {
         (start..start + BUCKET).max_by_key(oldest_first).unwrap_or(start)
     }
 
-    /// The place of the record that `entry` points to, if that is `key`'s.
+    /// The index of the record that `entry` points to, if the record has this key.
     fn find(&self, entry: IndexEntry, key: u64) -> Option<usize> {
         let at = entry.at().filter(|_| entry.tag() == tag(key))?;
         (self.is_alive(entry, at) && self.ring.get(at) == Some(&key)).then_some(at)
     }
 
-    /// Whether the record is still there: written on this lap, or on the last one and the head has not come
-    /// by.
+    /// Whether the record has not been overwritten: it was written on this lap, or on the lap before and the head has not
+    /// reached it.
     fn is_alive(&self, entry: IndexEntry, at: usize) -> bool {
         match self.lap.wrapping_sub(entry.lap()) {
             0 => at < self.head,
@@ -251,7 +253,7 @@ impl Shard {
     }
 
     fn bucket_start(&self, key: u64) -> usize {
-        // The low half of the key, scaled to the number of buckets.
+        // Scales the low half of the key to the number of buckets.
         let buckets = (self.index.len() / BUCKET) as u64;
         ((u64::from(key as u32) * buckets) >> 32) as usize * BUCKET
     }
@@ -270,13 +272,13 @@ impl Shard {
         (self.head, self.lap, self.has_wrapped) = (0, 0, false);
     }
 
-    /// Words in use and words given.
+    /// The words in use, and the capacity in words.
     fn fill(&self) -> (usize, usize) {
         (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
     }
 }
 
-/// Bits of the key that choose neither the bucket nor (but for six) the shard.
+/// The top 24 bits of the key. They do not choose the bucket, and only six of them choose the shard.
 fn tag(key: u64) -> u32 {
     (key >> 40) as u32
 }
@@ -294,7 +296,7 @@ mod tests {
         Value { q: (key % 1000) as f32 / 1000.0, d: 0.25, m: key as f32, e: (key % 4) as f32 / 4.0 }
     }
 
-    /// Whatever a lookup returns must be what was stored under that key.
+    /// Whether `key` is in the store. If it is, its evaluation must be the one that was stored.
     fn check(store: &Store, key: u64) -> bool {
         let Some(found) = store.get(mix(key), priors(key).len()) else {
             return false;
@@ -307,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_entries_stay_and_are_right() {
+    fn the_newest_entries_stay_and_are_correct() {
         const ENTRIES: u64 = 5000;
         let store = Store::new(ENTRIES as usize).unwrap();
         for key in 0..20 * ENTRIES {
             store.insert(mix(key), value(key), &priors(key));
-            assert!(check(&store, key), "an entry is there right after insertion");
+            assert!(check(&store, key), "an entry can be read right after insertion");
         }
         let newest = (19 * ENTRIES..20 * ENTRIES).filter(|&key| check(&store, key)).count() as u64;
         assert!(newest > ENTRIES * 9 / 10, "only {newest} of the newest {ENTRIES} are left");

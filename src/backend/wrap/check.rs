@@ -1,10 +1,9 @@
-//! `check`: evaluates on two backends and reports how far they are apart; the search gets the first one's
-//! answers.
+//! `check`: evaluates on two backends and reports their differences. The search gets the evaluations of the first.
 //!
-//! The way to try a new kernel, a precision or a card in real play. Reports go to stderr (or to where the
-//! maker says), never to stdout, which belongs to UCI. `mode` says what is reported for each batch that is
-//! compared: `check` one line, passed or failed; `display` the largest errors; `histo` a histogram of all
-//! errors. When the backend is dropped, a summary follows.
+//! It tests a new kernel, number format or card in real play. Reports go to stderr or to a [`ReportSink`], never to
+//! stdout, which belongs to UCI. Each compared batch gets a report, as `mode` says: `check` prints one line, passed or
+//! failed; `display` prints the largest errors; `histo` prints a histogram of all errors. A summary follows when the
+//! backend is dropped.
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{
@@ -14,7 +13,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is reported of each batch.
+/// The contents of the report on each compared batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckMode {
     /// Whether all values and priors are within the tolerances.
@@ -25,20 +24,20 @@ pub enum CheckMode {
     Histogram,
 }
 
-/// How to compare.
+/// Which batches are compared, and with which tolerances.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// See [`CheckMode`].
+    /// What to report.
     pub mode: CheckMode,
-    /// Errors up to this are passed.
+    /// The largest absolute error that passes.
     pub absolute_tolerance: f64,
-    /// Errors up to this part of the larger figure are passed too.
+    /// The largest error that passes relative to the larger of the two figures. Passing either tolerance is enough.
     pub relative_tolerance: f64,
-    /// The part of batches that is compared, 0 … 1.
+    /// The share of batches that are compared, 0 … 1.
     pub frequency: f64,
 }
 
-/// lc0's defaults.
+/// The defaults of lc0's `check`.
 impl Default for CheckOptions {
     fn default() -> CheckOptions {
         CheckOptions {
@@ -50,23 +49,23 @@ impl Default for CheckOptions {
     }
 }
 
-/// Takes the report's lines.
+/// Receives each report, which may have several lines.
 pub type ReportSink = Box<dyn Fn(&str) + Send + Sync>;
 
-/// See the module.
+/// Two backends, compared with each other.
 pub struct CheckBackend {
     attributes: Attributes,
     work: Arc<dyn Backend>,
     reference: Arc<dyn Backend>,
     comparison: Arc<Comparison>,
-    /// Batches made so far. Relaxed: only its own value matters.
+    /// Batches made so far. Relaxed, because no other memory depends on it.
     batches: AtomicU64,
 }
 
-/// What all batches share.
+/// The settings and results that all batches share.
 struct Comparison {
     options: CheckOptions,
-    /// Whether both tell the value's error.
+    /// Whether both backends evaluate [`Value::e`](crate::backend::Value::e).
     has_value_error: bool,
     sink: ReportSink,
     totals: Mutex<Totals>,
@@ -83,12 +82,12 @@ struct Totals {
 impl CheckBackend {
     /// Compares `work` with `reference` and reports to stderr.
     pub fn new(work: Arc<dyn Backend>, reference: Arc<dyn Backend>, options: CheckOptions) -> CheckBackend {
-        // `eprintln!` would panic where stderr is closed.
+        // `eprintln!` panics if stderr is closed.
         let to_stderr = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
         CheckBackend::with_sink(work, reference, options, Box::new(to_stderr))
     }
 
-    /// The same, reporting to `sink`.
+    /// Compares `work` with `reference` and reports to `sink`.
     pub fn with_sink(
         work: Arc<dyn Backend>,
         reference: Arc<dyn Backend>,
@@ -107,7 +106,7 @@ impl CheckBackend {
             maximum_batch_size: ours.maximum_batch_size.min(theirs.maximum_batch_size),
         };
         sink(&format!(
-            "check: {} against {} in {:.0} % of batches, tolerances {:.1e} absolute, {:.1e} relative",
+            "check: comparing {} with {} in {:.0} % of batches; tolerances: {:.1e} absolute, {:.1e} relative",
             ours.name,
             theirs.name,
             100.0 * options.frequency,
@@ -119,7 +118,7 @@ impl CheckBackend {
         CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
     }
 
-    /// How many batches were compared, and how many of them were out of tolerance.
+    /// The number of batches compared, and how many of them were out of tolerance.
     pub fn totals(&self) -> (u64, u64) {
         let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
         (totals.batches, totals.failed)
@@ -132,7 +131,7 @@ impl Backend for CheckBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        // Evenly spread, and always the same ones: batch n is compared where n * frequency passes an integer.
+        // Spreads the comparisons evenly and repeatably: batch n is compared if n * frequency passes an integer.
         let batch = self.batches.fetch_add(1, Ordering::Relaxed) as f64;
         let frequency = self.comparison.options.frequency;
         if ((batch + 1.0) * frequency).floor() <= (batch * frequency).floor() {
@@ -200,7 +199,7 @@ struct CheckTicket {
 }
 
 impl Ticket for CheckTicket {
-    /// An error of either backend is an error: a check that silently stopped checking would be worse.
+    /// An error of either backend is an error, because a check must not stop silently.
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let (work, reference) = (self.work.finish(), self.reference.finish());
         let work = work?;
@@ -257,18 +256,18 @@ impl Comparison {
     }
 }
 
-/// Decades of the histogram: from 10^-12 to 10^0.
+/// Bars of the histogram: one for errors below 10^-12, then one for each power of ten up to 10^0.
 const DECADES: usize = 14;
 
-/// Differences between two sets of figures.
+/// The differences between two sets of figures.
 #[derive(Clone, Default)]
 struct Errors {
     count: u64,
-    /// Out of tolerance.
+    /// Figures out of tolerance.
     failed: u64,
     largest_absolute: f64,
     largest_relative: f64,
-    /// `[0]`: below 10^-12 or equal; `[1 + k]`: from 10^(k - 12) on.
+    /// `[0]` counts errors below 10^-12; `[1 + k]` those from 10^(k - 12) to the next power of ten.
     decades: [u64; DECADES],
 }
 
@@ -278,7 +277,7 @@ impl Errors {
         let absolute = (work - reference).abs();
         let scale = work.abs().max(reference.abs());
         self.count += 1;
-        // Written so that a NaN fails.
+        // A NaN fails, because the comparison is false for it.
         let passes = absolute <= (options.relative_tolerance * scale).max(options.absolute_tolerance);
         self.failed += u64::from(!passes);
         let absolute = if absolute.is_nan() { f64::INFINITY } else { absolute };

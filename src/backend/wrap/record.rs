@@ -1,12 +1,12 @@
 //! `recordreplay`: writes every evaluation to a file, or answers from such a file without a network.
 //!
-//! For reports of faults that others can play back, and to run a search again without the card it ran on.
+//! With a recording, others can reproduce a fault, and a search can run again without the card that it ran on.
 //!
-//! The file (all little endian): 8 bytes `RUKHREC2`, a byte of flags (1: has WDL, 2: has moves left, 4: has the
-//! value's error), then one record per evaluation: the position's key (8 bytes), q, d, m, e (f32 each), the number of
-//! moves (2 bytes), one f32 prior per move. Recording to a file that exists appends to it. The key covers what a
-//! network can see of the position and its history ([`full_key`]). Of several records of one position the
-//! first counts.
+//! The file is little endian: 8 bytes `RUKHREC2`, a byte of flags (1: has WDL, 2: has moves left, 4: has the value's
+//! error), then one record for each evaluation: the position's key (8 bytes), q, d, m, e (f32 each), the number of moves
+//! (2 bytes), and one f32 prior for each move. Recording to an existing file appends to it. The key covers everything
+//! that a network sees of the position and its history ([`full_key`]). If a position has several records, the first
+//! counts.
 
 use crate::backend::position_key::full_key;
 use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
@@ -19,15 +19,15 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first bytes of a recording; the digit is the version.
+/// The first bytes of a recording. The digit is the format's version.
 const MAGIC: [u8; 8] = *b"RUKHREC2";
 const HEADER_LENGTH: usize = MAGIC.len() + 1;
-/// Key, four floats, number of moves.
+/// Bytes of a record before its priors: key, four floats, number of moves.
 const RECORD_HEAD_LENGTH: usize = 8 + 4 * 4 + 2;
 const HAS_WDL: u8 = 1;
 const HAS_MLH: u8 = 2;
 const HAS_VALUE_ERROR: u8 = 4;
-/// More legal moves than any position has.
+/// More moves than any legal position has. A record with more is damaged.
 const MAXIMUM_MOVES: usize = 512;
 
 fn file_error(action: &str, path: &Path, reason: &dyn std::fmt::Display) -> BackendError {
@@ -37,7 +37,7 @@ fn file_error(action: &str, path: &Path, reason: &dyn std::fmt::Display) -> Back
     }
 }
 
-/// Passes everything on and writes down what comes back.
+/// Evaluates on the backend inside and records the evaluations.
 pub struct RecordingBackend {
     inner: Arc<dyn Backend>,
     attributes: Attributes,
@@ -50,7 +50,10 @@ struct RecordFile {
 }
 
 impl RecordingBackend {
-    /// Records what `inner` answers in `path`.
+    /// Records the evaluations of `inner` in the file `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written, or it exists and is not a recording.
     pub fn new(inner: Arc<dyn Backend>, path: &Path) -> Result<RecordingBackend, BackendError> {
         let attributes =
             Attributes { name: format!("record({})", inner.attributes().name), ..inner.attributes().clone() };
@@ -61,7 +64,7 @@ impl RecordingBackend {
     }
 }
 
-/// Opens a file at its end; writes the header of a new one and checks that of an old one.
+/// Opens a file for appending. Writes the header of a new file, and checks the header of an existing one.
 fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWriter<File>> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let length = file.metadata()?.len();
@@ -80,7 +83,7 @@ fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWri
     Ok(BufWriter::new(file))
 }
 
-/// The flags of a recording that `reader` is at the start of.
+/// Reads the header of a recording and returns its flags.
 fn read_header(reader: &mut impl Read) -> io::Result<u8> {
     let mut header = [0; HEADER_LENGTH];
     reader.read_exact(&mut header).map_err(|_| not_a_recording())?;
@@ -91,11 +94,11 @@ fn read_header(reader: &mut impl Read) -> io::Result<u8> {
 }
 
 fn not_a_recording() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is not a recording of evaluations")
+    io::Error::new(io::ErrorKind::InvalidData, "not a recording of evaluations")
 }
 
 impl RecordFile {
-    /// Appends a batch and hands it to the system, so that a process that dies later loses nothing.
+    /// Appends a batch and flushes it to the system, so that it survives a crash of this process.
     fn write(&self, keys: &[u64], evaluations: &Evaluations) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
@@ -103,7 +106,7 @@ impl RecordFile {
             for figure in [value.q, value.d, value.m, value.e] {
                 writer.write_all(&figure.to_le_bytes())?;
             }
-            // No position has so many legal moves that two bytes would not do.
+            // The number of legal moves always fits two bytes.
             writer.write_all(&(priors.len() as u16).to_le_bytes())?;
             for prior in priors {
                 writer.write_all(&prior.to_le_bytes())?;
@@ -170,7 +173,7 @@ impl Ticket for RecordingTicket {
     }
 }
 
-/// Answers from a recording.
+/// Answers from a recording. A position that the recording lacks fails the batch.
 pub struct ReplayingBackend {
     recording: Arc<Recording>,
 }
@@ -181,7 +184,10 @@ struct Recording {
 }
 
 impl ReplayingBackend {
-    /// Reads a recording.
+    /// Reads the recording in the file `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not a recording, or is damaged.
     pub fn new(path: &Path) -> Result<ReplayingBackend, BackendError> {
         let (flags, evaluations) =
             read_recording(path).map_err(|error| file_error("replay", path, &error))?;
@@ -209,22 +215,21 @@ fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
     Ok((flags, evaluations))
 }
 
-/// The next record; `None` at the end of the file. A record cut short (the recording process was killed) is
-/// an error.
+/// The next record; `None` at the end of the file. A truncated record, left by a process that was killed, is an error.
 fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> {
     let mut head = Vec::with_capacity(RECORD_HEAD_LENGTH);
     reader.by_ref().take(RECORD_HEAD_LENGTH as u64).read_to_end(&mut head)?;
     if head.is_empty() {
         return Ok(None);
     }
-    let truncated = || io::Error::new(io::ErrorKind::UnexpectedEof, "its last record is cut short");
+    let truncated = || io::Error::new(io::ErrorKind::UnexpectedEof, "the last record is truncated");
     let head: [u8; RECORD_HEAD_LENGTH] = head.try_into().map_err(|_| truncated())?;
     let word = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let key = u64::from(u32::from_le_bytes(word(0))) | u64::from(u32::from_le_bytes(word(4))) << 32;
     let [q, d, m, e] = [8, 12, 16, 20].map(|at| f32::from_le_bytes(word(at)));
     let moves = usize::from(u16::from_le_bytes([head[24], head[25]]));
     if moves > MAXIMUM_MOVES {
-        let reason = format!("a record has {moves} moves, more than any position: the file is damaged");
+        let reason = format!("the file is damaged: a record has {moves} moves");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
     let mut bytes = vec![0; 4 * moves];
@@ -232,7 +237,7 @@ fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> 
     let priors: Box<[f32]> =
         bytes.as_chunks::<4>().0.iter().map(|&prior| f32::from_le_bytes(prior)).collect();
     if [q, d, m, e].iter().chain(&priors).any(|figure| !figure.is_finite()) {
-        let reason = "a figure in it is not a number: the file is damaged";
+        let reason = "the file is damaged: a record has a value that is not finite";
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
     Ok(Some((key, Evaluation { value: Value { q, d, m, e }, priors })))
@@ -255,7 +260,7 @@ impl Backend for ReplayingBackend {
 struct ReplayingBatch {
     recording: Arc<Recording>,
     evaluations: Evaluations,
-    /// The first request that the recording does not answer.
+    /// The error for the first request that is not in the recording.
     error: Option<BackendError>,
 }
 
@@ -271,9 +276,12 @@ impl Batch for ReplayingBatch {
             None => {
                 self.error.get_or_insert_with(|| BackendError::Evaluate {
                     name: self.recording.attributes.name.clone(),
-                    reason: format!("the recording lacks {}", request.history.last().to_fen()),
+                    reason: format!(
+                        "the recording does not have the position {}",
+                        request.history.last().to_fen()
+                    ),
                 });
-                // Keeps the count; the batch fails anyway.
+                // A placeholder that keeps the count right. The batch fails anyway.
                 self.evaluations.push(Value::default(), []);
             }
         }

@@ -102,9 +102,9 @@ fn damaged_recordings_are_refused() {
     evaluate(&recorder, &samples(5)).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-    assert!(refusal().contains("cut short"));
+    assert!(refusal().contains("truncated"));
     // Damage the first record: its number of moves, or the upper two bytes of its q.
-    for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not a number")] {
+    for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not finite")] {
         let mut damaged = bytes.clone();
         damaged[damage].fill(0xff);
         std::fs::write(&path, &damaged).unwrap();

@@ -165,7 +165,7 @@ impl Driver {
         let status = unsafe { (functions.cuInit)(0) };
         if status != CUDA_SUCCESS {
             if library::logs() {
-                eprintln!("rocm-cuda-shim: cuInit answers {status}");
+                eprintln!("rocm-cuda-shim: cuInit returned {status}");
             }
             // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY of the toolkit's stub.
             let absent = [100, 34].contains(&status);

@@ -71,7 +71,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_NOT_INITIALIZED);
         }
         if cublaslt().is_none() {
-            eprintln!("rocm-cuda-shim: no libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
+            eprintln!("rocm-cuda-shim: cannot find libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
         }
         // SAFETY: the caller's pointer.
         check(unsafe { cublaslt!(cublasLtCreate)(handle) })

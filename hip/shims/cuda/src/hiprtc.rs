@@ -13,7 +13,7 @@ use crate::nvrtc::{Functions, Status, nvrtc};
 /// NVRTC, or an error if it was not found.
 fn compiler() -> Result<&'static Functions, hiprtcResult> {
     nvrtc().ok_or_else(|| {
-        eprintln!("rocm-cuda-shim: no libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH names folders to look in)");
+        eprintln!("rocm-cuda-shim: cannot find libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
         HIPRTC_ERROR_INTERNAL_ERROR
     })
 }

@@ -28,6 +28,7 @@
 //! | `RUKH_CUDA_SHIM_PROFILE` | a file for the time of each operation; the engine's results are wrong then |
 //! | `RUKH_CUDA_SHIM_LOG` | 1: prints on stderr which libraries were found and which calls failed |
 
+#![allow(rustdoc::private_intra_doc_links, reason = "the table above is for readers of the source")]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a C interface is implemented here: a call is several"

@@ -56,7 +56,7 @@ pub(crate) fn load<T>(
             match table {
                 Ok(table) => {
                     if logs() {
-                        eprintln!("rocm-cuda-shim: uses {}", path.display());
+                        eprintln!("rocm-cuda-shim: loaded {}", path.display());
                     }
                     return Some(table);
                 }

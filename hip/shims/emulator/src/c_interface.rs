@@ -16,7 +16,7 @@ pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> R
             Ok(Ok(())) => 0,
             Ok(Err(code)) => code,
             Err(_) => {
-                report(&format!("panic in {name}"));
+                report(&format!("the emulator panicked in {name}"));
                 internal
             }
         },

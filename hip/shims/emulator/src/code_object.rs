@@ -109,9 +109,9 @@ impl Module {
         };
         let bytes = loads.iter().map(|part| end(&part)).max().unwrap_or_default() as usize;
         if bytes == 0 || bytes > 1 << 30 {
-            return Err(invalid("no code, or too much of it"));
+            return Err(invalid("no code, or more than 1 GiB of it"));
         }
-        let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("no memory"))?;
+        let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("out of memory"))?;
         // Dropping the module frees the image, also on the errors below.
         let mut module = Self {
             image,
@@ -128,7 +128,7 @@ impl Module {
             let at = part.p_vaddr(Endianness::Little) as usize;
             memory
                 .get_mut(at..at + data.len())
-                .ok_or_else(|| invalid("a segment longer than it says"))?
+                .ok_or_else(|| invalid("a segment larger than its memory"))?
                 .copy_from_slice(data);
         }
 
@@ -159,15 +159,15 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
         let start = match info as u32 {
             ABSOLUTE_64 => {
                 let index = SymbolIndex((info >> 32) as usize);
-                let table = elf.dynamic_symbol_table().ok_or_else(|| invalid("no table of symbols"))?;
+                let table = elf.dynamic_symbol_table().ok_or_else(|| invalid("no symbol table"))?;
                 table.symbol_by_index(index).map_err(invalid)?.address()
             }
             RELATIVE_64 => 0,
-            kind => return Err(invalid(format!("an address of kind {kind} that is set at load time"))),
+            kind => return Err(invalid(format!("unknown relocation type {kind}"))),
         };
         let target =
             usize::try_from(place).ok().and_then(|place| memory.get_mut(place..place.checked_add(8)?));
-        let target = target.ok_or_else(|| invalid("an address outside of memory"))?;
+        let target = target.ok_or_else(|| invalid("a relocation outside of the image"))?;
         target.copy_from_slice(&image.wrapping_add(start).wrapping_add(addend).to_le_bytes());
     }
     Ok(())
@@ -215,7 +215,7 @@ fn kernel(
     metadata: &BTreeMap<String, Value>,
 ) -> Result<Kernel, LoadError> {
     let at = descriptor as usize;
-    let bytes = memory.get(at..at + 64).ok_or_else(|| invalid("a descriptor outside of memory"))?;
+    let bytes = memory.get(at..at + 64).ok_or_else(|| invalid("a kernel descriptor outside of the image"))?;
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let offset = i64::from(word(16)) | i64::from(word(20)) << 32;
     let entry = u32::try_from(descriptor.wrapping_add_signed(offset)).ok().and_then(|pc| program.at(pc));
@@ -232,12 +232,12 @@ fn kernel(
         return refuse("flushes denormal numbers to zero");
     }
     if properties & 0b111_0111 != 0 {
-        return refuse("wants an address in its first registers that is not there");
+        return refuse("needs an address in its first registers that the emulator does not provide");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(Kernel {
         name: name.to_owned(),
-        entry: entry.ok_or_else(|| invalid("a kernel outside of the code"))?,
+        entry: entry.ok_or_else(|| invalid("a kernel entry outside of the code"))?,
         arguments: arguments
             .iter()
             .map(|argument| Argument {

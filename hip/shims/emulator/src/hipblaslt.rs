@@ -294,7 +294,7 @@ api! {
         let regions = Regions::of(handle.device, (0, 0));
         let there = workspace_bytes == 0 || regions.find(workspace.addr() as u64, workspace_bytes).is_some();
         if needed > workspace_bytes || !there {
-            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes instead of {needed}"));
+            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes, but the algorithm needs {needed}"));
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         let space = workspace.expose_provenance();

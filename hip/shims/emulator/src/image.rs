@@ -99,7 +99,9 @@ fn part(bundle: &[u8]) -> Result<&[u8], hipError_t> {
         let name = String::from_utf8_lossy(bundle.get(at + 24..at + 24 + name_bytes).unwrap_or_default());
         let target = name.rsplit("--").next().unwrap_or_default();
         if bytes > 0 && target.split(':').next() == Some(settings().architecture.as_str()) {
-            return bundle.get(offset..offset.saturating_add(bytes)).ok_or_else(|| damaged("a cut bundle"));
+            return bundle
+                .get(offset..offset.saturating_add(bytes))
+                .ok_or_else(|| damaged("a truncated bundle"));
         }
         at += 24 + name_bytes;
     }

@@ -165,7 +165,7 @@ fn advance(wave: &mut Wave, program: &Program) -> u64 {
             // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
             unsafe { (instruction.execute)(wave, instruction) };
             if count >= MAX_INSTRUCTIONS {
-                wave.fail(format!("still running after {count} instructions of one wave"));
+                wave.fail(format!("the wave still runs after {count} instructions"));
             }
         }
         let Stop::Jump(address) = wave.stop else { break };

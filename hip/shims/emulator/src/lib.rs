@@ -25,6 +25,7 @@
 //! | [`settings`] | what the emulator pretends to be |
 //! | [`install`] | the folder of libraries |
 //! | [`sync`] | locking |
+#![allow(rustdoc::private_intra_doc_links, reason = "the table above is for readers of the source")]
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,

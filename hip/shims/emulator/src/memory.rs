@@ -117,7 +117,7 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
     let damage = if before.iter().any(|&byte| byte != GUARD_BYTE) {
         Some("before the start")
     } else if after.iter().any(|&byte| byte != GUARD_BYTE) {
-        Some("over the end")
+        Some("past the end")
     } else {
         None
     };
@@ -126,7 +126,9 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
         unsafe { dealloc(start.sub(GUARD), layout) };
     }
     match damage {
-        Some(place) => Err(FreeError::Overrun(format!("written {place} of {bytes} bytes at {address:#x}"))),
+        Some(place) => Err(FreeError::Overrun(format!(
+            "the program has written {place} of an allocation of {bytes} bytes at {address:#x}"
+        ))),
         None => Ok(()),
     }
 }
@@ -225,7 +227,7 @@ mod tests {
         // SAFETY: the guard behind the bytes is part of the block.
         unsafe { start.add(10).write(0) };
         assert!(
-            matches!(free(address, |_| true), Err(FreeError::Overrun(text)) if text.contains("over the end"))
+            matches!(free(address, |_| true), Err(FreeError::Overrun(text)) if text.contains("past the end"))
         );
         assert_eq!(free(address, |_| true), Err(FreeError::Unknown));
     }

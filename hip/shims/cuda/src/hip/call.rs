@@ -24,7 +24,7 @@ pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
     if error != hipErrorNotReady {
         LAST_ERROR.set(error);
         if library::logs() {
-            eprintln!("rocm-cuda-shim: {name} answers {error}");
+            eprintln!("rocm-cuda-shim: {name} returned {error}");
         }
     }
     error

@@ -59,7 +59,7 @@ fn has_compiler(lib: &Libraries) -> bool {
     // SAFETY: the pointers are to local variables.
     let found = unsafe { (lib.hiprtc.hiprtcVersion)(&mut major, &mut minor) } == HIPRTC_SUCCESS;
     if !found {
-        println!("skipped: no NVRTC (RUKH_CUDA_SHIM_PATH names folders to look in)");
+        println!("skipped: no NVRTC (RUKH_CUDA_SHIM_PATH can name its folder)");
     }
     found
 }

@@ -17,7 +17,7 @@ fn attributes_are_taken_and_foreign_epilogues_are_refused() {
         (blas.hipblasLtMatmulDescCreate)(&mut description, lt::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F)
     };
     if made == lt::HIPBLAS_STATUS_NOT_INITIALIZED {
-        return println!("skipped: no cuBLASLt (RUKH_CUDA_SHIM_PATH names folders to look in)");
+        return println!("skipped: no cuBLASLt (RUKH_CUDA_SHIM_PATH can name its folder)");
     }
     assert_eq!(made, lt::HIPBLAS_STATUS_SUCCESS);
     let set = |name, value: u32| {

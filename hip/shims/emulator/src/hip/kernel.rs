@@ -47,7 +47,7 @@ api! {
         }
         let device = current_device()?;
         if !crate::isa::available() {
-            report("this machine lacks the vector instructions (AVX2, FMA, F16C) that the emulator is built for");
+            report("this machine lacks the vector instructions (AVX2, FMA, F16C) that the emulator needs");
             return Err(hipErrorNotSupported);
         }
         // SAFETY: the caller's pointer to a whole image.
@@ -123,7 +123,7 @@ api! {
         let items = grid.iter().zip(block).all(|(&groups, items)| u64::from(groups) * u64::from(items) < 1 << 32);
         let kernel = &function.kernel;
         if grid.contains(&0) || threads == 0 || threads > u64::from(kernel.max_threads) || !items {
-            report(&format!("kernel {}: a grid of {grid:?} blocks of {block:?}", kernel.name));
+            report(&format!("kernel {}: invalid grid {grid:?} or block {block:?}", kernel.name));
             return Err(hip_runtime_sys::hipErrorInvalidConfiguration);
         }
         if lds_bytes > MAX_LDS_BYTES - kernel.lds_bytes || stream.device != function.device {
@@ -156,7 +156,7 @@ api! {
 fn image_error(error: &LoadError) -> hipError_t {
     match error {
         LoadError::OtherArchitecture(name) => {
-            report(&format!("code for {name} on {}", settings().architecture));
+            report(&format!("a code object for {name}, but the card is {}", settings().architecture));
             hipErrorNoBinaryForGpu
         }
         LoadError::Invalid(message) => {

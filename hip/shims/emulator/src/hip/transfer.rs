@@ -24,18 +24,18 @@ fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result
                 .is_some_and(|wanted| wanted && !device && place != Place::Pinned || !wanted && device)
             {
                 report(&format!(
-                    "a copy of {bytes} bytes whose kind does not suit the memory at {address:#x}"
+                    "a copy of {bytes} bytes whose kind does not match the memory at {address:#x}"
                 ));
                 return Err(hipErrorInvalidValue);
             }
             if address as u64 + bytes as u64 > end {
-                report(&format!("a copy of {bytes} bytes at {address:#x} over the end of an allocation"));
+                report(&format!("a copy of {bytes} bytes at {address:#x} past the end of an allocation"));
                 return Err(hipErrorInvalidValue);
             }
             Ok(())
         }
         None if wants_device == Some(true) => {
-            report(&format!("a copy of {bytes} bytes at {address:#x}, which is no device memory"));
+            report(&format!("a copy of {bytes} bytes at {address:#x}, which is not device memory"));
             Err(hipErrorInvalidValue)
         }
         None => Ok(()),
@@ -69,8 +69,10 @@ pub(crate) fn copy(
         if bytes == 0 {
             return Ok(());
         }
-        check()
-            .map_err(|code| Failure { code, message: "memory of a copy was freed before it".to_owned() })?;
+        check().map_err(|code| Failure {
+            code,
+            message: "memory of a copy was freed before the copy ran".to_owned(),
+        })?;
         let source: *const u8 = std::ptr::with_exposed_provenance(from);
         let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
         // SAFETY: allocations of the emulator are checked. Other memory is the caller's, who keeps it until the copy is
@@ -91,7 +93,7 @@ pub(crate) fn fill(to: *mut c_void, value: c_int, bytes: usize) -> Result<Operat
             return Ok(());
         }
         check_end(to, bytes, Some(true))
-            .map_err(|code| Failure { code, message: "memory was freed before it was filled".to_owned() })?;
+            .map_err(|code| Failure { code, message: "memory was freed before the fill ran".to_owned() })?;
         // SAFETY: checked just now.
         unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).write_bytes(value as u8, bytes) };
         Ok(())

@@ -269,7 +269,7 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
             Task::Reach(mark) => mark.reach(lock(failure).as_ref().map(|failure| failure.code)),
             Task::Wait(mark) => {
                 if let (_, Some(code)) = mark.wait() {
-                    let message = "the work that this stream waits for has failed".to_owned();
+                    let message = "an operation that this stream waits for has failed".to_owned();
                     lock(failure).get_or_insert(Failure { code, message });
                 }
             }
@@ -280,10 +280,13 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
 
 fn run(operation: &Operation) -> Result<(), Failure> {
     if let Some(code) = injected("execution") {
-        return Err(Failure { code, message: "work that was made to fail".to_owned() });
+        return Err(Failure { code, message: "a failure that a test asked for".to_owned() });
     }
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| operation())).unwrap_or_else(|_| {
-        Err(Failure { code: hipErrorLaunchFailure, message: "panic in a stream's work".to_owned() })
+        Err(Failure {
+            code: hipErrorLaunchFailure,
+            message: "the emulator panicked in an operation".to_owned(),
+        })
     })
 }
 

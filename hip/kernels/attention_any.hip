@@ -2,16 +2,17 @@
 // for every head dimension, type and architecture. Arguments and strides: AttentionArguments (kernels.h).
 //
 //   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
-//   a thread owns   32 of the 64 scores of one query, in registers: runs of eight keys, every other run. Two
-//                   neighbouring threads share a query
+//   a thread owns   32 of the 64 scores of one query, in registers: every other run of eight keys. Two neighbouring
+//                   threads share a query
 //   head dimension  any; columns beyond it count as zeros
 //   types           f32, f16, bf16; all sums are fp32
 //   layouts         as in attention.hip; strides and offsets need not be multiples of anything
 //   shared memory   2176 bytes: one slice of 64 keys x 8 columns as float
-//   wave size       32 or 64: two threads of a query are in one wave
-//   memory          K and V are read once, a slice's row of eight neighbours together
+//   wave size       32 or 64: the two threads of a query are always in the same wave
+//   memory          K and V are read once; eight neighbouring threads read one row of a slice
 //
-// The head dimension is walked in slices of eight columns, which all threads first copy to shared memory:
+// The kernel goes through the head dimension in slices of eight columns. All threads first copy a slice to shared
+// memory:
 //
 //   for each slice: scores += Q[query][slice] K[key][slice]
 //   scores = softmax(clamp(scale * scores + logits)) over the two threads of the query

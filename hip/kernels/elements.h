@@ -1,5 +1,5 @@
-// The element types float, Half and Bfloat, and their vectors. Elements are fp32 in registers, whatever they are in
-// memory.
+// The element types float, Half and Bfloat, and their vectors. Elements in registers are always fp32; only their format
+// in memory differs.
 #pragma once
 #include "gpu.h"
 
@@ -10,7 +10,7 @@ struct Bfloat {
     u16 bits;
 };
 
-// Unpacks one word into two neighbouring elements, and packs them again.
+// Conversions between one 32-bit word and the two neighbouring elements in it.
 GPU_FUNCTION void unpack(Half, u32 pair, float& low, float& high) {
     low = low_half(pair);
     high = high_half(pair);
@@ -31,7 +31,7 @@ struct Eight {
     float value[8];
 };
 
-// Eight elements as they lie in memory: one vector of 16 bytes, or two for float.
+// Eight elements in their memory format: one vector of 16 bytes, or two for float.
 template <class T>
 struct Packed {
     Words4 words[sizeof(T) / sizeof(Half)];
@@ -64,7 +64,7 @@ GPU_FUNCTION Packed<float> pack_eight(float, Eight x) {
     return packed;
 }
 
-// Eight elements of global memory; their address is a multiple of 16 bytes.
+// Loads and stores eight elements in global memory. Their address must be a multiple of 16 bytes.
 template <class T>
 GPU_FUNCTION Packed<T> load_packed(const T* from) {
     Packed<T> packed;
@@ -83,7 +83,7 @@ GPU_FUNCTION void store_eight(T* to, Eight x) {
     for (u32 i = 0; i < sizeof(packed) / sizeof(Words4); i++) store16(to + 4 * i, packed.words[i]);
 }
 
-// Two elements; their address is a multiple of their size.
+// Loads and stores two elements. Their address must be a multiple of their common size.
 template <class T>
 GPU_FUNCTION void load_two(const T* from, float& first, float& second) {
     unpack(T(), load4(from), first, second);
@@ -101,7 +101,7 @@ GPU_FUNCTION void store_two(float* to, float first, float second) {
     store8(to, {float_bits(first), float_bits(second)});
 }
 
-// One element.
+// Loads and stores one element.
 template <class T>
 GPU_FUNCTION float load_one(const T* from) {
     float value, unused;
@@ -119,7 +119,7 @@ GPU_FUNCTION void store_one(float* to, float x) {
     store4(to, float_bits(x));
 }
 
-// x plus eight elements of global memory.
+// The sum of x and eight elements in global memory, whose address must be a multiple of 16 bytes.
 template <class T>
 GPU_FUNCTION Eight plus(Eight x, const T* from) {
     const Eight more = load_eight(from);

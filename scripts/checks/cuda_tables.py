@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of scripts/checks/cuda.sh. Needs Python alone.
+"""Prints the tables of scripts/checks/cuda.sh. Needs only Python.
 
 usage: cuda_tables.py speed FILE ...             the fastest options of each network, beside lc0's speed and our target
        cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-# Evaluations per second on one H200, by batch size: those of lc0's fastest backend there, and our target.
+# Evaluations per second on one H200, by batch size: the speed of lc0's fastest backend, and our target.
 TARGETS = {
     "t82-like": {16: (12033, 16000), 64: (23163, 33000), 256: (29346, 40000), 512: (30093, 42000)},
     "bt4-full": {16: (9821, 13000), 64: (17128, 23000), 256: (20791, 26000), 512: (21652, 27000)},
@@ -46,7 +46,7 @@ def numbers(text):
 
 
 def work(name, width):
-    """Floating-point operations and fewest bytes of an operation; None if its name does not tell."""
+    """Floating-point operations and fewest bytes of an operation; None if its name does not show them."""
     if name.startswith(("hipblaslt", "rocblas")):
         n = numbers(name)
         batch = n.get("batch", 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the bindings of the crates hip/*-sys from ROCm's headers.
+# Generates the bindings in the crates hip/*-sys from ROCm's headers.
 #
 # usage: scripts/kernels/generate_bindings.sh INCLUDE_FOLDER [--check]
 #        --check writes nothing, and fails if a file in the repository differs
@@ -44,7 +44,7 @@ generate() {
     bindgen "$work/input.hpp" --allowlist-function "$functions" --merge-extern-blocks --no-doc-comments \
         --no-prepend-enum-name --no-layout-tests --use-core --disable-header-comment --rust-target 1.85 --rust-edition 2024 --formatter none "$@" \
         -- -x c++ -std=c++17 -I"$include" -D__HIP_PLATFORM_AMD__ -Wno-deprecated-declarations >"$work/raw.rs"
-    # rustfmt does not format the inside of a macro call, so that it runs before the block becomes one.
+    # rustfmt does not format the inside of a macro call, so it runs before the block becomes one.
     rustfmt --edition 2024 --config-path rustfmt.toml "$work/raw.rs"
     {
         echo '// Written by scripts/kernels/generate_bindings.sh from the ROCm headers: do not edit.'

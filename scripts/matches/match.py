@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Plays a match between two UCI engines, each opening with both colours.
+"""Plays a match between two UCI engines. Each opening is played twice, with the colours swapped.
 
     scripts/matches/match.py --engine1 "target/release/rukh" --engine2 "lc0 --threads=2" \\
         --both WeightsFile=net.pb.gz --limit nodes=800 --games 200 --pgn match.pgn
 
-Each game is appended to the PGN file when it ends; the same command run again plays the games that the file lacks. A
-limit is nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine its own. The script
-prints wins, draws and losses of the first engine, its Elo difference with a 95 % interval from the pairs of games, and
-the speeds that the engines report. An illegal move, a crash or a lost clock loses the game. A line on standard output
-that is not UCI is reported and costs nothing, because some engines print a banner.
+Each game is appended to the PGN file when it ends. Run the same command again to play the games that are missing from
+the file. A limit is nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine another
+limit. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
+computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
+or oversteps its time loses the game. A line on standard output that is not UCI is reported but does not lose the game,
+because some engines print a banner.
 
-With --concurrency N, N games run at a time. Each has its own two engine processes and a Python process as referee. With
---pin CORES the three are bound to that many cores of their own: as many as an engine has threads, because the engines
-never think at the same time. After --seconds S no game is started, and running games are finished.
+With --concurrency N, N games run at a time. Each has two engine processes of its own and a Python process as referee.
+With --pin CORES, these three processes are bound to that many cores, which no other game uses. An engine's number of
+threads is enough, because the two engines never think at the same time. After --seconds S no new game is started, and
+running games are finished.
 
 Needs python-chess (PyPI `chess`).
 """
@@ -37,7 +39,7 @@ import uci_engine
 DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/data/openings.epd")
 
 
-# Scores and speed. Parsing principal variations would take longer than a search of a few nodes.
+# The parts of `info` lines to parse. Principal variations would take longer to parse than a search of a few nodes.
 INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
 
 
@@ -70,7 +72,7 @@ class Side:
                 self.transport, self.engine = await uci_engine.start(self.command, self.options)
             except (OSError, TimeoutError, asyncio.TimeoutError, chess.engine.EngineError) as error:
                 reason = str(error) or "no answer to `uci`"
-                raise SystemExit(f"{self.name}: {self.command!r} does not start: {reason}") from error
+                raise SystemExit(f"{self.name}: cannot start {self.command!r}: {reason}") from error
 
     async def stop(self, kill=False):
         if self.engine is None or self.engine.returncode.done():
@@ -119,7 +121,7 @@ def end_of(board):
 
 
 async def play_game(sides, board, arguments):
-    """Plays a game from a board; `sides` is by colour. Returns the result and its reason."""
+    """Plays a game from a board; `sides` maps each colour to its side. Returns the result and its reason."""
     clocks = {color: side.limit.base for color, side in sides.items()}
     increments = {color: side.limit.increment for color, side in sides.items()}
     game, lost_for = object(), 0
@@ -162,7 +164,7 @@ async def play_game(sides, board, arguments):
             same_side = score * lost_for > 0 or lost_for == 0
             beyond = abs(score) >= arguments.resign
             lost_for = (lost_for + (1 if score > 0 else -1)) if beyond and same_side else 0
-            # Both engines have agreed, three times each.
+            # Each engine has reported such a score in three moves in a row.
             if abs(lost_for) >= 6:
                 return ("1-0" if lost_for > 0 else "0-1"), "both agree"
 
@@ -191,7 +193,7 @@ def read_results(path, signature):
         while (headers := chess.pgn.read_headers(file)) is not None:
             if headers.get("Event") != signature:
                 found = headers.get("Event")
-                raise SystemExit(f"{path} holds another match: {found}\nexpected: {signature}")
+                raise SystemExit(f"{path} contains the games of a different match: {found}\nexpected: {signature}")
             number = int(headers["Round"]) - 1
             points[number] = points_of(headers["Result"], is_first_white(number))
     return points
@@ -214,7 +216,7 @@ def elo(score):
 
 
 def summary(points):
-    """Wins, draws, losses, and Elo with its interval; `points` are those of the first engine, by game number."""
+    """Wins, draws, losses, and Elo with its interval. `points` maps game numbers to the first engine's points."""
     results = list(points.values())
     text = f"+{results.count(1.0)} ={results.count(0.5)} -{results.count(0.0)} of {len(results)}"
     firsts = [number for number in points if number % 2 == 0 and number + 1 in points]
@@ -391,22 +393,28 @@ def main():
     parser.add_argument("--engine2", required=True, help="command line of the second engine")
     parser.add_argument("--name1", default="first", help="name of the first engine in the output")
     parser.add_argument("--name2", default="second", help="name of the second engine")
-    parser.add_argument("--option1", action="append", default=[], metavar="Name=Value", help="UCI option of the first")
-    parser.add_argument("--option2", action="append", default=[], metavar="Name=Value", help="of the second engine")
-    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="of both engines")
+    parser.add_argument("--option1", action="append", default=[], metavar="Name=Value", help="option of engine 1")
+    parser.add_argument("--option2", action="append", default=[], metavar="Name=Value", help="option of engine 2")
+    parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="option of both engines")
     parser.add_argument("--limit", required=True, help="nodes=N, movetime=MS or clock=BASE+INCREMENT (s)")
     parser.add_argument("--limit2", help="limit of the second engine, if it differs")
     parser.add_argument("--games", type=int, default=100, help="number of games")
-    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="games at a time")
-    parser.add_argument("--pin", type=int, default=0, metavar="CORES", help="bind each game to so many cores")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="start no game after this time")
-    parser.add_argument("--openings", default=DEFAULT_OPENINGS, help="EPD file")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the order of the openings")
-    parser.add_argument("--pgn", default="match.pgn", help="file of the games")
-    parser.add_argument("--max-plies", type=int, default=400, help="a longer game is a draw")
-    parser.add_argument("--margin", type=int, default=0, metavar="MS", help="time forfeits only beyond this margin")
-    parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds until a silent engine loses")
-    parser.add_argument("--resign", type=int, default=0, metavar="CP", help="end a game that both engines score beyond this")
+    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="number of games played at a time")
+    parser.add_argument("--pin", type=int, default=0, metavar="CORES", help="bind each game to this many cores")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="start no new game after this time")
+    parser.add_argument("--openings", default=DEFAULT_OPENINGS, help="EPD file of the openings")
+    parser.add_argument("--seed", type=int, default=1, help="seed for shuffling the openings")
+    parser.add_argument("--pgn", default="match.pgn", help="PGN file that the games are appended to")
+    parser.add_argument("--max-plies", type=int, default=400, help="score a longer game as a draw")
+    parser.add_argument(
+        "--margin", type=int, default=0, metavar="MS", help="milliseconds by which an engine may overstep its time"
+    )
+    parser.add_argument(
+        "--patience", type=float, default=60, metavar="S", help="seconds after which an engine that does not answer loses"
+    )
+    parser.add_argument(
+        "--resign", type=int, default=0, metavar="CP", help="end a game when both engines' scores are beyond this (0: never)"
+    )
     arguments = parser.parse_args()
     try:
         run(arguments)

@@ -7,7 +7,7 @@
 /// A tile has 6 x 6 components.
 pub(super) const COMPONENTS: usize = 36;
 
-/// Tiles of a board.
+/// The number of 4 x 4 tiles on a board.
 pub(super) const TILES: usize = 4;
 
 /// The transforms evaluate polynomials at 0, ±NEAR, ±FAR and infinity. These points have half the error of the customary
@@ -23,7 +23,7 @@ const POINTS: [f64; 5] = [0.0, NEAR as f64, -NEAR as f64, FAR as f64, -FAR as f6
 pub(super) struct WeightsTransform([[f64; 3]; 6]);
 
 impl WeightsTransform {
-    /// The row of a point p is 1, p, p^2, divided by the product of its distances from the other points. The row of
+    /// The row of a point p is 1, p, p^2, divided by the product of its differences to the other points. The row of
     /// infinity is 0, 0, 1.
     pub(super) fn new() -> WeightsTransform {
         let mut rows = [[0.0, 0.0, 1.0]; 6];
@@ -47,7 +47,7 @@ impl WeightsTransform {
 mod tests {
     use super::*;
 
-    /// Coefficients of the product of (x - p) over `points`, lowest power first.
+    /// The coefficients of the product of (x - p) over `points`, from the lowest power to the highest.
     fn polynomial(points: impl Iterator<Item = f64>) -> [f64; 6] {
         let mut coefficients = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         for p in points {
@@ -83,7 +83,7 @@ mod tests {
         })
     }
 
-    /// One tile through the three transforms is the convolution of its 6 x 6 inputs.
+    /// Passing one tile through the three transforms gives the convolution of its 6 x 6 inputs.
     #[test]
     fn components_multiply_to_the_convolution() {
         let weights: Vec<f32> = (0..9).map(|i| (i * i) as f32 - 7.5).collect();

@@ -13,7 +13,7 @@ use shakmaty::{CastlingSide, File};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
     /// The text, quoted, does not have the form of a move.
-    #[error("bad move {0}: expected two squares and an optional promotion, such as e2e4 or e7e8q")]
+    #[error("invalid move {0}: expected two squares and an optional promotion, such as e2e4 or e7e8q")]
     Malformed(String),
     /// The move is not legal.
     #[error("illegal move `{text}` in position {fen}")]

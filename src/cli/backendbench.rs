@@ -1,4 +1,4 @@
-//! `backendbench`: measures the speed of the backend for each batch size, without search and cache.
+//! `backendbench`: measures the speed of the backend for each batch size, without a search or a cache.
 //!
 //! The same position fills every batch. Each thread submits a batch, waits for it, and records the time. The statistics
 //! use the time from the end of one batch to the end of the next, so the first batch of each thread appears only in the
@@ -55,7 +55,7 @@ pub(super) struct Measurement {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// The position is wrong, the backend fails, or there are too few batches.
+/// The position is invalid, the backend fails, or there are too few batches.
 pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     if arguments.start_batch_size > arguments.max_batch_size {
         let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     Ok(())
 }
 
-/// The settings for all sizes.
+/// The settings that all batch sizes share.
 struct Bench<'a> {
     backend: &'a dyn Backend,
     request: EvalRequest<'a>,

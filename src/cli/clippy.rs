@@ -39,7 +39,7 @@ impl Recommendation {
         better
     }
 
-    /// The recommendation as a picture.
+    /// The lines of lc0's picture, a paper clip that says `title` and the recommended sizes.
     pub(super) fn lines(&self, title: &str) -> Vec<String> {
         let width = title.len() + 1;
         let [tournament, rapid, bullet] = [0, 1, 2].map(|index| {
@@ -61,7 +61,8 @@ impl Recommendation {
     }
 }
 
-/// The strength that a larger batch size costs, in lc0's fitted unit, in a search of `seconds` at `nps` positions per second.
+/// The strength that a larger batch size costs in a search of `seconds` at `nps` positions per second. It is the relative
+/// gain in speed that makes up for a relative increase of the size, per unit of that increase.
 fn loss_per_size(nps: f64, seconds: f64) -> f64 {
     // In a game there are more visits than evaluations, because of reused trees and transpositions.
     let visits = nps.powf(1.085) * seconds;

@@ -24,17 +24,18 @@
 //!
 //! Every error of a file is a [`NetworkError`], one line that names the file, the layer and the sizes. No bytes make
 //! this module panic, and no number in a file sizes an allocation. Nothing here evaluates a network.
+#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod architecture;
-pub mod describe;
+pub(crate) mod describe;
 pub mod discover;
 pub mod error;
 pub mod file;
-pub mod flops;
+pub(crate) mod flops;
 pub mod input;
 pub mod network;
 pub mod policy_index;
-pub mod prepare;
+pub(crate) mod prepare;
 pub mod weights;
 
 pub use architecture::{Architecture, InputFormat};

@@ -5,7 +5,7 @@
 pub struct PositionCommand {
     /// The first position of the game.
     pub start: StartPosition,
-    /// The moves played since, in UCI notation.
+    /// The moves played from `start`, in UCI notation.
     pub moves: Vec<String>,
 }
 

@@ -157,14 +157,14 @@ fn marked(mark: u32) -> Gathered {
 }
 
 /// Parking, and a cell that stands for the tree: `loom` checks that nobody changes it while another thread uses it.
-struct Office {
+struct SharedTree {
     parking: Parking,
     tree: UnsafeCell<u32>,
 }
 
-impl Office {
-    fn new(workers: usize) -> Arc<Office> {
-        Arc::new(Office { parking: Parking::new(workers), tree: UnsafeCell::new(0) })
+impl SharedTree {
+    fn new(workers: usize) -> Arc<SharedTree> {
+        Arc::new(SharedTree { parking: Parking::new(workers), tree: UnsafeCell::new(0) })
     }
 
     /// Uses the tree, as others may at the same time.
@@ -180,86 +180,86 @@ impl Office {
 #[test]
 fn a_parked_minibatch_is_resumed_or_cancelled_once() {
     check_model(3, || {
-        let office = Office::new(2);
+        let shared = SharedTree::new(2);
         let worker = |index: usize| {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                let Some(_) = office.parking.resume(index) else { return 0 };
-                office.work();
-                office.parking.park(index, marked(1));
+                let Some(_) = shared.parking.resume(index) else { return 0 };
+                shared.work();
+                shared.parking.park(index, marked(1));
                 // Evaluates.
-                let Some(gathered) = office.parking.resume(index) else { return 0 };
-                office.work();
-                office.parking.leave(index);
+                let Some(gathered) = shared.parking.resume(index) else { return 0 };
+                shared.work();
+                shared.parking.leave(index);
                 gathered.out_of_order
             })
         };
         let workers = [worker(0), worker(1)];
         let cancelled = std::cell::Cell::new(0);
-        assert!(office.parking.close(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
+        assert!(shared.parking.close(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
         // From here on the tree is somebody else's.
-        office.work_alone();
+        shared.work_alone();
         let finished: u32 = workers.map(|thread| thread.join().unwrap()).into_iter().sum();
         // A worker that never began has left nothing.
         assert!(finished + cancelled.get() <= 2);
-        assert!(office.parking.close(|_| panic!("all have left")));
+        assert!(shared.parking.close(|_| panic!("all have left")));
     });
 }
 
 #[test]
 fn one_worker_is_alone_and_all_resume() {
     check_model(3, || {
-        let office = Office::new(2);
+        let shared = SharedTree::new(2);
         let alone = {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                assert!(office.parking.resume(0).is_some());
-                office.work();
-                assert!(office.parking.work_alone(0, |_| office.work_alone()).is_some());
-                office.work();
-                office.parking.leave(0);
+                assert!(shared.parking.resume(0).is_some());
+                shared.work();
+                assert!(shared.parking.work_alone(0, |_| shared.work_alone()).is_some());
+                shared.work();
+                shared.parking.leave(0);
             })
         };
         let other = {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                assert!(office.parking.resume(1).is_some());
-                office.work();
-                assert!(office.parking.give_way(1).is_some());
-                office.parking.park(1, marked(7));
-                assert_eq!(office.parking.resume(1).map(|gathered| gathered.out_of_order), Some(7));
-                office.work();
-                office.parking.leave(1);
+                assert!(shared.parking.resume(1).is_some());
+                shared.work();
+                assert!(shared.parking.give_way(1).is_some());
+                shared.parking.park(1, marked(7));
+                assert_eq!(shared.parking.resume(1).map(|gathered| gathered.out_of_order), Some(7));
+                shared.work();
+                shared.parking.leave(1);
             })
         };
         alone.join().unwrap();
         other.join().unwrap();
-        assert!(office.parking.close(|_| panic!("all have left")));
+        assert!(shared.parking.close(|_| panic!("all have left")));
     });
 }
 
 #[test]
 fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
     check_model(3, || {
-        let office = Office::new(2);
+        let shared = SharedTree::new(2);
         let worker = |index: usize| {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                if office.parking.resume(index).is_none() {
+                if shared.parking.resume(index).is_none() {
                     return;
                 }
-                office.work();
-                if office.parking.work_alone(index, |_| office.work_alone()).is_none() {
+                shared.work();
+                if shared.parking.work_alone(index, |_| shared.work_alone()).is_none() {
                     return;
                 }
-                office.work();
-                office.parking.leave(index);
+                shared.work();
+                shared.parking.leave(index);
             })
         };
         let workers = [worker(0), worker(1)];
         // The search ends amid all this.
-        assert!(office.parking.close(|_| ()));
-        office.work_alone();
+        assert!(shared.parking.close(|_| ()));
+        shared.work_alone();
         workers.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
@@ -267,30 +267,30 @@ fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
 #[test]
 fn a_panic_leaves_no_thread_waiting() {
     check_model(3, || {
-        let office = Office::new(2);
+        let shared = SharedTree::new(2);
         let alone = {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                if office.parking.resume(0).is_some()
-                    && office.parking.work_alone(0, |_| office.work_alone()).is_some()
+                if shared.parking.resume(0).is_some()
+                    && shared.parking.work_alone(0, |_| shared.work_alone()).is_some()
                 {
-                    office.parking.leave(0);
+                    shared.parking.leave(0);
                 }
             })
         };
         let panics = {
-            let office = office.clone();
+            let shared = shared.clone();
             spawn(move || {
-                let is_here = office.parking.resume(1).is_some();
+                let is_here = shared.parking.resume(1).is_some();
                 if is_here {
-                    office.work();
+                    shared.work();
                 }
-                assert_eq!(office.parking.leave_in_panic(1, |_| ()), is_here);
+                assert_eq!(shared.parking.leave_in_panic(1, |_| ()), is_here);
                 is_here
             })
         };
-        let is_sound = office.parking.close(|_| ());
-        office.work_alone();
+        let is_sound = shared.parking.close(|_| ());
+        shared.work_alone();
         alone.join().unwrap();
         let was_here = panics.join().unwrap();
         assert_eq!(is_sound, !was_here);

@@ -100,7 +100,7 @@ impl Search {
                 Err(error) if index == 0 => return Err(error),
                 Err(error) => {
                     let responder = &search.state.context.responder;
-                    responder.message(&format!("only {index} search threads: {error}"));
+                    responder.message(&format!("only {index} search threads could be started: {error}"));
                     break;
                 }
             }

@@ -56,7 +56,7 @@ fn random_backend() -> Arc<dyn Backend> {
     Arc::new(RandomBackend::new(RandomOptions { delay, batch: 4, ..RandomOptions::default() }))
 }
 
-/// One search; `stops_after`: so many switches to other threads later, should it not have ended by then.
+/// Runs one search. If it has not ended after `stops_after` switches to other threads, it is stopped.
 fn search(
     tree: &Arc<Tree>,
     backend: &Arc<dyn Backend>,

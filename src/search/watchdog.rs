@@ -199,7 +199,6 @@ fn add_root_moves(context: &SearchContext, stats: &mut IterationStats) {
         }
         if visits > most_visits {
             (most_visits, most_visits_value) = (visits, value);
-            stats.best_edge = stats.edge_visits.len();
         }
         best_value = best_value.max(value);
         stats.edge_visits.push(visits);

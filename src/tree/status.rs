@@ -1,4 +1,4 @@
-//! The status of a node, except its statistics, in one word, so that each change is one compare-and-swap.
+//! The status of a node in one word, so that each change is one compare-and-swap. The statistics are not part of it.
 //!
 //! ```text
 //!  bits   0-1    2-3    4-5         6-7         8       9       10         11         12-19       20-31
@@ -34,7 +34,7 @@ pub enum TerminalKind {
     TwoFold = 2,
 }
 
-/// The proven bounds of a position's result in the side to move's view: -1 loss, 0 draw, 1 win.
+/// The proven bounds of a position's result, from the point of view of the side to move: -1 loss, 0 draw, 1 win.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// The result is at least this.
@@ -44,7 +44,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a position of which nothing is proven.
+    /// The bounds of a position about which nothing is proven.
     pub const UNKNOWN: Bounds = Bounds { lower: -1, upper: 1 };
 
     /// The bounds of a position whose result is known.
@@ -52,7 +52,7 @@ impl Bounds {
         Bounds { lower: result, upper: result }
     }
 
-    /// The same bounds in the other side's view.
+    /// The same bounds from the other side's point of view.
     pub const fn flipped(self) -> Bounds {
         Bounds { lower: -self.upper, upper: -self.lower }
     }
@@ -66,7 +66,7 @@ impl Bounds {
 /// The exact result of a terminal node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// -1, 0 or 1 in the side to move's view.
+    /// -1 (loss), 0 (draw) or 1 (win), from the point of view of the side to move.
     pub result: i8,
     /// Plies to the end, at most [`Outcome::MOST_PLIES`]; for [`TerminalKind::TwoFold`] the cycle's length.
     pub plies: u16,
@@ -95,9 +95,9 @@ const RESULT_BITS: u32 = 0xFF << KIND_SHIFT & 0xFC | !0 << PLIES_SHIFT;
 pub(super) struct Status(pub(super) u32);
 
 impl Status {
-    /// The entry of the arena is a node and not free.
+    /// The entry of the arena holds a node, so it is not free.
     pub(super) const IN_USE: u32 = 1 << 8;
-    /// The node is in the table of transpositions, so it may have several parents.
+    /// The node is in the transposition table, so it may have several parents.
     pub(super) const SHARED: u32 = 1 << 9;
     /// Recycling has removed the node's children, but not its visits.
     pub(super) const COLLAPSED: u32 = 1 << 10;

@@ -96,7 +96,7 @@ mod tests {
         moves
     }
 
-    /// A line that lc0 printed.
+    /// The first expected line is one that lc0 printed.
     #[test]
     fn info_is_as_lc0_prints_it() {
         let info = ThinkingInfo {

@@ -1,5 +1,5 @@
-//! Backends as the search and the user see them: every wrapper gives the answers of what it wraps, errors reach the
-//! caller, and options are accepted or refused by name.
+//! Backends as the search and the user see them: every wrapper returns the evaluations of the backend that it wraps,
+//! errors reach the caller, and options are accepted or refused by name.
 
 mod cache;
 mod reports;
@@ -69,7 +69,7 @@ fn samples(count: usize) -> Vec<Sample> {
     samples
 }
 
-/// Evaluates `samples` in one batch. The answers have the order of `samples`, even if some are from a cache.
+/// Evaluates `samples` in one batch. The evaluations have the order of `samples`, even if some come from a cache.
 fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>, BackendError> {
     let mut batch = backend.new_batch();
     let added: Vec<Added> = samples.iter().map(|sample| batch.add(sample.request())).collect();
@@ -80,7 +80,7 @@ fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>
         .map(|added| match added {
             Added::Ready(evaluation) => evaluation,
             Added::Queued => {
-                let (value, priors) = queued.next().expect("one evaluation per request queued");
+                let (value, priors) = queued.next().expect("one evaluation per queued request");
                 Evaluation { value, priors: priors.into() }
             }
         })
@@ -123,7 +123,7 @@ enum Fault {
     PanicInWait,
     PanicInSubmit,
     TooFewEvaluations,
-    /// The backend answers, but this is added to every q.
+    /// The backend answers, but adds this number to every q.
     WrongValue(f32),
 }
 

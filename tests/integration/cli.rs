@@ -107,13 +107,15 @@ fn the_configuration_file_overrides_defaults_and_flags_override_it() {
     assert!(stderr.contains("line 2: unknown flag `--thread`; did you mean --threads?"), "{stderr}");
 }
 
+/// The variable that names the folder of configuration files.
+const CONFIG_HOME: &str = if cfg!(windows) { "APPDATA" } else { "XDG_CONFIG_HOME" };
+
 #[test]
 fn the_users_configuration_file_is_found() {
     let home = std::env::temp_dir().join(format!("rukh-{}-home", std::process::id()));
     fs::create_dir_all(home.join("rukh")).unwrap();
     fs::write(home.join("rukh/rukh.config"), "backend=trivial\nthreads=1\nnonsense\n").unwrap();
-    let start =
-        |mode: &[&str]| rukh(mode).env("XDG_CONFIG_HOME", &home).stdin(Stdio::null()).output().unwrap();
+    let start = |mode: &[&str]| rukh(mode).env(CONFIG_HOME, &home).stdin(Stdio::null()).output().unwrap();
     let (tool, engine) = (start(&["bench"]), start(&[]));
     fs::remove_dir_all(&home).unwrap();
     let stderr = String::from_utf8_lossy(&tool.stderr);

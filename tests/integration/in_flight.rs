@@ -1,4 +1,5 @@
-//! How busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the shares.
+//! Measures how busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the
+//! measured shares of the time.
 
 use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
@@ -18,13 +19,13 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// The record of the batches on a device.
 #[derive(Default)]
 struct Log {
-    /// The number of batches in flight from each of these moments on.
+    /// The moments at which the number of batches in flight changed, with the new number.
     changes: Vec<(Instant, usize)>,
-    /// All positions submitted so far.
+    /// The number of positions submitted so far.
     positions: usize,
 }
 
-/// `random`, with a log of when batches begin and end.
+/// The backend `random`, with a log of when batches begin and end.
 struct Watched {
     inner: RandomBackend,
     log: Arc<Mutex<Log>>,

@@ -1,4 +1,6 @@
 //! All integration tests, in one binary so that they are linked only once.
+//!
+//! The tests of the ROCm backend run on Linux only, because the emulator takes the place of Linux's shared libraries.
 
 mod any_input;
 mod backends;
@@ -22,9 +24,13 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+#[cfg(target_os = "linux")]
 mod rocm;
+#[cfg(target_os = "linux")]
 mod rocm_calls;
+#[cfg(target_os = "linux")]
 mod rocm_errors;
+#[cfg(target_os = "linux")]
 mod rocm_kernels;
 mod search;
 mod search_stress;

@@ -237,29 +237,29 @@ fn unknown_numbers_in_the_header_are_refused() {
             edit(format.expect("it has a format"));
         })
     };
-    refused(&with(|format| format.input = Some(6)), "it has the unknown or unsupported input format 6");
-    refused(&with(|format| format.input = None), "it has the unknown or unsupported input format 0");
+    refused(&with(|format| format.input = Some(6)), "it has an unknown or unsupported input format: 6");
+    refused(&with(|format| format.input = None), "it has an unknown or unsupported input format: 0");
     refused(
         &with(|format| format.network = Some(9)),
-        "it has the unknown or unsupported network structure 9",
+        "it has an unknown or unsupported network structure: 9",
     );
-    refused(&with(|format| format.policy = Some(-1)), "it has the unknown or unsupported policy format -1");
-    refused(&with(|format| format.value = Some(3)), "it has the unknown or unsupported value format 3");
+    refused(&with(|format| format.policy = Some(-1)), "it has an unknown or unsupported policy format: -1");
+    refused(&with(|format| format.value = Some(3)), "it has an unknown or unsupported value format: 3");
     refused(
         &with(|format| format.moves_left = Some(2)),
-        "it has the unknown or unsupported moves-left format 2",
+        "it has an unknown or unsupported moves-left format: 2",
     );
     refused(
         &with(|format| format.default_activation = Some(2)),
-        "it has the unknown or unsupported default activation 2",
+        "it has an unknown or unsupported default activation: 2",
     );
     refused(
         &with(|format| format.ffn_activation = Some(10)),
-        "it has the unknown or unsupported FFN activation 10",
+        "it has an unknown or unsupported FFN activation: 10",
     );
     refused(
         &with(|format| format.input_embedding = Some(3)),
-        "it has the unknown or unsupported input embedding 3",
+        "it has an unknown or unsupported input embedding: 3",
     );
     refused(
         &with(|format| format.policy = Some(2)),

@@ -50,7 +50,7 @@ fn search_and_log(
     (stdout(&output), logged_calls(&output).into_iter().collect())
 }
 
-/// A script in place of clang that compiles nothing but reports success.
+/// Writes a script that stands for clang: it compiles nothing, but it reports success. Returns its path.
 #[cfg(unix)]
 fn compiler(folder: &Path) -> String {
     use std::os::unix::fs::PermissionsExt;
@@ -71,7 +71,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     for name in WITHOUT_FAILURE {
         untested.remove(name);
     }
-    // `rocm_errors` lets each call of this search fail.
+    // `rocm_errors` makes each call of this search fail, one at a time.
     let options = FAILING_SEARCH;
     let (_, calls) =
         search_and_log(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_EMULATOR_ARCH", "gfx1151")]);
@@ -107,7 +107,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     );
     assert!(said.contains("info string error: evaluation failed on rocm-fp16"), "{said}");
     untested.remove("hipEventQuery");
-    // The versions are only part of the file name of a table of products, so a failure does not matter.
+    // The versions appear only in the file name of the tuning table, so a failure does no harm.
     let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
@@ -140,10 +140,10 @@ fn every_library_call_in_the_source_fails_in_a_test() {
         assert!(calls.contains(name), "{fail} was not reached: {calls:?}");
         untested.remove(name);
     }
-    // These are called only if steps are timed, and after another failure.
+    // HIP is asked for elapsed times only if steps are timed, and a stream is synchronised only after another failure.
     let timed = ["hipEventElapsedTime", "hipStreamSynchronize"];
     for name in timed {
         untested.remove(name);
     }
-    assert!(untested.is_empty(), "no test lets these calls fail: {untested:?}");
+    assert!(untested.is_empty(), "no test makes these calls fail: {untested:?}");
 }

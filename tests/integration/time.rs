@@ -29,7 +29,7 @@ const BLITZ: Control = Control { base: 10_000, increment: 100, moves: None };
 const CLASSIC: Control = Control { base: 60_000, increment: 0, moves: Some(40) };
 /// No time is added after the start.
 const SUDDEN_DEATH: Control = Control { base: 60_000, increment: 0, moves: None };
-/// There is only the increment, the first of which a GUI puts on the clock at the start.
+/// The increment is the only time. A GUI adds the first one to the clock at the start of the game.
 const DELAY: Control = Control { base: 1000, increment: 1000, moves: None };
 
 /// Options without smart pruning: [`think`] imitates it by ending some searches early.
@@ -37,7 +37,7 @@ fn options(move_overhead: u64) -> Options {
     Options { move_overhead: move_overhead as u32, smart_pruning_factor: 0.0, ..Options::default() }
 }
 
-/// Simulates a search. It asks the stopper as the watchdog does: when the hints say so, but every 100 ms at least.
+/// Simulates a search. It asks the stopper as the watchdog does: when the hints say so, and at least every 100 ms.
 ///
 /// Some searches end early, as with smart pruning, and some ask for more time. Returns the time in ms from the start
 /// to the stop, without lag.
@@ -223,8 +223,8 @@ fn any_moves_to_go() -> impl Strategy<Value = Option<u32>> {
 }
 
 proptest! {
-    /// Whatever happened in earlier moves, a budget is positive. It is at most the remaining time less the overhead,
-    /// or 1 ms where that is less.
+    /// Whatever happened in earlier moves, a budget is positive. It is at most the remaining time less the overhead, or
+    /// at most 1 ms if less than that remains.
     #[test]
     fn every_budget_is_positive_and_within_the_remaining_time(
         manager in 0..MANAGERS.len(),

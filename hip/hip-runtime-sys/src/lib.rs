@@ -169,7 +169,8 @@ impl Hip {
                 unsafe { properties.assume_init() }.gcnArchName
             }
         };
-        let text: Vec<u8> = name.iter().take_while(|&&c| c != 0).map(|&c| c.cast_unsigned()).collect();
+        let text: Vec<u8> =
+            name.iter().take_while(|&&c| c != 0).map(|&c| u8::from_ne_bytes(c.to_ne_bytes())).collect();
         let text = String::from_utf8_lossy(&text);
         Ok(text.split(':').next().unwrap_or_default().to_owned())
     }

@@ -34,8 +34,8 @@ impl Candidates {
         std::iter::once(development.clone()).chain(versioned).collect()
     }
 
-    /// The files to try: in the folder `asked`, or otherwise in the folders that the system searches and then in those
-    /// where ROCm is installed.
+    /// The files to try. They are in the folder `asked` if there is one, and otherwise first in the folders that the
+    /// system searches and then in those where ROCm is installed.
     fn paths(&self, asked: Option<OsString>, installed: Option<OsString>) -> Vec<PathBuf> {
         let folders = match asked {
             Some(folder) => vec![PathBuf::from(folder)],
@@ -91,8 +91,8 @@ impl fmt::Display for Failure {
 }
 
 impl LoadError {
-    /// One line for a user: the files that were opened but lack functions, or if there are none, all names that were
-    /// tried.
+    /// One line for a user. It has the files that were opened but lack functions. If there are no such files, it has
+    /// all names that were tried.
     pub fn summary(&self) -> String {
         let opened: Vec<String> = self
             .attempts
@@ -125,7 +125,7 @@ impl std::error::Error for LoadError {}
 /// Opens the first of the candidates from which `resolve` can fill a table.
 ///
 /// # Errors
-/// Every file that was tried, each with its failure.
+/// The error lists every file that was tried, with the reason of its failure.
 pub fn load<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
@@ -137,7 +137,7 @@ pub fn load<T>(
 /// Opens the first of the candidates in a folder from which `resolve` can fill a table.
 ///
 /// # Errors
-/// Every file that was tried, each with its failure.
+/// The error lists every file that was tried, with the reason of its failure.
 pub fn load_in<T>(
     folder: &Path,
     candidates: &Candidates,
@@ -157,7 +157,7 @@ fn load_from<T>(
             Err(error) => Failure::NotOpened(reason(&error)),
             Ok(opened) => match resolve(&opened) {
                 Ok(table) => {
-                    // Never unloaded, because threads of HIP run its code.
+                    // The library is never unloaded, because threads of HIP run its code.
                     std::mem::forget(opened);
                     return Ok(table);
                 }
@@ -169,7 +169,8 @@ fn load_from<T>(
     Err(LoadError { library, attempts })
 }
 
-/// The file of the function at an address, under the name by which the linker opened it. Links are not followed.
+/// The path of the library that has a function at `address`, as the dynamic linker opened it. Symbolic links are not
+/// resolved.
 #[cfg(unix)]
 pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr};
@@ -178,7 +179,7 @@ pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` takes any address and writes one structure, for which zeros are a valid value.
     let status = unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
-    // SAFETY: as above.
+    // SAFETY: the structure was zeroed, so it is valid even if `dladdr` did not write it.
     let name = unsafe { found.assume_init() }.dli_fname;
     if status == 0 || name.is_null() {
         return None;
@@ -188,8 +189,8 @@ pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// The file of a loaded library's function. It is found by the library's names in the folders that the system searches,
-/// so this needs nothing but the environment.
+/// The path of a loaded library. It is the first file with one of the library's names in the folders that the system
+/// searches, which are taken from the environment.
 #[cfg(not(unix))]
 pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
@@ -205,13 +206,13 @@ pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
     paths.find(|path| path.is_file())
 }
 
-/// The system's reason: the linker's message, if there is one.
+/// The message of the system's dynamic linker if there is one, and otherwise that of `libloading`.
 fn reason(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// Opens a library and resolves its own imports now, so that a missing one is an error here and not at a call.
+/// Opens a library and resolves its own imports, so that a missing import is an error here and not at a later call.
 fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
     #[cfg(unix)]
     {
@@ -230,7 +231,7 @@ fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
 /// A function's address as the function pointer type `F`, or `None` if the library lacks the function.
 ///
 /// # Safety
-/// `F` is the type of a function pointer, with the signature that the library's function has.
+/// `F` must be a function pointer type with the signature of the library's function.
 #[doc(hidden)]
 pub unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: the caller gives the signature.
@@ -303,10 +304,10 @@ macro_rules! library {
         }
 
         impl $name {
-            /// Loads the library with its dependences. Calls none of its functions.
+            /// Loads the library with its dependencies, and calls none of its functions.
             ///
             /// # Errors
-            /// Every file that was tried, each with its failure.
+            /// The error lists every file that was tried, with the reason of its failure.
             pub fn load() -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load(&$candidates, <$functions>::resolve)? })
             }
@@ -314,7 +315,7 @@ macro_rules! library {
             /// Loads the library from a folder.
             ///
             /// # Errors
-            /// Every file that was tried, each with its failure.
+            /// The error lists every file that was tried, with the reason of its failure.
             pub fn load_from(folder: &std::path::Path) -> Result<Self, $crate::loader::LoadError> {
                 Ok(Self { functions: $crate::loader::load_in(folder, &$candidates, <$functions>::resolve)? })
             }
@@ -348,7 +349,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_asked_folder_is_the_only_one() {
+    fn a_requested_folder_is_the_only_one_searched() {
         let paths = NOWHERE.paths(Some("/asked".into()), Some("/somewhere/rocm".into()));
         assert_eq!(paths.len(), 3);
         assert!(paths.iter().all(|path| path.starts_with("/asked")), "{paths:?}");

@@ -63,9 +63,9 @@ GPU_FUNCTION float minimum(float a, float b) {
     return __builtin_fminf(a, b);
 }
 
-// Makes every lane compute the value here. Without it clang 19 moves the last step of a reduction into the branch of
-// the one lane that stores the sum, where the lanes that it reads from are asleep. It also moves a matrix instruction
-// into the branch of the lanes that have loaded something, where the instruction must not run.
+// Makes every lane compute the value here. Without this, clang 19 moves the last step of a reduction into the branch of
+// the lane that stores the sum, where the lanes that the step reads from are inactive. It also moves a matrix
+// instruction into the branch of the lanes that have loaded something, where the instruction must not run.
 template <class T>
 GPU_FUNCTION T everywhere(T value) {
     asm volatile("" : "+v"(value));
@@ -99,7 +99,7 @@ GPU_FUNCTION float exchange(float value, i32 mask) {
     return __builtin_bit_cast(float, exchange_bits(__builtin_bit_cast(u32, value), mask));
 }
 
-// The cast to global memory spares flat instructions, which test for each address which memory it is in.
+// The cast to global memory avoids flat instructions, which have to find out which memory each address is in.
 GPU_FUNCTION Words4 load16(const void* from) {
     return __builtin_bit_cast(Words4, *(const GLOBAL_MEMORY native_words4*)from);
 }
@@ -141,7 +141,8 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return (float)__builtin_bit_cast(native_half2, pair)[1];
 }
-// Rounds to nearest even, in integers. Rounding could turn a NaN into an infinity, so a NaN only becomes quiet.
+// Rounds to nearest even with integer arithmetic. Rounding could turn a NaN into an infinity, so a NaN is not rounded
+// but made quiet.
 GPU_FUNCTION u32 bfloat_bits(float x) {
     const u32 bits = float_bits(x);
     const u32 rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -150,12 +151,14 @@ GPU_FUNCTION u32 bfloat_bits(float x) {
 GPU_FUNCTION u32 bfloat_pair(float low, float high) {
     return __builtin_amdgcn_perm(bfloat_bits(high), bfloat_bits(low), 0x07060302);
 }
-// Four bytes of two words: selector bytes 0 to 3 name the bytes of `low`, and 4 to 7 those of `high`.
+// Each byte of the result is the byte that the same byte of `selector` names: 0 to 3 for the bytes of `low`, and 4 to 7
+// for those of `high`.
 GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return __builtin_amdgcn_perm(high, low, selector);
 }
 
-// In "D = A B + C" the rows of A are the other side and the columns of B the own side (matrix.h).
+// The instructions compute D = A B + C. The rows of A are the other side, and the columns of B are the own side
+// (matrix.h).
 typedef float native_float4 __attribute__((ext_vector_type(4)));
 typedef float native_float8 __attribute__((ext_vector_type(8)));
 

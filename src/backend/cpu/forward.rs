@@ -1,13 +1,13 @@
-//! The forward pass: one function per stage, every step with its shapes.
+//! The forward pass. Each stage is a function, and the comments give the shapes of its steps.
 //!
-//! This file has the frame. A residual tower is in [`super::tower`], an encoder stack in [`super::encoder`], the heads
-//! are in [`super::heads`]. B is the number of positions, T = 64 B the number of squares. Activations lie as
-//! `[position][square][channel]`, so that the squares are the rows of a matrix. The steps have the names of the papers:
-//! *Attention is all you need* for the encoder, *Deep residual learning* and *Squeeze-and-excitation networks* for the
-//! tower.
+//! This file calls the stages. The residual tower is in [`super::tower`], the encoder stack in [`super::encoder`], and
+//! the heads are in [`super::heads`]. B is the number of positions, and T = 64 B is the number of squares. Activations
+//! have the layout `[position][square][channel]`, so that the squares are the rows of a matrix. The steps are named as
+//! in the papers: *Attention is all you need* for the encoder, *Deep residual learning* and *Squeeze-and-excitation
+//! networks* for the tower.
 //!
-//! All memory is in [`Scratch`], which a thread keeps: once it has seen its largest batch, nothing is
-//! allocated.
+//! All memory is in [`Scratch`]. Each thread keeps its own, so that nothing is allocated after the thread's largest
+//! batch.
 
 use super::kernels::SQUARES;
 use super::layers::Body;
@@ -17,8 +17,8 @@ use crate::backend::Value;
 use crate::net::input::InputPlanes;
 
 impl CpuNetwork {
-    /// Evaluates positions as one batch and returns the policy logits as they are. This is for tests and tools: a
-    /// backend evaluates requests.
+    /// Evaluates positions as one batch and returns the policy logits before the softmax. Tests and tools use this; the
+    /// search evaluates requests through a backend.
     pub fn evaluate_raw(&self, inputs: &[InputPlanes]) -> Vec<RawEvaluation> {
         let mut outputs = Outputs::default();
         self.forward(inputs, &mut Scratch::new(self.isa), &mut outputs);
@@ -60,7 +60,7 @@ impl CpuNetwork {
         }
     }
 
-    /// Planes -> `stream [T][channels]`; returns the channels.
+    /// Computes `stream [T][channels]` from the planes, and returns the number of channels.
     fn body(&self, inputs: &[InputPlanes], scratch: &mut Scratch) -> usize {
         match &self.layers.body {
             Body::Convolution { input, blocks } => {
@@ -69,7 +69,7 @@ impl CpuNetwork {
             }
             Body::Attention { embedding, stack } => {
                 self.embedding(embedding, stack, inputs, scratch);
-                // Taken out, because the encoders borrow the rest of the scratch memory.
+                // The stream is taken out, because the encoders borrow the rest of the scratch memory.
                 let mut stream = std::mem::take(&mut scratch.stream);
                 let x = &mut stream[..inputs.len() * SQUARES * embedding.width];
                 self.encoders(stack, inputs.len(), x, scratch);

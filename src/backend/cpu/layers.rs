@@ -1,4 +1,4 @@
-//! How each layer of a network is packed for the kernels.
+//! Packs each layer of a network for the kernels.
 //!
 //! [`crate::net::prepare`] walks the network and hands its layers to [`Packing`] one by one.
 
@@ -17,7 +17,7 @@ use std::convert::Infallible;
 pub(super) struct Packing {
     /// The instruction set that will run the kernels.
     pub(super) isa: Isa,
-    /// The format of the large products.
+    /// The number format of the weights in the large matrix products.
     pub(super) format: Format,
 }
 
@@ -54,7 +54,7 @@ impl LayerStore for Packing {
     /// [`super::kernels::attention`] computes scores transposed.
     const SCORE_ORDER: ScoreOrder = ScoreOrder::KeyFirst;
 
-    /// Multiplying the weights once saves a multiplication per score.
+    /// Scaling the weights of the queries once saves a multiplication for each score.
     const SCALES_QUERIES: bool = true;
 
     fn check_width(&self, _name: &str, _channels: usize) -> Result<(), Infallible> {
@@ -68,7 +68,7 @@ impl LayerStore for Packing {
     fn dense(&mut self, _name: &str, role: DenseRole, layer: Dense) -> Result<PackedMatrix, Infallible> {
         let format = match role {
             DenseRole::Product => self.format,
-            // These cost next to nothing, and their rounding would go straight into the result.
+            // These products cost next to nothing, and their rounding errors would reach the result directly.
             DenseRole::Squeeze
             | DenseRole::Excite
             | DenseRole::ScalarHead

@@ -1,7 +1,7 @@
 //! The code objects of our kernels: embedded for the usual architectures, compiled at run time for others.
 //!
-//! Code that hiprtc compiled is kept in the user's cache folder, under a name with the architecture and a hash of the
-//! source, so that the next start finds it.
+//! Code compiled at run time is kept in the user's cache folder, so that the next start finds it. The file's name has
+//! the architecture and a hash of the source.
 
 use super::cache;
 use super::error::{Result, RocmError};
@@ -19,7 +19,8 @@ include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 /// The code object for `architecture`, and its name for error messages.
 ///
 /// # Errors
-/// The architecture is not embedded, and hiprtc is missing or cannot compile for it.
+/// There is no embedded code object for the architecture, and hiprtc is missing or cannot compile for it; or the
+/// embedded code object is damaged.
 pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     if let Some((_, code)) = OBJECTS.iter().find(|(name, _)| *name == architecture) {
         return Ok((inflate(code)?, format!("the code object for {architecture}")));
@@ -78,8 +79,8 @@ mod tests {
         }
     }
 
-    /// Compiles the source for all embedded architectures, as the engine does for others. If `RUKH_TEST_OBJECTS` names a
-    /// folder, the objects are written there for the emulator's tests of the kernels.
+    /// Compiles the source for all embedded architectures, as the engine does for others. If `RUKH_TEST_OBJECTS` names
+    /// a folder, the objects are written there for the emulator's tests of the kernels.
     #[test]
     #[ignore = "needs ROCm's hiprtc: scripts/checks/rocm_libraries.sh runs it"]
     fn hiprtc_compiles_for_every_architecture() {

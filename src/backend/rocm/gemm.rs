@@ -1,8 +1,8 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
 //! [`Gemms`] is the dispatcher between the forward pass and the two BLAS libraries. It looks a shape up in its
-//! [`GemmTable`], which [`super::tuning`] fills. A shape that the table lacks gets the default of the architecture. Plans
-//! and descriptors are cached, so that other buckets and slots share them.
+//! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
+//! Plans and descriptors are cached, so that other buckets and slots share them.
 
 use super::device::{GemmLibrary, Gpu};
 use super::error::{Result, RocmError};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The library and algorithm for one shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GemmChoice {
-    /// rocBLAS, with a solution index or its own choice.
+    /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
     Rocblas { solution: Option<i32> },
     /// hipBLASLt, with the algorithm at this index of its proposals.
     HipblasLt { rank: usize },
@@ -30,7 +30,7 @@ pub(super) struct Measured {
     pub(super) microseconds: f32,
 }
 
-/// The tuned products by shape. The order makes files comparable.
+/// The tuned products by shape. They are sorted, so that the files of two tunings can be compared.
 pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
 
 /// A matrix product that a forward pass asks for.
@@ -41,10 +41,10 @@ pub(super) struct Wanted {
     pub(super) bias: Address,
 }
 
-/// The size of the workspace for a product, in bytes: for the partial sums of hipBLASLt's split-K and stream-K kernels.
+/// The size of the workspace for a product, in bytes. hipBLASLt's split-K and stream-K kernels keep partial sums in it.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// The number of proposals to ask hipBLASLt for, if more than the first one is needed.
+/// The number of algorithms to ask hipBLASLt for, if its first proposal is not enough.
 const PROPOSALS: usize = 16;
 
 /// The dispatcher for matrix products on one device.
@@ -92,7 +92,7 @@ impl Gemms {
         })
     }
 
-    /// The libraries that a slot needs handles of.
+    /// The libraries for which a slot needs handles.
     pub(super) fn libraries(&self, gpu: &Gpu) -> BlasLibraries {
         let hipblaslt = self.hipblaslt.as_ref().map(|(library, _)| *library);
         BlasLibraries { rocblas: gpu.rocblas, hipblaslt, workspace_bytes: WORKSPACE_BYTES }
@@ -103,12 +103,12 @@ impl Gemms {
         self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version().ok())
     }
 
-    /// Sets the table for programs that are laid out from now on.
+    /// Replaces the table. Programs that have been laid out already keep their steps.
     pub(super) fn set_table(&self, table: GemmTable) {
         self.table.replace(table);
     }
 
-    /// Runs `lay_out` and returns every product that it asked for, with the epilogue that it asked for.
+    /// Runs `lay_out` and returns every product that it requested from [`Gemms::step`], with the requested epilogue.
     pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<Wanted>> {
         self.survey.replace(Some(Vec::new()));
         let outcome = lay_out();
@@ -116,7 +116,8 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// The choices that tuning should time: up to `proposals` of hipBLASLt, and rocBLAS if there is no epilogue.
+    /// The choices that tuning should time: up to `proposals` algorithms of hipBLASLt, and rocBLAS if there is no
+    /// epilogue.
     pub(super) fn candidates(&self, wanted: &Wanted, proposals: usize) -> Vec<GemmChoice> {
         let count = self.plans(&wanted.shape, wanted.bias, PROPOSALS).map_or(0, |plans| plans.len());
         let hipblaslt = (0..count.min(proposals)).map(|rank| GemmChoice::HipblasLt { rank });
@@ -124,7 +125,7 @@ impl Gemms {
         hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
     }
 
-    /// Whether tuning should also time a plain product of rocBLAS with a separate epilogue.
+    /// Whether tuning should also time a product by rocBLAS followed by a separate kernel for the epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
         shape.epilogue != Epilogue::None && self.has_rocblas && !self.prefers_hipblaslt
     }
@@ -186,7 +187,7 @@ impl Gemms {
         RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
-    /// The step for a product by `choice`; `None` if `choice` cannot compute it.
+    /// The step that computes a product with `choice`; `None` if that library cannot compute it.
     pub(super) fn step_by(&self, name: &str, wanted: &Wanted, choice: GemmChoice) -> Result<Option<Step>> {
         let Wanted { shape, operands, bias } = *wanted;
         match choice {

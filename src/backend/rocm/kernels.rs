@@ -1,6 +1,6 @@
 //! Looks up our kernels by name, and computes the grids that they are launched with.
 //!
-//! `hip/kernels/kernels.h` documents names, arguments and grids.
+//! `hip/kernels/kernels.h` documents the kernels' names, arguments and grids.
 
 use super::error::Result;
 use super::ffi::gemm::ElementType;
@@ -27,7 +27,7 @@ const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];
 pub(super) const LARGEST_LAYER_NORM: usize = 8192;
 
 impl Kernels {
-    /// Loads the code object in `code`; `what` names it in the error.
+    /// Loads the code object in `code`. `what` is its name in error messages.
     pub(super) fn new(device: Device, code: &[u8], what: &str, element: ElementType) -> Result<Kernels> {
         let module = Module::load(device, code, what)?;
         Ok(Kernels { module, element, functions: RefCell::default() })
@@ -44,7 +44,7 @@ impl Kernels {
         Ok(function)
     }
 
-    /// The LayerNorm kernel for rows of this width, and its grid.
+    /// The LayerNorm kernel for `rows` rows of `width` channels, and its grid.
     pub(super) fn layer_norm(&self, rows: usize, width: usize) -> Result<(Function, Grid)> {
         match LAYER_NORM_WIDTHS.into_iter().find(|&most| width <= most) {
             Some(most) => {
@@ -98,7 +98,7 @@ const DENSE_STEP: usize = 32;
 /// The longest row to which the kernel for few rows can apply a LayerNorm.
 const LARGEST_NORM_INPUTS: usize = 512;
 
-/// A grid of `x` times `y` blocks.
+/// A grid of `x` times `y` blocks with `threads` threads each.
 pub(super) fn grid(x: usize, y: usize, threads: u32) -> Grid {
     Grid { blocks: (x as u32, y as u32), threads }
 }

@@ -3,27 +3,26 @@
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Address;
 
-/// Squares of a board.
 pub(super) const SQUARES: usize = 64;
 
-/// A dense layer; also a 1x1 convolution, which is a dense layer for each square.
+/// A dense layer. A 1x1 convolution is also one: it applies a dense layer to each square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dense {
     /// `[outputs][inputs]` of the element type. For squeeze-and-excitation's second layer, `[inputs][outputs]`.
     pub(super) weights: Address,
-    /// `[outputs]` of the element type, repeated [`rows_together`] times. Null if all biases are zero. In fp32 for the
-    /// output layers of the scalar heads; never repeated nor null for squeeze-and-excitation.
+    /// `[outputs]` of the element type, repeated [`rows_together`] times. Null if all biases are zero. The
+    /// output layers of the scalar heads have it in fp32. Squeeze-and-excitation's bias is never repeated or null.
     pub(super) bias: Address,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
 }
 
-/// A LayerNorm.
+/// The parameters of a LayerNorm over `width` channels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayerNorm {
-    /// Factors, `[width]` of the element type.
+    /// The factors: `[width]` of the element type.
     pub(super) gammas: Address,
-    /// Offsets, `[width]` of the element type.
+    /// The offsets: `[width]` of the element type.
     pub(super) betas: Address,
     pub(super) width: usize,
     pub(super) epsilon: f32,
@@ -47,7 +46,7 @@ pub(super) struct PlaneEmbedding {
     pub(super) table: SquareTable,
 }
 
-/// Constants that follow a square's planes as further inputs.
+/// A table of constants. Each square's row is appended to its planes as additional inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SquareTable {
     /// `[64][width]` of the element type, or null.
@@ -56,12 +55,12 @@ pub(super) struct SquareTable {
 }
 
 impl SquareTable {
-    /// No further inputs.
+    /// A table without columns: the planes are the only inputs.
     pub(super) const EMPTY: SquareTable = SquareTable { values: Address::NULL, width: 0 };
 }
 
-/// The type of Winograd's components and their weights. In bf16 they would cost four times the error of a
-/// direct convolution.
+/// The type of Winograd's components and their weights. In bf16, the error would be four times that of a direct
+/// convolution, so bf16 networks use fp16 here.
 pub(super) fn component_type(element: ElementType) -> ElementType {
     match element {
         ElementType::Fp32 => ElementType::Fp32,
@@ -69,7 +68,8 @@ pub(super) fn component_type(element: ElementType) -> ElementType {
     }
 }
 
-/// How many rows of this width an elementwise kernel takes as one row, so that it reads 8 elements at a time.
+/// The number of consecutive rows of this width that an elementwise kernel treats as a single row. Their total width
+/// is a multiple of 8, so that the kernel can read 8 elements at a time.
 pub(super) fn rows_together(width: usize) -> usize {
     1 << 3_u32.saturating_sub(width.trailing_zeros())
 }

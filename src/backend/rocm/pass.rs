@@ -1,4 +1,4 @@
-//! The things that a forward pass is laid out for: a network, and the addresses of a batch's input and output.
+//! The arguments of a forward pass: the network, and the layout and addresses of a batch's input and output.
 
 use super::ffi::hip::Address;
 use super::network::DeviceNetwork;
@@ -11,7 +11,7 @@ pub(super) struct Input {
     pub(super) masks: Address,
     /// The value of the rule-50 plane, `[B]` of fp32.
     pub(super) rule50: Address,
-    /// The index of each position's first move in `moves`, and the number of all moves, `[B + 1]` of 32 bits.
+    /// The index of each position's first move in `moves`, then the number of all moves, `[B + 1]` of 32 bits.
     pub(super) first_moves: Address,
     /// Policy indices of all positions' legal moves, 16 bits each.
     pub(super) moves: Address,
@@ -30,12 +30,12 @@ pub(super) struct Output {
     pub(super) priors: Address,
 }
 
-/// The arguments of laying out a pass.
+/// The network and the buffers of a forward pass, from which its steps are made.
 pub(super) struct Pass<'a> {
     pub(super) network: &'a DeviceNetwork,
     pub(super) input: Input,
     pub(super) output: Output,
-    /// 1 / the policy's softmax temperature.
+    /// The reciprocal of the policy's softmax temperature.
     pub(super) inverse_temperature: f32,
 }
 

@@ -14,8 +14,8 @@
 //!   `EncoderLayer` takes two or three bytes in a file and kilobytes in memory, so without the limit a small
 //!   file could exhaust the memory.
 //!
-//! Enumerations are plain numbers in the messages, because a file may contain any number; [`super::schema`] has
-//! the known ones.
+//! Enumerations are plain numbers in the messages, because a file may contain any number; [`super::schema`] lists
+//! the known values.
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
@@ -71,7 +71,7 @@ impl Counted for OnnxGraph {
     const REPEATED: &'static [u32] = &[11, 12];
 }
 
-/// A network file.
+/// The top-level message of a network file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Net {
     /// Always [`MAGIC`].
@@ -170,7 +170,7 @@ pub struct TrainingParams {
     /// The cross-entropy of the policy.
     #[prost(float, optional, tag = "4")]
     pub policy_loss: Option<f32>,
-    /// The accuracy of the policy: how often its first move is that of the training data.
+    /// The accuracy of the policy: how often its most likely move is that of the training data.
     #[prost(float, optional, tag = "5")]
     pub accuracy: Option<f32>,
     /// Free text that is not always UTF-8.
@@ -263,7 +263,7 @@ pub struct Residual {
     pub se: Option<SeUnit>,
 }
 
-/// The layers of smolgen that each encoder has for itself. `Weights::smolgen_w` is the shared one.
+/// The smolgen layers of one encoder. All encoders also share the matrix `Weights::smolgen_w`.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct Smolgen {
@@ -309,7 +309,7 @@ pub struct Mha {
     pub dense_b: Option<Layer>,
     #[prost(message, optional, tag = "9")]
     pub smolgen: Option<Smolgen>,
-    /// Relative position encoding, which is not supported; nor are the next two fields.
+    /// Relative position encodings, in this and the next two fields. A network that has them is rejected.
     #[prost(message, optional, tag = "10")]
     pub rpe_q: Option<Layer>,
     #[prost(message, optional, tag = "11")]
@@ -332,7 +332,7 @@ pub struct Ffn {
     pub dense2_b: Option<Layer>,
 }
 
-/// An encoder of a transformer.
+/// One encoder layer of a transformer: attention and a feed-forward block, each followed by a LayerNorm.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct EncoderLayer {
@@ -350,7 +350,7 @@ pub struct EncoderLayer {
     pub ln2_betas: Option<Layer>,
 }
 
-/// A policy head of a file with several.
+/// One of several policy heads in a file.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct PolicyHead {
@@ -382,7 +382,7 @@ pub struct PolicyHead {
     pub policy: Option<ConvBlock>,
 }
 
-/// A value head of a file with several.
+/// One of several value heads in a file.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ValueHead {
@@ -408,11 +408,11 @@ pub struct ValueHead {
     pub value: Option<ConvBlock>,
 }
 
-/// The policy heads of a file with several. Each is a [`PolicyHead`]; [`decode_bounded`] decodes it.
+/// The policy heads of a file that has several. Each is a [`PolicyHead`]; [`decode_bounded`] decodes it.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct PolicyHeads {
-    /// The embedding of those heads that have none of their own.
+    /// The embedding for the heads that have no embedding of their own.
     #[prost(message, optional, tag = "1")]
     pub ip_pol_w: Option<Layer>,
     #[prost(message, optional, tag = "2")]
@@ -427,7 +427,7 @@ pub struct PolicyHeads {
     pub opponent: Option<Bytes>,
 }
 
-/// The value heads of a file with several.
+/// The value heads of a file that has several.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct ValueHeads {
@@ -541,7 +541,7 @@ pub struct Weights {
 
 /// The fields of an ONNX file that `describenet` prints (`ModelProto` in `onnx.proto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of net.proto")]
+#[allow(missing_docs, reason = "the fields of onnx.proto")]
 pub struct OnnxFile {
     #[prost(int64, optional, tag = "1")]
     pub ir_version: Option<i64>,
@@ -564,7 +564,7 @@ pub struct OnnxFile {
 
 /// The inputs and outputs of an ONNX graph (`GraphProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of net.proto")]
+#[allow(missing_docs, reason = "the fields of onnx.proto")]
 pub struct OnnxGraph {
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<OnnxTensor>,
@@ -574,7 +574,7 @@ pub struct OnnxGraph {
 
 /// An input or output of an ONNX graph (`ValueInfoProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of net.proto")]
+#[allow(missing_docs, reason = "the fields of onnx.proto")]
 pub struct OnnxTensor {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub name: Option<Bytes>,
@@ -584,7 +584,7 @@ pub struct OnnxTensor {
 
 /// An operator set that an ONNX graph uses (`OperatorSetIdProto`).
 #[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of net.proto")]
+#[allow(missing_docs, reason = "the fields of onnx.proto")]
 pub struct OnnxOpset {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub domain: Option<Bytes>,

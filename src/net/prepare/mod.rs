@@ -14,8 +14,8 @@
 mod lowering;
 mod store;
 
-pub use lowering::query_scale;
-pub use store::{DenseRole, LayerStore, ScoreOrder};
+pub(crate) use lowering::query_scale;
+pub(crate) use store::{DenseRole, LayerStore, ScoreOrder};
 
 use super::architecture::{BodyKind, InputEmbedding};
 use super::network::{
@@ -30,7 +30,7 @@ use lowering::{
 
 /// A network that consists of a backend's layers.
 #[derive(Debug)]
-pub struct PreparedNetwork<S: LayerStore> {
+pub(crate) struct PreparedNetwork<S: LayerStore> {
     /// The structure and the layers.
     pub network: Network<S>,
     /// How many numbers the policy head computes for a position.
@@ -44,7 +44,7 @@ impl Network {
     ///
     /// # Errors
     /// The first error of the store, which names the layer.
-    pub fn prepare<S: LayerStore>(self, store: &mut S) -> Result<PreparedNetwork<S>, S::Error> {
+    pub(crate) fn prepare<S: LayerStore>(self, store: &mut S) -> Result<PreparedNetwork<S>, S::Error> {
         let (policy_width, policy_places) = policy_layout(&self.policy, S::SCORE_ORDER);
         let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = self;
         let has_table =

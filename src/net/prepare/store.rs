@@ -5,7 +5,7 @@ use super::super::weights::{Convolution, Dense, LayerNorm};
 
 /// The role of a dense layer. A backend may hold layers of different roles in different formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DenseRole {
+pub(crate) enum DenseRole {
     /// A product of the body or the policy head: nearly all of a network's arithmetic.
     Product,
     /// From the channels' means to squeeze-and-excitation's hidden units.
@@ -23,7 +23,7 @@ pub enum DenseRole {
 /// The order of the 64 x 64 scores of queries and keys in a backend. Smolgen's logits and the logits of an attention
 /// policy have the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScoreOrder {
+pub(crate) enum ScoreOrder {
     /// `[query][key]`, as in the file. In a policy head: `[from][to]`.
     QueryFirst,
     /// `[key][query]`. In a policy head: `[to][from]`.
@@ -33,7 +33,7 @@ pub enum ScoreOrder {
 /// Takes the layers of a network and holds them in a backend's types: packed for a processor, or in a device's memory.
 ///
 /// The names of layers are for error messages.
-pub trait LayerStore:
+pub(crate) trait LayerStore:
     Layers<
         QueryKeyValue = <Self as Layers>::Dense,
         QueryKey = <Self as Layers>::Dense,

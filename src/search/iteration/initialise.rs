@@ -43,7 +43,7 @@ pub(crate) fn make_room(
             drop(control);
             let megabytes = limit / 1_000_000;
             context.responder.message(&format!(
-                "the tree has used up its {megabytes} MB: what was visited least makes room from now on"
+                "the tree has reached its limit of {megabytes} MB: from now on the least visited positions are removed"
             ));
         }
     })

@@ -1,13 +1,14 @@
-//! `go mate`: a search that looks nowhere but where the mate can still come in time.
+//! `go mate`: a search of only those positions below which the mate is still possible in time.
 //!
-//! A mate in n moves ends 2n - 1 plies below the root. A proven longer one would end the search below it, and hide
-//! a shorter one (see [`super::proof`]). So in this search nothing lies deeper: a position before the last move mates
-//! or is *ruled out*, and so is one in which the game has ended otherwise. What is ruled out is not visited again. It
-//! goes up the tree like a proof: one reply rules a move out, and a side to mate is at a loss once all its moves are
-//! ruled out. When the root is, there is no mate in time. Then the search goes on as an ordinary one, which finds
-//! longer mates, until somebody stops it.
+//! A mate in n moves ends 2n - 1 plies below the root. A proof of a longer mate would end the search below the proven
+//! node, and so hide a shorter mate (see [`super::proof`]). So this search goes no deeper: a position before the last
+//! move either has a mating move or is *ruled out*. A position in which the game has ended without the mate is ruled
+//! out as well. Positions that are ruled out are not visited again. They propagate up the tree like a proof: one
+//! reply that is ruled out rules out the move before it, and a position of the mating side is ruled out when all its
+//! moves are. When the root is ruled out, there is no mate in time. Then the search continues as an ordinary search,
+//! which finds longer mates, until it is stopped.
 //!
-//! How far a position lies below the root must be certain, so that nodes are not shared.
+//! Every node must have a single depth below the root, so in this search transpositions do not share nodes.
 
 use crate::chess::Position;
 use crate::search::state::{Counters, SearchContext, Step, StepIndex};
@@ -19,7 +20,7 @@ pub(super) fn mate_plies(context: &SearchContext, counters: &Counters) -> Option
     context.params.mate_plies.filter(|_| !counters.mate_is_refuted.load(Ordering::Relaxed))
 }
 
-/// In a search for a mate, the outcome of a position whose next move is the last one in time, if it can mate.
+/// In a search for a mate: a win in one ply if `position` is before the last move in time and has a mating move.
 pub(super) fn outcome_by_last_move(
     context: &SearchContext,
     counters: &Counters,
@@ -34,10 +35,10 @@ pub(super) fn outcome_by_last_move(
     })
 }
 
-/// In a search for a mate, rules out a new leaf if the mate cannot come below it in time or if the game has ended there
-/// without it. Then it rules out all nodes above that have no other hope.
+/// In a search for a mate, rules out a new leaf if no mate is possible below it in time, or if the game has ended there
+/// without the mate. Then it rules out all ancestors that have no other way to the mate.
 ///
-/// `depth` is the leaf's, in plies below the root.
+/// `depth` is the leaf's depth below the root, in plies.
 pub(super) fn rule_mate_out(
     context: &SearchContext,
     counters: &Counters,
@@ -48,7 +49,7 @@ pub(super) fn rule_mate_out(
     let Some(plies) = mate_plies(context, counters) else { return };
     let mut index = leaf;
     let node = context.tree.node(steps[index as usize].node);
-    // The side that shall mate is to move at even depths.
+    // The side that is to give mate moves at even depths.
     let winning_result = if depth.is_multiple_of(2) { 1 } else { -1 };
     let is_out = match node.outcome() {
         Some(outcome) => outcome.result != winning_result,
@@ -74,7 +75,7 @@ pub(super) fn rule_mate_out(
 }
 
 fn all_moves_are_ruled_out(context: &SearchContext, node: &Node, is_root: bool) -> bool {
-    // Two threads may rule out two children at the same time: each must see the other's, or nobody goes on.
+    // Two threads may rule out two children at the same time. With the fence, at least one of them sees both.
     fence(Ordering::SeqCst);
     let mut seen = 0;
     for (_, link) in context.tree.links(node) {

@@ -3,7 +3,7 @@
 use crate::sync::atomic::{Ordering, fence};
 use crate::tree::{Bounds, Node, Outcome, TerminalKind, Totals, Tree};
 
-/// What a changed child means for its parent.
+/// The effect of a changed child on its parent.
 #[derive(Debug)]
 pub(super) enum Proof {
     /// The parent's bounds did not change.
@@ -14,8 +14,9 @@ pub(super) enum Proof {
     Proven(Totals),
 }
 
-/// Combines the bounds of all children of an expanded node: the node's bounds are the best of theirs, seen by the other
-/// side. If they are exact, the node becomes terminal, with the shortest win or the longest loss.
+/// Combines the bounds of all children of an expanded node. The node's bounds are the best of the children's bounds,
+/// with the sign changed because the other side is to move. If the result is exact, the node becomes terminal, with the
+/// shortest win or the longest loss.
 pub(super) fn try_prove(tree: &Tree, node: &Node) -> Proof {
     if node.is_terminal() {
         return Proof::Nothing;
@@ -23,12 +24,12 @@ pub(super) fn try_prove(tree: &Tree, node: &Node) -> Proof {
     let edge_count = node.edge_count();
     let mut bounds = Bounds::exact(-1);
     let mut seen = 0;
-    // The shortest mate; the shortest tablebase win; the longest draw; the longest loss.
+    // Plies of the shortest mate, the shortest tablebase win, the longest draw and the longest loss.
     let (mut mate_plies, mut win_plies) = (None, u16::MAX);
     let (mut draw_plies, mut loss_plies) = (0, 0);
     let mut uses_tablebase = false;
-    // Two threads may end two children at the same time: each must see the other's, or nobody proves this node.
-    // Their ends were stored before, and this orders them before the loads below.
+    // Two threads may make two children terminal at the same time. Each stored its child's outcome before. The fence
+    // orders that store before the loads below, so that at least one of them sees both outcomes and proves this node.
     fence(Ordering::SeqCst);
     for child in tree.links(node).filter_map(|(_, link)| link.child()) {
         let child = tree.node(child);
@@ -79,7 +80,7 @@ fn prove(node: &Node, outcome: Outcome) -> Proof {
     if !node.try_prove(outcome) {
         return Proof::Nothing;
     }
-    // All visits so far count with the exact value from now on.
+    // From now on, all earlier visits count with the exact value.
     let change = Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
     node.adjust(change);
     Proof::Proven(change)

@@ -5,8 +5,8 @@
 
 /// Natural logarithm of a normal positive number, with a relative error below 1e-6.
 ///
-/// Splits off the exponent and sums the series of the inverse hyperbolic tangent: `ln m = 2 atanh((m - 1) / (m + 1))`
-/// for a mantissa m in `[sqrt(1/2), sqrt(2))`.
+/// It splits off the exponent and sums the series of the inverse hyperbolic tangent:
+/// `ln m = 2 atanh((m - 1) / (m + 1))` for a mantissa m in `[sqrt(1/2), sqrt(2))`.
 pub(crate) fn natural_log(x: f32) -> f32 {
     let bits = x.to_bits();
     // Shift the mantissa's range so that it is centred on 1.

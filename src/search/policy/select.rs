@@ -1,7 +1,7 @@
 //! The score of a move in selection: PUCT, first-play urgency, the moves-left bonus.
 //!
-//! The functions depend only on parameters and statistics. All values are in the view of the side that chooses the
-//! move. The formulas are those of lc0's classic search and, before it, of AlphaZero.
+//! The functions depend only on parameters and statistics. All values are from the point of view of the side that
+//! chooses the move. The formulas are those of lc0's classic search, which extend AlphaZero's.
 
 use super::SearchParams;
 use super::math::{natural_log, round_up};
@@ -17,8 +17,8 @@ pub(crate) fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
     growth.init + growth.factor * natural_log((visits as f32 + growth.base) / growth.base)
 }
 
-/// The factor of `prior / (1 + started)` in the scores of a node's children: cpuct times the square root of the visits
-/// that went on to children. The node has `visits` visits.
+/// The factor of `prior / (1 + started)` in the scores of a node's children: cpuct times the square root of the number
+/// of visits to the children. That is one less than the node's own `visits`, and is taken to be at least 1.
 pub(crate) fn exploration(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
     cpuct(params, visits, is_root) * (visits.saturating_sub(1).max(1) as f32).sqrt()
 }
@@ -38,8 +38,8 @@ pub(crate) fn first_play_urgency(
     }
 }
 
-/// The prior of a move in its score. It is 0 once the move is proven to lose, because then there is nothing left to
-/// explore.
+/// The prior that enters the score of a move. It is 0 once the move is proven to lose, because then there is nothing
+/// left to explore.
 #[inline]
 pub(crate) fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
     let loses = child.is_some_and(|outcome| outcome.result == 1);
@@ -51,11 +51,12 @@ pub(crate) fn utility(sample: Sample, draw_score: f32) -> f32 {
     sample.wl + draw_score * sample.d
 }
 
-/// The bonus for shorter wins and longer losses. It applies to the children of a node whose game is decided enough.
+/// The bonus for shorter wins and longer losses. It applies to the children of a node whose `|wl|` is above
+/// `moves_left.threshold`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MovesLeftBonus<'a> {
-    /// The parameters, and the parent's plies left. `None` if the network has no moves-left head or the parent is not
-    /// decided.
+    /// The parameters, and the parent's plies left. `None` if the network has no moves-left head, or if the parent's
+    /// `|wl|` is not above the threshold.
     active: Option<(&'a SearchParams, f32)>,
 }
 
@@ -80,7 +81,7 @@ impl<'a> MovesLeftBonus<'a> {
         } else {
             0.0
         };
-        // Decidedness is 0 at the threshold, so that the effect sets in smoothly.
+        // `decidedness` grows from 0 at the threshold to 1 for a certain result, so the bonus does not jump.
         let decidedness = if moves_left.threshold > 0.0 && moves_left.threshold < 1.0 {
             (q.abs() - moves_left.threshold).max(0.0) / (1.0 - moves_left.threshold)
         } else {
@@ -93,12 +94,13 @@ impl<'a> MovesLeftBonus<'a> {
     }
 }
 
-/// Computes the values of a node's children in the view of that node.
+/// Computes the values of a node's children from the node's point of view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Valuation<'a> {
     draw_score: f32,
     bonus: MovesLeftBonus<'a>,
-    /// Whether wl alone gives the value: draws are worth 0 and there is no moves-left bonus. This is the usual case.
+    /// Whether the value is `wl` alone, because draws are worth 0 and there is no moves-left bonus. This is the usual
+    /// case.
     is_plain: bool,
 }
 
@@ -109,13 +111,13 @@ impl<'a> Valuation<'a> {
         Valuation { draw_score, bonus, is_plain: draw_score == 0.0 && bonus.active.is_none() }
     }
 
-    /// The value of a visited child. `child` is in the child's view.
+    /// The value of a visited child. `child` is from the child's point of view.
     pub(crate) fn of(&self, child: Sample) -> f32 {
         let (q, bonus) = self.parts(child);
         q + bonus
     }
 
-    /// The two summands of [`Valuation::of`]: the utility, and the moves-left bonus.
+    /// The two terms of [`Valuation::of`]: the utility and the moves-left bonus.
     pub(crate) fn parts(&self, child: Sample) -> (f32, f32) {
         let sample = child.for_parent();
         let q = utility(sample, self.draw_score);
@@ -123,15 +125,15 @@ impl<'a> Valuation<'a> {
         (q, self.bonus.of(sample.m - 1.0, q))
     }
 
-    /// The value of a visited child, from the mean of its visits.
+    /// The value of a visited child, computed from the mean of its visits.
     #[inline]
     pub(crate) fn of_mean(&self, child: &Node) -> f32 {
         if self.is_plain { 0.0 - child.mean_wl() } else { self.of(child.mean()) }
     }
 }
 
-/// The number of visits in a row, at least 1, after which a move with the score
-/// `prior * exploration / (1 + started) + utility` no longer exceeds `rival_score`.
+/// The number of consecutive visits after which the score of a move,
+/// `prior * exploration / (1 + started) + utility`, no longer exceeds `rival_score`. It is at least 1.
 pub(crate) fn visits_until_overtaken(
     prior: f32,
     exploration: f32,
@@ -143,8 +145,8 @@ pub(crate) fn visits_until_overtaken(
         return u32::MAX;
     }
     let crossing = prior * exploration / (rival_score - utility);
-    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. Without any policy the
-    // crossing is NaN, which `round_up` turns into 0.
+    // After v more visits the score is `prior * exploration / (1 + started + v) + utility`. If the crossing is
+    // NaN, `round_up` makes it 0.
     round_up(crossing - 1.0 - started as f32).max(1)
 }
 

@@ -1,9 +1,9 @@
-//! Figures that any worker may change, and any thread may read.
+//! Counters that any worker may update and any thread may read.
 
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The figures of one search. All orderings are Relaxed: stoppers, limits and info lines read them, and no thread waits
-/// for one of them.
+/// The counters of one search. All orderings are Relaxed: stoppers, limits and info lines only read the values, and
+/// no thread waits for a counter to change.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Visits that this search has finished.
@@ -16,11 +16,11 @@ pub(crate) struct Counters {
     pub(crate) batches: AtomicU64,
     pub(crate) network_evaluations: AtomicU64,
     pub(crate) tablebase_hits: AtomicU64,
-    /// Visits that needed no evaluation because a shared node already had them from other parents.
+    /// Visits that needed no evaluation, because a shared node had already received them through other parents.
     pub(crate) absorbed: AtomicU64,
     /// Visits in flight at the root, which no link counts.
     pub(crate) root_in_flight: AtomicU32,
-    /// Whether a search for a mate has shown that there is none within its limit.
+    /// Whether a search for a mate has shown that no mate exists within its limit.
     pub(crate) mate_is_refuted: AtomicBool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct VisitCounts {
 }
 
 impl VisitCounts {
-    /// These and `visits` more, whose leaf is the `depth`th node from the root, the root counted.
+    /// Returns these counts plus `visits` visits to a leaf at `depth`. The root has the depth 1.
     pub(crate) fn with(self, depth: usize, visits: u32) -> VisitCounts {
         VisitCounts {
             visits: self.visits + u64::from(visits),
@@ -44,7 +44,7 @@ impl VisitCounts {
 }
 
 impl Counters {
-    /// The counters of a search before which `tablebase_hits` root moves were found in the tablebases.
+    /// The counters of a new search. `tablebase_hits` root moves were found in the tablebases before it started.
     pub(super) fn new(tablebase_hits: u64) -> Counters {
         Counters { tablebase_hits: AtomicU64::new(tablebase_hits), ..Counters::default() }
     }
@@ -52,7 +52,7 @@ impl Counters {
     /// Adds finished visits.
     pub(crate) fn count_visits(&self, counts: VisitCounts) {
         self.depth_sum.fetch_add(counts.depth_sum, Ordering::Relaxed);
-        // All threads read the depth, and it seldom grows: do not write it in vain.
+        // All threads read the depth, and it seldom grows. A needless write would take its cache line from them.
         if counts.deepest > self.seldepth.load(Ordering::Relaxed) {
             self.seldepth.fetch_max(counts.deepest, Ordering::Relaxed);
         }

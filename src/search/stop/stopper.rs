@@ -21,8 +21,6 @@ pub struct IterationStats {
     pub mate_depth: Option<u32>,
     /// The visits of each root edge that may be played.
     pub edge_visits: Vec<u32>,
-    /// The index in `edge_visits` of the edge with the most visits.
-    pub best_edge: usize,
     /// Whether a root move is a proven win.
     pub win_found: bool,
     /// Whether all root moves are proven, so that more search finds out nothing.

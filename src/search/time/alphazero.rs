@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::manager::TimeManager;
 use crate::search::stop::{Stopper, TimeLimitStopper};
 
-/// The manager `alphazero`. Each move gets `percent` of the time that may be spent.
+/// The manager `alphazero`. Each move gets `percent` of [`Clock::spendable_ms`].
 pub(super) struct AlphaZero {
     percent: f64,
 }

@@ -89,7 +89,7 @@ mod tests {
             ("legacy(mle-legacy(midpoint=20))", "unknown parameter 'mle-legacy.midpoint'"),
         ] {
             let error =
-                make_time_manager(description).err().unwrap_or_else(|| panic!("{description} is taken"));
+                make_time_manager(description).err().unwrap_or_else(|| panic!("{description} is accepted"));
             assert!(error.to_string().contains(expected), "{description}: {error}");
         }
     }

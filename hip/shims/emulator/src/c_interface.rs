@@ -1,4 +1,4 @@
-//! What the C interfaces share: how they answer a call, and how texts and results pass through pointers.
+//! Functions that all C interfaces share: they answer calls, and pass strings and results through pointers.
 
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,9 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::calls::{injected, report};
 use crate::settings::settings;
 
-/// Answers one call of a C function: counts it, makes it fail if a test asked for that, and turns a panic into the
-/// status
-/// `internal`.
+/// Answers a call of the C function `name`: counts the call, makes it fail if a test asked for that, and turns a panic
+/// into the status `internal`. Returns the status; 0 means success.
 pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> Result<(), u32>) -> u32 {
     let status = match injected(name) {
         Some(code) => code,
@@ -39,7 +38,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(pointer) }.to_str().ok()
 }
 
-/// The error of a caller who gave a null pointer for a result.
+/// The caller passed a null pointer for a result.
 pub(crate) struct NullPointer;
 
 /// Writes a result through a pointer that the caller gave.
@@ -55,7 +54,7 @@ pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), Null
     Ok(())
 }
 
-/// Copies a text into a buffer, cut to the buffer's size and ended with zero.
+/// Copies `text` into a buffer of `bytes` bytes. A longer text is cut off. The copy ends with a zero byte.
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.

@@ -121,7 +121,7 @@ api! {
             eprintln!("rocm-emulator: hipblasLtCreate without {OWN_BYTES} bytes ends the process");
             std::process::exit(1);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(handle, std::ptr::without_provenance_mut(HANDLES.add(Arc::new(Handle { device })))) }
     }
 
@@ -131,13 +131,13 @@ api! {
 
     fn hipblasLtGetVersion(handle: hipblasLtHandle_t, version: *mut c_int) {
         HANDLES.get(handle.addr()).ok_or(lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(version, 100_100) }
     }
 
     fn hipblasLtMatrixLayoutCreate(layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64) {
         let made = Layout { kind, rows, columns, leading, batches: 1, stride: 0, order: lt::HIPBLASLT_ORDER_COL as i32 };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(layout, std::ptr::without_provenance_mut(LAYOUTS.add(Arc::new(Mutex::new(made))))) }
     }
 
@@ -167,7 +167,7 @@ api! {
 
     fn hipblasLtMatmulDescCreate(description: *mut hipblasLtMatmulDesc_t, compute: hipblasComputeType_t, scale: hipDataType) {
         let made = Description { compute, scale, attributes: BTreeMap::new() };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(description, std::ptr::without_provenance_mut(DESCRIPTIONS.add(Arc::new(Mutex::new(made))))) }
     }
 
@@ -198,7 +198,7 @@ api! {
     }
 
     fn hipblasLtMatmulPreferenceCreate(preference: *mut hipblasLtMatmulPreference_t) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(preference, std::ptr::without_provenance_mut(PREFERENCES.add(Arc::new(Mutex::new(0))))) }
     }
 
@@ -231,7 +231,7 @@ api! {
         if wanted < 1 || results.is_null() || count.is_null() {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, 0) }?;
         let product = describe(description, [a, b, c, d], [0; 4])?;
         let split_bytes = 4 * product.m * product.n * product.batches;
@@ -255,7 +255,7 @@ api! {
             // SAFETY: the caller's list has as many places as it asks for results.
             unsafe { results.add(number).write(result) };
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, found.len() as c_int) }
     }
 

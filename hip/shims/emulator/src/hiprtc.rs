@@ -57,7 +57,7 @@ macro_rules! api {
 
 api! {
     fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) {
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(major, 9) }?;
         // SAFETY: as above.
         unsafe { write_result(minor, 0) }
@@ -77,7 +77,7 @@ api! {
             included.push((name.to_owned(), header.to_owned()));
         }
         let made = Program { source, headers: included, code: Mutex::default(), log: Mutex::default() };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(handle, std::ptr::without_provenance_mut(PROGRAMS.add(Arc::new(made)))) }
     }
 
@@ -88,7 +88,7 @@ api! {
         // SAFETY: the caller's pointer.
         let found = PROGRAMS.remove(unsafe { handle.read() }.addr()).ok_or(HIPRTC_ERROR_INVALID_PROGRAM)?;
         drop(found);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(handle, std::ptr::null_mut()) }
     }
 
@@ -114,7 +114,7 @@ api! {
 
     fn hiprtcGetCodeSize(handle: hiprtcProgram, bytes: *mut usize) {
         let size = lock(&program(handle)?.code).len();
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(bytes, size) }
     }
 
@@ -128,7 +128,7 @@ api! {
 
     fn hiprtcGetProgramLogSize(handle: hiprtcProgram, bytes: *mut usize) {
         let size = lock(&program(handle)?.log).len() + 1;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(bytes, size) }
     }
 

@@ -67,7 +67,7 @@ api! {
         let device = current_device().map_err(|_| rb::rocblas_status_internal_error)?;
         let settings = Settings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
         let made = HANDLES.add(Arc::new(Handle { device, settings: Mutex::new(settings) }));
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(handle, std::ptr::without_provenance_mut(made)) }
     }
 
@@ -103,7 +103,7 @@ api! {
     }
 
     fn rocblas_get_version_string_size(bytes: *mut usize) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(bytes, VERSION.len()) }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct WinogradScratch {
     transformed: AlignedVec<f32>,
     /// M: `[36][tile][outputs]`.
     products: AlignedVec<f32>,
-    /// A field of [`MatrixProduct`] that fp32 products do not use.
+    /// [`MatrixProduct`] needs this field, but fp32 products do not use it.
     rounded: AlignedVec<Bf16Pair>,
 }
 
@@ -182,13 +182,13 @@ fn combine<S: Simd>(
     simd.mul_add(near, simd.splat(near_factor), simd.mul(far, simd.splat(far_factor)))
 }
 
-/// Loads a whole vector if `WHOLE`; otherwise loads as many numbers as `from` has.
+/// Loads a whole vector if `WHOLE` is true. Otherwise, loads all the numbers of `from`, which are fewer.
 #[inline(always)]
 fn load<S: Simd, const WHOLE: bool>(simd: S, from: &[f32]) -> S::Vector {
     if WHOLE { simd.load(from) } else { simd.load_some(from) }
 }
 
-/// Stores a whole vector if `WHOLE`; otherwise stores as many numbers as `to` has room for.
+/// Stores a whole vector if `WHOLE` is true. Otherwise, fills `to`, which is shorter.
 #[inline(always)]
 fn store<S: Simd, const WHOLE: bool>(simd: S, v: S::Vector, to: &mut [f32]) {
     if WHOLE { simd.store(v, to) } else { simd.store_some(v, to) }
@@ -333,7 +333,7 @@ impl Kernel for TransformOutput<'_> {
                     simd.store_some(mean, &mut means[position * channels + channel..][..count]);
                 }
             }
-            // The board is still in the first-level cache.
+            // The board is still in the L1 cache.
             activate_slice(simd, after, &mut self.y[position * SQUARES * channels..][..SQUARES * channels]);
         }
     }

@@ -15,16 +15,16 @@ use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
 use std::sync::Arc;
 
-/// hipBLASLt's functions.
+/// The table of hipBLASLt's functions, which lives until the process ends.
 pub(crate) type Library = &'static sys::HipblasLt;
 
 /// `HIPBLAS_OP_N` and `HIPBLAS_OP_T`.
 const OPERATION_NONE: i32 = 111;
 const OPERATION_TRANSPOSE: i32 = 112;
 
-/// Loads hipBLASLt. HIP must have found a device before, or the library ends the process.
+/// Loads hipBLASLt. Call it only after HIP has found a device: without a device, the library ends the process.
 pub(crate) fn load() -> Result<Library> {
-    // The library stays loaded until the process ends, and so may its function table.
+    // The library stays loaded until the process ends, so its function table is never freed either.
     Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
 }
 
@@ -67,7 +67,8 @@ fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
     }
 }
 
-/// Checks that there is memory for a handle of hipBLASLt, or of rocBLAS, which may create one of hipBLASLt.
+/// Checks that the device has enough free memory for a handle of hipBLASLt or rocBLAS. A rocBLAS handle needs as much,
+/// because rocBLAS may create a hipBLASLt handle of its own.
 ///
 /// Creating a hipBLASLt handle allocates 25 MiB, and ends the process if that fails
 /// (<https://github.com/ROCm/rocm-libraries/issues/8917>).
@@ -76,7 +77,7 @@ pub(crate) fn check_room(device: Device) -> Result<()> {
     device.check_room(ROOM, "the BLAS libraries themselves")
 }
 
-/// A hipBLASLt handle.
+/// A hipBLASLt handle. It is not bound to a stream, so all slots share it.
 pub(crate) struct HipblasLt {
     library: Library,
     raw: sys::hipblasLtHandle_t,
@@ -88,7 +89,7 @@ unsafe impl Send for HipblasLt {}
 unsafe impl Sync for HipblasLt {}
 
 impl HipblasLt {
-    /// Creates a handle for the current device. Call [`check_room`] before.
+    /// Creates a handle for the current device. Call [`check_room`] first.
     pub(crate) fn new(library: Library) -> Result<HipblasLt> {
         let mut raw = null_mut();
         // SAFETY: hipBLASLt writes one pointer; there is a device, so it does not end the process.
@@ -106,8 +107,8 @@ impl HipblasLt {
         Ok(version)
     }
 
-    /// Returns up to `wanted` algorithms for a shape that need at most `workspace` bytes, the one that hipBLASLt rates
-    /// best first.
+    /// Returns up to `wanted` algorithms for a shape that need at most `workspace` bytes, in hipBLASLt's order from the
+    /// best to the worst.
     ///
     /// `descriptor` must have the shape's epilogue.
     pub(crate) fn plans(
@@ -168,7 +169,7 @@ impl HipblasLt {
     ///
     /// # Safety
     /// The matrices have the sizes of the plan's shape, the workspace has the size that the plan was made for, and the
-    /// descriptor has the shape's epilogue and a bias of as many elements as there are outputs. All of them stay
+    /// descriptor has the shape's epilogue and a bias with one element for each output. All of them stay
     /// allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
@@ -240,7 +241,8 @@ unsafe impl Send for Descriptor {}
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Describes W transposed times x with fp32 sums, and `epilogue` with the bias at `bias` of type `bias_type`.
+    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. The epilogue reads the bias
+    /// at `bias`, whose elements have the type `bias_type`.
     pub(crate) fn new(
         library: Library,
         epilogue: Epilogue,
@@ -308,7 +310,7 @@ unsafe impl Sync for Layout {}
 
 impl Layout {
     /// A column-major matrix of `(rows, columns)` with `stride` elements from one column to the next. The last pair is
-    /// the number of products, and the elements from one product's matrix to the next.
+    /// the batch size, and the distance in elements between the matrices of two consecutive products.
     fn new(
         library: Library,
         element: ElementType,
@@ -365,7 +367,7 @@ impl Drop for Layout {
     }
 }
 
-/// The limits for a search for algorithms.
+/// The limit on the workspace, for the heuristic that proposes algorithms.
 struct Preference {
     library: Library,
     raw: sys::hipblasLtMatmulPreference_t,

@@ -1,4 +1,4 @@
-//! hiprtc, HIP's run-time compiler: for architectures that have no embedded code object.
+//! hiprtc, HIP's run-time compiler. It compiles the kernels for architectures that have no embedded code object.
 
 use super::super::error::{Result, RocmError};
 use hip_runtime_sys as sys;
@@ -8,12 +8,12 @@ use std::ptr::null_mut;
 /// Compiles `source` to a code object. The source must not include files, and `name` is its name in messages.
 ///
 /// # Errors
-/// The library cannot be loaded, or the compiler reports an error, which is part of the message.
+/// The library cannot be loaded, or the source does not compile. The message has the start of the compiler's log.
 pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
     let hiprtc = sys::Hiprtc::load()?;
     let text = |text: &str| {
         CString::new(text)
-            .map_err(|_| RocmError::Unsupported(format!("the source of {name} has a zero byte")))
+            .map_err(|_| RocmError::Unsupported(format!("the source of {name} contains a zero byte")))
     };
     let (source, program_name) = (text(source)?, text(name)?);
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! rocBLAS: a handle for each stream, with a workspace that the slot owns.
+//! rocBLAS: each stream has a handle of its own, which works in memory that the slot owns.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, GemmOperands, GemmShape};
@@ -9,12 +9,12 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
 
-/// rocBLAS's functions.
+/// The table of rocBLAS's functions, which lives until the process ends.
 pub(crate) type Library = &'static sys::Rocblas;
 
-/// Loads rocBLAS. HIP must have found a device before.
+/// Loads rocBLAS. Call it only after HIP has found a device.
 pub(crate) fn load() -> Result<Library> {
-    // The library stays loaded until the process ends, and so may its function table.
+    // The library stays loaded until the process ends, so its function table is never freed either.
     Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
 }
 
@@ -43,7 +43,8 @@ pub(crate) struct Rocblas {
     raw: sys::rocblas_handle,
 }
 
-// SAFETY: a handle may be used from any thread, but by one at a time: only the slot that owns it uses it.
+// SAFETY: a handle may be used from any thread, but by only one thread at a time: only the slot that
+// owns it uses it.
 unsafe impl Send for Rocblas {}
 
 fn check(library: Library, status: sys::rocblas_status, call: impl FnOnce() -> String) -> Result<()> {
@@ -69,14 +70,14 @@ fn data_type(element: ElementType) -> sys::rocblas_datatype {
     }
 }
 
-/// rocBLAS takes sizes as 32-bit integers.
+/// Converts a size for rocBLAS, which takes 32-bit integers. Larger sizes become `i32::MAX`.
 fn int(size: usize) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
 
 impl Rocblas {
     /// Creates a handle for `stream` that works in `workspace` and allocates no memory itself. The caller must drop
-    /// the handle before both.
+    /// the handle before the stream and the workspace.
     pub(crate) fn new(library: Library, stream: &Stream, workspace: &DeviceBuffer) -> Result<Rocblas> {
         let mut raw = null_mut();
         // SAFETY: rocBLAS writes one pointer.

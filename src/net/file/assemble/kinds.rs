@@ -1,4 +1,4 @@
-//! The meaning of the numbers in a header.
+//! Translates the numbers in a network file's header into types.
 
 use crate::net::architecture::{Activation, InputEmbedding, InputFormat};
 use crate::net::error::Reason;
@@ -23,7 +23,7 @@ impl Kinds {
     /// Reads an upgraded header.
     ///
     /// # Errors
-    /// The first number that is unknown.
+    /// A number is unknown or unsupported. The error names the first one.
     pub(super) fn of(format: &NetworkFormat) -> Result<Self, Reason> {
         use schema::{DefaultActivation, InputEmbeddingFormat, MovesLeftFormat, PolicyFormat, ValueFormat};
 
@@ -71,7 +71,7 @@ impl Kinds {
 }
 
 fn unknown(what: &str, number: i32) -> Reason {
-    Reason::Unsupported(format!("has the unknown or unsupported {what} {number}"))
+    Reason::Unsupported(format!("has an unknown or unsupported {what}: {number}"))
 }
 
 fn input_format(number: i32) -> Result<InputFormat, Reason> {
@@ -88,7 +88,8 @@ fn input_format(number: i32) -> Result<InputFormat, Reason> {
     })
 }
 
-/// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has reduced the structures to four.
+/// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has replaced the older structures, so
+/// these four are the only ones with layers.
 fn attention_body(number: i32) -> Result<bool, Reason> {
     use schema::NetworkStructure as Schema;
     match Schema::from_number(number) {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | this file | descends until the minibatch is full or nothing more can be found |
 //! | [`descent`] | one descent of many visits |
-//! | [`leaf`] | results that the rules or a tablebase know |
+//! | [`leaf`] | leaves whose result the rules or a tablebase give |
 
 mod descent;
 mod leaf;
@@ -16,7 +16,8 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
-/// Fills `batch` up to `params.minibatch_size` leaves, or until collisions, the visit limit or a stop end it.
+/// Fills `batch` until it has `params.minibatch_size` leaves, or until collisions, the visit limit or a stop end the
+/// step.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
 pub(super) fn gather(
@@ -37,7 +38,7 @@ pub(super) fn gather(
     let focus = RootFocus::new(context, remaining_playouts);
 
     loop {
-        // Without `OutOfOrderEval` known results take a place in the batch like any other.
+        // Without `OutOfOrderEval`, a leaf with a known result takes a place in the batch like any other leaf.
         let known = if params.out_of_order_eval { 0 } else { batch.gathered.out_of_order };
         let budget = collisions_left
             .min(target.saturating_sub(batch.gathered.leaf_count as u32 + known))
@@ -57,8 +58,9 @@ pub(super) fn gather(
         batch.gathered.out_of_order += found.out_of_order;
         events_left = events_left.saturating_sub(batch.gathered.collision_events - events_before);
         collisions_left = collisions_left.saturating_sub(found.collisions);
-        // After a descent of nothing but collisions, more descents would only drive visits to bad moves, and cost as
-        // much as the leaves they find (a tenth of the speed on flat evaluations, where collisions are many).
+        // After a descent that found only collisions, more descents would drive visits to bad moves. They would also
+        // cost as much time as their leaves save: a tenth of the speed on flat evaluations, where collisions are
+        // frequent.
         if collisions_left == 0 || events_left == 0 || found.leaves + found.out_of_order == 0 {
             return;
         }

@@ -58,7 +58,7 @@ impl Candidate {
 pub(crate) enum Task {
     /// Not decided yet, or busy: no visits go there.
     Nothing,
-    /// Make its node, then see.
+    /// Make its node, and then choose its task.
     Enter,
     /// Evaluate it. This thread has claimed it.
     Evaluate,
@@ -69,7 +69,7 @@ pub(crate) enum Task {
 }
 
 /// Lists the tried children of the chosen node, then its untried moves by falling prior, at least `least_untried` of them
-/// if there are so many. Returns the utility of an untried move, and how many untried moves are listed.
+/// if the node has that many. Returns the utility of an untried move, and how many untried moves are listed.
 pub(crate) fn list_candidates(
     context: &SearchContext,
     walk: &mut Walk,

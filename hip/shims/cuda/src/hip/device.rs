@@ -23,20 +23,20 @@ api! {
     }
 
     fn hipRuntimeGetVersion(version: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipGetDeviceCount(count: *mut c_int) {
         let found = driver();
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, found.map_or(0, |driver| driver.device_count())) }?;
         found.map(|_| ())
     }
 
     fn hipGetDevice(device: *mut c_int) {
         driver()?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(device, current_device()) }
     }
 
@@ -63,7 +63,7 @@ api! {
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) {
         let driver = driver()?;
         let attribute = cuda_attribute(attribute).ok_or(hipErrorInvalidValue)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(value, driver.attribute(attribute, device)?) }
     }
 
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
     device: c_int,
 ) -> hipError_t {
     let made = device_properties(device).and_then(|made| {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(properties, made) }
     });
     made.map_or_else(|error| failed("hipGetDevicePropertiesR0600", error), |()| hipSuccess)

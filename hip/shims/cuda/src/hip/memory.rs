@@ -23,7 +23,7 @@ api! {
             // SAFETY: the driver writes a number.
             check(unsafe { (current()?.cuMemAlloc_v2)(&mut found, bytes) })?;
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(pointer, std::ptr::with_exposed_provenance_mut(found as usize)) }
     }
 

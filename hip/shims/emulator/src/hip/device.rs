@@ -1,4 +1,4 @@
-//! Devices: a thread's current device, and the properties of devices.
+//! The current device of each thread, and the properties of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -12,7 +12,7 @@ use crate::c_interface::answer;
 use crate::launch::MAX_LDS_BYTES;
 use crate::settings::settings;
 
-/// The version number of HIP 6.4, whose declarations the bindings have.
+/// The version number of HIP 6.4. The bindings are generated from its headers.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 thread_local! {
@@ -35,23 +35,23 @@ api! {
     }
 
     fn hipDriverGetVersion(version: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipRuntimeGetVersion(version: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(version, RUNTIME_VERSION) }
     }
 
     fn hipGetDeviceCount(count: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, settings().devices) }?;
         current_device().map(|_| ())
     }
 
     fn hipGetDevice(device: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(device, current_device()?) }
     }
 
@@ -62,29 +62,29 @@ api! {
 
     fn hipDeviceGetName(name: *mut c_char, bytes: c_int, device: hipDevice_t) {
         checked_device(device)?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes null or a buffer of this size.
         unsafe { write_text(name, bytes, &device_name()) }
     }
 
     fn hipDeviceGetPCIBusId(name: *mut c_char, bytes: c_int, device: c_int) {
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes null or a buffer of this size.
         unsafe { write_text(name, bytes, &format!("0000:{:02x}:00.0", checked_device(device)? + 1)) }
     }
 
     fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) {
         checked_device(device)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(bytes, settings().memory_bytes as usize) }
     }
 
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) {
         checked_device(device)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(value, attribute_value(attribute)) }
     }
 
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(least, 1) }?;
         // SAFETY: as above.
         unsafe { write_result(greatest, -1) }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         made.regsPerBlock = 65_536;
         made.l2CacheSize = 6 << 20;
         made.maxThreadsPerMultiProcessor = 2048;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(properties, made) }
     })
 }

@@ -133,7 +133,7 @@ unchecked_api! {
         let made = PointerAttributes {
             kind, device, device_pointer: address, host_pointer: host, is_managed: 0, flags: 0,
         };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(attributes, made) }
     }
 

@@ -26,7 +26,7 @@ api! {
 
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
         let captured = stream_of(stream)?.end_capture()?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
     }
 
@@ -36,7 +36,7 @@ api! {
             Some(true) => hip_runtime_sys::hipStreamCaptureStatusActive,
             Some(false) => hip_runtime_sys::hipStreamCaptureStatusInvalidated,
         };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(status, state) }
     }
 
@@ -67,7 +67,7 @@ api! {
                 unsafe { nodes.add(number).write(pointer(number + 1)) };
             }
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, graph.len()) }
     }
 
@@ -75,7 +75,7 @@ api! {
         executable: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _bytes: usize,
     ) {
         let graph = GRAPHS.get(graph.addr()).ok_or(hipErrorInvalidHandle)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(executable, pointer(EXECUTABLES.add(graph))) }
     }
 

@@ -54,7 +54,7 @@ api! {
         let file = unsafe { code_of(image.cast()) }?;
         let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(module, pointer(MODULES.add(Arc::new(loaded)))) }
     }
 
@@ -79,7 +79,7 @@ api! {
                 device: loaded.device,
             }))
         });
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(function, pointer(handle)) }
     }
 
@@ -96,7 +96,7 @@ api! {
             }
             _ => return Err(hipErrorInvalidValue),
         };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(value, found) }
     }
 
@@ -108,7 +108,7 @@ api! {
         let waves = (threads.max(1) as usize).div_ceil(32);
         let by_registers = 2 * (1536 / kernel.vector_registers.next_multiple_of(24).max(24)).min(16) / waves;
         let by_lds = MAX_LDS_BYTES as usize / (kernel.lds_bytes as usize + lds_bytes).max(1);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(blocks, by_registers.min(by_lds) as c_int) }
     }
 

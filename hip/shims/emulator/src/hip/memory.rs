@@ -19,9 +19,9 @@ use crate::stream;
 api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
         let all = settings().memory_bytes;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(free, all.saturating_sub(memory::allocated(current_device()?)) as usize) }?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(total, all as usize) }
     }
 
@@ -29,14 +29,14 @@ api! {
         stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
         let device = current_device()?;
         if bytes == 0 {
-            // SAFETY: the caller's pointer.
+            // SAFETY: the caller passes null or a pointer that may be written to.
             return unsafe { write_result(address, std::ptr::null_mut()) };
         }
         if memory::allocated(device).saturating_add(bytes as u64) > settings().memory_bytes {
             return Err(hipErrorOutOfMemory);
         }
         let place = memory::allocate(bytes, Place::Device(device)).ok_or(hipErrorOutOfMemory)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 
@@ -49,7 +49,7 @@ api! {
         stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
         current_device()?;
         let place = memory::allocate(bytes, Place::Pinned).ok_or(hipErrorOutOfMemory)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 

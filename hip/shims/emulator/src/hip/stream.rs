@@ -34,7 +34,7 @@ api! {
         let blocking = flags & hip_runtime_sys::hipStreamNonBlocking == 0;
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
@@ -43,7 +43,7 @@ api! {
         let blocking = flags & hip_runtime_sys::hipStreamNonBlocking == 0;
         let made = Stream::new(device, blocking).ok_or(hipErrorOutOfMemory)?;
         stream::register(&made);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(stream, pointer(STREAMS.add(made))) }
     }
 
@@ -87,7 +87,7 @@ api! {
     fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) {
         current_device()?;
         let timing = flags & hip_runtime_sys::hipEventDisableTiming == 0;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(event, pointer(EVENTS.add(Arc::new(Event::new(timing))))) }
     }
 
@@ -122,7 +122,7 @@ api! {
         let (Some(start), Some(stop)) = (start.mark()?, stop.mark()?) else { return Err(hipErrorInvalidHandle) };
         let (Some(start), Some(stop)) = (start.state(), stop.state()) else { return Err(hipErrorNotReady) };
         let elapsed = stop.0.saturating_duration_since(start.0);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(milliseconds, elapsed.as_secs_f32() * 1e3) }
     }
 }

@@ -7,7 +7,8 @@ use super::wave::{
 
 macro_rules! comparisons {
     ($table:ident: $($opcode:literal $name:ident ($type:ty) |$a:ident, $b:ident| $body:expr;)*) => {
-        /// VOPC. The form that writes EXEC has 0x80 added to the opcode; VOP3 uses the same opcodes.
+        /// The VOPC instructions on 16-bit and 32-bit numbers. The opcodes of the forms that write EXEC are greater by
+        /// 0x80. VOP3 uses the same opcodes.
         pub(crate) const $table: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -92,7 +93,7 @@ comparisons! {
 
 macro_rules! wide_comparisons {
     ($table:ident: $($opcode:literal $name:ident ($type:ty) |$a:ident, $b:ident| $body:expr;)*) => {
-        /// VOPC on 64-bit integers.
+        /// The VOPC instructions on 64-bit integers.
         pub(crate) const $table: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -145,7 +146,8 @@ wide_comparisons! {
     0x5e v_cmp_ge_u64 (u64) |a, b| a >= b;
 }
 
-/// The class of a float, as one of ten bits. The arguments describe its sign, exponent and mantissa.
+/// The class of a float as a bit of the mask of V_CMP_CLASS, from bit 0 (signalling NaN) to bit 9 (positive infinity).
+/// The arguments describe the float's sign, exponent and mantissa.
 fn class(negative: bool, exponent_zero: bool, exponent_full: bool, mantissa: u32, quiet_bit: u32) -> u32 {
     match (exponent_full, exponent_zero, mantissa == 0, negative) {
         (true, _, false, _) => 1 << u32::from(mantissa & quiet_bit != 0),
@@ -178,7 +180,7 @@ handler! {
 }
 
 handler! {
-    /// The class test for fp16.
+    /// The same test for fp16.
     fn v_cmp_class_f16(wave, instruction) {
         let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
         let a = wave.operand::<F16>(&instruction.sources[0], &mut space_a);
@@ -194,7 +196,7 @@ handler! {
     }
 }
 
-/// The class tests.
+/// The V_CMP_CLASS instructions. Their second operand is a mask of classes.
 pub(crate) const CLASS: &[Row] = &[
     Row {
         opcode: 0x7d,
@@ -214,5 +216,5 @@ pub(crate) const CLASS: &[Row] = &[
     },
 ];
 
-/// The scalar register of comparisons in the form that writes EXEC.
+/// The scalar register that receives the result in the forms that write EXEC.
 pub(crate) const EXEC_RESULT: u8 = EXEC;

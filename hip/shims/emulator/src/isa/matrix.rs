@@ -2,7 +2,8 @@
 //!
 //! Lanes l and l + 16 both hold row l of A and column l of B: 16 elements each, k ascending from the low half of the
 //! first register. Element (row, column) of C and D lies in register row / 2 of lane column + 16 (row % 2). The
-//! hardware requires that all lanes are active and that both copies are equal; anything else is a fault here.
+//! hardware requires that all lanes are active and that both copies are equal; the emulator reports anything else as a
+//! fault.
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::packed::byte;
@@ -24,7 +25,7 @@ const TILE: usize = 16;
 
 type Tile<T> = [[T; TILE]; TILE];
 
-/// The 16 elements of each of the lanes 0 to 15, or an error: the lanes 16 to 31 must hold the same elements.
+/// The 16 elements of each of the lanes 0 to 15. It is an error if the lanes 16 to 31 do not hold the same elements.
 #[inline(always)]
 fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result<Tile<f32>, String> {
     let mut tile = [[0.0; TILE]; TILE];
@@ -80,7 +81,7 @@ fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
     c
 }
 
-/// Whether all lanes are active; a fault otherwise.
+/// Whether all lanes are active. If not, the wave fails.
 #[inline(always)]
 fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     if wave.exec() != u32::MAX {
@@ -90,7 +91,7 @@ fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     true
 }
 
-/// An fp32 accumulator with its modifiers. The second modifier means the absolute value.
+/// An fp32 accumulator, with its modifiers applied. For this operand `negate_high` means the absolute value.
 #[inline(always)]
 fn accumulator_f32(wave: &Wave, source: &Source) -> Tile<f32> {
     accumulator(|register, lane| {

@@ -1,4 +1,5 @@
-//! Each of the kernels that work on boards: input planes, both ends of a convolution, squeeze-and-excitation.
+//! Tests of the kernels that work on whole boards: input planes, both transforms of a convolution,
+//! squeeze-and-excitation.
 
 use crate::kernels::{TYPES, Type, module, run, sigmoid};
 use crate::{libraries, noise};
@@ -68,8 +69,8 @@ struct Winograd {
     activation: i32,
 }
 
-/// An entry of the matrix G (6 x 3) of F(4x4, 3x3) for these points and infinity: a power of the point over the product
-/// of its distances from the other points.
+/// An entry of the matrix G (6 x 3) of F(4x4, 3x3) for these points and infinity: a power of the point divided by the
+/// product of its differences to the other points.
 fn kernel_matrix(component: usize, power: usize) -> f64 {
     const POINTS: [f64; 5] = [0.0, 0.625, -0.625, 1.5, -1.5];
     if component == 5 {
@@ -81,7 +82,7 @@ fn kernel_matrix(component: usize, power: usize) -> f64 {
 }
 
 #[test]
-fn both_ends_of_a_convolution_around_plain_products_make_one() {
+fn winograd_transforms_and_plain_products_compute_a_convolution() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     for kind in TYPES {
@@ -95,7 +96,7 @@ fn both_ends_of_a_convolution_around_plain_products_make_one() {
             let scale = 1.0 / (9.0 * inputs as f32).sqrt();
             let weights: Vec<f64> =
                 noise(84, outputs * inputs * 9).iter().map(|v| f64::from(v * scale)).collect();
-            // Gaps between the components, which must keep their contents.
+            // There are gaps between the components. The kernels must not write there.
             let (v_stride, m_stride) = (4 * positions * inputs + 8, 4 * positions * outputs + 8);
             let v = lib.empty::<u8>(36 * v_stride * components.bytes());
             let grid = |channels: usize| (channels.div_ceil(64) as u32, positions as u32);

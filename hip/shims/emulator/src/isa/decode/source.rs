@@ -4,14 +4,16 @@ use super::reader::Reader;
 use crate::isa::float::f32_to_f16;
 use crate::isa::wave::{Kind, Operand, SHARED_APERTURE, Source};
 
-/// The source code of a literal, and the first code of a vector register.
+/// The source-operand code for a literal constant, which follows the instruction.
 pub(super) const LITERAL: u32 = 255;
+/// The source-operand code of vector register v0. The codes of v1 to v255 follow.
 pub(super) const VECTOR: u32 = 256;
 
-/// The float constants of the source codes 240 to 248.
+/// The float constants that the source-operand codes 240 to 248 stand for. The last one is 1 / (2 pi).
 const FLOATS: [f32; 9] = [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.159_154_94];
 
-/// The source that a 9-bit code means for this kind of operand. A literal is read once and kept in `literal`.
+/// Decodes a 9-bit source-operand code for this kind of operand. The first literal is read from `reader` and kept in
+/// `literal` for the other operands of the instruction. `None` if the code is unknown or the literal is missing.
 pub(super) fn source(
     reader: &mut Reader<'_>,
     code: u32,
@@ -28,7 +30,7 @@ pub(super) fn source(
         0..=107 | 124..=127 => Some(Source::scalar(code as u8)),
         128..=192 => constant(i64::from(code) - 128),
         193..=208 => constant(192 - i64::from(code)),
-        // SRC_SHARED_BASE: where LDS lies in flat addresses.
+        // SRC_SHARED_BASE: the base address of LDS in the flat address space.
         235 if wide => constant(i64::from(SHARED_APERTURE) << 32),
         235 => constant(i64::from(SHARED_APERTURE)),
         240..=248 => {

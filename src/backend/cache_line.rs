@@ -5,8 +5,8 @@
     reason = "the processor's instruction takes an address: see the SAFETY note of the only block"
 )]
 
-/// Starts to load the cache line with the first byte of `value`, without waiting for it. Does nothing on processors other
-/// than x86-64.
+/// Starts to load the cache line with the first byte of `value`, without waiting for the data. Does nothing on
+/// processors other than x86-64.
 #[inline]
 pub(super) fn load_ahead<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,7 @@
 
 use crate::quote::quoted;
 
-/// Why a backend cannot be made, or why a batch failed.
+/// The reason why a backend cannot be made or a batch failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BackendError {
     /// No backend has this name.

@@ -3,7 +3,7 @@
 /// The value of a position, from the side to move's view.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Value {
-    /// Win minus loss probability, -1…1.
+    /// The probability of a win minus that of a loss, -1…1.
     pub q: f32,
     /// Draw probability, 0…1.
     pub d: f32,
@@ -34,7 +34,7 @@ pub struct Evaluations {
 }
 
 impl Evaluations {
-    /// No evaluations, with capacity for `positions` of them.
+    /// Makes an empty list with capacity for `positions` evaluations.
     pub fn with_capacity(positions: usize) -> Evaluations {
         Evaluations {
             values: Vec::with_capacity(positions),
@@ -69,7 +69,7 @@ impl Evaluations {
         self.values.len()
     }
 
-    /// Whether there is no evaluation.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -87,16 +87,16 @@ impl Evaluations {
 
 /// A prior in two bytes: 5 bits of exponent and 11 of mantissa, no sign.
 ///
-/// Priors span many orders of magnitude, so the error is relative: at most 1/4096 of the prior down to 2^-31. Smaller
-/// priors become 0. 0 and 1 are exact, and the order of priors is preserved. Packing an unpacked prior changes nothing,
-/// so a prior that is packed several times loses precision only once.
+/// Priors span many orders of magnitude, so the format bounds the relative error. It is at most 1/4096 for priors down
+/// to 2^-31. Smaller priors become 0. The priors 0 and 1 are exact, and the order of priors is preserved. Packing an
+/// unpacked prior changes nothing, so a prior that is packed several times loses precision only once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CompactPrior(u16);
 
 impl CompactPrior {
     /// The bits of 2^-31 as an f32. They correspond to code 0.
     const BIAS: u32 = (127 - 31) << 23;
-    /// Mantissa bits of f32 that are dropped.
+    /// The number of mantissa bits of an f32 that the code drops.
     const SHIFT: u32 = 12;
 
     /// Rounds to the nearest code. Priors outside 0…1 saturate, and NaN becomes 0.
@@ -112,7 +112,7 @@ impl CompactPrior {
         if self.0 == 0 { 0.0 } else { f32::from_bits((u32::from(self.0) << Self::SHIFT) + Self::BIAS) }
     }
 
-    /// The code, as it is stored.
+    /// The 16-bit code.
     #[inline]
     pub fn bits(self) -> u16 {
         self.0

@@ -1,23 +1,23 @@
 //! The contract between search and evaluators: [`Backend`], [`Batch`], [`Ticket`], all in this file.
 //!
 //! Requests are positions with history and legal moves. Evaluations are [`Value`]s (q, d, m, e) and one prior per legal
-//! move. No tensor, stream or device type crosses the contract. One thread fills a batch and submits it once; the
-//! ticket it gets then completes or fails. A failure is an error value, never a hang.
+//! move. No tensor, stream or device type crosses the contract. One thread fills a batch and submits it once. The
+//! ticket that `submit` returns then completes or fails. A failure is an error value, never a hang.
 //!
-//! | module | what it holds |
+//! | module | what it does |
 //! |---|---|
-//! | [`registry`] | from the user's words (`Backend`, `BackendOptions`, `WeightsFile`) to a backend |
-//! | [`wrap`] | decorators: evaluation cache, batch splitting, comparison, recording |
-//! | [`multi`] | several backends seen as one |
+//! | [`registry`] | makes a backend from the user's options (`Backend`, `BackendOptions`, `WeightsFile`) |
+//! | [`wrap`] | decorates a backend with an evaluation cache, batch splitting, comparison or recording |
+//! | [`multi`] | presents several backends as one |
 //! | [`cpu`], [`rocm`] | evaluate a network |
-//! | [`synthetic`] | evaluate without a network, for tests and for measuring the search |
-//! | [`queue`] | worker threads and their queue |
-//! | [`options_dict`] | the text of `BackendOptions` as a tree |
-//! | [`ticket`], [`position_key`], [`cache_line`], [`winograd`] | tools that several backends use |
-//! | [`evaluation`], [`error`] | the result types |
+//! | [`synthetic`] | evaluates without a network, for tests and for measuring the search |
+//! | [`queue`] | runs worker threads and their queue |
+//! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
+//! | [`ticket`], [`position_key`], [`cache_line`], [`winograd`] | provide tools that several backends use |
+//! | [`evaluation`], [`error`] | define the result types |
 //!
-//! A position's path: `search` adds a request to the batch of the [cache](wrap), which passes it on to [`cpu`] or
-//! [`rocm`] unless it has the evaluation already; the ticket returns the evaluations, and the cache keeps them.
+//! The search adds each request to a batch of the [cache](wrap). If the cache does not have the evaluation, it passes
+//! the request on to [`cpu`] or [`rocm`]. The ticket returns the evaluations, and the cache keeps them.
 
 mod cache_line;
 pub mod cpu;
@@ -41,7 +41,7 @@ pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 /// The properties of a backend that the search adapts to.
 #[derive(Clone, Debug)]
 pub struct Attributes {
-    /// For messages, e.g. `cpu (AVX-512, fp32)`.
+    /// The backend's name in messages, e.g. `cpu (AVX-512, fp32)`.
     pub name: String,
     /// Whether [`Value::d`] is evaluated; otherwise it is constant.
     pub has_wdl: bool,
@@ -79,7 +79,7 @@ pub enum Added {
 
 /// An evaluator. All search threads share it.
 pub trait Backend: Send + Sync {
-    /// Constant after creation.
+    /// The properties of this backend, which do not change after its creation.
     fn attributes(&self) -> &Attributes;
 
     /// An empty batch.
@@ -110,8 +110,8 @@ pub trait Batch: Send {
         self.len() == 0
     }
 
-    /// A hint that a request for the last position of `history` will probably follow soon, so that the cache entry's
-    /// memory can be loaded ahead.
+    /// Hints that a request for the last position of `history` will probably follow soon, so that a cache can start to
+    /// load its entry's memory.
     fn load_ahead(&self, _history: &PositionHistory) {}
 
     /// Adds a request. If the batch holds more than `maximum_batch_size`, its ticket fails.

@@ -1,4 +1,4 @@
-//! Keys that decide which positions count as the same.
+//! Position keys: two positions with the same key share an evaluation.
 //!
 //! A network sees eight positions, their repetitions and the rule-50 counter. If two positions agree in all of these,
 //! their evaluations are equal, but a cache with such keys would hardly ever hit. [`cache_key`] therefore covers only
@@ -7,16 +7,17 @@
 use crate::chess::{Position, PositionHistory};
 use crate::options::Options;
 
-/// The width of the widest bucket of rule-50 counters, in plies, and the counter from which on buckets are narrower.
-/// Beyond it networks begin to foresee a draw by the fifty-move rule, and a wider bucket would hide that from the search.
+/// The width of the widest bucket of rule-50 counters, in plies. Buckets that begin at this counter or later are
+/// narrower: there networks begin to foresee a draw by the fifty-move rule, and a wide bucket would hide that from the
+/// search.
 pub const WIDEST_RULE50_BUCKET: u16 = 64;
-/// The most plies in a bucket of counters from [`WIDEST_RULE50_BUCKET`] on.
+/// The width limit of buckets that begin at [`WIDEST_RULE50_BUCKET`] or later, in plies.
 const LATE_RULE50_BUCKET: u16 = 8;
-/// From this counter on every counter is a bucket of its own, so that no evaluation comes from a position with more plies
-/// left until the draw at 100.
+/// The first rule-50 counter that has a bucket of its own, as all later counters do. So close to the draw at ply 100,
+/// an evaluation must not come from a position that has more plies left.
 const LAST_RULE50_PLIES: u16 = 92;
 
-/// Which parts of a position's past are in its cache key.
+/// Selects the parts of a position's history that its cache key covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyRules {
     /// The number of earlier positions in the key (option `CacheHistoryLength`, 0 … 7).
@@ -26,7 +27,7 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// The rules that `options` ask for.
+    /// Reads the rules from the engine's options.
     pub fn from_options(options: &Options) -> KeyRules {
         KeyRules {
             history_length: options.cache_history_length as usize,
@@ -56,7 +57,7 @@ pub fn cache_key(history: &PositionHistory, rules: KeyRules) -> u64 {
     earlier.fold(key, |key, position| mix(key ^ position_key(position)))
 }
 
-/// The first counter of the bucket that `rule50_ply` is in, for buckets of `size` plies.
+/// The first counter of the bucket that contains `rule50_ply`. `size` is the width of a bucket, in plies.
 #[inline]
 fn rule50_bucket(rule50_ply: u16, size: u16) -> u16 {
     let size = match rule50_ply {
@@ -79,7 +80,7 @@ fn position_key(position: &Position) -> u64 {
     position.key() ^ u64::from(position.repetitions()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The `count` positions before the last one, latest first; fewer if the history is shorter.
+/// The `count` positions before the last one, latest first. A shorter history yields fewer.
 fn earlier_positions(history: &PositionHistory, count: usize) -> impl Iterator<Item = &Position> {
     history.positions().iter().rev().skip(1).take(count)
 }

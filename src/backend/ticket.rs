@@ -1,12 +1,12 @@
-//! Tools for backends and decorators: a ticket that is complete already, checks of batch sizes, a batch that keeps
-//! requests in order, and a way to turn a panic into an error.
+//! Tools for backends and decorators: a ticket that is already complete, checks of batch sizes, a batch that keeps
+//! requests in order, and a function that turns a panic into an error.
 
 use super::{Added, Attributes, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A ticket whose outcome is known. Backends that evaluate while the batch is filled return it, and so do checks that
-/// fail.
+/// A ticket whose outcome is already known, for backends that evaluate each request when it is added and for checks
+/// that fail.
 #[derive(Debug)]
 pub(crate) struct Done(Result<Evaluations, BackendError>);
 
@@ -39,8 +39,8 @@ pub(crate) fn check_batch_size(attributes: &Attributes, length: usize) -> Result
 
 /// Runs `evaluate`. A panic in it becomes an error that names the backend.
 ///
-/// This is unwind safe: the caller does not use the batch again after a panic, and every structure that batches share is
-/// behind a lock whose owner handles poisoning.
+/// `evaluate` is unwind safe: the caller does not use the batch again after a panic, and every structure that batches
+/// share is behind a lock whose owner handles poisoning.
 pub(crate) fn catch_panic<T>(
     name: &str,
     evaluate: impl FnOnce() -> Result<T, BackendError>,
@@ -57,8 +57,8 @@ pub(super) fn panic_reason(payload: &(dyn Any + Send)) -> String {
     format!("it panicked: {}", text.unwrap_or("no message"))
 }
 
-/// A batch of the backend inside a decorator. Its evaluations come in the order of all requests, including those that the
-/// backend answered with [`Added::Ready`]. An outcome of the wrong length is an error.
+/// A batch of the backend inside a decorator. Its evaluations come in the order of all requests, including those that
+/// the backend answered with [`Added::Ready`]. An outcome of the wrong length is an error.
 pub(crate) struct OrderedBatch {
     name: String,
     inner: Box<dyn Batch>,
@@ -112,7 +112,7 @@ impl Ticket for OrderedTicket {
 }
 
 impl OrderedTicket {
-    /// Blocks until every request is evaluated. Returns one evaluation for each request, in the order added.
+    /// Blocks until every request is evaluated. Returns one evaluation for each request, in the order of `add`.
     pub(crate) fn finish(self) -> Result<Evaluations, BackendError> {
         let OrderedTicket { name, ticket, ready, length } = self;
         let ticket = ticket?;

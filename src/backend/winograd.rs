@@ -4,14 +4,14 @@
 //! A board consists of four tiles of 4 x 4 outputs, each computed from 6 x 6 inputs. This module has the points and the
 //! transform of the weights, which all backends share. Each backend transforms inputs and outputs in its own way.
 
-/// A tile has 6 x 6 components.
+/// The number of components of a tile, 6 x 6.
 pub(super) const COMPONENTS: usize = 36;
 
 /// The number of 4 x 4 tiles on a board.
 pub(super) const TILES: usize = 4;
 
-/// The transforms evaluate polynomials at 0, ±NEAR, ±FAR and infinity. These points have half the error of the customary
-/// 0, ±1, ±2.
+/// The transforms evaluate polynomials at 0, ±NEAR, ±FAR and infinity. The rounding error with these points is half of
+/// that with the customary 0, ±1 and ±2.
 pub(super) const NEAR: f32 = 0.625;
 /// The outer pair of points: see [`NEAR`].
 pub(super) const FAR: f32 = 1.5;
@@ -23,8 +23,8 @@ const POINTS: [f64; 5] = [0.0, NEAR as f64, -NEAR as f64, FAR as f64, -FAR as f6
 pub(super) struct WeightsTransform([[f64; 3]; 6]);
 
 impl WeightsTransform {
-    /// The row of a point p is 1, p, p^2, divided by the product of its differences to the other points. The row of
-    /// infinity is 0, 0, 1.
+    /// The row of a point p is (1, p, p^2) divided by the product of the differences between p and the other points.
+    /// The row of infinity is (0, 0, 1).
     pub(super) fn new() -> WeightsTransform {
         let mut rows = [[0.0, 0.0, 1.0]; 6];
         for (row, p) in rows.iter_mut().zip(POINTS) {
@@ -58,7 +58,7 @@ mod tests {
         coefficients
     }
 
-    /// Row i of B transposed: the polynomial whose zeros are the other points.
+    /// Row i of B transposed: the coefficients of the polynomial whose zeros are the other points.
     fn input_transform() -> [[f64; 6]; 6] {
         let all = || POINTS.into_iter();
         std::array::from_fn(|i| match POINTS.get(i) {

@@ -8,14 +8,15 @@ use std::sync::Arc;
 pub struct Child {
     /// The backend itself.
     pub backend: Arc<dyn Backend>,
-    /// How many batches it gets at once. `multiplexing` and `demux` start this many worker threads for it.
+    /// The number of batches that the backend evaluates at once. `multiplexing` and `demux` start this many worker
+    /// threads for it.
     pub threads: usize,
-    /// The most positions that `multiplexing` merges into one batch for it.
+    /// The largest batch that `multiplexing` merges for this backend, in positions.
     pub maximum_batch: usize,
 }
 
 impl Child {
-    /// The limits are the backend's suggested threads and its maximum batch size.
+    /// Sets the limits to the backend's suggested number of threads and its maximum batch size.
     pub fn new(backend: Arc<dyn Backend>) -> Child {
         let attributes = backend.attributes();
         let (threads, maximum_batch) =
@@ -24,7 +25,7 @@ impl Child {
     }
 }
 
-/// The attributes that hold for every child. `name` is the name of the backend around them.
+/// The attributes that hold for every child. `name` is the name of the backend that contains the children.
 pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
     let each = || children.iter().map(|child| child.backend.attributes());
     let names: Vec<&str> = each().map(|attributes| attributes.name.as_str()).collect();

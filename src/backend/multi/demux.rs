@@ -5,9 +5,9 @@
 //! the outcome, `Ok` or `Err`. The first `Err` is the batch's outcome. Dropping the backend closes all queues. If no
 //! worker evaluates a part, or its worker dies, the part's end of the channel is dropped, and the ticket gets an `Err`.
 //!
-//! Requests are dealt like cards, `step` at a time. So the parts have nearly equal sizes whenever the batch is
-//! submitted, and each request goes into its backend's batch at once, without a copy. Each batch deals its first
-//! request to the next backend in turn, so batches of one position use all backends.
+//! Requests are dealt to the backends like cards, `step` at a time. So the parts have nearly equal sizes whenever the
+//! batch is submitted, and each request goes into its backend's batch at once, without a copy. The backend that gets
+//! the first request changes from batch to batch, so batches of one position use all backends.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use crate::backend::queue::WorkQueue;
@@ -25,7 +25,7 @@ pub struct DemuxBackend {
     children: Vec<Child>,
     queues: Arc<[Arc<WorkQueue<Part>>]>,
     step: usize,
-    /// Batches made so far. Relaxed, because no other memory depends on it.
+    /// The number of batches made so far. Accesses are relaxed, because no other memory depends on the count.
     next: AtomicUsize,
     _workers: Workers<Part>,
 }
@@ -37,8 +37,8 @@ struct Part {
 }
 
 impl DemuxBackend {
-    /// Starts the worker threads. `step` is how many consecutive requests a child gets; it is limited to the smallest
-    /// `maximum_batch_size` of the children.
+    /// Starts the worker threads. `step` is the number of consecutive requests that a child gets. It is limited to the
+    /// smallest `maximum_batch_size` of the children.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -106,7 +106,7 @@ impl Backend for DemuxBackend {
 struct Deal {
     /// The child that gets the first request.
     first: usize,
-    /// How many consecutive requests a child gets.
+    /// The number of consecutive requests that a child gets.
     step: usize,
     /// The number of children.
     children: usize,

@@ -1,11 +1,11 @@
-//! Backends around several backends, for more than one device.
+//! Backends that contain several backends, for more than one device.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`multiplexing`] | gives each batch to the next backend that is free, and merges small batches |
 //! | [`demux`] | splits each batch among all backends |
 //! | [`round_robin`] | gives each batch to the next backend in turn |
-//! | [`children`] | the backends inside, and their common attributes |
+//! | [`children`] | describes the backends inside and combines their attributes |
 
 mod children;
 mod demux;

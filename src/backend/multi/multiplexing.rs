@@ -1,13 +1,13 @@
 //! `multiplexing`: a pool of backends behind one queue, which merges small batches into large ones.
 //!
 //! **Queue protocol.** A submitted batch goes to the queue, and its ticket waits on a channel for one outcome. A free
-//! worker pops the batch, together with those behind it that fit into the same device batch, evaluates them on its
-//! backend, and sends each its outcome, `Ok` or `Err`. Dropping the backend closes the queue: the workers finish the
-//! queued batches and end, and a later submit gets an `Err`. If a worker dies, its end of the channel is dropped, and
-//! the ticket gets an `Err`.
+//! worker pops the batch, together with the next batches that fit into the same device batch, evaluates them on its
+//! backend, and sends each ticket its outcome, `Ok` or `Err`. Dropping the backend closes the queue: the workers finish
+//! the queued batches and end, and a later submit gets an `Err`. If a worker dies, its end of the channel is dropped,
+//! and the ticket gets an `Err`.
 //!
-//! A fast backend therefore takes more batches than a slow one, and several games can share device batches. Each request
-//! has to be copied, because no backend is chosen yet when it is added.
+//! A fast backend therefore takes more batches than a slow one, and several games can share device batches. Each
+//! request has to be copied, because the backend is not chosen yet when the request is added.
 
 use super::children::{Child, cached_by_any, common_attributes};
 use crate::backend::queue::OwnedRequest;

@@ -11,12 +11,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub struct RoundRobinBackend {
     attributes: Attributes,
     children: Vec<Child>,
-    /// Batches made so far. Relaxed, because no other memory depends on it.
+    /// The number of batches made so far. Accesses are relaxed, because no other memory depends on the count.
     next: AtomicUsize,
 }
 
 impl RoundRobinBackend {
-    /// Takes turns between `first` and `more`; there is always at least one child.
+    /// Makes a backend from `first` and `more`. Two parameters ensure that there is at least one child.
     pub fn new(first: Child, more: Vec<Child>) -> RoundRobinBackend {
         let children: Vec<Child> = std::iter::once(first).chain(more).collect();
         let attributes = common_attributes("roundrobin", &children);

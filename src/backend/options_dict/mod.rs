@@ -1,4 +1,4 @@
-//! The text of `BackendOptions` (`-o`): a backend's options, and its children with theirs.
+//! Parses the text of `BackendOptions` (`-o`): the options of a backend and of its child backends.
 //!
 //! ```text
 //! threads=2                                     one option
@@ -30,7 +30,7 @@ pub struct ParsedOptions {
     nodes: Vec<Node>,
 }
 
-/// A node of the text, and which parts of it a backend has read.
+/// A node of the text, with marks on the parts that a backend has read.
 #[derive(Debug)]
 struct Node {
     name: String,
@@ -57,7 +57,8 @@ impl From<ParsedNode> for Node {
     }
 }
 
-/// The options of one backend, and those of the nodes around it. A cheap handle to a node of [`ParsedOptions`].
+/// The options of one backend, including the options that it inherits from the nodes around it. This is a cheap handle
+/// to a node of [`ParsedOptions`].
 #[derive(Clone, Copy, Debug)]
 pub struct OptionsDict<'a> {
     tree: &'a ParsedOptions,
@@ -68,12 +69,12 @@ impl ParsedOptions {
     /// Parses an option text, which may be empty.
     ///
     /// # Errors
-    /// [`BackendError::Option`] with the place of the first syntax error.
+    /// [`BackendError::Option`], which quotes the text up to the first syntax error.
     pub fn parse(text: &str) -> Result<ParsedOptions, BackendError> {
         Ok(ParsedOptions { nodes: syntax::parse(text)?.into_iter().map(Node::from).collect() })
     }
 
-    /// The options of the backend that the user named.
+    /// The options of the outermost backend.
     pub fn root(&self) -> OptionsDict<'_> {
         OptionsDict { tree: self, node: 0 }
     }
@@ -102,12 +103,12 @@ impl ParsedOptions {
 }
 
 impl<'a> OptionsDict<'a> {
-    /// The name before the parentheses; empty for the root and for nameless children.
+    /// The name before the parentheses. It is empty for the root and for nameless children.
     pub fn name(&self) -> &'a str {
         &self.tree.nodes[self.node].name
     }
 
-    /// The children, in the order written. They count as used from now on.
+    /// Returns the children, in the order written, and marks them as used.
     pub fn children(&self) -> Vec<OptionsDict<'a>> {
         let nodes = &self.tree.nodes;
         let children = &nodes[self.node].children;
@@ -120,16 +121,16 @@ impl<'a> OptionsDict<'a> {
             .collect()
     }
 
-    /// The name of the backend that this child asks for: its own `backend=`; else the child's name if `is_known` accepts
-    /// it; else the inherited `backend=`; else the child's name.
+    /// The name of the backend that this child asks for: its own `backend=`; else the child's name if `is_known`
+    /// accepts it; else the inherited `backend=`; else the child's name.
     pub fn backend_name(&self, is_known: impl Fn(&str) -> bool) -> &'a str {
         let own = self.find_in(self.node, "backend");
         let named = Some(self.name()).filter(|name| is_known(name));
         own.or(named).or_else(|| self.inherited_backend()).unwrap_or(self.name())
     }
 
-    /// The `backend=` that children inherit. Only the root's counts: the root's own backend is named by the option
-    /// `Backend`. In every other node `backend=` names the node's own backend.
+    /// The `backend=` that children inherit. Only the root can have one, because the option `Backend` names the root's
+    /// own backend. In every other node, `backend=` names the node's own backend.
     pub fn inherited_backend(&self) -> Option<&'a str> {
         self.find_in(0, "backend")
     }
@@ -180,7 +181,7 @@ impl<'a> OptionsDict<'a> {
         }
     }
 
-    /// One of `choices` (word, meaning); the first is the default.
+    /// The meaning of the option's word in `choices` (word, meaning). The first choice is the default.
     ///
     /// # Errors
     /// [`BackendError::Option`] if the text is not one of the words.
@@ -192,7 +193,7 @@ impl<'a> OptionsDict<'a> {
         })
     }
 
-    /// Whether the children include a bare word `key`; it then counts as used.
+    /// Whether the children include a bare word `key`. Marks the word as used.
     fn take_bare_word(&self, key: &str) -> bool {
         let nodes = &self.tree.nodes;
         let word = nodes[self.node]
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(children[0].number("gpu", 9, 0..=9).unwrap(), 0);
         assert_eq!(children[1].number("gpu", 9, 0..=9).unwrap(), 1);
         assert_eq!(children[1].number("delay", 0.0, 0.0..=9.0).unwrap(), 0.5);
-        // The first is inherited, the second a default.
+        // The number of threads is inherited, and the delay is a default.
         assert_eq!(children[2].number("threads", 1, 1..=64).unwrap(), 3);
         assert_eq!(children[2].number("gpu", 7, 0..=9).unwrap(), 7);
         let is_known = |name: &str| name == "cpu" || name == "trivial";

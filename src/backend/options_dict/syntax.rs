@@ -1,9 +1,10 @@
-//! The syntax of `BackendOptions`: text to a tree of names, options and children, with no meaning yet.
+//! The syntax of `BackendOptions`: parses the text into a tree of names, options and children, without interpreting
+//! them.
 
 use crate::backend::BackendError;
 use crate::quote::quoted;
 
-/// Deeper nesting is an error: backends are made recursively.
+/// The deepest nesting that is accepted, because backends are made recursively.
 const MAXIMUM_DEPTH: usize = 8;
 
 /// One pair of parentheses, or the whole text.
@@ -24,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<ParsedNode>, BackendError> {
     Parser::new(text).parse()
 }
 
-/// The error for `option`, a part of the text.
+/// Makes an error about `option`, a part of the text.
 pub(super) fn option_error(option: &str, reason: String) -> BackendError {
     BackendError::Option { option: option.to_owned(), reason }
 }
@@ -57,7 +58,7 @@ impl<'a> Parser<'a> {
 
     fn parse(mut self) -> Result<Vec<ParsedNode>, BackendError> {
         loop {
-            // An item, or nothing: the list may be empty, and an extra comma is allowed.
+            // The list may be empty, and extra commas are allowed, so an item may be missing here.
             match self.next_token()? {
                 Token::Text(word) => match self.next_token()? {
                     Token::Equals => {
@@ -99,7 +100,7 @@ impl<'a> Parser<'a> {
         Ok(self.nodes)
     }
 
-    /// Reads the commas and closing parentheses after an item. True at the end of the text.
+    /// Reads the commas and closing parentheses after an item. Returns true at the end of the text.
     fn end_of_item(&mut self, mut token: Token<'a>) -> Result<bool, BackendError> {
         while token == Token::Close {
             if self.depth == 0 {

@@ -1,10 +1,10 @@
-//! The path of a batch to another thread and of its outcome back, for backends that have worker threads.
+//! Sends batches to worker threads and their outcomes back to the tickets.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`worker`] | the worker threads, and the channel by which a ticket gets its outcome |
-//! | [`work_queue`] | the queue that they take work from |
-//! | [`owned_request`] | a copy of a request that another thread can evaluate |
+//! | [`worker`] | starts the worker threads, and makes the channel by which a ticket gets its outcome |
+//! | [`work_queue`] | queues the work for these threads |
+//! | [`owned_request`] | copies a request so that another thread can evaluate it |
 
 #[cfg(all(feature = "loom", test))]
 mod loom_tests;

@@ -6,8 +6,8 @@ use crate::chess::{PackedMove, PositionHistory};
 /// The most positions that a network's input planes show.
 const POSITIONS_SHOWN: usize = 8;
 
-/// A copy of an [`EvalRequest`] with the positions that an encoder may read: the last eight, and all since the last
-/// capture or pawn move. (The input formats that show only repeated positions read that far back.)
+/// A copy of an [`EvalRequest`] with the positions that an encoder may read: the last eight, and all positions since
+/// the last capture or pawn move. (Some input formats show only repeated positions and read that far back.)
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRequest {
     history: PositionHistory,

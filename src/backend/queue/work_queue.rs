@@ -39,7 +39,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// Blocks until there is an item, and takes it. Then takes further items as long as `takes_more(taken, next)` is
-    /// true. `None` means that the queue is closed and empty.
+    /// true. Returns `None` if the queue is closed and empty.
     pub(crate) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {

@@ -20,7 +20,7 @@ impl<T: Send + 'static> Workers<T> {
         Workers { queues: Vec::new(), threads: Vec::new() }
     }
 
-    /// Starts a thread that runs `work` on `queue`. `backend` is the name for the error message.
+    /// Starts a thread that runs `work` on `queue`. `backend` is the backend's name in the error message.
     ///
     /// # Errors
     /// The thread cannot be started.

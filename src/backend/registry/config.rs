@@ -1,4 +1,4 @@
-//! What the user asked for.
+//! The user's choice of a backend, a network and a cache.
 
 use crate::backend::position_key::KeyRules;
 use crate::net::HistoryFill;
@@ -17,22 +17,22 @@ pub struct BackendConfig {
     pub options: String,
     /// A path, or another location that [`find_network`](crate::net::discover::find_network) accepts.
     pub network: String,
-    /// Divides the policy logits.
+    /// The softmax temperature of the policy: the logits are divided by it.
     pub policy_softmax_temperature: f32,
-    /// Share of the optimistic policy head, 0 … 1.
+    /// The weight of the optimistic policy head in the policy, 0 … 1.
     pub policy_optimism: f32,
-    /// Whether to evaluate the network's value-error head too.
+    /// Whether to evaluate the network's value-error head.
     pub value_error: bool,
-    /// What fills the input planes of positions before the game's first.
+    /// How the input planes of positions before the start of the game are filled.
     pub history_fill: HistoryFill,
-    /// Evaluations that the cache holds; 0 turns the cache off.
+    /// The capacity of the cache, in evaluations; 0 turns the cache off.
     pub cache_entries: usize,
-    /// What two positions must have in common to share a cache entry.
+    /// The rules by which positions share a cache entry.
     pub cache_key_rules: KeyRules,
 }
 
 impl BackendConfig {
-    /// The backend that `options` ask for.
+    /// Reads the configuration from the engine's options.
     pub fn from_options(options: &Options) -> BackendConfig {
         BackendConfig {
             backend: options.backend.name().to_owned(),

@@ -8,19 +8,19 @@ use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
 use crate::backend::{Backend, BackendError};
 use std::sync::Arc;
 
-/// What [`create`] returns.
+/// A new backend, with the messages that its creation gave.
 pub struct CreatedBackend {
-    /// Ready for use.
+    /// The backend, inside its cache and, if it needs one, its batch splitter.
     pub backend: Arc<dyn Backend>,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
 }
 
-/// Makes the backend that `config` asks for: the cache on the outside, then a batch splitter where the backend takes
-/// only small batches.
+/// Makes the backend that `config` asks for. The cache is the outermost decorator. Inside it, a batch splitter
+/// surrounds a backend that takes only small batches.
 ///
 /// # Errors
-/// An unknown name, an option that is malformed or that no backend read, a network that does not load, a backend that
+/// The name is unknown, an option is malformed or was read by no backend, the network does not load, or the backend
 /// cannot run on this machine.
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let parsed = ParsedOptions::parse(&config.options)?;

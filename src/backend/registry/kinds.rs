@@ -1,4 +1,4 @@
-//! Every backend, and how each is made from its options.
+//! The list of all backends, and a function for each that makes it from its options.
 
 use super::config::LARGEST_BATCH;
 use super::maker::{BackendKind, Made, Maker, Selection};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every backend, best first: `auto` tries those of [`Selection::Automatic`] in this order.
+/// Every backend, best first. `auto` tries the backends with [`Selection::Automatic`] in this order.
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
@@ -102,7 +102,7 @@ pub const BACKENDS: &[BackendKind] = &[
     },
 ];
 
-/// The option `isa` is for comparisons: for play, the best instruction set is always chosen.
+/// The option `isa` is only for comparisons: without it, the backend uses the processor's best instruction set.
 fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -> Made {
     let defaults = CpuOptions::default();
     let available = InstructionSet::available();

@@ -1,6 +1,6 @@
-//! Makes a backend by its name, and the backends inside it.
+//! Makes a backend by its name, together with the backends inside it.
 //!
-//! The network is read once, however many backends share it, and not at all where none of them needs one.
+//! Several backends can share a network, which is then read only once. It is not read at all if no backend needs it.
 
 use super::config::{BackendConfig, LARGEST_BATCH};
 use crate::backend::multi::Child;
@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Limit on backends nested in backends; making them is recursive.
+/// The limit on backends nested inside each other, because they are made recursively.
 const MAXIMUM_DEPTH: usize = 8;
 
 /// The most positions that `multiplexing` merges into one batch by default, as in lc0.
@@ -21,28 +21,28 @@ const MULTIPLEXING_BATCH: usize = 256;
 
 /// One backend that the user can name.
 pub struct BackendKind {
-    /// The word for it in the option `Backend`.
+    /// The backend's name in the option `Backend`.
     pub name: BackendName,
-    /// One line, with the names of its own options.
+    /// A description in one line, with the names of the backend's own options.
     pub description: &'static str,
-    /// Whether `auto` may choose it.
+    /// Whether `auto` may choose the backend.
     pub selection: Selection,
-    /// Makes it from its own options.
+    /// Makes the backend from its own options.
     pub(super) make: fn(&Maker<'_>, OptionsDict<'_>) -> Made,
 }
 
-/// When a backend is chosen.
+/// Whether a backend is chosen automatically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Selection {
-    /// It evaluates the network, and `auto` tries it.
+    /// The backend evaluates the network, and `auto` tries it.
     Automatic,
-    /// It evaluates the network, but only if the user names it.
+    /// The backend evaluates the network, but is chosen only if the user names it.
     ByName,
-    /// It does not evaluate a network itself.
+    /// The backend does not evaluate a network itself.
     WithoutNetwork,
 }
 
-/// A new backend, or why it cannot be made.
+/// A new backend, or the reason why it cannot be made.
 pub(super) type Made = Result<Arc<dyn Backend>, BackendError>;
 
 /// The state that the functions of [`BackendKind::make`] share while one configuration is put together.
@@ -53,10 +53,10 @@ pub(super) struct Maker<'a> {
     file: RefCell<Option<NetworkFile>>,
     /// The path of the network's file.
     found: RefCell<Option<PathBuf>>,
-    /// Networks that several backends may share, by their choice of heads.
+    /// The networks that several backends may share, by the choice of heads.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
-    /// How many backends are being made, each inside the one before.
+    /// The number of nested backends that are being made.
     depth: Cell<usize>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Maker<'a> {
         self.notices.borrow_mut().push(text);
     }
 
-    /// The messages for the user; the last one names the network if the user left the choice to us.
+    /// The messages for the user. The last one names the network if the user did not choose one.
     pub(super) fn into_notices(self) -> Vec<String> {
         let mut notices = self.notices.into_inner();
         let was_discovered = ["", AUTODISCOVER].contains(&self.config.network.as_str());
@@ -91,7 +91,7 @@ impl<'a> Maker<'a> {
         notices
     }
 
-    /// The backend called `name`.
+    /// Makes the backend called `name`.
     pub(super) fn make(&self, name: &str, options: OptionsDict<'_>) -> Made {
         let name = BackendName::from_name(name).ok_or_else(|| BackendError::Unknown {
             name: name.to_owned(),
@@ -114,14 +114,15 @@ impl<'a> Maker<'a> {
         made
     }
 
-    /// The best backend that can run the network on this machine.
+    /// Makes the best backend that can run the network on this machine.
     fn make_auto(&self, options: OptionsDict<'_>) -> Made {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
         for kind in self.kinds.iter().filter(|kind| kind.selection == Selection::Automatic) {
             match (self.make_kind(kind, options), &first_failure) {
-                // A backend that cannot run here is passed over. Any other error is one that the user can mend.
+                // A backend that cannot run on this machine is skipped. The user can correct the cause of any other
+                // error.
                 (Err(error @ BackendError::Create { .. }), None) => first_failure = Some(error),
                 (Err(BackendError::Create { .. }), Some(_)) => {}
                 (Ok(backend), Some(error)) => {
@@ -137,7 +138,8 @@ impl<'a> Maker<'a> {
         }))
     }
 
-    /// The children that `options` list. If they list none, one child: the backend that `backend=` names, else `auto`.
+    /// Makes the children that `options` list. If the list is empty, makes one child: the backend that `backend=`
+    /// names, or else `auto`.
     pub(super) fn children(&self, options: OptionsDict<'_>) -> Result<Vec<Child>, BackendError> {
         let nodes = options.children();
         if nodes.is_empty() {
@@ -169,7 +171,7 @@ impl<'a> Maker<'a> {
 
     /// The network, with the heads that `options` choose.
     ///
-    /// A backend that stands alone gets the only reference: neither the file nor the network is kept here while the
+    /// A backend without siblings gets the only reference: the maker keeps neither the file nor the network while the
     /// backend packs the weights.
     pub(super) fn network(&self, options: OptionsDict<'_>) -> Result<Arc<Network>, BackendError> {
         let mut heads = HeadSelection {
@@ -202,7 +204,7 @@ impl<'a> Maker<'a> {
         Ok(network)
     }
 
-    /// The network's file: the one kept from before, or else opened now.
+    /// Returns the network's file. Opens it unless an earlier call kept it.
     fn network_file(&self) -> Result<NetworkFile, NetworkError> {
         if let Some(file) = self.file.take() {
             return Ok(file);

@@ -1,4 +1,4 @@
-//! From the user's words (`Backend`, `BackendOptions`, `WeightsFile` …) to a backend that the search can use.
+//! Makes the backend that the user's options (`Backend`, `BackendOptions`, `WeightsFile` …) ask for.
 //!
 //! To add a backend, add its name to [`BackendName`](crate::options::BackendName), a row to [`BACKENDS`], and the
 //! function that makes it.
@@ -7,8 +7,8 @@
 //! |---|---|
 //! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, with batch splitter and cache around it |
 //! | [`kinds`] | lists every backend, and makes each from its options |
-//! | [`maker`] | makes a backend by its name, its children too; reads the network once for all of them |
-//! | [`config`] | what the user asked for |
+//! | [`maker`] | makes a backend by its name, together with its children; reads the network once for all |
+//! | [`config`] | holds the user's choice of a backend, a network and a cache |
 
 mod config;
 mod create;

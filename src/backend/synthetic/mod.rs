@@ -1,4 +1,4 @@
-//! Backends without a network, for tests and for measuring the search by itself.
+//! Backends without a network, for tests and for measurements of the search alone.
 //!
 //! | module | how it evaluates |
 //! |---|---|

@@ -1,12 +1,12 @@
 //! `random`: values and priors from a hash of the position, and a simulated device.
 //!
 //! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
-//! followed by multiplications. It is for tests of the search without a network.
+//! followed by multiplications. The backend is for tests of the search without a network.
 //!
-//! With `delay` it simulates a graphics card, to test how the search keeps one busy. The device has `slots` slots. A
-//! batch of n positions takes the slot that is free first and occupies it for `delay + n * per_position`. The time of
-//! completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses no
-//! CPU time, like a real one.
+//! With `delay` it simulates a graphics card, to test how busy the search keeps a device. The device has `slots` slots.
+//! A batch of n positions takes the slot that is free first and occupies it for `delay + n * per_position`. The time of
+//! completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses
+//! no CPU time, like a real one.
 
 use crate::backend::position_key::mix;
 use crate::backend::ticket::{Done, check_batch_size};
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 /// The options of a [`RandomBackend`].
 #[derive(Clone, Debug)]
 pub struct RandomOptions {
-    /// Each seed gives different evaluations.
+    /// The seed of the hash. Different seeds give different evaluations.
     pub seed: u64,
     /// Gives every position q = 0 and equal priors.
     pub uniform: bool,
-    /// The time that a batch takes, however small.
+    /// The time that every batch takes, whatever its size.
     pub delay: Duration,
     /// The time that each position adds to its batch.
     pub per_position: Duration,
-    /// How many batches the device evaluates at once; at least 1.
+    /// The number of batches that the device evaluates at once; at least 1.
     pub slots: usize,
     /// The recommended batch size, in positions.
     pub batch: usize,
@@ -55,7 +55,7 @@ pub struct RandomBackend {
 struct Shared {
     attributes: Attributes,
     options: RandomOptions,
-    /// For each slot, when it is free again.
+    /// The time at which each slot is free again.
     free_at: Mutex<Vec<Instant>>,
 }
 
@@ -81,8 +81,8 @@ impl RandomBackend {
 }
 
 impl Shared {
-    /// When a batch of `length` positions that is submitted now will be complete. Occupies a slot until then. `None` if
-    /// the batch takes no time.
+    /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
+    /// Returns `None` if the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
         let duration =
             self.options.delay + self.options.per_position * u32::try_from(length).unwrap_or(u32::MAX);
@@ -167,13 +167,13 @@ impl Ticket for RandomTicket {
     }
 }
 
-/// A move's prior before normalisation, 1 … 20. Its distribution is close to that of a softmax over uniform logits in
-/// 0 … 3 (20 is about exp 3), but it needs only multiplications.
+/// A move's prior before normalisation, 1 … 20. The distribution is close to that of a softmax over uniform logits in
+/// 0 … 3 (20 is about exp 3), but the function needs only multiplications.
 #[inline]
 fn weight(position_hash: u64, move_bits: u16) -> f32 {
     const FOURTH_ROOT_OF_20_MINUS_1: f32 = 1.114_743;
-    // The position's hash is well mixed, so one multiplication by an odd number is enough to spread the move's bits over
-    // the top bits.
+    // The position's hash is well mixed, so one multiplication by an odd number is enough to spread the move's bits
+    // over the top bits.
     let hash = (position_hash ^ u64::from(move_bits)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
     let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(hash);
     let square = base * base;

@@ -77,9 +77,9 @@ struct View {
     enemy: u64,
     /// The squares that enemy pawns attack.
     guarded: u64,
-    /// XOR with this number converts a square to the view of the side to move.
+    /// The XOR of this number and a square is the square from the view of the side to move.
     flip: usize,
-    /// The role code for kings: that of the endgame once few heavy pieces are left.
+    /// The role code of kings: the endgame's code if few heavy pieces are left.
     king: usize,
 }
 
@@ -148,7 +148,7 @@ impl View {
         }
     }
 
-    /// The figures that all moves of the piece on `from` have in common.
+    /// The values that all moves of the piece on `from` have in common.
     #[inline]
     fn mover(&self, from: Square) -> Mover {
         let role = self.role(from as usize);
@@ -236,7 +236,7 @@ pub struct TrivialBackend {
 }
 
 impl TrivialBackend {
-    /// Makes the backend. Unlike a network's, it cannot fail.
+    /// Makes the backend. This cannot fail, because there is no network to load.
     pub fn new() -> TrivialBackend {
         TrivialBackend {
             attributes: Arc::new(Attributes {
@@ -298,7 +298,7 @@ impl Batch for TrivialBatch {
             view.policy_weight(&mover, chess_move.to(), chess_move.promotion())
         }));
         let total: i32 = self.weights.iter().sum();
-        // Without moves the scale is infinite, but nothing is multiplied by it.
+        // Without legal moves the scale is infinite, but then no prior is multiplied by it.
         let scale = 1.0 / total as f32;
         self.evaluations.push(view.value(), self.weights.iter().map(|&weight| weight as f32 * scale));
         Added::Queued

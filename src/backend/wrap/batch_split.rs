@@ -1,6 +1,6 @@
 //! A backend that accepts larger batches than the backend inside it.
 //!
-//! The user may ask for a `MinibatchSize` that a device has no memory for. As soon as a part is full and one more
+//! The user may ask for a `MinibatchSize` that does not fit into a device's memory. When a part is full and another
 //! request arrives, the part is submitted, so an asynchronous backend evaluates it while the search gathers the rest.
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
@@ -18,7 +18,7 @@ pub struct BatchSplittingBackend {
 }
 
 impl BatchSplittingBackend {
-    /// Accepts batches of up to `maximum_batch_size` positions, whatever the limit of `inner`.
+    /// Makes a backend that accepts batches of up to `maximum_batch_size` positions, whatever the limit of `inner`.
     pub fn new(inner: Arc<dyn Backend>, maximum_batch_size: usize) -> BatchSplittingBackend {
         let part_size = inner.attributes().maximum_batch_size.max(1);
         let attributes = Arc::new(Attributes { maximum_batch_size, ..inner.attributes().clone() });
@@ -63,7 +63,7 @@ struct SplitBatch {
     submitted: Vec<OrderedTicket>,
     /// The part being filled.
     open: OrderedBatch,
-    /// Requests in all parts.
+    /// The number of requests in all parts.
     length: usize,
 }
 

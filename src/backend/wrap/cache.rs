@@ -15,11 +15,11 @@ use crate::backend::{
 use crate::chess::PositionHistory;
 use std::sync::Arc;
 
-/// Memory for each entry, including its share of the index.
+/// The memory for each entry, in bytes, including its share of the index.
 pub const BYTES_PER_ENTRY: u64 = 100;
 
-/// The decorator with the cache. It belongs on the outside of all others, because it also turns a panic during an
-/// evaluation into an error.
+/// The decorator with the cache. It must be the outermost decorator, because it also turns a panic during an evaluation
+/// into an error.
 pub struct CachingBackend {
     inner: Arc<dyn Backend>,
     store: Arc<Store>,
@@ -27,8 +27,8 @@ pub struct CachingBackend {
 }
 
 impl CachingBackend {
-    /// Puts a cache of about `entries` evaluations around `inner`; 0 turns the cache off. `key_rules` says what two
-    /// positions must have in common to share an entry.
+    /// Puts a cache of about `entries` evaluations around `inner`; 0 turns the cache off. `key_rules` decide which
+    /// positions share an entry.
     ///
     /// # Errors
     /// There is not enough memory for that many entries.

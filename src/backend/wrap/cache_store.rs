@@ -1,7 +1,7 @@
 //! The memory of the evaluation cache.
 //!
-//! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides it
-//! page by page as the cache fills. The key chooses one of up to 64 shards. Each shard is a mutex around
+//! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides
+//! it page by page as the cache fills. The key chooses one of up to 64 shards. Each shard is a mutex around
 //! ```text
 //! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
 //!           ^ overwritten first                          ^ head
@@ -9,21 +9,22 @@
 //! ```
 //! Records vary in length (two bytes for each prior, see [`CompactPrior`]), so the ring holds as many as fit, and a new
 //! record overwrites the oldest. An index entry holds the lap on which its record was written, which shows whether the
-//! record has been overwritten since. The key in the record has the final say. Records are written front to back, so
-//! an overwritten record loses its key first.
+//! record has been overwritten since. The key in the record decides. Records are written front to back, so an
+//! overwritten record loses its key first.
 
 use crate::backend::cache_line::load_ahead;
 use crate::backend::{CompactPrior, Evaluation, Value};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words of a record before its priors: key, q and d, then m, e and the number of moves.
+/// The number of words of a record before its priors: one for the key, one for q and d, and one for m, e and the number
+/// of moves.
 const RECORD_HEADER: usize = 3;
 const PRIORS_PER_WORD: usize = 4;
-/// Words reserved for each entry: room for 32 moves, about the average in real games.
+/// The number of words reserved for each entry. They have room for 32 moves, about the average in real games.
 const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
-/// Index entries in a bucket. A cache line holds two buckets.
+/// The number of index entries in a bucket. A cache line holds two buckets.
 const BUCKET: usize = 4;
-/// Fewer shards are made where each would have fewer entries than this.
+/// The least number of entries in a shard. A small cache has fewer shards.
 const MINIMUM_SHARD_ENTRIES: usize = 256;
 const MAXIMUM_SHARDS: usize = 64;
 
@@ -33,7 +34,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// `None` if there is not enough memory.
+    /// Returns `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
         let shards = match entries {
             0 => 0,
@@ -54,7 +55,7 @@ impl Store {
         self.shard(key)?.get(key, moves)
     }
 
-    /// Loads the index entries of `key` into the processor's cache: the index is far larger than that.
+    /// Starts to load the index entries of `key` into the processor's cache, which is far smaller than the index.
     pub(super) fn load_ahead(&self, key: u64) {
         if let Some(shard) = self.shard(key)
             && let Some(entry) = shard.index.get(shard.bucket_start(key))
@@ -89,13 +90,13 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 /// One part of the cache, with the layout shown at the top of this file.
 struct Shard {
-    /// Grows to `capacity` on the first lap, so that unused memory is never touched.
+    /// The records. The vector grows to `capacity` on the first lap, so that unused memory is never touched.
     ring: Vec<u64>,
     /// The ring's length in words after the first lap.
     capacity: usize,
-    /// Where the next record goes.
+    /// The index in the ring where the next record goes.
     head: usize,
-    /// How often the head has passed the end, modulo 256.
+    /// The number of times that the head has passed the end, modulo 256.
     lap: u8,
     /// Whether the head has ever passed the end.
     has_wrapped: bool,
@@ -130,19 +131,20 @@ impl IndexEntry {
 impl Shard {
     fn new(entries: usize) -> Option<Shard> {
         let capacity = entries.max(MINIMUM_SHARD_ENTRIES).checked_mul(WORDS_PER_ENTRY)?;
-        // With a load of three quarters few buckets overflow before the ring wraps.
+        // If three quarters of the index are in use, few buckets overflow before the ring wraps.
         let index_length = (entries.max(MINIMUM_SHARD_ENTRIES) / 3 + 1).checked_mul(BUCKET)?;
         if capacity >= u32::MAX as usize {
-            return None; // would not fit an index entry
+            return None; // An index entry has only 32 bits for the place.
         }
         let mut ring = Vec::new();
         ring.try_reserve_exact(capacity).ok()?;
-        // `vec!` aborts if memory runs out, so this tries the allocation first.
+        // `vec!` aborts if memory runs out, so the allocation is tried first.
         Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
         Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index: vec![0; index_length] })
     }
 
-    /// The index of `key`'s record. A record with another number of moves belongs to another position with the same key.
+    /// The index of `key`'s record. A record with another number of moves belongs to another position with the same
+    /// key.
     fn locate(&self, key: u64, moves: usize) -> Option<usize> {
         let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
         let stored_moves = self.ring.get(at + 2)? >> 48;
@@ -196,7 +198,8 @@ impl Shard {
         self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
     }
 
-    /// Reserves `length` words at the head and returns their index. Wraps to the start if they do not fit before the end.
+    /// Reserves `length` words at the head and returns their index. Wraps to the start if they do not fit before the
+    /// end.
     fn make_room(&mut self, length: usize) -> usize {
         if self.head + length > self.capacity {
             self.head = 0;
@@ -211,8 +214,8 @@ impl Shard {
     fn write(&mut self, at: usize, word: u64) {
         match self.ring.get_mut(at) {
             Some(place) => *place = word,
-            // The ring still grows, on the first lap or on a lap that comes closer to the end than those before. The
-            // capacity is reserved, so this never reallocates.
+            // The ring still grows, on the first lap or on a lap that comes closer to the end than the earlier ones.
+            // The capacity is reserved, so `push` never reallocates.
             None => {
                 self.ring.resize(at, 0);
                 self.ring.push(word);
@@ -220,8 +223,8 @@ impl Shard {
         }
     }
 
-    /// The index entry to overwrite: the one with the same key, or else one whose record is overwritten, or else the one
-    /// with the oldest record.
+    /// The index entry to overwrite: the entry with the same key, or else an entry whose record is overwritten, or else
+    /// the entry with the oldest record.
     fn slot_to_replace(&self, key: u64) -> usize {
         let start = self.bucket_start(key);
         let oldest_first = |&slot: &usize| {
@@ -242,8 +245,8 @@ impl Shard {
         (self.is_alive(entry, at) && self.ring.get(at) == Some(&key)).then_some(at)
     }
 
-    /// Whether the record has not been overwritten: it was written on this lap, or on the lap before and the head has not
-    /// reached it.
+    /// Whether the record has not been overwritten. Such a record was written on this lap, or on the previous lap in a
+    /// place that the head has not reached.
     fn is_alive(&self, entry: IndexEntry, at: usize) -> bool {
         match self.lap.wrapping_sub(entry.lap()) {
             0 => at < self.head,

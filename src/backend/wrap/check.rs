@@ -1,9 +1,9 @@
 //! `check`: evaluates on two backends and reports their differences. The search gets the evaluations of the first.
 //!
 //! It tests a new kernel, number format or card in real play. Reports go to stderr or to a [`ReportSink`], never to
-//! stdout, which belongs to UCI. Each compared batch gets a report, as `mode` says: `check` prints one line, passed or
-//! failed; `display` prints the largest errors; `histo` prints a histogram of all errors. A summary follows when the
-//! backend is dropped.
+//! stdout, which belongs to UCI. There is a report on each compared batch. With the mode `check` it is one line that
+//! says whether the batch passed; with `display` it has the largest errors, and with `histo` a histogram of all errors.
+//! A summary follows when the backend is dropped.
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{
@@ -20,18 +20,19 @@ pub enum CheckMode {
     Check,
     /// The largest absolute and relative errors.
     Display,
-    /// How many errors there are of each order of magnitude.
+    /// The number of errors of each order of magnitude.
     Histogram,
 }
 
-/// Which batches are compared, and with which tolerances.
+/// The choice of the batches to compare, the tolerances, and the form of the reports.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// What to report.
+    /// The contents of the reports.
     pub mode: CheckMode,
     /// The largest absolute error that passes.
     pub absolute_tolerance: f64,
-    /// The largest error that passes relative to the larger of the two figures. Passing either tolerance is enough.
+    /// The largest relative error that passes: the difference divided by the larger of the two figures. A figure within
+    /// either tolerance passes.
     pub relative_tolerance: f64,
     /// The share of batches that are compared, 0 … 1.
     pub frequency: f64,
@@ -58,7 +59,7 @@ pub struct CheckBackend {
     work: Arc<dyn Backend>,
     reference: Arc<dyn Backend>,
     comparison: Arc<Comparison>,
-    /// Batches made so far. Relaxed, because no other memory depends on it.
+    /// The number of batches made so far. Accesses are relaxed, because no other memory depends on the count.
     batches: AtomicU64,
 }
 
@@ -199,7 +200,7 @@ struct CheckTicket {
 }
 
 impl Ticket for CheckTicket {
-    /// An error of either backend is an error, because a check must not stop silently.
+    /// Fails if either backend fails, because a check must not stop silently.
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let (work, reference) = (self.work.finish(), self.reference.finish());
         let work = work?;
@@ -256,18 +257,18 @@ impl Comparison {
     }
 }
 
-/// Bars of the histogram: one for errors below 10^-12, then one for each power of ten up to 10^0.
+/// The number of bars in the histogram: one for errors below 10^-12, and one for each power of ten up to 10^0.
 const DECADES: usize = 14;
 
 /// The differences between two sets of figures.
 #[derive(Clone, Default)]
 struct Errors {
     count: u64,
-    /// Figures out of tolerance.
+    /// The number of figures out of tolerance.
     failed: u64,
     largest_absolute: f64,
     largest_relative: f64,
-    /// `[0]` counts errors below 10^-12; `[1 + k]` those from 10^(k - 12) to the next power of ten.
+    /// `[0]` counts errors below 10^-12; `[1 + k]` counts errors from 10^(k - 12) to the next power of ten.
     decades: [u64; DECADES],
 }
 

@@ -1,12 +1,12 @@
-//! Decorators: backends around one backend (`check`: around two).
+//! Decorators: backends that contain another backend, or two in the case of `check`.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`cache`] | answers from the evaluation cache, and evaluates the rest |
-//! | [`cache_store`] | the memory of the cache |
+//! | [`cache_store`] | holds the memory of the cache |
 //! | [`batch_split`] | accepts larger batches than the backend inside |
 //! | [`check`] | compares two backends and reports the differences |
-//! | [`record`] | writes every evaluation to a file, or answers from one |
+//! | [`record`] | writes every evaluation to a file, or reads evaluations from such a file |
 
 mod batch_split;
 mod cache;

@@ -1,12 +1,13 @@
-//! `recordreplay`: writes every evaluation to a file, or answers from such a file without a network.
+//! `recordreplay`: writes every evaluation to a file, or reads evaluations from such a file without a network.
 //!
-//! With a recording, others can reproduce a fault, and a search can run again without the card that it ran on.
+//! With a recording, other people can reproduce a fault, and a search can be repeated without the original graphics
+//! card.
 //!
 //! The file is little endian: 8 bytes `RUKHREC2`, a byte of flags (1: has WDL, 2: has moves left, 4: has the value's
-//! error), then one record for each evaluation: the position's key (8 bytes), q, d, m, e (f32 each), the number of moves
-//! (2 bytes), and one f32 prior for each move. Recording to an existing file appends to it. The key covers everything
-//! that a network sees of the position and its history ([`full_key`]). If a position has several records, the first
-//! counts.
+//! error), then one record for each evaluation: the position's key (8 bytes), q, d, m, e (f32 each), the number of
+//! moves (2 bytes), and one f32 prior for each move. Recording to an existing file appends to it. The key covers
+//! everything that a network sees of the position and its history ([`full_key`]). If a position has several records,
+//! the first counts.
 
 use crate::backend::position_key::full_key;
 use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
@@ -22,12 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The first bytes of a recording. The digit is the format's version.
 const MAGIC: [u8; 8] = *b"RUKHREC2";
 const HEADER_LENGTH: usize = MAGIC.len() + 1;
-/// Bytes of a record before its priors: key, four floats, number of moves.
+/// The size of a record before its priors, in bytes: key, four floats and number of moves.
 const RECORD_HEAD_LENGTH: usize = 8 + 4 * 4 + 2;
 const HAS_WDL: u8 = 1;
 const HAS_MLH: u8 = 2;
 const HAS_VALUE_ERROR: u8 = 4;
-/// More moves than any legal position has. A record with more is damaged.
+/// A number of moves that no legal position exceeds. A record with more moves is damaged.
 const MAXIMUM_MOVES: usize = 512;
 
 fn file_error(action: &str, path: &Path, reason: &dyn std::fmt::Display) -> BackendError {
@@ -98,7 +99,7 @@ fn not_a_recording() -> io::Error {
 }
 
 impl RecordFile {
-    /// Appends a batch and flushes it to the system, so that it survives a crash of this process.
+    /// Appends a batch and flushes it to the operating system, so that it survives a crash of this process.
     fn write(&self, keys: &[u64], evaluations: &Evaluations) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, (value, priors)) in keys.iter().zip(evaluations.iter()) {
@@ -173,7 +174,7 @@ impl Ticket for RecordingTicket {
     }
 }
 
-/// Answers from a recording. A position that the recording lacks fails the batch.
+/// Takes evaluations from a recording. If the recording lacks a position, the batch fails.
 pub struct ReplayingBackend {
     recording: Arc<Recording>,
 }
@@ -215,7 +216,8 @@ fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
     Ok((flags, evaluations))
 }
 
-/// The next record; `None` at the end of the file. A truncated record, left by a process that was killed, is an error.
+/// Reads the next record; returns `None` at the end of the file. A truncated record, left by a process that was killed,
+/// is an error.
 fn read_record(reader: &mut impl Read) -> io::Result<Option<(u64, Evaluation)>> {
     let mut head = Vec::with_capacity(RECORD_HEAD_LENGTH);
     reader.by_ref().take(RECORD_HEAD_LENGTH as u64).read_to_end(&mut head)?;
@@ -281,7 +283,7 @@ impl Batch for ReplayingBatch {
                         request.history.last().to_fen()
                     ),
                 });
-                // A placeholder that keeps the count right. The batch fails anyway.
+                // A placeholder keeps the number of evaluations right, although the batch will fail.
                 self.evaluations.push(Value::default(), []);
             }
         }

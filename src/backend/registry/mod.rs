@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, with batch splitter and cache around it |
+//! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, inside its batch splitter and cache |
 //! | [`kinds`] | lists every backend, and makes each from its options |
 //! | [`maker`] | makes a backend by its name, together with its children; reads the network once for all |
 //! | [`config`] | holds the user's choice of a backend, a network and a cache |

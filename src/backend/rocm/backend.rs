@@ -1,8 +1,8 @@
 //! The [`Backend`] that evaluates a network on an AMD GPU.
 //!
-//! A request is encoded when it is added to a batch. Submitted batches wait in one queue, and each slot has a thread that
-//! takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more slots the
-//! device has work while the results of a batch are read.
+//! A request is encoded when it is added to a batch. Submitted batches wait in one queue, and each slot has a thread
+//! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
+//! slots, the device works while the results of an earlier batch are read.
 
 use super::code_objects::code_for;
 use super::device::Gpu;
@@ -27,16 +27,16 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of runs of a step when it is timed.
+/// The number of times that each step is run when it is timed.
 const TIMED_REPETITIONS: usize = 20;
 
-/// The default of the largest batch, if memory allows it.
+/// The default limit on the batch size, in positions. Little device memory lowers the limit.
 const MAXIMUM_BATCH: usize = 512;
 
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
     core: Arc<Core>,
-    /// Held so that the threads end when the backend is dropped.
+    /// The slots' threads. Dropping the backend ends them.
     _workers: Workers<Job>,
     notices: Vec<String>,
 }
@@ -53,7 +53,7 @@ struct Core {
     queue: Arc<WorkQueue<Job>>,
     format: InputFormat,
     history_fill: HistoryFill,
-    /// Memory of finished batches, for reuse.
+    /// The memory of finished batches, for reuse.
     requests: Mutex<Vec<Requests>>,
 }
 
@@ -67,7 +67,7 @@ impl RocmBackend {
     /// Opens the device and its libraries; `name` is the backend's name in messages.
     ///
     /// # Errors
-    /// ROCm, the device or a BLAS library is missing. The error says what was tried.
+    /// ROCm, the device or a BLAS library is missing. The error names the files or the device that were tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
         let gpu = Gpu::open(options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
@@ -78,8 +78,8 @@ impl RocmBackend {
     /// The policy logits are divided by `policy_softmax_temperature` before the softmax.
     ///
     /// # Errors
-    /// There are no kernels for the device's architecture, a layer is of a size that the kernels cannot take, memory runs
-    /// out, or a call of HIP or a BLAS library fails.
+    /// There are no kernels for the device's architecture, a layer has a size that the kernels do not support, memory
+    /// runs out, or a call of HIP or a BLAS library fails.
     pub fn new(
         device: RocmDevice,
         network: Network,
@@ -134,8 +134,8 @@ impl RocmBackend {
         Ok(RocmBackend { core, _workers: workers, notices })
     }
 
-    /// Messages for the user: libraries that are not used and why, the outcome of tuning, and the lines of the table that
-    /// [`RocmOptions::time_steps`] asked for.
+    /// Messages for the user: the reasons why libraries are not used, the outcome of tuning, and the lines of the table
+    /// that [`RocmOptions::time_steps`] asked for.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -166,7 +166,7 @@ fn recommended_batch(compute_units: usize) -> usize {
     }
 }
 
-/// The slots, the largest batch that they take, and notices for the user.
+/// The slots, the largest batch that they accept, and notices for the user.
 struct Made {
     slots: Vec<Slot>,
     maximum_batch: usize,
@@ -197,7 +197,7 @@ fn make_slots(
         waiting: options.settled_waiting(),
     };
     if options.maximum_batch.is_none() {
-        // All slots together take at most half of the free memory: the desktop may need some too.
+        // All slots together take at most half of the free memory, because the desktop may need some too.
         let budget = gpu.free_memory.saturating_sub(network.bytes()) / 2 / options.streams;
         while maker.maximum_batch > 16 && maker.scratch_sizes(maker.maximum_batch)?.total() > budget {
             maker.maximum_batch /= 2;
@@ -307,7 +307,7 @@ impl Batch for RocmBatch {
             return Done::boxed(Err(error));
         }
         let (reply, ticket) = reply_channel(&core.attributes.name);
-        // A closed queue drops the reply, and the ticket says so.
+        // If the queue is closed, the reply is dropped, and the ticket fails.
         let _ = core.queue.push(Job { requests, reply });
         Box::new(ticket)
     }

@@ -1,4 +1,4 @@
-//! Checks, before the first product, whether a BLAS library has kernels for an architecture.
+//! Checks whether a BLAS library has kernels for an architecture, before its first product.
 //!
 //! Both libraries keep their kernels in files, with a catalogue for each architecture that they were built for. Without
 //! the catalogue rocBLAS ends the process (SIGABRT) at its first product
@@ -16,7 +16,7 @@ const ROCBLAS_FOLDER: &str = "ROCBLAS_TENSILE_LIBPATH";
 /// The environment variable that names hipBLASLt's folder of kernels.
 const HIPBLASLT_FOLDER: &str = "HIPBLASLT_TENSILE_LIBPATH";
 
-/// The file and version of a loaded library.
+/// The path and version of a loaded library.
 pub(super) struct Loaded {
     /// The path as the dynamic linker opened it, if it is known.
     pub(super) file: Option<PathBuf>,
@@ -32,8 +32,8 @@ pub(super) fn check_rocblas(rocblas: &Loaded, architecture: &str) -> Result<(), 
     check_rocblas_in(&rocblas_folder(rocblas, std::env::var_os(ROCBLAS_FOLDER))?, architecture)
 }
 
-/// Checks that hipBLASLt has kernels for `architecture`. A folder that names no architectures passes, since hipBLASLt
-/// reports missing kernels itself.
+/// Checks that hipBLASLt has kernels for `architecture`. A folder whose files name no architecture passes the check,
+/// because hipBLASLt reports missing kernels itself.
 ///
 /// # Errors
 /// A message that names the folder and the architectures that it has kernels for.
@@ -44,7 +44,7 @@ pub(super) fn check_hipblaslt(hipblaslt: &Loaded, architecture: &str) -> Result<
     }
 }
 
-/// rocBLAS's folder of kernels: tries the same places as rocBLAS, in the same order.
+/// rocBLAS's folder of kernels. The search tries the same places as rocBLAS, in the same order.
 fn rocblas_folder(rocblas: &Loaded, asked: Option<OsString>) -> Result<PathBuf, String> {
     if let Some(folder) = asked {
         return Ok(PathBuf::from(folder));
@@ -71,8 +71,8 @@ fn versioned_folder(beside: &Path, version: &str) -> Option<PathBuf> {
     folders.find_map(|entry| Some(entry.path().join("library")).filter(|folder| folder.is_dir()))
 }
 
-/// Checks that a folder has a catalogue that rocBLAS reads for `architecture`. That is the architecture's own catalogue,
-/// lazy or whole, or the catalogue of all architectures together with a kernel for this one.
+/// Checks that a folder has a catalogue that rocBLAS reads for `architecture`. That is either the architecture's own
+/// catalogue, lazy or whole, or the catalogue of all architectures together with a kernel for `architecture`.
 fn check_rocblas_in(folder: &Path, architecture: &str) -> Result<(), String> {
     let own = folder.join(architecture);
     let folder = if own.is_dir() { own.as_path() } else { folder };
@@ -100,7 +100,7 @@ fn check_rocblas_in(folder: &Path, architecture: &str) -> Result<(), String> {
     ))
 }
 
-/// hipBLASLt's folder of kernels, if it exists: tries the same places as hipBLASLt, in the same order.
+/// hipBLASLt's folder of kernels, if it exists. The search tries the same places as hipBLASLt, in the same order.
 fn hipblaslt_folder(hipblaslt: &Loaded, asked: Option<OsString>) -> Option<PathBuf> {
     if let Some(folder) = asked {
         return Some(PathBuf::from(folder));
@@ -153,7 +153,7 @@ fn is_for(name: &str, architecture: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A temporary folder with these empty files.
+    /// A temporary folder that contains `files`, all empty.
     fn with(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {
@@ -238,7 +238,7 @@ mod tests {
         let compressed = ["lib/hipblaslt/library/gfx950/TensileLibrary_lazy_gfx950.dat.zlib"];
         assert_eq!(says(&compressed, "gfx950"), Ok(()));
         assert!(says(&compressed, "gfx942").is_err());
-        // Where the files do not tell, hipBLASLt decides.
+        // If the files name no architecture, hipBLASLt decides.
         assert_eq!(says(&[], "gfx1100"), Ok(()));
         assert_eq!(says(&["lib/hipblaslt/library/hipblasltExtOpLibrary.dat"], "gfx1100"), Ok(()));
     }

@@ -1,8 +1,8 @@
 //! The batch sizes (buckets) that a forward pass is laid out for.
 //!
-//! A batch is padded to the smallest bucket that holds it. Small buckets are close together, so that a small batch does
-//! not wait for much padding. Larger ones are a factor of 1.5 or less apart, so that at most a third of the work is
-//! padding.
+//! A batch is padded to the smallest bucket that holds it. Small buckets are close together, so that a small batch gets
+//! little padding. Each larger bucket is at most 1.5 times the size of the bucket before it, so that at most a third of
+//! the work is padding.
 
 /// The sizes of all buckets, up to the largest batch that any option allows.
 const LADDER: [usize; 19] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];

@@ -14,10 +14,11 @@ pub(super) fn folder() -> Option<PathBuf> {
     Some(cache.join("rukh"))
 }
 
-/// Writes a file and creates its folder. The content goes to a temporary file first, so that no reader sees half of it.
+/// Writes a file and creates its folder. The content goes to a temporary file first, so that no reader sees a partial
+/// file.
 ///
 /// # Errors
-/// An error of the file system. No partial file is left behind.
+/// The folder or the file cannot be written. No partial file is left behind.
 pub(super) fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;

@@ -19,8 +19,8 @@ include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 /// The code object for `architecture`, and its name for error messages.
 ///
 /// # Errors
-/// There is no embedded code object for the architecture, and hiprtc is missing or cannot compile for it; or the
-/// embedded code object is damaged.
+/// The embedded code object is damaged. Or the architecture has no embedded code object, and hiprtc is missing or
+/// cannot compile for the architecture.
 pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     if let Some((_, code)) = OBJECTS.iter().find(|(name, _)| *name == architecture) {
         return Ok((inflate(code)?, format!("the code object for {architecture}")));
@@ -39,7 +39,7 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
         ))
     })?;
     if let Some(path) = path {
-        // A failure only means compiling again at the next start.
+        // If the code cannot be kept, it is only compiled again at the next start.
         let _ = cache::keep(&path, &code);
     }
     Ok((code, what))

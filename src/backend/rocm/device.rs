@@ -21,14 +21,14 @@ pub(super) struct Gpu {
     pub(super) refusals: Vec<String>,
 }
 
-/// The BLAS library that a user asks for.
+/// The user's choice of a BLAS library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GemmLibrary {
-    /// Both, with a preference that depends on the architecture; one of them is enough.
+    /// Uses both libraries, with a preference that depends on the architecture. One of them is enough.
     Auto,
-    /// Only rocBLAS.
+    /// Uses only rocBLAS.
     Rocblas,
-    /// Only hipBLASLt.
+    /// Uses only hipBLASLt.
     HipblasLt,
 }
 
@@ -62,7 +62,8 @@ struct Libraries {
     refusals: Vec<String>,
 }
 
-/// Loads the requested BLAS libraries that have kernels for `architecture`. For [`GemmLibrary::Auto`] one is enough.
+/// Loads the requested BLAS libraries that have kernels for `architecture`. For [`GemmLibrary::Auto`] one library is
+/// enough.
 fn load_blas(library: GemmLibrary, architecture: &str) -> Result<Libraries> {
     match library {
         GemmLibrary::Rocblas => {

@@ -1,4 +1,4 @@
-//! From planes to the residual stream of an attention body. Shapes as in [`super::forward`].
+//! The steps from the planes to the residual stream of an attention body. [`super::forward`] explains the shapes.
 
 use super::encoder;
 use super::error::Result;
@@ -82,7 +82,7 @@ fn gate(x: Address, embedding: &Embedding, activation: Activation, steps: &mut S
     Ok(())
 }
 
-/// Factors and offsets.
+/// The addresses of the gates' factors and offsets.
 fn gates_of(embedding: &Embedding) -> Option<(Address, Address)> {
     embedding.gates.as_ref().map(|&Gates { multiply, add }| (multiply, add))
 }

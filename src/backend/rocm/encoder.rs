@@ -1,7 +1,7 @@
-//! The encoders of an attention body or policy head. Shapes as in [`super::forward`].
+//! The encoders of an attention body or policy head. [`super::forward`] explains the shapes.
 //!
-//! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
-//! 64 x 64 logits for each head, which are added to Q K^T.
+//! Smolgen is a small network in each encoder, invented for Leela Chess Zero. It reads the whole board and computes
+//! 64 x 64 logits for each attention head, which are added to Q K^T.
 
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
@@ -15,7 +15,7 @@ use super::steps::{Norm, Region, StepList};
 use crate::net::architecture::Activation;
 use crate::net::prepare::query_scale;
 
-/// The lane on which smolgen runs beside Q, K and V. Neither needs the other's results.
+/// The lane on which smolgen runs in parallel to Q, K and V, which do not depend on each other.
 const SMOLGEN_LANE: Lane = 1;
 
 /// Applies all encoders of a stack to x `[T][width]`, in place.
@@ -29,7 +29,7 @@ pub(super) fn encoders(
     for (index, encoder) in stack.encoders.iter().enumerate() {
         let name = format!("{what} {index}");
         let rows = steps.rows();
-        // A network with smolgen has the global layer: loading has checked that.
+        // Loading has checked that a network with smolgen has the global layer.
         let logits = match (&encoder.smolgen, &pass.network.layers.smolgen_global) {
             (Some(smolgen), Some(global)) => {
                 let layers = (smolgen, global);

@@ -2,7 +2,7 @@
 
 use hip_runtime_sys::loader::LoadError;
 
-/// An error of a library or a device, with what was tried.
+/// An error of a library or a device, with the files, the call or the device that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RocmError {
     /// A library is missing or lacks functions.

@@ -1,12 +1,13 @@
-//! The forward pass as a list of steps: one function per stage, every step with its shapes.
+//! The forward pass as a list of steps. Each stage is a function, and comments give the shapes of every step.
 //!
-//! This file has the frame. An attention body's embedding is in [`super::embedding`], its encoders are in
-//! [`super::encoder`], a residual tower is in [`super::tower`], the heads are in [`super::heads`]. B is the number of
-//! positions, T = 64 B the number of squares. Activations lie as `[position][square][channel]`, so that the squares are
-//! the rows of a matrix. The steps have the names of the papers: *Attention is all you need*, *Deep residual learning*,
-//! *Squeeze-and-excitation networks*.
+//! This file calls the stages. An attention body's embedding is in [`super::embedding`], its encoders are in
+//! [`super::encoder`], a residual tower is in [`super::tower`], and the heads are in [`super::heads`]. B is the number
+//! of positions, and T = 64 B is the number of squares. Activations have the layout `[position][square][channel]`, so
+//! that the squares are the rows of a matrix. The steps have the names of the papers: *Attention is all you need*,
+//! *Deep residual learning*, *Squeeze-and-excitation networks*.
 //!
-//! Nothing runs here: the steps are laid out once per slot and bucket, then enqueued or captured as they are.
+//! This code runs nothing on the device. It makes the list of steps once for each slot and bucket, and the slot later
+//! enqueues or captures the list unchanged.
 
 use super::embedding::embed;
 use super::encoder;
@@ -17,10 +18,10 @@ use super::pass::Pass;
 use super::steps::StepList;
 use super::tower;
 
-/// Lays the whole pass out.
+/// Appends the steps of the whole pass.
 ///
 /// # Errors
-/// A kernel that the device's code lacks, a product that no library takes, a layer beyond the kernels.
+/// The device's code lacks a kernel, no library can compute a product, or the kernels do not support a layer.
 pub(super) fn forward(pass: &Pass<'_>, steps: &mut StepList<'_>) -> Result<()> {
     // planes -> stream [T][channels]
     let stream = match &pass.network.layers.body {

@@ -1,8 +1,8 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
-//! [`Gemms`] is the dispatcher between the forward pass and the two BLAS libraries. It looks a shape up in its
+//! [`Gemms`] is the dispatcher between the forward pass and the two BLAS libraries. It looks up each shape in its
 //! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
-//! Plans and descriptors are cached, so that other buckets and slots share them.
+//! Plans and descriptors are cached, so that all buckets and slots share them.
 
 use super::device::{GemmLibrary, Gpu};
 use super::error::{Result, RocmError};
@@ -19,18 +19,18 @@ use std::sync::Arc;
 pub(super) enum GemmChoice {
     /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
     Rocblas { solution: Option<i32> },
-    /// hipBLASLt, with the algorithm at this index of its proposals.
+    /// hipBLASLt, with the algorithm that has this index among its proposals.
     HipblasLt { rank: usize },
 }
 
-/// The fastest choice for a shape, and its time.
+/// The fastest choice for a shape, and the time of one product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) choice: GemmChoice,
     pub(super) microseconds: f32,
 }
 
-/// The tuned products by shape. They are sorted, so that the files of two tunings can be compared.
+/// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
 pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
 
 /// A matrix product that a forward pass asks for.
@@ -44,7 +44,7 @@ pub(super) struct Wanted {
 /// The size of the workspace for a product, in bytes. hipBLASLt's split-K and stream-K kernels keep partial sums in it.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// The number of algorithms to ask hipBLASLt for, if its first proposal is not enough.
+/// The number of algorithms to request from hipBLASLt when more than its first proposal is wanted.
 const PROPOSALS: usize = 16;
 
 /// The dispatcher for matrix products on one device.
@@ -58,11 +58,12 @@ pub(super) struct Gemms {
     prefers_hipblaslt: bool,
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
-    /// The products asked for so far, during a [`Gemms::survey`].
+    /// During a [`Gemms::survey`], the products that were requested so far.
     survey: RefCell<Option<Vec<Wanted>>>,
 }
 
-/// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides this.
+/// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
+/// this.
 const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
 
 impl Gemms {
@@ -166,7 +167,8 @@ impl Gemms {
         if let GemmChoice::HipblasLt { .. } = choice {
             match self.step_by(name, &wanted, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
-                // hipBLASLt has no algorithm. rocBLAS takes every plain shape, and the caller can split an epilogue off.
+                // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
+                // step for the epilogue.
                 Ok(None) | Err(_) if shape.epilogue != Epilogue::None || self.has_rocblas => {}
                 Ok(None) => {
                     return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
@@ -181,7 +183,7 @@ impl Gemms {
         self.step_by(name, &wanted, GemmChoice::Rocblas { solution })
     }
 
-    /// An error that says what failed, and why the other library is not used.
+    /// An error with the failure `what` and the reason why the other library is not used.
     fn with_refusals(&self, what: String) -> RocmError {
         let refusals = self.refusals.iter().cloned();
         RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))

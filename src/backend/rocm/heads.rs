@@ -1,4 +1,4 @@
-//! The steps of the heads. Shapes as in [`super::forward`].
+//! The steps of the heads. [`super::forward`] explains the shapes.
 
 use super::encoder;
 use super::error::{Result, RocmError};
@@ -39,7 +39,7 @@ fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<
     }
 }
 
-/// `logits [B][width]`, to which a bias of `bias_width` is added repeatedly -> softmax over the legal moves.
+/// `logits [B][width]` -> + bias, a vector of `bias_width` that repeats along each row -> softmax over the legal moves.
 fn gather(
     pass: &Pass<'_>,
     (logits, width): (Address, usize),
@@ -97,19 +97,19 @@ fn attention_policy(
     Ok(())
 }
 
-/// The function that the kernel applies to a scalar head's outputs: the numbers are those of the kernel.
+/// The function that the kernel applies to a scalar head's outputs. The values are the codes that the kernel uses.
 const NOTHING: i32 = 0;
 const SOFTMAX: i32 = 1;
 const TANH: i32 = 2;
 const RELU: i32 = 3;
 
-/// The lane on which the value head and then the value-error head run beside the policy head.
+/// The lane on which the value head and then the value-error head run in parallel to the policy head.
 const VALUE_LANE: Lane = 1;
-/// The lane on which the moves-left head runs beside the policy head.
+/// The lane on which the moves-left head runs in parallel to the policy head.
 const MOVES_LEFT_LANE: Lane = 2;
 
-/// All heads: `stream [T][channels]` -> priors, value, its error, moves left. They do not need each other's results,
-/// except that the error may be a second output of the value head.
+/// All heads: `stream [T][channels]` -> priors, value, the value's error, moves left. The heads do not depend on each
+/// other, except that the error may be a second output of the value head.
 pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let network = &pass.network.layers;
     steps.branch(VALUE_LANE, |steps| value_and_error(pass, stream, steps))?;
@@ -133,7 +133,7 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
     Ok(())
 }
 
-/// `stream [T][channels]` -> value, and its error if the network has a head for it.
+/// `stream [T][channels]` -> value, and the value's error if the network has a head for the error.
 fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {
     let network = &pass.network.layers;
     let value = Scalar {
@@ -146,7 +146,7 @@ fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -
     let layers = &network.value;
     scalar(&value, (&layers.hidden, &layers.output), pass, hidden, steps)?;
     let Some(head) = &network.value_error else { return Ok(()) };
-    // The host applies the sigmoid, which the kernel does not have. The value no longer needs its regions.
+    // The host applies the sigmoid, which the kernel does not have. The value head has finished with these regions.
     let (output, finish) = (pass.output.value_error, NOTHING);
     let error = Scalar { name: "value error", output, finish, ..value };
     match head {
@@ -188,7 +188,7 @@ fn hidden_layer(
     Ok(hidden)
 }
 
-/// Hidden layer `[B][hidden]` -> win, draw, loss, or q, or the error's logit, or moves left.
+/// Hidden layer `[B][hidden]` -> the head's outputs: win, draw and loss; or q; or the error's logit; or moves left.
 fn scalar(
     kind: &Scalar,
     (layer, last): (&Dense, &Dense),

@@ -17,13 +17,13 @@ pub(super) struct Kernels {
     functions: RefCell<HashMap<String, Function>>,
 }
 
-/// Head sizes that have a fused attention kernel, on architectures with matrix instructions.
+/// The head sizes that have a fused attention kernel on architectures with matrix instructions.
 const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
-/// Widths for which a group of lanes normalises a row in registers.
+/// The row widths for which a group of lanes normalises a row in registers.
 const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];
 
-/// The largest width that a whole block can normalise.
+/// The widest row that a whole block can normalise.
 pub(super) const LARGEST_LAYER_NORM: usize = 8192;
 
 impl Kernels {
@@ -58,8 +58,8 @@ impl Kernels {
     }
 
     /// Our own kernel for a product of few rows, `[rows][inputs]` to `[rows][outputs]`, and its grid. With `normalises`
-    /// the kernel applies a LayerNorm to its input first. `None` if the architecture has no matrix instructions for the
-    /// element type, or the kernel cannot take the shape.
+    /// the kernel applies a LayerNorm to its input first. Returns `None` if the architecture has no matrix instructions
+    /// for the element type, or the kernel does not support the shape.
     pub(super) fn dense(
         &self,
         rows: usize,
@@ -90,9 +90,9 @@ impl Kernels {
     }
 }
 
-/// Rows and columns of a tile of the kernel for few rows.
+/// The number of rows, and of columns, of a tile of the kernel for few rows.
 const TILE: usize = 16;
-/// Inputs that the kernel for few rows reads in one step.
+/// The number of inputs that the kernel for few rows reads in one step.
 const DENSE_STEP: usize = 32;
 
 /// The longest row to which the kernel for few rows can apply a LayerNorm.

@@ -5,13 +5,13 @@ use super::ffi::hip::Address;
 
 pub(super) const SQUARES: usize = 64;
 
-/// A dense layer. A 1x1 convolution is also one: it applies a dense layer to each square.
+/// A dense layer. A 1x1 convolution is also stored as a dense layer, which is applied to each square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dense {
     /// `[outputs][inputs]` of the element type. For squeeze-and-excitation's second layer, `[inputs][outputs]`.
     pub(super) weights: Address,
-    /// `[outputs]` of the element type, repeated [`rows_together`] times. Null if all biases are zero. The
-    /// output layers of the scalar heads have it in fp32. Squeeze-and-excitation's bias is never repeated or null.
+    /// The bias, `[outputs]` of the element type, repeated [`rows_together`] times. Null if all its values are zero. In
+    /// the output layers of the scalar heads it is fp32. Squeeze-and-excitation's bias is never repeated or null.
     pub(super) bias: Address,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
@@ -60,7 +60,7 @@ impl SquareTable {
 }
 
 /// The type of Winograd's components and their weights. In bf16, the error would be four times that of a direct
-/// convolution, so bf16 networks use fp16 here.
+/// convolution, so bf16 networks use fp16 for them.
 pub(super) fn component_type(element: ElementType) -> ElementType {
     match element {
         ElementType::Fp32 => ElementType::Fp32,

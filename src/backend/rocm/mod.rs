@@ -1,33 +1,33 @@
 //! The AMD GPU evaluator: HIP, rocBLAS, hipBLASLt and our own kernels.
 //!
-//! Nothing of ROCm is needed to build it. The libraries are looked for when a backend is made; what is missing
-//! is an error that says what was tried.
+//! The build does not need ROCm. The libraries are loaded when a backend is made. If a library is missing, the error
+//! names the files that were tried.
 //!
-//! | module | what it holds |
+//! | module | what it does or holds |
 //! |---|---|
-//! | [`backend`] | requests to batches, batches to slots: the [`crate::backend::Backend`] |
-//! | [`tuning`] | measuring which library computes each product fastest |
+//! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
+//! | [`tuning`] | measures which library computes each product fastest |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`] | the forward pass as a list of steps, with shapes |
-//! | [`embedding`], [`tower`], [`heads`] | its stages before, instead of and after the encoders |
+//! | [`embedding`], [`tower`], [`heads`] | the stages before the encoders, instead of them, and after them |
 //! | [`encoder`] | the encoders of a body or of a policy head |
 //! | [`planes`] | the steps that expand bitboards to matrices |
-//! | [`pass`] | what a pass is laid out for: the network, input and output |
-//! | [`steps`] | laying out one step: memory, kernels, products |
+//! | [`pass`] | the arguments of a pass: the network, and the layout of input and output |
+//! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`network`] | a network in the device's memory |
-//! | [`uploader`], [`winograd`] | layers converted and written to the device: the store that [`crate::net::prepare`] fills |
+//! | [`uploader`], [`winograd`] | converts the layers that [`crate::net::prepare`] passes, and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
-//! | [`tuning_file`] | measured choices, kept for the next start |
-//! | [`gemm`] | which library computes a product, and how |
-//! | [`kernels`], [`code_objects`] | our kernels' names and arguments, and their code for a device |
+//! | [`tuning_file`] | the file that keeps the measured choices for the next start |
+//! | [`gemm`] | chooses the library and the algorithm for each product |
+//! | [`kernels`], [`code_objects`] | our kernels' names and grids, and their code for a device |
 //! | [`cache`] | files in the user's cache folder |
-//! | [`options`] | what a user may set |
-//! | [`device`], [`blas_files`] | finding a device, and the libraries that have kernels for it |
-//! | [`timing`] | where a forward pass spends its time |
-//! | [`ffi`] | the libraries' objects, owned; the only `unsafe` here |
+//! | [`options`] | the backend's options |
+//! | [`device`], [`blas_files`] | finds a device, and the libraries that have kernels for it |
+//! | [`timing`] | a table of the time that each kind of step takes |
+//! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
 //!
-//! The hot path of a batch: [`backend`]'s batch, a slot's thread, [`slot`], a graph launch.
+//! The hot path of a batch goes through [`backend`]'s batch, a slot's thread and [`slot`] to a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;

@@ -26,7 +26,7 @@ pub(super) type ValueError = network::ValueError<Uploader>;
 /// A network on a device.
 pub(super) struct DeviceNetwork {
     pub(super) layers: Network,
-    /// Where each of the 1858 policy indices lies among the policy head's logits, `[1858]` of 16 bits.
+    /// The place of each of the 1858 policy indices among the policy head's logits, `[1858]` of 16 bits.
     pub(super) policy_places: Address,
     /// The type of weights and activations.
     pub(super) element: ElementType,
@@ -35,15 +35,16 @@ pub(super) struct DeviceNetwork {
 }
 
 impl DeviceNetwork {
-    /// Bytes of device memory.
+    /// The network's device memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.memory.iter().map(|buffer| buffer.bytes()).sum()
     }
 
-    /// Converts and uploads, and drops each layer on the host as soon as the device has it.
+    /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device.
     ///
     /// # Errors
-    /// A layer that the kernels cannot run, by name; a weight beyond the element type; the device's memory.
+    /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; or the device
+    /// has too little memory.
     pub(super) fn new(device: Device, network: net::Network, element: ElementType) -> Result<DeviceNetwork> {
         let mut uploader = Uploader::new(device, element);
         let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;

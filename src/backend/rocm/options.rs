@@ -1,4 +1,4 @@
-//! The options of the ROCm backend, and how they are written in `-o`.
+//! The options of the ROCm backend, and their names in `-o`.
 
 use super::device::GemmLibrary;
 use super::ffi::exchange::Waiting;
@@ -7,26 +7,26 @@ use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and softmax
-/// are always fp32.
+/// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and
+/// softmax are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the formats are standard")]
 pub enum RocmPrecision {
     Fp32,
     Fp16,
     Bf16,
-    /// The fastest format that is exact enough: fp16.
+    /// The fastest format that is accurate enough: fp16.
     Auto,
 }
 
 /// The effort to find the fastest algorithm for each matrix product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tuning {
-    /// No tuning, and no table is read: the libraries choose.
+    /// Does not tune or read a table. The libraries choose the algorithms.
     Off,
     /// Times the libraries' first proposals, for at most ten seconds at the first start. The table is kept.
     Quick,
-    /// Times all their proposals, for at most forty seconds.
+    /// Times all proposals of the libraries, for at most forty seconds.
     Full,
 }
 
@@ -53,28 +53,30 @@ impl Tuning {
 /// The options of the ROCm backend.
 #[derive(Clone, Debug)]
 pub struct RocmOptions {
-    /// The number of the device, as HIP counts them.
+    /// HIP's number of the device, from 0.
     pub gpu: usize,
-    /// The number of batches in flight. Small batches leave much of a card idle: three in flight are a seventh faster
-    /// than two.
+    /// The number of batches in flight. Small batches leave much of a card idle: with three batches in flight, they are
+    /// evaluated a seventh faster than with two.
     pub streams: usize,
-    /// The most positions in a batch; `None` chooses by the device's memory.
+    /// The most positions in a batch. With `None`, the limit depends on the device's memory.
     pub maximum_batch: Option<usize>,
     /// Whether forward passes are captured as graphs.
     pub graph: bool,
-    /// The largest batch, in positions, whose branches run in parallel: smolgen beside Q, K and V, and the heads.
+    /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
+    /// the heads.
     pub fork: usize,
-    /// The most rows of a product that our own kernel computes instead of a library, on architectures with matrix
-    /// instructions: for the hidden layers of smolgen and of the scalar heads. The default is 0, since cuBLASLt was
-    /// faster.
+    /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
+    /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because cuBLASLt
+    /// was faster.
     pub few_rows: usize,
-    /// How a slot's thread waits for its batch; `None` spins if there are enough processors, and else sleeps.
+    /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
+    /// sleeps otherwise.
     pub waiting: Option<Waiting>,
     /// The BLAS library to use.
     pub gemm: GemmLibrary,
-    /// How thoroughly products are tuned at warm-up.
+    /// The effort to tune the products during the warm-up.
     pub tuning: Tuning,
-    /// The file with the table of tuned products; `None` means one in the user's cache folder.
+    /// The file with the table of tuned products. `None` means a file in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
     /// Whether every bucket runs once before the backend is ready. Without a warm-up the first batches are slower, and
     /// nothing is tuned.
@@ -83,7 +85,7 @@ pub struct RocmOptions {
     pub time_steps: Option<usize>,
 }
 
-/// As many positions as the largest batch.
+/// The default of [`RocmOptions::time_steps`]'s option without a value: the size of the largest batch.
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
@@ -111,7 +113,7 @@ impl RocmOptions {
     /// Reads the options from `-o`. No option may ask for more than `largest_batch` positions.
     ///
     /// # Errors
-    /// A value that is invalid or out of range.
+    /// A value is invalid or out of range.
     pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<RocmOptions, BackendError> {
         let defaults = RocmOptions::default();
         let positions = |key: &str| match options.text(key) {
@@ -150,8 +152,8 @@ impl RocmOptions {
         })
     }
 
-    /// [`RocmOptions::waiting`], or a default that depends on the machine: a spinning thread must not take a processor
-    /// from a search thread.
+    /// [`RocmOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a
+    /// processor from a search thread.
     pub(super) fn settled_waiting(&self) -> Waiting {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let spare = processors > 4 * self.streams;

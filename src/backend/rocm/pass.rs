@@ -13,16 +13,16 @@ pub(super) struct Input {
     pub(super) rule50: Address,
     /// The index of each position's first move in `moves`, then the number of all moves, `[B + 1]` of 32 bits.
     pub(super) first_moves: Address,
-    /// Policy indices of all positions' legal moves, 16 bits each.
+    /// The policy indices of all positions' legal moves, 16 bits each.
     pub(super) moves: Address,
 }
 
 /// The addresses of a batch's output on the device. All numbers are fp32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
-    /// `[B][3]`: win, draw, loss; or `[B]`: q.
+    /// `[B][3]`: win, draw and loss. Or `[B]`: q.
     pub(super) value: Address,
-    /// `[B]`: the value's error before its sigmoid. Not written if the network has no head for it.
+    /// `[B]`: the value's error before its sigmoid. Not written if the network has no value-error head.
     pub(super) value_error: Address,
     /// `[B]`: plies to the end of the game.
     pub(super) moves_left: Address,

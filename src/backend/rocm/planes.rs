@@ -1,4 +1,4 @@
-//! The steps that expand a batch's bitboards to matrices. Shapes as in [`super::forward`].
+//! The steps that expand a batch's bitboards to matrices. [`super::forward`] explains the shapes.
 
 use super::error::Result;
 use super::ffi::arguments::PlanesArguments;
@@ -39,5 +39,5 @@ pub(super) fn expand(
     Ok(())
 }
 
-/// Kernels and products read rows of a multiple of 8 elements.
+// The width of a row must be a multiple of 8 elements, because kernels and products read 8 elements at a time.
 const _: () = assert!(InputPlanes::COUNT.is_multiple_of(8) && SQUARES == 64);

@@ -1,8 +1,9 @@
-//! A slot runs one batch at a time: it owns a stream, host and device memory, BLAS handles, and a graph for each bucket.
+//! A slot runs one batch at a time: it owns a stream, host and device memory, BLAS handles, and a graph for each
+//! bucket.
 //!
-//! The backend creates all slots when it is made. The first batch of a bucket runs step by step, because the libraries
-//! load code at first use. Later batches launch the bucket's captured graph. A batch then costs one copy to the device,
-//! one launch, one copy back and one event, and allocates no device memory.
+//! All slots are created together with the backend. The first batch of a bucket runs step by step, because the
+//! libraries load code at first use. Later batches launch the bucket's captured graph. A batch then costs one copy to
+//! the device, one launch, one copy back and one event, and allocates no device memory.
 
 use super::buckets::{bucket_of, ladder};
 use super::device::Gpu;
@@ -57,13 +58,13 @@ impl Requests {
 
 /// The device's result for one position, from the side to move's view.
 pub(super) struct Answer<'a> {
-    /// Win minus loss probability.
+    /// The probability of a win minus that of a loss.
     pub(super) q: f32,
     /// Draw probability.
     pub(super) d: f32,
     /// Estimated plies left in the game.
     pub(super) m: f32,
-    /// The value-error head's output before the sigmoid, if that head is evaluated.
+    /// The value-error head's output before the sigmoid. `None` if that head is not evaluated.
     pub(super) error_logit: Option<f32>,
     /// The prior of each move, as little-endian bytes of fp32.
     priors: &'a [[u8; 4]],
@@ -122,7 +123,7 @@ pub(super) struct Slot {
 }
 
 impl SlotMaker<'_> {
-    /// The memory for intermediate results that batches of at most `positions` need.
+    /// The sizes of the buffers for intermediate results, for batches of at most `positions`.
     pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
         // The pass is only measured and never run, so its addresses may be null.
         let base = Address::NULL;
@@ -196,8 +197,8 @@ impl Slot {
         self.device.make_current()
     }
 
-    /// Captures a graph for every bucket. The device's first slot first runs each bucket on empty boards, so that the
-    /// libraries load their code, for the other slots too.
+    /// Captures a graph for every bucket. Before that, the device's first slot runs each bucket on empty boards, so
+    /// that the libraries load their code, which all slots use.
     pub(super) fn warm_up(&mut self, is_first: bool) -> Result<()> {
         let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
         let mut requests = Requests::default();

@@ -42,10 +42,10 @@ pub(super) enum Region {
     Components,
     /// Winograd's sums, `[36][4 B][channels]`.
     Sums,
-    /// The mean of each channel over the squares, `[B][channels]` in fp32.
+    /// The mean of each channel over the squares of a board, `[B][channels]` in fp32.
     Means,
-    /// The first layer of the value head, then of the value-error head. The heads have buffers of their own because they
-    /// may run in parallel to the policy head.
+    /// The first layer of the value head, then of the value-error head. The heads have buffers of their own because
+    /// they may run in parallel to the policy head.
     ValueSquares,
     /// The hidden layer of the value head, then of the value-error head.
     ValueHidden,
@@ -98,7 +98,7 @@ impl Scratch {
     }
 }
 
-/// The steps of a forward pass for `positions`, as far as they are laid out.
+/// The steps of a forward pass for `positions` that have been appended so far.
 pub(super) struct StepList<'a> {
     pub(super) positions: usize,
     pub(super) element: ElementType,
@@ -116,7 +116,7 @@ pub(super) struct StepList<'a> {
 }
 
 impl<'a> StepList<'a> {
-    /// An empty list. Without `scratch` the pass is only measured.
+    /// Makes an empty list. Without `scratch` the pass is only measured.
     pub(super) fn new(
         positions: usize,
         element: ElementType,
@@ -149,8 +149,9 @@ impl<'a> StepList<'a> {
         StepList { forks, ..self }
     }
 
-    /// Lays `branch` out on lane `lane`. It starts after the steps that are on the current lane now, and runs in parallel
-    /// to those that follow, until [`StepList::join`]. Neither side of the fork may write memory that the other uses.
+    /// Appends the steps of `branch` on lane `lane`. The branch starts after the steps that are already on the current
+    /// lane. It runs in parallel to the later steps of the current lane, until [`StepList::join`]. Neither side of the
+    /// fork may write memory that the other side uses.
     pub(super) fn branch<R>(&mut self, lane: Lane, branch: impl FnOnce(&mut StepList<'a>) -> R) -> R {
         if !self.forks {
             return branch(self);
@@ -162,7 +163,7 @@ impl<'a> StepList<'a> {
         result
     }
 
-    /// Makes the steps that follow wait for all steps on lane `lane`.
+    /// Makes the following steps wait for all steps on lane `lane`.
     pub(super) fn join(&mut self, lane: Lane) {
         if self.forks {
             self.push(Step::wait_for(self.lane, lane));
@@ -313,7 +314,7 @@ impl<'a> StepList<'a> {
         activation: Activation,
     ) -> Result<()> {
         let code = activation_code(activation);
-        // The softmax kernel takes rows of any width; the elementwise kernel reads 8 elements at a time.
+        // The softmax kernel supports rows of any width, but the elementwise kernel reads 8 elements at a time.
         let together = if code.is_some() { rows_together(width) } else { 1 };
         if !rows.is_multiple_of(together) {
             let text =
@@ -404,7 +405,8 @@ fn last_word(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or(name)
 }
 
-/// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and add.
+/// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and
+/// add.
 pub(super) struct Norm<'a> {
     pub(super) ln: &'a LayerNorm,
     pub(super) input: Address,

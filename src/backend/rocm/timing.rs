@@ -2,7 +2,8 @@
 
 use super::ffi::program::StepTime;
 
-/// Formats one line for each kind of step, in the order of the pass. The same step of all encoders or blocks is one kind.
+/// Formats one line for each kind of step, in the order of the pass. The corresponding steps of all encoders or blocks
+/// are one kind.
 pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
     struct Kind {
         name: String,
@@ -45,7 +46,8 @@ pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
     std::iter::once(first).chain(lines).collect()
 }
 
-/// Removes the numbers from a step's name, except a last word: "encoder 3 LayerNorm 1" becomes "encoder LayerNorm 1".
+/// Removes the numbers from a step's name, except a number at the end: "encoder 3 LayerNorm 1" becomes "encoder
+/// LayerNorm 1".
 fn without_numbers(name: &str) -> String {
     let words: Vec<&str> = name.split(' ').collect();
     let last = words.len() - 1;

@@ -1,7 +1,7 @@
-//! The steps of a residual tower and of every 3x3 convolution. Shapes as in [`super::forward`].
+//! The steps of a residual tower and of every 3x3 convolution. [`super::forward`] explains the shapes.
 //!
-//! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and the
-//! products are transformed back to the board. The last step also does whatever follows the convolution.
+//! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and
+//! the products are transformed back to the board. The last step also does the operations that follow the convolution.
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
@@ -105,9 +105,10 @@ pub(super) fn convolve(
 /// The operations that follow a convolution's sums in the same step.
 struct Finish {
     activation: Activation,
-    /// Added before the activation, `[T][outputs]`. Null means nothing.
+    /// The address of the residual that is added before the activation, `[T][outputs]`. Null means no residual.
     residual: Address,
-    /// Receives the means over the board before the activation, `[B][outputs]` of fp32. Null if they are not needed.
+    /// The address for the means over the board before the activation, `[B][outputs]` of fp32. Null if the means are
+    /// not needed.
     means: Address,
 }
 

@@ -1,8 +1,8 @@
 //! Tuning: finds the fastest algorithm for each matrix product of a network by timing the libraries' proposals.
 //!
-//! The forward pass of each bucket is laid out once, and [`Gemms`] records the products that it asks for. Each shape is
-//! then timed with each proposal, as a graph that cycles through the layers of that shape. These have different
-//! weights, so that caches hold no more of them than during a forward pass. The result is kept in a file.
+//! The forward pass of each bucket is laid out once, and [`Gemms`] records the products that it requests. Each shape is
+//! then timed with each proposal, as a graph that cycles through the layers of that shape. These layers have different
+//! weights, so the caches hold no larger part of the weights than during a forward pass. The result is kept in a file.
 
 use super::cache;
 use super::error::Result;
@@ -22,7 +22,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The most launches in a timed graph. A short product is launched many times, since events count in half microseconds.
+/// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half
+/// a microsecond.
 const MOST_LAUNCHES: usize = 16;
 
 /// The intended duration of a timed graph, in microseconds.
@@ -39,8 +40,8 @@ const FINAL_RUNS: usize = 4;
 /// Returns notices for the user.
 ///
 /// # Errors
-/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that cannot
-/// be written are not errors.
+/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that
+/// cannot be written are not errors.
 pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<String>> {
     let mut notices = Vec::new();
     let key = key(maker);
@@ -51,7 +52,7 @@ pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<S
             Err(reason) => {
                 let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
                 notices.push(format!("tuning file {path} is ignored: {reason}"));
-                // A file that the user named is not overwritten; one in the cache folder is.
+                // The table in the cache folder may be overwritten, but not a file that the user named.
                 (GemmTable::new(), options.tuning_file.is_none())
             }
         },
@@ -119,21 +120,21 @@ struct Tuner<'a> {
     tuning: Tuning,
     begin: Instant,
     table: GemmTable,
-    /// Number of shapes that were measured.
+    /// The number of shapes that were measured.
     measured: usize,
-    /// Number of shapes that the time budget left out.
+    /// The number of shapes that the time budget left out.
     left: usize,
-    /// Number of table entries that cannot run.
+    /// The number of table entries that cannot run.
     refused: usize,
 }
 
 impl Tuner<'_> {
     fn all_buckets(&mut self) -> Result<()> {
         let rungs = self.maker.rungs();
-        // Products of zeros are faster than real ones, so a forward pass first fills all buffers with numbers.
+        // Products of zeros are faster than products of real numbers, so a forward pass first fills all buffers.
         if let Some(&largest) = rungs.last() {
             let program = self.maker.program(&self.workspace, largest)?;
-            // An error here appears again, and is reported, when the slots are warmed up.
+            // An error of this pass is ignored, because the warm-up of the slots meets it again and reports it.
             let _ = program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes);
             let _ = self.workspace.exchange.stream().synchronize();
         }
@@ -165,7 +166,7 @@ impl Tuner<'_> {
         };
         let runs = match self.steps(&layers[..1], choice, 1) {
             Some(program) => program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes).is_ok(),
-            // rocBLAS has no epilogues: this entry means a plain product and a separate epilogue.
+            // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
             None => matches!(choice, GemmChoice::Rocblas { .. }),
         };
         if !runs {
@@ -174,7 +175,8 @@ impl Tuner<'_> {
         }
     }
 
-    /// Finds the fastest choice for a shape; `layers` are all products of that shape. `None` if none could be measured.
+    /// Finds the fastest choice for a shape. `layers` are all products of that shape. Returns `None` if no choice could
+    /// be measured.
     fn fastest(&mut self, layers: &[Wanted]) -> Option<Measured> {
         let candidates = self.maker.gemms.candidates(&layers[0], self.tuning.proposals());
         let pilot = candidates.iter().find_map(|&choice| self.microseconds(layers, choice, 2, 1))?;
@@ -257,7 +259,7 @@ impl Tuner<'_> {
     }
 }
 
-/// Orders batch sizes for a limited time budget: powers of two first, those nearest to 128 first.
+/// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.
 fn by_importance(rungs: &[usize]) -> Vec<usize> {
     let mut rungs = rungs.to_vec();
     rungs.sort_by_key(|&rung| {

@@ -1,8 +1,8 @@
 //! The file format of the table of tuned products: a line with the device and library versions, a line with the column
 //! names, and one line for each shape, with comma-separated values.
 //!
-//! A choice is an index into the list of algorithms that a library proposes, and another version may propose them in
-//! another order. So a table for another device or version is not used.
+//! A choice is an index into the list of algorithms that a library proposes. Another version of the library may propose
+//! the algorithms in another order, so a table for another device or version is not used.
 
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
 use super::gemm::{GemmChoice, GemmTable, Measured};

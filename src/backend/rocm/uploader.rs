@@ -1,6 +1,6 @@
-//! Layers on their way to the device: converted to the element type, and written to its memory.
+//! Converts layers to the element type and writes them to the device's memory.
 //!
-//! [`crate::net::prepare`] walks the network and hands its layers to [`Uploader`] one by one.
+//! [`crate::net::prepare`] passes the layers of a network to [`Uploader`] one by one.
 
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
@@ -15,12 +15,12 @@ use crate::net::weights as file;
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// The widest head that the attention kernels take.
+/// The widest head that the attention kernels support.
 const LARGEST_HEAD: usize = 128;
 
 /// The most channels that the squeeze-and-excitation kernel has room for.
 const LARGEST_SE_CHANNELS: usize = 1024;
-/// The most hidden units that it has room for.
+/// The most hidden units that the squeeze-and-excitation kernel has room for.
 const LARGEST_SE_HIDDEN: usize = 512;
 
 /// Device memory is allocated in pieces of at least this size, because each allocation costs time.
@@ -34,7 +34,7 @@ pub(super) struct Uploader {
     device: Device,
     element: ElementType,
     chunks: Vec<Arc<DeviceBuffer>>,
-    /// Bytes of the last chunk that are taken.
+    /// The number of bytes of the last piece that are in use.
     used: usize,
 }
 
@@ -44,7 +44,7 @@ impl Uploader {
         Uploader { device, element, chunks: Vec::new(), used: 0 }
     }
 
-    /// All memory that was allocated.
+    /// Returns all memory that was allocated.
     pub(super) fn into_memory(self) -> Vec<Arc<DeviceBuffer>> {
         self.chunks
     }
@@ -87,8 +87,8 @@ impl Uploader {
         self.tensor(&format!("{name} bias"), &values.repeat(rows_together(values.len())))
     }
 
-    /// Writes the weights of squeeze-and-excitation's second layer transposed, because the kernel reads the weights of
-    /// one hidden unit for all channels together.
+    /// Transposes and writes the weights of squeeze-and-excitation's second layer. The kernel reads the weights of a
+    /// hidden unit for all channels together.
     fn transposed(&mut self, name: &str, layer: &file::Dense) -> Result<Address> {
         let file::Dense { weights, inputs, outputs, .. } = layer;
         let values: Vec<f32> =
@@ -115,7 +115,7 @@ impl LayerStore for Uploader {
 
     const SCORE_ORDER: ScoreOrder = ScoreOrder::QueryFirst;
 
-    /// The attention kernels multiply the scores, which they hold in fp32.
+    /// The attention kernels scale the scores themselves, in fp32.
     const SCALES_QUERIES: bool = false;
 
     /// Kernels read 8 elements at a time.
@@ -146,7 +146,7 @@ impl LayerStore for Uploader {
         let bias = match role {
             DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => self.bias(name, biases)?,
             DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases)?,
-            // The kernel adds it to sums in fp32 right before the result.
+            // The kernel adds this bias to the final sums, which are fp32.
             DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases)?,
         };
         Ok(Dense { weights, bias, inputs, outputs })
@@ -166,7 +166,7 @@ impl LayerStore for Uploader {
         })
     }
 
-    /// An earlier step expands the planes to rows of elements, so this is a convolution like any other.
+    /// An earlier step expands the planes to rows of elements, so the input convolution needs no special treatment.
     fn input_convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {
         self.convolution(name, layer)
     }
@@ -227,7 +227,7 @@ pub(super) fn check_width(name: &str, width: usize) -> Result<()> {
     Err(RocmError::Unsupported(format!("{name}: {width} channels, but the kernels need a multiple of 8")))
 }
 
-/// Rounds to the element type (nearest, ties to even). The error is a value that the type cannot hold.
+/// Rounds to the element type (nearest, ties to even). If the type cannot hold a value, the error is that value.
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
     for &value in values {

@@ -31,7 +31,7 @@ kernel_arguments! {
         extra: i32,
         valued_plane: i32,
     }
-    /// `act(input + bias) * multiply + add`; the softmax over rows takes the same arguments.
+    /// `act(input + bias) * multiply + add`. The softmax over rows has the same arguments.
     ActivationArguments {
         input: Address,
         bias: Address,

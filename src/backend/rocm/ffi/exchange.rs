@@ -10,10 +10,10 @@ use hip_runtime_sys as sys;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// How a slot's thread waits for its batch.
+/// The way in which a slot's thread waits for its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// Sleeps until the device's interrupt: adds 20 to 50 microseconds to a batch, but takes no processor time.
+    /// Sleeps until the device's interrupt. This adds 20 to 50 microseconds to a batch, but takes no processor time.
     Block,
     /// Polls, and yields the processor between two polls.
     Yield,
@@ -52,8 +52,8 @@ impl PinnedBuffer {
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        // SAFETY: hipHostMalloc made the pointer, which is freed once, and no copy is in flight. A drop cannot report an
-        // error.
+        // SAFETY: hipHostMalloc made the pointer, which is freed once, and no copy is in flight. A drop cannot report
+        // an error.
         let _ = unsafe { (self.device.hip.hipHostFree)(self.pointer.cast()) };
     }
 }
@@ -151,7 +151,7 @@ impl Exchange {
         self.is_in_flight = true;
         let started = self.enqueue_all(input_bytes, output_bytes, enqueue);
         if started.is_err() {
-            // Work that was enqueued before the error must end before the host touches the memory again.
+            // The work that was enqueued before the error must end before the host accesses the memory again.
             let _ = self.stream.synchronize();
             self.is_in_flight = false;
         }
@@ -214,7 +214,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if self.is_in_flight {
-            // The memory must not be freed before the device is done; a drop cannot report an error.
+            // The memory must not be freed before the device is done. A drop cannot report an error.
             let _ = self.stream.synchronize();
         }
     }

@@ -52,19 +52,19 @@ pub(crate) struct GemmShape {
     pub(crate) outputs: usize,
     pub(crate) rows: usize,
     pub(crate) inputs: usize,
-    /// Elements from one row of W to the next.
+    /// The distance from one row of W to the next, in elements.
     pub(crate) weights_stride: usize,
-    /// Elements from one row of x to the next.
+    /// The distance from one row of x to the next, in elements.
     pub(crate) x_stride: usize,
-    /// Elements from one row of y to the next.
+    /// The distance from one row of y to the next, in elements.
     pub(crate) y_stride: usize,
     /// The number of independent products; 1 for a plain product.
     pub(crate) batch: usize,
-    /// Elements from the W, x and y of one product to those of the next.
+    /// The distances from the W, x and y of one product to the W, x and y of the next, in elements.
     pub(crate) batch_strides: [usize; 3],
-    /// Element type of W and x.
+    /// The element type of W and x.
     pub(crate) input_type: ElementType,
-    /// Element type of y.
+    /// The element type of y.
     pub(crate) output_type: ElementType,
     /// Whether the product is added to y instead of replacing it.
     pub(crate) accumulate: bool,

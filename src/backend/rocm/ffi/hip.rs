@@ -22,7 +22,7 @@ pub(crate) struct Device {
 pub(crate) struct Address(pub(super) u64);
 
 impl Address {
-    /// Passed for an optional argument that is absent.
+    /// The null address, which stands for an absent optional argument.
     pub(crate) const NULL: Address = Address(0);
 
     pub(crate) fn offset(self, bytes: usize) -> Address {
@@ -41,7 +41,7 @@ impl Address {
 /// # Errors
 /// The library cannot be loaded, or it finds no device.
 pub(crate) fn load() -> Result<(&'static sys::Hip, i32)> {
-    // The library stays loaded until the process ends, and so may its function table.
+    // The library stays loaded until the process ends, so its function table is never freed either.
     let hip: &sys::Hip = Box::leak(Box::new(sys::Hip::load()?));
     let mut count: c_int = 0;
     // SAFETY: HIP writes one integer.
@@ -116,7 +116,8 @@ impl Device {
         Ok(version)
     }
 
-    /// The number of compute units. From RDNA on HIP reports work-group processors, which are two compute units each.
+    /// The number of compute units. For RDNA and later architectures, HIP reports the number of work-group processors,
+    /// each of which has two compute units.
     pub(crate) fn compute_units(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
     }
@@ -130,9 +131,10 @@ impl Device {
         Ok((free, total))
     }
 
-    /// Fails if `bytes` cannot be allocated now; `what` names their purpose in the error.
+    /// Checks that `bytes` can be allocated now. `what` is their purpose in the error message.
     ///
-    /// HIP's figure of free memory does not answer this: an integrated GPU can allocate more than it reports.
+    /// HIP's amount of free memory is not enough to decide this, because an integrated GPU can allocate more than it
+    /// reports.
     pub(crate) fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
         let mut pointer = null_mut();
         // SAFETY: HIP writes one pointer.
@@ -152,7 +154,7 @@ pub(crate) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Allocates `bytes` of zeroed memory (at least 256); `what` names their purpose in the error.
+    /// Allocates `bytes` of zeroed memory (at least 256). `what` is their purpose in the error message.
     pub(crate) fn zeroed(device: Device, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let mut pointer = null_mut();
         // A null address means an absent argument, so even an empty buffer gets memory.
@@ -176,7 +178,8 @@ impl DeviceBuffer {
         self.bytes
     }
 
-    /// Copies `data` to byte `offset` and waits until the copy is done; `what` names the data in the error.
+    /// Copies `data` to byte `offset` and waits until the copy is done. `what` is the name of the data in the error
+    /// message.
     ///
     /// # Panics
     /// If the data reach beyond the buffer's end.
@@ -219,7 +222,8 @@ impl Stream {
         Ok(Stream { device, raw })
     }
 
-    /// As [`Stream::new`], with the highest priority: for short work that other streams wait for.
+    /// Creates a stream as [`Stream::new`] does, but with the highest priority. It is for short work that other streams
+    /// wait for.
     pub(crate) fn urgent(device: Device) -> Result<Stream> {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: HIP writes two numbers.
@@ -264,7 +268,7 @@ impl Stream {
         let ended = self.device.check(status, || "hipStreamEndCapture".to_owned());
         let outcome = enqueued.and(ended).and_then(|()| {
             let mut raw = null_mut();
-            // SAFETY: HIP writes one pointer; null and 0 say that no log is wanted.
+            // SAFETY: HIP writes one pointer; null and 0 mean that no log is requested.
             let status = unsafe { (hip.hipGraphInstantiate)(&mut raw, captured, null_mut(), null_mut(), 0) };
             self.device.check(status, || "hipGraphInstantiate".to_owned())?;
             Ok(Graph { device: self.device, raw })
@@ -284,13 +288,13 @@ impl Drop for Stream {
     }
 }
 
-/// Captured work that can be launched again and again.
+/// Captured work that can be launched repeatedly.
 pub(crate) struct Graph {
     device: Device,
     raw: sys::hipGraphExec_t,
 }
 
-// SAFETY: a graph may be used from any thread, but by one at a time: only the slot that owns it calls `launch`.
+// SAFETY: any thread may use a graph, but only one thread at a time. Only the slot that owns the graph calls `launch`.
 unsafe impl Send for Graph {}
 
 impl Graph {
@@ -323,7 +327,7 @@ unsafe impl Send for Event {}
 pub(crate) enum EventKind {
     /// Records a time, so that the time between two events can be read.
     Timing,
-    /// Orders streams, or is polled by a thread.
+    /// Orders the work of streams, or is polled by a thread.
     Order,
     /// Lets a thread sleep until the event completes.
     Sleep,
@@ -344,21 +348,21 @@ impl Event {
         Ok(Event { device, raw })
     }
 
-    /// Records the event behind all work that is in the stream now.
+    /// Records the event after all work that is already in the stream.
     pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: event and stream are alive.
         let status = unsafe { (self.device.hip.hipEventRecord)(self.raw, stream.raw) };
         self.device.check(status, || "hipEventRecord".to_owned())
     }
 
-    /// Waits for what was marked.
+    /// Blocks until the work before the recorded event is done.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the event is alive.
         let status = unsafe { (self.device.hip.hipEventSynchronize)(self.raw) };
         self.device.check(status, || "hipEventSynchronize".to_owned())
     }
 
-    /// Whether what was marked is done.
+    /// Whether the work before the recorded event is done.
     pub(crate) fn is_done(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         let status = unsafe { (self.device.hip.hipEventQuery)(self.raw) };
@@ -399,9 +403,9 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads the code object in `code`; `what` names it in the error.
+    /// Loads the code object in `code`. `what` is its name in the error message.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP is not told the length: it reads it from the ELF header, or reads text up to a zero byte.
+        // HIP does not get the length. It reads the length from the ELF header, or reads text up to a zero byte.
         if code.len() < 64 {
             return Err(RocmError::Unsupported(format!("{what} is not a code object")));
         }
@@ -447,9 +451,9 @@ unsafe impl Sync for Function {}
 /// The size of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grid {
-    /// Number of blocks in x and y.
+    /// The number of blocks in x and y.
     pub(crate) blocks: (u32, u32),
-    /// Threads of a block, in x.
+    /// The number of threads of a block, in x.
     pub(crate) threads: u32,
 }
 
@@ -457,8 +461,8 @@ impl Function {
     /// Enqueues a launch that passes one structure of arguments.
     ///
     /// # Safety
-    /// `arguments` points to the structure that this kernel takes. Every address in it refers to memory that is as large
-    /// as the kernel needs and that stays allocated until the stream has finished the launch.
+    /// `arguments` points to the structure that this kernel takes. Every address in it refers to memory that is as
+    /// large as the kernel needs and that stays allocated until the stream has finished the launch.
     pub(super) unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: *const u8) -> Result<()> {
         let mut parameters = [arguments.cast_mut().cast::<c_void>()];
         let (x, y) = grid.blocks;

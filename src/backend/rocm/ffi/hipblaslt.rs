@@ -67,8 +67,8 @@ fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
     }
 }
 
-/// Checks that the device has enough free memory for a handle of hipBLASLt or rocBLAS. A rocBLAS handle needs as much,
-/// because rocBLAS may create a hipBLASLt handle of its own.
+/// Checks that the device has enough free memory for a handle of hipBLASLt or rocBLAS. A rocBLAS handle needs as much
+/// memory as a hipBLASLt handle, because rocBLAS may create a hipBLASLt handle of its own.
 ///
 /// Creating a hipBLASLt handle allocates 25 MiB, and ends the process if that fails
 /// (<https://github.com/ROCm/rocm-libraries/issues/8917>).
@@ -158,7 +158,8 @@ impl HipblasLt {
         check(status, || format!("hipblasLtMatmulAlgoGetHeuristic ({shape})"))?;
         let found = usize::try_from(found).unwrap_or(0).min(wanted);
         let plan = |result: MaybeUninit<sys::hipblasLtMatmulHeuristicResult_t>| {
-            // SAFETY: hipBLASLt wrote it, and all of its fields are numbers, for which zeroed memory is valid too.
+            // SAFETY: hipBLASLt wrote this result, and all its fields are numbers, for which zeroed memory is valid
+            // too.
             let result = unsafe { result.assume_init() };
             Plan { layouts: Arc::clone(&layouts), algorithm: result.algo, shape: *shape }
         };
@@ -309,8 +310,8 @@ unsafe impl Send for Layout {}
 unsafe impl Sync for Layout {}
 
 impl Layout {
-    /// A column-major matrix of `(rows, columns)` with `stride` elements from one column to the next. The last pair is
-    /// the batch size, and the distance in elements between the matrices of two consecutive products.
+    /// Describes a column-major matrix of `(rows, columns)` with `stride` elements from one column to the next. The
+    /// last pair is the batch size, and the distance in elements between the matrices of two consecutive products.
     fn new(
         library: Library,
         element: ElementType,

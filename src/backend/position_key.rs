@@ -7,11 +7,11 @@
 use crate::chess::{Position, PositionHistory};
 use crate::options::Options;
 
-/// The width of the widest bucket of rule-50 counters, in plies. Buckets that begin at this counter or later are
-/// narrower: there networks begin to foresee a draw by the fifty-move rule, and a wide bucket would hide that from the
+/// The width of the widest bucket of rule-50 counters, in plies. It is also the first counter whose bucket is narrower:
+/// from there on, networks begin to foresee a draw by the fifty-move rule, and a wide bucket would hide that from the
 /// search.
 pub const WIDEST_RULE50_BUCKET: u16 = 64;
-/// The width limit of buckets that begin at [`WIDEST_RULE50_BUCKET`] or later, in plies.
+/// The largest width of a bucket of counters from [`WIDEST_RULE50_BUCKET`] on, in plies.
 const LATE_RULE50_BUCKET: u16 = 8;
 /// The first rule-50 counter that has a bucket of its own, as all later counters do. So close to the draw at ply 100,
 /// an evaluation must not come from a position that has more plies left.

@@ -16,7 +16,7 @@
 //! | [`pass`] | the arguments of a pass: the network, and the layout of input and output |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`network`] | a network in the device's memory |
-//! | [`uploader`], [`winograd`] | converts the layers that [`crate::net::prepare`] passes, and writes them to the device |
+//! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`tuning_file`] | the file that keeps the measured choices for the next start |
 //! | [`gemm`] | chooses the library and the algorithm for each product |

@@ -1,4 +1,4 @@
-//! Owning wrappers of HIP's objects: dropping one frees the object.
+//! Owning wrappers of HIP's objects: dropping a wrapper frees the object.
 //!
 //! A failed call becomes an error that names the call and its relevant arguments. HIP keeps a current device for each
 //! thread, so a new thread calls [`Device::make_current`] before it uses a device.

@@ -169,9 +169,9 @@ impl HipblasLt {
     /// Enqueues a product.
     ///
     /// # Safety
-    /// The matrices have the sizes of the plan's shape, the workspace has the size that the plan was made for, and the
-    /// descriptor has the shape's epilogue and a bias with one element for each output. All of them stay
-    /// allocated until the stream has finished the product.
+    /// The matrices must have the sizes of the plan's shape, the workspace must have the size that the plan was made
+    /// for, and the descriptor must have the shape's epilogue and a bias with one element for each output. All of them
+    /// must stay allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         stream: &Stream,

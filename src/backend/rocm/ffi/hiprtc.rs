@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 /// Compiles `source` to a code object. The source must not include files, and `name` is its name in messages.
 ///
 /// # Errors
-/// The library cannot be loaded, or the source does not compile. The message has the start of the compiler's log.
+/// The library cannot be loaded, or the source does not compile. The message contains the start of the compiler's log.
 pub(crate) fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
     let hiprtc = sys::Hiprtc::load()?;
     let text = |text: &str| {

@@ -1,8 +1,8 @@
 //! The calls into ROCm's libraries. All `unsafe` code of the backend is here, behind types that own their handles.
 //!
 //! These modules guarantee that no call gets a dangling handle, that no buffer is freed during a copy, and that the
-//! host does not touch memory while the device may use it. They trust [`super::forward`] to lay out each step with
-//! addresses that match the shapes in it.
+//! host does not access memory while the device may use it. They trust [`super::forward`] to give each step addresses
+//! that match the step's shapes.
 #![allow(unsafe_code, reason = "calls into C libraries")]
 
 pub(crate) mod arguments;

@@ -1,6 +1,6 @@
 //! A program: the steps of a forward pass in order, with all addresses, sizes and descriptors fixed.
 //!
-//! Running a program only enqueues work. It allocates nothing, creates nothing and waits for nothing.
+//! To run a program is only to enqueue its work on the device. This neither allocates memory nor waits.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{GemmOperands, GemmShape};
@@ -19,10 +19,11 @@ type ArgumentWords = [MaybeUninit<u64>; ARGUMENT_WORDS];
 /// A structure that a kernel takes as its only argument.
 ///
 /// # Safety
-/// The type is `repr(C)` and has the fields of the kernel's structure.
+/// The type must be `repr(C)` and have the fields of the kernel's structure.
 pub(crate) unsafe trait KernelArguments: Copy {}
 
-/// The index of a stream that a pass runs on: 0 is the batch's main stream, the others run branches in parallel to it.
+/// The index of a stream that a pass runs on. Lane 0 is the batch's main stream, and the other lanes run branches in
+/// parallel to it.
 pub(crate) type Lane = usize;
 
 /// The lane of the batch's main stream.
@@ -32,7 +33,7 @@ pub(crate) const MAIN_LANE: Lane = 0;
 /// side streams, branches run one after another on the main stream.
 pub(crate) struct Lanes {
     main: BlasHandles,
-    /// Recorded on the main lane for a side lane to wait for.
+    /// The event that is recorded on the main lane when a side lane must wait for the main lane.
     reached: Event,
     sides: Vec<Side>,
 }
@@ -40,7 +41,7 @@ pub(crate) struct Lanes {
 /// A side lane. Fields are dropped in this order: the handles on the stream must go before the stream.
 struct Side {
     blas: BlasHandles,
-    /// Recorded on this lane for another lane to wait for.
+    /// The event that is recorded on this lane when another lane must wait for this lane.
     reached: Event,
     stream: Stream,
 }
@@ -55,7 +56,7 @@ pub(crate) struct BlasLibraries {
 }
 
 impl Lanes {
-    /// Creates the handles for `main`, and `sides` more streams with theirs.
+    /// Creates the handles for `main`, and `sides` more streams with their own handles.
     pub(crate) fn new(device: Device, main: &Stream, sides: usize, blas: BlasLibraries) -> Result<Lanes> {
         let side = || {
             let stream = Stream::urgent(device)?;
@@ -117,11 +118,11 @@ enum Operation {
         descriptor: Arc<hipblaslt::Descriptor>,
         operands: GemmOperands,
     },
-    /// The step's lane waits for all work that is on another lane now.
+    /// The step's lane waits for all work that is already on another lane.
     WaitFor(Lane),
 }
 
-/// One launch, or one wait.
+/// A kernel launch, a matrix product, or a wait of one lane for another.
 pub(crate) struct Step {
     name: String,
     lane: Lane,
@@ -140,7 +141,7 @@ impl Step {
     ) -> Step {
         const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
         let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
-        // SAFETY: the assertion above says that the structure fits.
+        // SAFETY: the assertion above checks that the structure fits.
         unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
         Step::of(name, Operation::Kernel { function, grid, arguments: words }, 0.0)
     }
@@ -167,7 +168,7 @@ impl Step {
         Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, operations)
     }
 
-    /// A wait of `lane` for all work that is on `other` now.
+    /// A wait of `lane` for all work that is already on `other`.
     pub(crate) fn wait_for(lane: Lane, other: Lane) -> Step {
         Step::of("a branch's end".to_owned(), Operation::WaitFor(other), 0.0).on(lane)
     }
@@ -233,8 +234,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Makes a program of `steps`. Their addresses must lie in `memory`, in the network's weights, or in the exchange of
-    /// the slot that runs the program.
+    /// Makes a program of `steps`. Their addresses must lie in `memory`, in the network's weights, or in the exchange
+    /// of the slot that runs the program.
     pub(crate) fn new(steps: Vec<Step>, memory: Vec<Arc<DeviceBuffer>>) -> Program {
         Program { steps, _memory: memory }
     }
@@ -243,7 +244,7 @@ impl Program {
         self.steps.iter().try_for_each(|step| step.enqueue(main, lanes))
     }
 
-    /// Times each step by itself: the mean of `repetitions` runs in a row.
+    /// Times each step alone. The time of a step is the mean of `repetitions` consecutive runs.
     pub(crate) fn time(
         &self,
         device: Device,
@@ -264,7 +265,8 @@ impl Program {
     }
 }
 
-/// Measures the device's time for work that is captured as a graph, so that the host's calls do not count.
+/// Measures the device's time for work. The work is captured as a graph, so that the time of the host's calls is not
+/// included.
 pub(crate) struct Stopwatch {
     start: Event,
     end: Event,
@@ -278,8 +280,8 @@ impl Stopwatch {
         })
     }
 
-    /// The shortest of `runs` times of the work that `enqueue` enqueues on `stream`, after one run that does not count.
-    /// `enqueue` is called twice: for that run, and for the capture.
+    /// Times the work that `enqueue` enqueues on `stream`: the shortest of `runs` times, after one run that is not
+    /// timed. `enqueue` is called twice: once for the untimed run, and once for the capture.
     pub(crate) fn milliseconds(
         &mut self,
         stream: &Stream,

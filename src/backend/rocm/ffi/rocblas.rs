@@ -1,4 +1,4 @@
-//! rocBLAS: each stream has a handle of its own, which works in memory that the slot owns.
+//! rocBLAS. Each stream has a handle of its own, which works in memory that the slot owns.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, GemmOperands, GemmShape};
@@ -43,8 +43,7 @@ pub(crate) struct Rocblas {
     raw: sys::rocblas_handle,
 }
 
-// SAFETY: a handle may be used from any thread, but by only one thread at a time: only the slot that
-// owns it uses it.
+// SAFETY: any thread may use a handle, but only one thread at a time. Only the slot that owns the handle uses it.
 unsafe impl Send for Rocblas {}
 
 fn check(library: Library, status: sys::rocblas_status, call: impl FnOnce() -> String) -> Result<()> {
@@ -70,7 +69,7 @@ fn data_type(element: ElementType) -> sys::rocblas_datatype {
     }
 }
 
-/// Converts a size for rocBLAS, which takes 32-bit integers. Larger sizes become `i32::MAX`.
+/// Converts a size to rocBLAS's 32-bit integer. Larger sizes become `i32::MAX`.
 fn int(size: usize) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
@@ -101,7 +100,7 @@ impl Rocblas {
     /// the choice to rocBLAS.
     ///
     /// # Safety
-    /// The matrices have the shape's sizes, and stay allocated until the stream has finished the product.
+    /// The matrices must have the shape's sizes, and must stay allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         shape: &GemmShape,

@@ -93,7 +93,7 @@ fn check_rocblas_in(folder: &Path, architecture: &str) -> Result<(), String> {
          ({})",
         folder.display(),
         if known.is_empty() {
-            "there are none at all".to_owned()
+            "there are no kernels at all".to_owned()
         } else {
             format!("there: {}", known.join(" "))
         }
@@ -219,7 +219,7 @@ mod tests {
         assert!(rocblas_says(&merged, "lib/librocblas.so", "gfx1031").is_err());
         let nothing = rocblas_says(&with(&[]), "lib/librocblas.so", "gfx1100").unwrap_err();
         let folder = Path::new("lib").join("rocblas/library");
-        assert!(nothing.ends_with(&format!("{} (there are none at all)", folder.display())), "{nothing}");
+        assert!(nothing.ends_with(&format!("{} (there are no kernels at all)", folder.display())), "{nothing}");
         let unknown = Loaded { file: None, version: String::new() };
         assert!(rocblas_folder(&unknown, None).unwrap_err().contains(ROCBLAS_FOLDER));
         assert_eq!(rocblas_folder(&unknown, Some("/asked".into())), Ok(PathBuf::from("/asked")));

@@ -85,7 +85,7 @@ pub struct RocmOptions {
     pub time_steps: Option<usize>,
 }
 
-/// The default of [`RocmOptions::time_steps`]'s option without a value: the size of the largest batch.
+/// A batch size, in positions, that includes every batch. It is the default of [`RocmOptions::fork`].
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA

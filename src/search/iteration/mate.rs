@@ -1,4 +1,4 @@
-//! `go mate`: a search of only those positions below which the mate is still possible in time.
+//! `go mate`: searches only positions below which the mate is still possible in time.
 //!
 //! A mate in n moves ends 2n - 1 plies below the root. A proof of a longer mate would end the search below the proven
 //! node, and so hide a shorter mate (see [`super::proof`]). So this search goes no deeper: a position before the last
@@ -20,7 +20,7 @@ pub(super) fn mate_plies(context: &SearchContext, counters: &Counters) -> Option
     context.params.mate_plies.filter(|_| !counters.mate_is_refuted.load(Ordering::Relaxed))
 }
 
-/// In a search for a mate: a win in one ply if `position` is before the last move in time and has a mating move.
+/// In a search for a mate: a win in one ply, if the next move is the last one in time and `position` has a mating move.
 pub(super) fn outcome_by_last_move(
     context: &SearchContext,
     counters: &Counters,

@@ -8,10 +8,10 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
 use std::time::{Duration, Instant};
 
-/// How long a worker that has nothing to do sleeps before it looks again.
+/// The longest sleep of a worker that found only collisions. Then it gathers again.
 const LONGEST_WAIT_FOR_PROGRESS: Duration = Duration::from_millis(10);
 
-/// The clock of a search, its stoppers, and what was reported of it.
+/// The clock of a search, its stoppers, and the state of its reports.
 pub(crate) struct Control {
     pub(crate) stopper: Box<dyn Stopper>,
     /// The stoppers' last hints.

@@ -1,4 +1,4 @@
-//! The state that the threads of one search share, taken apart by who may change it.
+//! The state that the threads of one search share, divided according to which threads may change it.
 //!
 //! A step of the worker takes the parts that it needs, so that its signature shows what it reads and what it changes.
 //! Only [`Search`](super::Search) and the threads' outermost functions know the whole [`SearchState`].
@@ -60,7 +60,7 @@ impl SearchState {
         }
     }
 
-    /// Takes the tree away from the workers, which are stopping. Returns whether the tree may be used again.
+    /// Releases the tree from the workers, which are stopping. Returns whether the tree may be used again.
     pub(crate) fn release_tree(&self) -> bool {
         self.parking.close(|gathered| self.cancel(gathered))
     }

@@ -133,7 +133,7 @@ impl Position {
         self.rule50_ply
     }
 
-    /// Plies played since the start of the game, including those that a FEN's full-move number implies.
+    /// Plies played since the start of the game, including the plies that a FEN's full-move number implies.
     pub fn game_ply(&self) -> u32 {
         self.game_ply
     }

@@ -129,7 +129,8 @@ impl Tablebases {
     }
 
     /// The rank of a move by distance to zeroing: [`CERTAIN`] if it wins before the fifty-move rule applies (less its
-    /// distance with `shortest`), lower if that is in doubt, 0 for a draw, and negative likewise for a loss.
+    /// distance with `shortest`), a lower rank if that is in doubt, 0 for a draw, and a negative rank by the same rules
+    /// for a loss.
     fn rank_by_distance(&self, position: &Position, m: Move, shortest: bool) -> Option<i32> {
         let next = position.play(m);
         if next.legal_moves().is_empty() || next.rule50_ply() == 0 {

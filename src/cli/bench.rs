@@ -58,7 +58,7 @@ pub(super) struct Searched {
     pub position: String,
     /// Visits of the root.
     pub nodes: u64,
-    /// Elapsed milliseconds.
+    /// The duration of the search in milliseconds.
     pub time_ms: u64,
     /// The best move, with castling as king takes rook.
     pub best_move: String,
@@ -69,7 +69,7 @@ pub(super) struct Searched {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// A position is wrong, or the backend fails.
+/// A position is invalid, or the backend fails.
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {

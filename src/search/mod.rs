@@ -77,7 +77,7 @@ pub struct Released {
     pub tree_is_sound: bool,
 }
 
-/// A search that is running or finished. Dropping it stops it, and sends no move.
+/// A running or finished search. Dropping this value stops the search without sending a move.
 pub struct Search {
     state: Arc<SearchState>,
     threads: Vec<JoinHandle<()>>,
@@ -116,7 +116,7 @@ impl Search {
         self.state.control.stop();
     }
 
-    /// Stops the search. No move is sent.
+    /// Stops the search without sending a move.
     pub fn abort(&self) {
         self.state.control.lock().has_responded = true;
         self.state.control.stop();

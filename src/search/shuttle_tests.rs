@@ -81,7 +81,7 @@ fn search(
         predecessors,
         ..SearchSetup::new(tree.clone(), backend.clone(), history, stopper)
     };
-    let search = Search::start(setup, heard.clone()).expect("threads can be had");
+    let search = Search::start(setup, heard.clone()).expect("threads can be started");
     if let Some(switches) = stops_after {
         for _ in 0..switches {
             yield_now();
@@ -113,7 +113,7 @@ fn searches(backend: &Arc<dyn Backend>) {
     let visits = u64::from(root.visits()) + rng.gen_range(1..=12);
     threads = search(&tree, backend, visits, None, threads, position).threads;
     assert_eq!(root.state(), State::Expanded);
-    assert!(u64::from(root.visits()) >= visits, "{} visits, {visits} were wanted", root.visits());
+    assert!(u64::from(root.visits()) >= visits, "{} visits, expected at least {visits}", root.visits());
     for thread in threads {
         thread.join().expect("panics are caught in the threads");
     }
@@ -147,10 +147,10 @@ fn searches_share_a_cache_and_a_queue_of_backends() {
     run(RandomScheduler::new(schedules() / 4), || {
         let children = || vec![Child::new(random_backend()), Child::new(random_backend())];
         let backend: Arc<dyn Backend> = if thread_rng().gen_bool(0.5) {
-            Arc::new(MultiplexingBackend::new(children()).expect("threads can be had"))
+            Arc::new(MultiplexingBackend::new(children()).expect("threads can be started"))
         } else {
-            Arc::new(DemuxBackend::new(children(), 1).expect("threads can be had"))
+            Arc::new(DemuxBackend::new(children(), 1).expect("threads can be started"))
         };
-        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("memory can be had"))
+        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("there is enough memory"))
     });
 }

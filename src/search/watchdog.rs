@@ -25,7 +25,7 @@ const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 /// A move with at most this value is as good as lost (lc0's limit).
 const HOPELESS_Q: f32 = -0.98;
 
-/// The body of the watchdog thread. If it panics, the search ends as after an error, and some legal move is still sent,
+/// The body of the watchdog thread. If it panics, the search ends with an error, but some legal move is still sent,
 /// so that the GUI does not wait for ever.
 pub(crate) fn run_watchdog(state: &SearchState) {
     let SearchState { context, counters, control: shared, .. } = state;

@@ -67,8 +67,8 @@ pub(crate) fn back_up(
 }
 
 /// Backs up the leaves of an evaluated minibatch in one pass over the steps, from the last to the first. `values` holds
-/// the value of each leaf at its step. Colliding visits are removed from flight with the others. `counts` are the
-/// visits of the leaves.
+/// the value of each leaf at its step. The visits in flight at every step are removed, including colliding visits.
+/// `counts` are the visits of the leaves.
 pub(crate) fn back_up_batch(
     context: &SearchContext,
     counters: &Counters,

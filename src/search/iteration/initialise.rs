@@ -18,7 +18,7 @@ pub(super) fn initialise(
     Some(Minibatch::new(context.backend.new_batch(), spent))
 }
 
-/// Recycles the tree if its memory is used up. `None` means that the search has released the tree meanwhile.
+/// Recycles the tree if its memory is used up. `None` means that the search has released the tree in the meantime.
 pub(crate) fn make_room(
     context: &SearchContext,
     control: &SharedControl,

@@ -5,7 +5,7 @@
 //! move either has a mating move or is *ruled out*. A position in which the game has ended without the mate is ruled
 //! out as well. Positions that are ruled out are not visited again. They propagate up the tree like a proof: one
 //! reply that is ruled out rules out the move before it, and a position of the mating side is ruled out when all its
-//! moves are. When the root is ruled out, there is no mate in time. Then the search continues as an ordinary search,
+//! moves are. If the root is ruled out, there is no mate in time. Then the search continues as an ordinary search,
 //! which finds longer mates, until it is stopped.
 //!
 //! Every node must have a single depth below the root, so in this search transpositions do not share nodes.

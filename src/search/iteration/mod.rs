@@ -57,10 +57,10 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How long a thread that keeps the speed limit sleeps before it looks at the stop flag again.
+/// The longest sleep of a worker that waits for the speed limit. Then it reads the stop flag again.
 const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
 
-/// The body of the worker thread with this `index`. A panic ends the search like an error, and a move is still sent.
+/// The body of the worker thread with this `index`. A panic ends the search with an error, but a move is still sent.
 pub(crate) fn run_worker(state: &SearchState, index: usize) {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         state.wait_for_predecessors();
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
         self.keep_speed_limit(since);
     }
 
-    /// `NodesPerSecondLimit`: sleeps until the visits so far are due.
+    /// Sleeps until the number of visits is within `NodesPerSecondLimit`, or until the search stops.
     fn keep_speed_limit(&self, since: Instant) {
         let limit = self.context.params.nodes_per_second_limit;
         while limit > 0.0 && !self.control.is_stopping() {

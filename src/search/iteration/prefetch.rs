@@ -1,5 +1,5 @@
-//! Step 4, prefetch: fills the rest of the batch with positions that the search will probably need soon. Their
-//! evaluations go to the cache.
+//! Step 4, prefetch: fills up the batch with positions that the search will probably need soon, so that their
+//! evaluations are in the cache.
 
 use super::mate::mate_plies;
 use super::scratch::Scratch;

@@ -29,8 +29,8 @@ pub(crate) struct Control {
     /// The message of the error that has ended the search.
     pub(crate) failure: Option<String>,
     pub(crate) last_report: LastReport,
-    /// Whether a worker is recycling the tree. Then a thread that holds this control, but has no place at the tree, may
-    /// read only the root and its children.
+    /// Whether a worker is recycling the tree. Then a thread that has locked this control, but does not use the tree,
+    /// may read only the root and its children.
     pub(crate) is_recycling: bool,
     /// Whether the user was told that the tree is full and is being recycled.
     pub(crate) has_reported_recycling: bool,

@@ -131,7 +131,7 @@ impl Parking {
             Place::Parked(gathered) => cancel(gathered),
             Place::Working => {
                 state.is_broken = true;
-                // The worker may have been alone: the others must not wait for it any more.
+                // The worker may have been alone with the tree. The other workers must not wait for it any longer.
                 state.is_paused = false;
             }
             Place::Left => {}

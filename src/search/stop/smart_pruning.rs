@@ -87,7 +87,7 @@ fn has_one_choice(stats: &IterationStats) -> bool {
     moves == 1 || (moves > 0 && choices <= usize::from(!stats.is_hopeless))
 }
 
-/// The visits of the most visited move minus those of the second.
+/// The visits of the most visited move minus the visits of the second most visited move.
 fn lead(visits: &[u32]) -> f64 {
     let (largest, second) =
         visits.iter().fold((0, 0), |(largest, second), &n| (n.max(largest), second.max(n.min(largest))));

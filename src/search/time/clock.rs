@@ -1,4 +1,4 @@
-//! The clock of the side to move, as given by one `go`.
+//! The clock of the side to move, made from the arguments of `go`.
 //!
 //! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the time that this move
 //! takes to reach the GUI. Every later move costs some time too, however short its search is. If increments do not pay

@@ -1,7 +1,7 @@
 //! One descent from the root, which makes many visits.
 //!
 //! At each node the budget of visits is shared among the children as if the visits were made one after another, where
-//! each visit counts as started for the next. Then the descent goes on into each child with that child's share. A move
+//! each visit counts as started when the next one is chosen. Then the descent enters each child with its share. A move
 //! is played on the way down and taken back on the way up, once for all visits that go through it.
 //!
 //! A visit whose value is already known is backed up at once, *out of order*. This is the case if the node is terminal,
@@ -34,7 +34,7 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     step: StepIndex,
-    /// Plies below the root.
+    /// The number of plies from the root.
     depth: usize,
 }
 
@@ -136,7 +136,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Absorbs the visits that the node at `place` has from other parents, and makes the rest of the visits below it.
+    /// Absorbs the visits that the node at `place` has from other parents, and makes the remaining visits below it.
     fn descend(&mut self, place: Place) {
         let context = self.context;
         let step = *self.batch.gathered.step(place.step);
@@ -224,7 +224,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Counts the exact value of the terminal node at `place` again.
+    /// Backs up more visits of the terminal node at `place`, with its exact value.
     fn revisit_terminal(&mut self, place: Place) {
         let context = self.context;
         let step = *self.batch.gathered.step(place.step);

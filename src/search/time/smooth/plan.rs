@@ -95,13 +95,13 @@ pub(crate) struct GameMemory {
     tree_reuse: f64,
     /// The estimated speed in nodes per second.
     speed: f64,
-    /// Whether `speed` is based on a whole move. Until then each measurement replaces the one before.
+    /// Whether `speed` is based on a whole move. Until then each measurement replaces the previous estimate.
     speed_is_settled: bool,
     /// The estimated share of a budget that a move spends.
     time_use: f64,
     /// The average time per move until the next time control in milliseconds, as last planned.
     average_move_ms: f64,
-    /// The budget of the present move, in milliseconds.
+    /// The budget of the current move, in milliseconds.
     budget_ms: f64,
     /// The time since the first batch when the speed was last measured, in milliseconds. [`GameMemory::plan_move`]
     /// resets it.

@@ -10,8 +10,8 @@
 //! [`super::Position`] scores that as a loss.
 //!
 //! The reader refuses positions that cannot be played: a board that is not 8 by 8, a side without exactly one king,
-//! pawns on the first or last rank, or both sides in check. It also refuses malformed fields, because the sender may
-//! mean a different position from the guessed one.
+//! pawns on the first or last rank, or both sides in check. It also refuses malformed fields, because a guess at
+//! their meaning could give another position than the sender's.
 //!
 //! An en passant square is kept even if no pawn can take there, as in lc0, because the input planes of some formats
 //! show it. After a played move the rule is different (see [`super::position`]).
@@ -241,7 +241,7 @@ mod tests {
         let board = "1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R";
         assert_eq!(reread(&format!("{board} w HBhb - 0 1")), format!("{board} w KQkq - 0 1"));
         assert_eq!(reread(&format!("{board} w KQkq - 0 1")), format!("{board} w KQkq - 0 1"));
-        // Of two rooks on the king's side, only the file can name the inner one.
+        // With two rooks on the king's side, only a file letter can name the inner rook.
         let inner = "4k3/8/8/8/8/8/8/4KR1R w F - 0 1";
         assert_eq!(reread(inner), inner);
         assert_eq!(reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"), "4k3/8/8/8/8/8/8/4KR1R w K - 0 1");

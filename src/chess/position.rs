@@ -143,7 +143,7 @@ impl Position {
         self.repetitions
     }
 
-    /// Plies since the latest earlier occurrence; 0 without one.
+    /// Plies since the latest earlier occurrence of the position; 0 if it has not occurred before.
     pub fn plies_since_repetition(&self) -> u16 {
         self.plies_since_repetition
     }
@@ -216,7 +216,7 @@ impl Position {
         self.board.our(Role::King).is_empty()
     }
 
-    /// An upper bound on the moves that shakmaty's generator puts into its list before it drops illegal ones.
+    /// An upper bound on the number of moves that shakmaty's generator lists before it drops illegal moves.
     fn mobility_bound(&self) -> usize {
         let board = self.board.board();
         let us = self.board.us();

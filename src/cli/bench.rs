@@ -180,8 +180,8 @@ fn json(searched: &[Searched]) -> String {
     .to_string()
 }
 
-/// A hash of the searches' nodes, depths, best moves and principal variations. It does not cover times, nor scores,
-/// whose formulas use the platform's tangent.
+/// A hash of the searches' nodes, depths, best moves and principal variations. It does not cover times, and it
+/// does not cover scores, because their formulas use the platform's tangent.
 fn signature(searched: &[Searched]) -> u32 {
     let mut text = String::new();
     for one in searched {

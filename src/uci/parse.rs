@@ -1,8 +1,8 @@
 //! Reads a line from the GUI into a [`Command`].
 //!
 //! [`parse`] is a pure function of the line. It knows the protocol's grammar, but not the rules of chess or the
-//! options. Where the protocol leaves a choice, it follows lc0: any white space separates words, if an argument is
-//! repeated, the last one counts, and one wrong word makes the whole line an error.
+//! options. Where the protocol leaves a choice, it follows lc0. Any white space separates words. If an argument is
+//! repeated, the last value counts. One wrong word makes the whole line an error.
 
 use crate::quote::quoted;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};

@@ -1,8 +1,8 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
 //! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that weights visits, needs the
-//! variance of their values, or corrects evaluations by what it has learned adds up [`Weighted`], and keeps
-//! [`ExtraStatistics`] beside each node. A search never changes from one kind to the other.
+//! variance of their values, or has a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside
+//! each node. A search never changes from one kind to the other.
 
 use crate::backend::Value;
 use crate::chess::Position;
@@ -11,7 +11,7 @@ use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::state::{SearchContext, Step};
 use crate::tree::{ExtraStatistics, Node, NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
-/// The finished visits of each step of a minibatch. A search uses one of the two.
+/// The finished visits of each step of a minibatch. Each search uses only one of the two lists.
 #[derive(Default)]
 pub(crate) struct StepValues {
     plain: Vec<Totals>,

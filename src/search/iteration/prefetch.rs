@@ -51,7 +51,7 @@ impl Prefetch<'_> {
         let exploration = context.exploration(id, depth == 0);
         let choice = Choice { node, exploration, focus: None, skips_ruled_out: self.skips_ruled_out };
         let mut candidates = self.scratch.take_list();
-        // One more move than the budget can use: it is the rival of the last.
+        // The list has one move more than the budget can use, as the rival of the last move.
         let least_untried = budget.min(64) as u32 + 1;
         list_candidates(context, &mut self.scratch.walk, &choice, least_untried, &mut candidates);
         // The sort is stable, so that among equal scores the better prior comes first.

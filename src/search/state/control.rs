@@ -138,7 +138,7 @@ impl SharedControl {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a finished iteration, and wakes the workers that wait for one.
+    /// Counts a finished iteration, and wakes the workers that sleep in [`SharedControl::wait_for_progress`].
     pub(crate) fn count_progress(&self) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.progress_changed.notify_all();

@@ -52,7 +52,7 @@ impl Counters {
     /// Adds finished visits.
     pub(crate) fn count_visits(&self, counts: VisitCounts) {
         self.depth_sum.fetch_add(counts.depth_sum, Ordering::Relaxed);
-        // All threads read the depth, and it seldom grows. A needless write would take its cache line from them.
+        // All threads read the depth, and it seldom grows. A needless write would take its cache line from the readers.
         if counts.deepest > self.seldepth.load(Ordering::Relaxed) {
             self.seldepth.fetch_max(counts.deepest, Ordering::Relaxed);
         }

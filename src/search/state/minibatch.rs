@@ -52,7 +52,7 @@ pub(crate) struct Leaf {
     pub(crate) moves: Range<usize>,
 }
 
-/// A batch that is being filled, and the visits that wait for it.
+/// A batch that is being filled, and the visits that wait for its evaluation.
 pub(crate) struct Minibatch {
     pub(crate) request: Box<dyn Batch>,
     pub(crate) gathered: Gathered,
@@ -86,7 +86,7 @@ pub(crate) struct SpentMemory {
 }
 
 impl Minibatch {
-    /// An empty minibatch in the memory of an earlier one.
+    /// An empty minibatch that reuses the memory of an earlier minibatch.
     pub(crate) fn new(request: Box<dyn Batch>, spent: SpentMemory) -> Minibatch {
         let SpentMemory { mut waiting, mut steps, mut moves } = spent;
         waiting.clear();

@@ -89,7 +89,7 @@ impl Parking {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if !matches!(state.places[index], Place::Left) {
-                // If `work` panics, the tree is broken, as with any worker that uses it.
+                // If `work` panics, the tree counts as broken, as after the panic of any worker that uses the tree.
                 state.places[index] = Place::Working;
                 let parked = state.places.iter().filter_map(|place| match place {
                     Place::Parked(gathered) => Some(gathered),

@@ -6,7 +6,7 @@
 //!
 //! | name | idea |
 //! |---|---|
-//! | [`legacy`] (default) | an equal share for each expected move; the next move gets the time that smart pruning saved |
+//! | [`legacy`] (default) | equal shares for all expected moves; time saved by smart pruning goes to the next move |
 //! | [`smooth`] | plans in nodes: expects tree reuse and early stops, and keeps a reserve for hard moves |
 //! | [`alphazero`] | a fixed percentage of the remaining time |
 //! | [`simple`] | a percentage that grows with the ply and with the increment |

@@ -150,7 +150,7 @@ impl GameMemory {
         self.reserve_ms = self.reserve_ms.clamp(0.0, most_reserve);
         self.average_move_ms = (clock.total_ms(moves) - self.reserve_ms).max(0.0) / moves;
 
-        // The target is a number of nodes that includes the reused ones.
+        // The target is a number of nodes, including the reused nodes.
         let speed = self.speed.max(1.0);
         let target_nodes = self.average_move_ms / 1000.0 * speed / (1.0 - self.tree_reuse);
         let new_nodes = (target_nodes - reused_nodes as f64).max(0.0);

@@ -1,4 +1,4 @@
-//! Predicts whether another move will overtake the best one.
+//! Predicts whether another move will overtake the best move.
 //!
 //! The rate of visits of each move is measured between two snapshots of the root's visits, some seconds apart. The best
 //! move is expected to slow down and its rivals to speed up. If a rival then has more visits at the deadline, the move

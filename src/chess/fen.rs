@@ -1,19 +1,20 @@
 //! Reading and writing FEN. The reader accepts what lc0 accepts, as far as that is safe.
 //!
-//! Beyond the strict format it accepts missing fields (the defaults are white to move, no castling, no en passant square,
-//! counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can reach, and rule-50
-//! counters above 100. It drops castling letters that the board rules out, and well-formed en passant squares that no
-//! double push explains. Castling letters are X-FEN (`KQkq`, the outermost rook), Shredder-FEN (files), or a mixture.
+//! Beyond the strict format it accepts missing fields (the defaults are white to move, no castling, no en passant
+//! square, counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can reach, and
+//! rule-50 counters above 100. It drops castling letters that the board rules out, and well-formed en passant squares
+//! that no double push explains. Castling letters are X-FEN (`KQkq`, the outermost rook), Shredder-FEN (files), or a
+//! mixture.
 //!
 //! As in lc0, the side that just moved may be in check. Its king can then be taken, and
 //! [`super::Position`] scores that as a loss.
 //!
-//! The reader refuses FENs without a playable position: a board that is not 8 by 8, a side without exactly one king,
-//! pawns on the first or last rank, both sides in check. It also refuses malformed fields, because the sender may mean
-//! another position than the one that could be guessed.
+//! The reader refuses positions that cannot be played: a board that is not 8 by 8, a side without exactly one king,
+//! pawns on the first or last rank, or both sides in check. It also refuses malformed fields, because a guess at
+//! their meaning could give another position than the sender's.
 //!
-//! An en passant square is kept even if no pawn can take there, as in lc0, because the input planes of some formats show
-//! it. After a played move this is different (see [`super::position`]).
+//! An en passant square is kept even if no pawn can take there, as in lc0, because the input planes of some formats
+//! show it. After a played move the rule is different (see [`super::position`]).
 
 use super::{Color, Move, Square};
 use crate::quote::quoted;
@@ -24,7 +25,7 @@ use shakmaty::{
 };
 use std::num::NonZeroU32;
 
-/// Why a FEN was refused. The texts are already quoted.
+/// The reason why a FEN was refused. The texts are already quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FenError {
     /// The text is empty or blank.
@@ -240,7 +241,7 @@ mod tests {
         let board = "1r3k1r/pppppppp/8/8/8/8/PPPPPPPP/1R3K1R";
         assert_eq!(reread(&format!("{board} w HBhb - 0 1")), format!("{board} w KQkq - 0 1"));
         assert_eq!(reread(&format!("{board} w KQkq - 0 1")), format!("{board} w KQkq - 0 1"));
-        // Of two rooks on the king's side, only the file can name the inner one.
+        // With two rooks on the king's side, only a file letter can name the inner rook.
         let inner = "4k3/8/8/8/8/8/8/4KR1R w F - 0 1";
         assert_eq!(reread(inner), inner);
         assert_eq!(reread("4k3/8/8/8/8/8/8/4KR1R w K - 0 1"), "4k3/8/8/8/8/8/8/4KR1R w K - 0 1");
@@ -257,7 +258,7 @@ mod tests {
     fn odd_but_playable_positions_are_accepted() {
         let over_fifty = "8/5pk1/6p1/3R4/8/6P1/r4PK1/8 b - - 120 130";
         assert_eq!(reread(over_fifty), over_fifty);
-        // The side that moved left its king in check, with castling rights to keep.
+        // The side that just moved left its king in check, and still has castling rights.
         let takeable = "r3k2r/8/8/8/8/8/4R3/4K3 w kq - 3 10";
         assert_eq!(reread(takeable), takeable);
         // Three checkers, and eleven queens.

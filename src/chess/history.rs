@@ -69,15 +69,15 @@ impl PositionHistory {
         PositionHistory { positions: self.positions[start..].to_vec() }
     }
 
-    /// A key of everything that the rest of the game depends on: positions with equal keys have the same moves, counters
-    /// and possible repetitions. `None` if an earlier position may recur, because the rest of the game then also depends
-    /// on the earlier positions.
+    /// A key of everything that the rest of the game depends on: positions with equal keys have the same moves,
+    /// counters and possible repetitions. `None` if an earlier position may recur, because the rest of the game then
+    /// also depends on the earlier positions.
     ///
     /// An earlier position cannot recur after a capture or pawn move, or after the loss of a castling right. Only the
-    /// rule-50 counter then remains from the past, since the loss of a right does not reset it. It would not help to put
-    /// the earlier positions into the key: two paths to a position could have equal keys only if they went through the
-    /// same positions in a different order, and since a move changes only one side's pieces, each path would have to
-    /// repeat a position.
+    /// rule-50 counter then remains from the past, since the loss of a right does not reset it. It would not help to
+    /// put the earlier positions into the key: two paths to a position could have equal keys only if they went through
+    /// the same positions in a different order, and since a move changes only one side's pieces, each path would have
+    /// to repeat a position.
     pub fn future_key(&self) -> Option<u64> {
         let position = self.last();
         let is_first = self.positions.len() == 1;
@@ -119,10 +119,10 @@ impl PositionHistory {
     }
 }
 
-/// The latest of `positions` that `next`, the position after them, repeats, and its distance in plies. Looks only at
-/// positions with the same side to move, and not beyond a zeroing move.
+/// The latest of `positions` that is repeated by `next`, the position after them, and its distance in plies. Only
+/// positions with the same side to move are compared, and only as far back as the last capture or pawn move.
 fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<(&'a Position, u16)> {
-    // The shortest cycle has two moves of each side.
+    // The shortest cycle has two moves by each side, in plies.
     const SHORTEST_CYCLE: u16 = 4;
     if next.rule50_ply() < SHORTEST_CYCLE {
         return None;

@@ -1,11 +1,14 @@
 //! Chess rules and positions, on top of shakmaty.
 //!
-//! Conventions of the whole crate: squares are a1 = 0 … h8 = 63; a [`PackedMove`] has absolute squares, never flipped to
-//! the side to move; castling is "king takes own rook" (e1h1), in standard chess too; evaluations are from the side to
-//! move's view.
+//! The whole crate has these conventions:
+//! - Squares are numbered from a1 = 0 to h8 = 63.
+//! - A [`PackedMove`] has absolute squares, which are never flipped to the side to move.
+//! - Castling is "king takes own rook" (e1h1), in standard chess too.
+//! - Evaluations are from the side to move's view.
 //!
 //! shakmaty implements the rules and generates the moves. This module adds the conventions that lc0's networks were
-//! trained with: which en passant squares a position remembers, what counts as a repetition, and which FENs are accepted.
+//! trained with: which en passant squares a position remembers, what counts as a repetition, and which FENs are
+//! accepted.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,13 +1,14 @@
 //! A move in two bytes, as the tree's edges store it.
 //!
-//! The tree holds tens of millions of packed moves, and a descent unpacks one at each ply. Unpacking reads two squares of
-//! the board and generates no moves. It is the caller's duty to unpack a move only in the position that it was packed in.
+//! The tree holds tens of millions of packed moves, and a descent unpacks one at each ply. Unpacking reads two squares
+//! of the board and generates no moves. The caller must unpack a move only in the position in which it was packed.
 
 use super::{Move, Position, Role, Square};
 use shakmaty::Position as _;
 
-/// A move packed into 16 bits. From the lowest: from (6 bits), to (6 bits), promotion (0 none, 1 knight, 2 bishop, 3 rook,
-/// 4 queen). Squares are absolute; castling is king takes own rook. The move is meaningful only with its position.
+/// A move packed into 16 bits. Starting at the lowest bit: from (6 bits), to (6 bits), promotion (0 none, 1 knight, 2
+/// bishop, 3 rook, 4 queen). Squares are absolute; castling is king takes own rook. The move is meaningful only with
+/// its position.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PackedMove(u16);
 

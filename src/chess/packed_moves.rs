@@ -1,8 +1,9 @@
 //! Generates legal moves in packed form, in the same order as shakmaty.
 //!
-//! A move in shakmaty's list also holds the moving and the captured piece. Looking these up and dropping them again takes
-//! longer than generating the moves. So this module generates the ordinary moves itself, with shakmaty's board and attack
-//! tables and in its order. It leaves castling, en passant, and positions that no game can reach to shakmaty.
+//! A move in shakmaty's list also holds the moving and the captured piece. Looking these up and dropping them again
+//! takes longer than generating the moves. So this module generates the ordinary moves itself, with shakmaty's board
+//! and attack tables and in its order. It leaves castling, en passant, and positions that no game can reach to
+//! shakmaty.
 
 use super::{Color, PackedMove, Position, Role, Square};
 use shakmaty::{Bitboard, Board, CastlingSide, Position as _, attacks};
@@ -68,7 +69,7 @@ struct List<'a> {
     turn: Color,
     us: Bitboard,
     king: Square,
-    /// The own pieces that may move only along their line through the king.
+    /// The pieces of the side to move that may move only along their line through the king.
     pinned: Bitboard,
     moves: &'a mut Vec<PackedMove>,
 }

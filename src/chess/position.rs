@@ -26,7 +26,8 @@ pub struct Position {
     repetitions: u8,
     plies_since_repetition: u16,
     key: u64,
-    /// Whether there are more pieces than a game can have, so that the move list might overflow. Only a FEN can set it.
+    /// Whether there are more pieces than a game can have, so that the move list might overflow. Only a FEN can give
+    /// such a position.
     excess_material: bool,
 }
 
@@ -47,7 +48,8 @@ impl Position {
         }
     }
 
-    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling). [`super::fen`] says which FENs are accepted.
+    /// Reads a FEN, standard or Chess960 (X-FEN and Shredder-FEN castling). [`super::fen`] says which FENs are
+    /// accepted.
     ///
     /// # Errors
     /// The FEN is malformed, or its position cannot be played.
@@ -98,8 +100,9 @@ impl Position {
         self.set_repetitions(0, 0);
     }
 
-    /// All legal moves. The list is truncated if a position has more moves than it can hold, which needs far more material
-    /// than a game allows. It is empty if the king is taken, which can happen only after a FEN with the wrong side in check.
+    /// All legal moves. The list is truncated if a position has more moves than it can hold, which needs far more
+    /// material than a game allows. It is empty if the king is taken, which can happen only after a FEN with the wrong
+    /// side in check.
     pub fn legal_moves(&self) -> MoveList {
         if self.is_king_taken() {
             return MoveList::new();
@@ -130,7 +133,7 @@ impl Position {
         self.rule50_ply
     }
 
-    /// Plies played since the start of the game, including those that a FEN's full-move number implies.
+    /// Plies played since the start of the game, including the plies that a FEN's full-move number implies.
     pub fn game_ply(&self) -> u32 {
         self.game_ply
     }
@@ -140,7 +143,7 @@ impl Position {
         self.repetitions
     }
 
-    /// Plies since the latest earlier occurrence; 0 without one.
+    /// Plies since the latest earlier occurrence of the position; 0 if it has not occurred before.
     pub fn plies_since_repetition(&self) -> u16 {
         self.plies_since_repetition
     }
@@ -165,9 +168,9 @@ impl Position {
         self.legal_moves().into_iter().find(|&m| self.play(m).is_checkmate())
     }
 
-    /// Whether neither side can mate with the remaining pieces: bare kings, one minor piece, or any number of bishops of
-    /// either side that are all on squares of one color. As in lc0, two knights are sufficient, and so is a knight against
-    /// a bishop.
+    /// Whether neither side can mate with the remaining pieces: bare kings, one minor piece, or any number of bishops
+    /// of either side that are all on squares of one color. As in lc0, two knights are sufficient, and so is a knight
+    /// against a bishop.
     pub fn has_insufficient_material(&self) -> bool {
         let board = self.board.board();
         if (board.pawns() | board.rooks_and_queens()).any() {
@@ -213,7 +216,7 @@ impl Position {
         self.board.our(Role::King).is_empty()
     }
 
-    /// An upper bound on the moves that shakmaty's generator puts into its list before it drops illegal ones.
+    /// An upper bound on the number of moves that shakmaty's generator lists before it drops illegal moves.
     fn mobility_bound(&self) -> usize {
         let board = self.board.board();
         let us = self.board.us();
@@ -223,7 +226,8 @@ impl Position {
         pawns + pieces.into_iter().map(|square| (board.attacks_from(square) & !us).count()).sum::<usize>()
     }
 
-    /// Generates the moves for each kind of piece and target square separately. It is slow, but it can stop at a full list.
+    /// Generates the moves for each kind of piece and target square separately. It is slow, but it can stop at a full
+    /// list.
     fn legal_moves_one_by_one(&self) -> MoveList {
         let mut moves = MoveList::new();
         let castling = CastlingSide::ALL.into_iter().flat_map(|side| {
@@ -324,7 +328,7 @@ mod tests {
 
     #[test]
     fn en_passant_square_is_kept_where_the_capture_is_illegal() {
-        // Taking would open the fifth rank to the rook; lc0's test is pseudo-legal.
+        // A capture would open the rank to the rook, but lc0's test is pseudo-legal.
         let pinned = after("8/3p4/8/r3P2K/8/8/8/4k3 b - - 0 1", &["d7d5"]);
         assert_eq!(pinned.en_passant(), Some(Square::D6));
         assert!(pinned.legal_moves().iter().all(|m| !m.is_en_passant()));

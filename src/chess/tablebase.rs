@@ -1,8 +1,8 @@
 //! Syzygy endgame tablebases: the results of positions with few pieces.
 //!
-//! `shakmaty-syzygy` probes the tables. This module derives what the search needs: the result of a leaf, and the root moves
-//! that keep the best result under the fifty-move rule and the repetitions so far. No table has positions with castling
-//! rights.
+//! `shakmaty-syzygy` probes the tables. This module derives what the search needs: the result of a leaf, and the root
+//! moves that keep the best result under the fifty-move rule and the repetitions so far. No table has positions with
+//! castling rights.
 
 use super::{Move, PackedMove, Position, PositionHistory};
 use shakmaty::{Chess, Position as _};
@@ -14,7 +14,7 @@ pub(crate) const FIFTY_MOVES: i32 = 100;
 /// The rank of a root move that certainly wins. A certain loss has the rank `-CERTAIN`, other moves are in between.
 const CERTAIN: i32 = 1000;
 
-/// Why the tablebases cannot be used.
+/// The reason why the tablebases cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
     /// A directory cannot be read.
@@ -85,7 +85,8 @@ impl Tablebases {
     }
 
     /// The result of a position with a rule-50 counter of zero: -1, 0 or 1, from the side to move's view. Wins that the
-    /// fifty-move rule prevents count as draws. `None` if the tables do not have the position or the counter is not zero.
+    /// fifty-move rule prevents count as draws. `None` if the tables do not have the position or the counter is not
+    /// zero.
     pub fn result_after_zeroing(&self, position: &Position) -> Option<i8> {
         if position.rule50_ply() != 0 || !self.covers(position) {
             return None;
@@ -97,9 +98,9 @@ impl Tablebases {
         })
     }
 
-    /// The moves that keep the best result for the last position of `history`. With `shortest`, only the winning moves with
-    /// the smallest distance to zeroing; otherwise all moves that still win in time. After a repetition the distance
-    /// always counts, so that the engine makes progress.
+    /// The moves that keep the best result for the last position of `history`. With `shortest`, only the winning moves
+    /// with the smallest distance to zeroing; otherwise all moves that still win in time. After a repetition the
+    /// distance always counts, so that the engine makes progress.
     ///
     /// `None` if the tables do not have the position or the position after one of its moves.
     pub fn root_moves(&self, history: &PositionHistory, shortest: bool) -> Option<RootMoves> {
@@ -117,8 +118,9 @@ impl Tablebases {
         Some(RootMoves { best, by_distance: false })
     }
 
-    /// Plies to the next capture or pawn move under best play, from the side to move's view: positive for a win, negative
-    /// for a loss, 0 for a draw. Beyond 100 the fifty-move rule makes it a draw. The tables may be one ply off.
+    /// Plies to the next capture or pawn move under best play, from the side to move's view: positive for a win,
+    /// negative for a loss, 0 for a draw. Beyond 100 the fifty-move rule makes it a draw. The tables may be one ply
+    /// off.
     pub fn distance_to_zeroing(&self, position: &Position) -> Option<i32> {
         if !self.covers(position) {
             return None;
@@ -127,7 +129,8 @@ impl Tablebases {
     }
 
     /// The rank of a move by distance to zeroing: [`CERTAIN`] if it wins before the fifty-move rule applies (less its
-    /// distance with `shortest`), lower if that is in doubt, 0 for a draw, and negative likewise for a loss.
+    /// distance with `shortest`), a lower rank if that is in doubt, 0 for a draw, and a negative rank by the same rules
+    /// for a loss.
     fn rank_by_distance(&self, position: &Position, m: Move, shortest: bool) -> Option<i32> {
         let next = position.play(m);
         if next.legal_moves().is_empty() || next.rule50_ply() == 0 {

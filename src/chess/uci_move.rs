@@ -2,14 +2,14 @@
 //!
 //! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] always accepts
 //! both. In Chess960 the king's squares can also be an ordinary king move (`f1g1` with the king on f1), and then they
-//! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the king's
-//! squares would be ambiguous.
+//! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the
+//! king's squares would be ambiguous.
 
 use super::{Move, Position, Role, Square};
 use crate::quote::quoted;
 use shakmaty::{CastlingSide, File};
 
-/// Why a move text was refused.
+/// The reason why a move's text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
     /// The text, quoted, does not have the form of a move.

@@ -18,8 +18,8 @@ pub(super) struct Invocation {
     pub options: Options,
     /// Whether to list the options for specialists.
     pub show_hidden: bool,
-    /// The error in a configuration file that a UCI engine ignores. If it exited, a chess program would only see that the
-    /// engine has ended.
+    /// The error in a configuration file that a UCI engine ignores. If it exited, a chess program would only see that
+    /// the engine has ended.
     pub configuration_error: Option<String>,
 }
 
@@ -89,7 +89,7 @@ fn limit() -> clap::builder::RangedI64ValueParser {
 impl BenchArgs {
     /// The flags, completed by the mode's defaults.
     pub(super) fn resolve(&self, defaults: bench::Defaults) -> bench::Plan {
-        // With a limit on nodes alone, the mode's limit on time does not apply.
+        // If only a limit on nodes is given, the mode's default time limit does not apply.
         let movetime = match (self.movetime, self.nodes) {
             (None, Some(_)) => -1,
             (movetime, _) => movetime.unwrap_or(defaults.movetime_ms),
@@ -199,7 +199,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         None => (None, &matches),
     };
 
-    // Flags are applied twice: first to find out the configuration file, and then on top of its values.
+    // Flags are applied twice: first to find the name of the configuration file, and then over the file's values.
     let apply_flags = |options: &mut Options| {
         flags::apply(&matches, options)?;
         flags::apply(mode_matches, options)

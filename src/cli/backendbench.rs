@@ -46,9 +46,9 @@ pub(super) struct Measurement {
     pub median_nps: f64,
     /// Positions per second of the slowest batch.
     pub min_nps: f64,
-    /// Over the ends of the threads' first batches: the longest time from one to the next, in milliseconds.
+    /// The longest time between the ends of two consecutive first batches of the threads, in milliseconds.
     pub first_max_ms: f64,
-    /// Over the ends of the threads' first batches: the mean time from one to the next, in milliseconds.
+    /// The mean time between the ends of two consecutive first batches of the threads, in milliseconds.
     pub first_mean_ms: f64,
 }
 
@@ -316,7 +316,7 @@ mod tests {
         );
         assert!((m.first_max_ms - 10.0).abs() < 1e-9 && (m.first_mean_ms - 10.0).abs() < 1e-9);
 
-        // Two threads take turns. A batch takes 4 ms, so one ends every 2 ms.
+        // Two threads take turns. A batch takes 4 ms, so a batch ends every 2 ms.
         let m = summarise(8, 2, begin, &[vec![at(4), at(8)], vec![at(6), at(10)]]).unwrap();
         assert!((m.mean_ms - 2.0).abs() < 1e-9);
         assert!((m.first_max_ms - 4.0).abs() < 1e-9 && (m.first_mean_ms - 3.0).abs() < 1e-9);

@@ -1,8 +1,8 @@
 //! `bench` and `benchmark`: search a list of positions and report nodes per second.
 //!
-//! The output has lc0's format. As in lc0, only nodes and time end a search: smart pruning and the move overhead are off by
-//! default. `--signature` prints a hash of everything that the searches on the `trivial` backend did. It is the same on
-//! every machine and changes only if the search changes.
+//! The output has lc0's format. As in lc0, only nodes and time end a search: smart pruning and the move overhead are
+//! off by default. `--signature` prints a hash of everything that the searches on the `trivial` backend did. It is the
+//! same on every machine and changes only if the search changes.
 
 use super::bench_positions::POSITIONS;
 use super::error::{CliError, print_error_line};
@@ -34,7 +34,7 @@ pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 
 /// Nodes for each position of the signature, unless `--nodes` is given.
 const SIGNATURE_NODES: u64 = 10_000;
 
-/// Which positions to search, how long, and what to print.
+/// The positions to search, the limits, and the form of the output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// Limit of nodes for each position.
@@ -58,7 +58,7 @@ pub(super) struct Searched {
     pub position: String,
     /// Visits of the root.
     pub nodes: u64,
-    /// Elapsed milliseconds.
+    /// The duration of the search in milliseconds.
     pub time_ms: u64,
     /// The best move, with castling as king takes rook.
     pub best_move: String,
@@ -69,7 +69,7 @@ pub(super) struct Searched {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// A position is wrong, or the backend fails.
+/// A position is invalid, or the backend fails.
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
@@ -180,8 +180,8 @@ fn json(searched: &[Searched]) -> String {
     .to_string()
 }
 
-/// A hash of the searches' nodes, depths, best moves and principal variations. It does not cover times, nor scores, whose
-/// formulas use the platform's tangent.
+/// A hash of the searches' nodes, depths, best moves and principal variations. It does not cover times, and it
+/// does not cover scores, because their formulas use the platform's tangent.
 fn signature(searched: &[Searched]) -> u32 {
     let mut text = String::new();
     for one in searched {

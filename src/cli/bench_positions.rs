@@ -1,5 +1,5 @@
-//! The positions that `bench` and `benchmark` search. They are those of Stockfish's and lc0's benchmarks, so that totals can
-//! be compared.
+//! The positions that `bench` and `benchmark` search. Stockfish's and lc0's benchmarks use the same positions, so that
+//! totals can be compared.
 
 /// FENs, some followed by moves. `bench` searches the first ten.
 pub(super) const POSITIONS: [&str; 34] = [

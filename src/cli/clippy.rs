@@ -1,8 +1,8 @@
 //! `backendbench --clippy`: recommends a minibatch size for play.
 //!
 //! With a larger batch the search is faster, but slightly weaker at the same number of visits. This loss is smaller in
-//! longer searches. A size is recommended if the gain in speed outweighs the loss. lc0's authors fitted the loss for each
-//! batch size and number of visits; the constants and the picture are theirs.
+//! longer searches. A size is recommended if the gain in speed outweighs the loss. lc0's authors fitted the loss for
+//! each batch size and number of visits; the constants and the picture are theirs.
 
 /// Time controls: the name, padded for the picture, and the seconds per move.
 const SPEEDS: [(&str, f64); 3] =
@@ -22,8 +22,8 @@ impl Default for Recommendation {
 }
 
 impl Recommendation {
-    /// Considers the next larger size. Returns whether it is now the best for any time control. A size that does not pay off
-    /// in slow games is not considered for faster ones.
+    /// Considers the next larger size. Returns whether it is now the best for any time control. A size that does not
+    /// pay off in slow games is not considered for faster games.
     pub(super) fn consider(&mut self, size: u32, nps: f64) -> bool {
         let mut better = false;
         for ((_, seconds), (best_size, best_nps)) in SPEEDS.iter().zip(&mut self.best) {
@@ -61,8 +61,8 @@ impl Recommendation {
     }
 }
 
-/// The strength that a larger batch size costs in a search of `seconds` at `nps` positions per second. It is the relative
-/// gain in speed that makes up for a relative increase of the size, per unit of that increase.
+/// The strength that a larger batch size costs in a search of `seconds` at `nps` positions per second. It is the
+/// relative gain in speed that makes up for a relative increase of the size, per unit of that increase.
 fn loss_per_size(nps: f64, seconds: f64) -> f64 {
     // In a game there are more visits than evaluations, because of reused trees and transpositions.
     let visits = nps.powf(1.085) * seconds;

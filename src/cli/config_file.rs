@@ -28,7 +28,7 @@ fn config_directory() -> Option<PathBuf> {
 /// Sets the options that the file gives, and reports the file's name on stderr.
 ///
 /// # Errors
-/// The file cannot be read, or one of its lines is wrong.
+/// The file cannot be read, or one of its lines is invalid.
 pub(super) fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 
-/// The table's defaults, changed where `mode` has its own.
+/// The defaults of the option table, replaced by the mode's own defaults where it has them.
 pub(super) fn default_options(mode: Option<&str>) -> Options {
     let options = Options::default();
     match mode {

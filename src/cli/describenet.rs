@@ -23,8 +23,8 @@ pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Outpu
     Ok(())
 }
 
-/// The description as JSON: an object for each section, with its labels and values. If a label occurs several times, like
-/// the inputs of an ONNX graph, its values are in an array.
+/// The description as JSON, which has an object for each section, with the section's labels and values. If a label
+/// occurs several times, like the inputs of an ONNX graph, its values are in an array.
 fn json(text: &str, path: &str) -> Value {
     let mut sections = Map::new();
     sections.insert("file".to_owned(), path.into());

@@ -1,7 +1,7 @@
 //! The option table as clap arguments.
 //!
-//! Each row becomes a flag `--name <value>` (or `--name=value`). A switch becomes `--name`, `--no-name` and `--name=true`.
-//! clap reads the flags, prints the help and suggests corrections; the row checks the values.
+//! Each row of the table becomes a flag `--name <value>` (or `--name=value`). A switch becomes `--name`, `--no-name`
+//! and `--name=true`. clap reads the flags, prints the help and suggests corrections; the row checks the values.
 
 use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
 use clap::{Arg, ArgAction, ArgMatches, Command};

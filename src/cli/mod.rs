@@ -1,14 +1,14 @@
 //! The command line. Without a mode the program is the UCI engine; the modes are tools.
 //!
-//! Output formats and flags are lc0's, so that scripts made for lc0 work. Every tool also has `--json`. The exit code is 0
-//! after success, 1 after a failure (the reason is on stderr), and 2 after wrong arguments.
+//! The tools have lc0's output formats and flags, so that scripts made for lc0 work. Every tool also has `--json`. The
+//! exit code is 0 after success, 1 after a failure (the reason is on stderr), and 2 after wrong arguments.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`perft_command`], [`describenet`], [`backendbench`] | tools, each with a function `run` |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
-//! | [`bench_positions`] | the positions that it searches |
+//! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |
 //! | [`flags`] | adds the option table's flags to a mode |
@@ -58,7 +58,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Explains to a user who has started the program in a terminal what it waits for. GUIs never see this.
+/// Explains the program to a user who has started it in a terminal. GUIs never see this text.
 fn greet() {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         print_error_line(concat!(

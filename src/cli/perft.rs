@@ -3,8 +3,8 @@
 use crate::chess::{Position, uci_move};
 use std::fmt::Write as _;
 
-/// The number of legal move sequences of exactly `depth` plies from `position`. Moves of the last ply are counted without
-/// playing them.
+/// The number of legal move sequences of exactly `depth` plies from `position`. Moves of the last ply are counted
+/// without playing them.
 pub fn perft(position: &Position, depth: u32) -> u64 {
     match depth {
         0 => 1,
@@ -13,8 +13,8 @@ pub fn perft(position: &Position, depth: u32) -> u64 {
     }
 }
 
-/// [`perft`] for each first move: lines such as `e2e4: 20` in the generator's order, then `total: 400`. At depth 0 there is
-/// only the total. `chess960` has the same meaning as in [`uci_move::text`].
+/// Runs [`perft`] for each first move. Returns lines such as `e2e4: 20` in the generator's order, and then `total:
+/// 400`. At depth 0 the total is the only line. `chess960` has the same meaning as in [`uci_move::text`].
 pub fn divide(position: &Position, depth: u32, chess960: bool) -> String {
     let mut text = String::new();
     let mut total = u64::from(depth == 0);

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Prints the count for each first move, and the total.
 ///
 /// # Errors
-/// The FEN is wrong.
+/// The FEN is invalid.
 pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
     let depth = arguments.depth;

@@ -1,4 +1,5 @@
-//! Backup, parking and recycling under `loom`, which tries all orders of the threads' steps: see [`crate::sync`].
+//! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads (see
+//! [`crate::sync`]).
 
 use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
 use super::state::{Gathered, Leaf, Parking, SearchState, Step};
@@ -30,7 +31,7 @@ impl Stopper for Nobody {
 
 const ONE_VISIT: Sample = Sample { wl: 0.5, d: 0.25, m: 0.0 };
 
-/// A node with a link for each of `moves` moves, visited once, by way of `links`.
+/// Expands the node `id` with one visit and a link for each of `moves` moves. Returns the links.
 fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     let node = tree.node(id);
     let edges: Vec<Edge> = (0..moves).map(|m| Edge::new(PackedMove::from_bits(m + 64), 0.25)).collect();
@@ -49,7 +50,7 @@ fn child_of(tree: &Tree, link: LinkId) -> NodeId {
     child
 }
 
-/// A search on `tree` that nobody runs. Any memory is too much for it.
+/// A search on `tree` without threads. Its memory limit is always exceeded.
 fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
     let position = Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position");
     let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
@@ -61,8 +62,8 @@ fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
     Arc::new(SearchState::new(setup, Arc::new(Nobody)))
 }
 
-/// A tree of a root with one move and two answers to it, none of them visited; the search on it; the links of the move
-/// and of the answers.
+/// A tree whose root has one move with two answers, all without visits. Returns the search on this tree and the links
+/// of the move and of the answers.
 fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
     let tree = Arc::new(Tree::new());
     let to_parent = expand(&tree, tree.root(), 1)[0];
@@ -73,7 +74,7 @@ fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
     (tree, shared, to_parent, answers)
 }
 
-/// A descent along `links` with one visit, which is in flight.
+/// A descent along `links` with one visit in flight.
 fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
     let mut steps = vec![Step { parent: None, link: None, node: tree.root(), in_flight: 1 }];
     for &id in links {
@@ -99,7 +100,8 @@ fn finish_batch(
 
 #[test]
 fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
-    // What each thread may see are very many combinations already: none is interrupted. (A fence that is weaker is found.)
+    // No preemption is allowed, because the values that loads may return already give very many combinations. (The test
+    // still fails if the fence is weakened.)
     check_model(0, || {
         let (tree, shared, to_parent, moves) = two_plies();
         let end = |last: LinkId| {
@@ -156,7 +158,8 @@ fn marked(mark: u32) -> Gathered {
     Gathered { out_of_order: mark, ..Gathered::default() }
 }
 
-/// Parking, and a cell that stands for the tree: `loom` checks that nobody changes it while another thread uses it.
+/// Parking, and a cell in place of the tree. `loom` checks that no thread changes the cell while another thread uses
+/// it.
 struct SharedTree {
     parking: Parking,
     tree: UnsafeCell<u32>,
@@ -167,7 +170,7 @@ impl SharedTree {
         Arc::new(SharedTree { parking: Parking::new(workers), tree: UnsafeCell::new(0) })
     }
 
-    /// Uses the tree, as others may at the same time.
+    /// Reads the cell, which other workers may do at the same time.
     fn work(&self) {
         self.tree.with(|_| loom::thread::yield_now());
     }
@@ -187,7 +190,7 @@ fn a_parked_minibatch_is_resumed_or_cancelled_once() {
                 let Some(_) = shared.parking.resume(index) else { return 0 };
                 shared.work();
                 shared.parking.park(index, marked(1));
-                // Evaluates.
+                // Here a worker would wait for the evaluation.
                 let Some(gathered) = shared.parking.resume(index) else { return 0 };
                 shared.work();
                 shared.parking.leave(index);
@@ -197,10 +200,10 @@ fn a_parked_minibatch_is_resumed_or_cancelled_once() {
         let workers = [worker(0), worker(1)];
         let cancelled = std::cell::Cell::new(0);
         assert!(shared.parking.close(|gathered| cancelled.set(cancelled.get() + gathered.out_of_order)));
-        // From here on the tree is somebody else's.
+        // From here on, no worker of the search uses the tree.
         shared.work_alone();
         let finished: u32 = workers.map(|thread| thread.join().unwrap()).into_iter().sum();
-        // A worker that never began has left nothing.
+        // A worker that never began had no visits to finish or cancel.
         assert!(finished + cancelled.get() <= 2);
         assert!(shared.parking.close(|_| panic!("all have left")));
     });
@@ -257,7 +260,7 @@ fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
             })
         };
         let workers = [worker(0), worker(1)];
-        // The search ends amid all this.
+        // The search releases the tree while the workers run.
         assert!(shared.parking.close(|_| ()));
         shared.work_alone();
         workers.into_iter().for_each(|thread| thread.join().unwrap());
@@ -302,7 +305,7 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let links = expand(&tree, tree.root(), 3);
-        // A child of few visits, one of many (which is the best line), and one under evaluation.
+        // One child has few visits, one has many and is the best line, and one is being evaluated.
         let old = child_of(&tree, links[1]);
         expand(&tree, old, 1);
         tree.link(links[1]).finish(1);
@@ -339,7 +342,7 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
             spawn(move || {
                 let mut evaluations = Evaluations::default();
                 evaluations.push(Value { q: 0.5, d: 0.25, m: 0.0, e: 0.0 }, [1.0]);
-                let gathered = shared.parking.resume(1).expect("nobody ends the search");
+                let gathered = shared.parking.resume(1).expect("the search has not released the tree");
                 let mut scratch = WorkerScratch::new(shared.context.history.clone());
                 finish_batch(&shared, &mut scratch, gathered, &evaluations);
                 scratch.give_back(&shared.context.tree);
@@ -348,7 +351,7 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
         };
         recycles.join().unwrap();
         comes_back.join().unwrap();
-        // Recycled before or after: the visits are the same.
+        // The visits are the same whether the tree was recycled before or after.
         assert_eq!((shared.context.root().visits(), tree.node(child).visits()), (5, 1));
         assert_eq!(tree.node(old).state(), State::Unevaluated, "it was collapsed");
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
@@ -389,7 +392,7 @@ fn the_tree_is_released_while_workers_evaluate() {
             })
         };
         assert!(shared.release_tree());
-        // Nothing is claimed or in flight, though the worker may still run.
+        // No node is claimed and no visit is in flight, although the worker may still run.
         let nodes = tree.check_invariants().map_err(|broken| broken.to_string());
         assert_eq!(nodes, Ok(1 + tree.node(child).visits() as usize));
         worker.join().unwrap();

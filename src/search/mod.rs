@@ -1,8 +1,9 @@
-//! Monte-Carlo tree search: gathers leaves into batches, evaluates them, backs their values up, and decides when to stop.
+//! Monte-Carlo tree search: gathers leaves into batches, evaluates them, backs their values up, and decides when to
+//! stop.
 //!
 //! # The seven steps
-//! The hot path is in [`iteration`]: each worker repeats seven steps until the search stops. Each step is a function in a
-//! file of its name. Its signature shows the parts of the [`state`] that it reads and changes.
+//! The hot path is in [`iteration`]: each worker repeats seven steps until the search stops. Each step is a function in
+//! a file of its name. Its signature shows the parts of the [`state`] that it reads and changes.
 //!
 //! | step | file | reads and changes |
 //! |---|---|---|
@@ -14,9 +15,9 @@
 //! | 6 fetch | `iteration/fetch.rs` | expands the leaves in the tree |
 //! | 7 back up | `iteration/backup.rs` | counts the visits up to the root, and ends the minibatch |
 //!
-//! Beside the workers there is one [`watchdog`] thread for the clock. It sends the best move as soon as the search stops,
-//! without waiting for workers that are still evaluating. The next search gets the tree without waiting for them, too
-//! ([`state`], `Parking`).
+//! Beside the workers there is one [`watchdog`] thread for the clock. It sends the best move as soon as the search
+//! stops, without waiting for workers that are still evaluating. The next search gets the tree without waiting for
+//! them, too ([`state`], `Parking`).
 //!
 //! # The modules
 //! Each module uses only modules below it.
@@ -31,7 +32,7 @@
 //! | [`stop_conditions`] | chooses the stoppers for one `go` |
 //! | [`time`] | the time managers |
 //! | [`stop`] | the stoppers |
-//! | [`policy`] | the formulas: what a move or a value counts |
+//! | [`policy`] | the formulas for the scores of moves and the corrections of values |
 //! | [`memory`] | how much memory the tree may use |
 //! | [`info`] | info lines and the best move as plain data |
 //! | [`limits`] | the arguments of `position` and `go` as plain data |
@@ -65,7 +66,7 @@ use crate::sync::thread::{self, JoinHandle};
 use state::SearchState;
 use std::time::{Duration, Instant};
 
-/// Search threads recurse along the line of play. This stack has room for the deepest.
+/// The stack of a search thread, which recurses along the line of play. It has room for the maximum depth.
 const WORKER_STACK_BYTES: usize = 16 << 20;
 
 /// The remains of a search that has released its tree.
@@ -76,7 +77,7 @@ pub struct Released {
     pub tree_is_sound: bool,
 }
 
-/// A search that is running or finished. Dropping it stops it, and sends no move.
+/// A running or finished search. Dropping this value stops the search without sending a move.
 pub struct Search {
     state: Arc<SearchState>,
     threads: Vec<JoinHandle<()>>,
@@ -86,7 +87,8 @@ impl Search {
     /// Starts the threads of a search. It sends its reports and its best move to `responder`.
     ///
     /// # Errors
-    /// If the system can start no worker at all. If it can start fewer workers than wanted, a message says so.
+    /// If the system cannot start any worker. If it starts fewer workers than requested, the search runs with them and
+    /// sends a message.
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));
@@ -114,21 +116,21 @@ impl Search {
         self.state.control.stop();
     }
 
-    /// Stops the search. No move is sent.
+    /// Stops the search without sending a move.
     pub fn abort(&self) {
         self.state.control.lock().has_responded = true;
         self.state.control.stop();
     }
 
-    /// Goes on as a normal search, because the pondered move was played. From now on `stopper` decides when to stop, and
-    /// the clock has run since `start`.
+    /// Continues as an ordinary search, because the opponent has played the expected move. From now on `stopper`
+    /// decides when to stop, and the clock has run since `start`.
     pub fn ponder_hit(&self, stopper: Box<dyn Stopper>, start: Instant) {
         let SearchState { context, counters, control: shared, .. } = &*self.state;
         let mut control = shared.lock();
         control.stopper = stopper;
         control.start = start;
         control.may_respond = true;
-        // Now, not after the batch under way: the time may be up before it.
+        // The stoppers are asked now, because the time may be up before the running batch is done.
         watchdog::consult_stoppers(context, counters, shared, &mut control);
         drop(control);
         shared.notify();
@@ -159,18 +161,19 @@ impl Search {
         self.state.counters.absorbed.load(Ordering::Relaxed)
     }
 
-    /// Visits of the root, reused ones included.
+    /// Visits of the root, including those from earlier searches.
     pub fn total_nodes(&self) -> u64 {
         self.state.context.initial_visits + self.playouts()
     }
 
-    /// The message of the error that has ended the search, if one has.
+    /// The message of the error that ended the search. `None` if there was no error.
     pub fn failure(&self) -> Option<String> {
         self.state.control.lock().failure.clone()
     }
 
     /// Stops the search without sending a move, and releases the tree. Afterwards no thread of the search touches the
-    /// tree, though some may still wait for an evaluation that is no longer needed. Does not wait for those.
+    /// tree. Some threads may still wait for evaluations that are no longer needed; this function does not wait for
+    /// these threads.
     pub fn release(mut self) -> Released {
         self.abort();
         let tree_is_sound = self.state.release_tree();

@@ -1,8 +1,8 @@
-//! Whole searches under `shuttle`: each run takes another random schedule of all the threads, which may switch at
-//! every atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and go on with the tree;
-//! after each one the tree must be sound, and one move have been told.
+//! Tests of whole searches with `shuttle`. Each run uses a new random schedule, in which threads may switch at every
+//! atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and the next search reuses the
+//! tree. After each search the tree must be sound, and exactly one best move must have been sent.
 //!
-//! `RUKH_SCHEDULES` says how many schedules each test runs; a failure prints how to replay it.
+//! `RUKH_SCHEDULES` sets the number of schedules that each test runs. A failing test prints how to replay its schedule.
 
 use super::stop::VisitsStopper;
 use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
@@ -23,7 +23,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Short ways to mates, draws, transpositions and captures; few moves, so that threads meet.
+/// Positions close to mates, draws, transpositions and captures. They have few moves, so that threads often meet.
 const POSITIONS: [&str; 4] = [
     "7k/8/5K2/8/8/8/8/6R1 w - - 0 1",
     "8/8/8/8/8/1p1k4/8/1K6 b - - 0 1",
@@ -31,7 +31,7 @@ const POSITIONS: [&str; 4] = [
     "8/8/4k3/8/3pP3/8/4K3/8 b - e3 0 1",
 ];
 
-/// Of the tests' own: no schedule depends on it.
+/// Records the reports of a search. Its atomics and locks are not shuttle's, so no schedule depends on them.
 #[derive(Default)]
 struct Heard {
     best_moves: AtomicU64,
@@ -51,7 +51,7 @@ impl Responder for Heard {
 }
 
 fn random_backend() -> Arc<dyn Backend> {
-    // Any delay is a moment at which other threads may go on.
+    // Other threads may run during a delay of any length.
     let delay = Duration::from_nanos(1);
     Arc::new(RandomBackend::new(RandomOptions { delay, batch: 4, ..RandomOptions::default() }))
 }
@@ -75,13 +75,13 @@ fn search(
             minibatch_size: rng.gen_range(1..=3),
             ..SearchParams::default()
         },
-        // So little is used up at once: the workers recycle again and again.
+        // The low limit is reached at once, so that the workers recycle the tree again and again.
         memory_limit: if rng.gen_bool(0.3) { 4_000 } else { u64::MAX },
         visit_limit: Some(visits),
         predecessors,
         ..SearchSetup::new(tree.clone(), backend.clone(), history, stopper)
     };
-    let search = Search::start(setup, heard.clone()).expect("threads can be had");
+    let search = Search::start(setup, heard.clone()).expect("threads can be started");
     if let Some(switches) = stops_after {
         for _ in 0..switches {
             yield_now();
@@ -94,12 +94,12 @@ fn search(
     assert!(released.tree_is_sound);
     assert_eq!(heard.best_moves.load(Ordering::Relaxed), 1);
     let messages = heard.messages.lock().expect("nothing panics here").clone();
-    assert!(messages.iter().all(|text| text.starts_with("the tree has used up")), "{messages:?}");
+    assert!(messages.iter().all(|text| text.starts_with("the tree has reached its limit")), "{messages:?}");
     tree.check_invariants().unwrap_or_else(|broken| panic!("{position}: {broken}"));
     released
 }
 
-/// Two or three searches on one tree; the last one runs to its end.
+/// Runs two or three searches on one tree. The last search is not stopped.
 fn searches(backend: &Arc<dyn Backend>) {
     let mut rng = thread_rng();
     let position = POSITIONS[rng.gen_range(0..POSITIONS.len())];
@@ -113,7 +113,7 @@ fn searches(backend: &Arc<dyn Backend>) {
     let visits = u64::from(root.visits()) + rng.gen_range(1..=12);
     threads = search(&tree, backend, visits, None, threads, position).threads;
     assert_eq!(root.state(), State::Expanded);
-    assert!(u64::from(root.visits()) >= visits, "{} visits, {visits} were wanted", root.visits());
+    assert!(u64::from(root.visits()) >= visits, "{} visits, expected at least {visits}", root.visits());
     for thread in threads {
         thread.join().expect("panics are caught in the threads");
     }
@@ -136,7 +136,7 @@ fn searches_are_sound_on_random_schedules() {
     run(RandomScheduler::new(schedules()), random_backend);
 }
 
-/// Schedules with few switches, at the steps where they are rare otherwise.
+/// Schedules with few switches, which also reach steps at which random schedules seldom switch.
 #[test]
 fn searches_are_sound_on_schedules_of_few_switches() {
     run(PctScheduler::new(4, schedules()), random_backend);
@@ -147,10 +147,10 @@ fn searches_share_a_cache_and_a_queue_of_backends() {
     run(RandomScheduler::new(schedules() / 4), || {
         let children = || vec![Child::new(random_backend()), Child::new(random_backend())];
         let backend: Arc<dyn Backend> = if thread_rng().gen_bool(0.5) {
-            Arc::new(MultiplexingBackend::new(children()).expect("threads can be had"))
+            Arc::new(MultiplexingBackend::new(children()).expect("threads can be started"))
         } else {
-            Arc::new(DemuxBackend::new(children(), 1).expect("threads can be had"))
+            Arc::new(DemuxBackend::new(children(), 1).expect("threads can be started"))
         };
-        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("memory can be had"))
+        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("there is enough memory"))
     });
 }

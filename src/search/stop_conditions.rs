@@ -18,7 +18,7 @@ use crate::chess::{Color, Position};
 use crate::options::Options;
 use std::time::Duration;
 
-/// The start of a search, as stoppers need it.
+/// The facts about the start of a search that stoppers need.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchStart {
     /// The side whose clock runs.
@@ -79,7 +79,7 @@ pub fn build_stoppers(
             let minimum_gain = f64::from(options.minimum_kldgain_per_node);
             chain.push(KldGainStopper::new(minimum_gain, u64::from(options.kldgain_average_interval)));
         }
-        // Last, because it reads the others' hints.
+        // Smart pruning comes last, because it reads the hints of the other stoppers.
         if prunes {
             let factor = f64::from(options.smart_pruning_factor);
             chain.push(SmartPruningStopper::new(factor, u64::from(options.smart_pruning_minimum_batches)));

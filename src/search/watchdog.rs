@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// How long a stopped search waits for the evaluation of its root before it sends any legal move. If a command ends one
-/// search and the next search is stopped at once, both wait this long. Together that is less than the 50 ms that a GUI
-/// waits.
+/// search and the next search is stopped at once, each of them waits this long. Together that is less than the 50 ms
+/// that a GUI waits.
 const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A move with at most this value is as good as lost (lc0's limit).
 const HOPELESS_Q: f32 = -0.98;
 
-/// The body of the watchdog thread. If it panics, the search ends as after an error, and some legal move is still sent,
+/// The body of the watchdog thread. If it panics, the search ends with an error, but some legal move is still sent,
 /// so that the GUI does not wait for ever.
 pub(crate) fn run_watchdog(state: &SearchState) {
     let SearchState { context, counters, control: shared, .. } = state;
@@ -131,7 +131,7 @@ fn respond_if_stopped(
 fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl, control: &mut Control) {
     let ranked = report::ranked_root_moves(context);
     let best = if ranked.is_empty() {
-        // Nothing was evaluated in time. Any legal move is better than none.
+        // Nothing was evaluated in time. Any legal move is better than no move.
         BestMove { best: context.any_searched_move(), ponder: None }
     } else {
         report::send_info_lines(context, counters, control, &ranked);

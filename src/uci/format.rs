@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::search::info::{BestMove, Score, ThinkingInfo};
 use std::fmt::{Display, Write};
 
-/// Which fields are shown, and how moves are written.
+/// The settings for the fields that are shown and for the notation of moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shown {
     /// Whether castling is written as king takes rook (`UCI_Chess960`).
@@ -64,8 +64,8 @@ pub(crate) fn info_line(info: &ThinkingInfo, shown: Shown) -> String {
     line
 }
 
-/// The `bestmove` line. Without a legal move it is `bestmove 0000`, the protocol's null move: every `go` needs an answer, and
-/// lc0's answer (`a1a1`) looks like a move.
+/// The `bestmove` line. Without a legal move it is `bestmove 0000`, the protocol's null move: every `go` needs an
+/// answer, and lc0's answer (`a1a1`) looks like a move.
 pub(crate) fn best_move_line(best: &BestMove, shown: Shown) -> String {
     let text = |m: Move| uci_move::text(m, shown.chess960);
     let mut line = format!("bestmove {}", best.best.map_or_else(|| "0000".to_owned(), text));

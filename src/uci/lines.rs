@@ -54,7 +54,7 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// Checks a line of `length` bytes. `line` is its beginning, or all of it unless it is too long.
+/// Checks a line of `length` bytes. `line` is the whole line, or its beginning if it is too long.
 fn finish(mut line: Vec<u8>, length: usize) -> Line {
     if length > LONGEST_LINE {
         return Line::Refused(format!(

@@ -1,5 +1,5 @@
-//! The log file (`LogFile`): every line read and written, and notes that go only to the log, each with the seconds since
-//! the program started.
+//! The log file (`LogFile`). It has every line that was read or written, and notes that go only to the log. Each entry
+//! begins with the seconds since the program started.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -29,8 +29,8 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Logs to `path` from now on. `<stderr>` means stderr, and an empty path turns the log off. An existing file is appended
-    /// to.
+    /// Logs to `path` from now on. `<stderr>` means stderr, and an empty path turns the log off. An existing file is
+    /// appended to.
     ///
     /// # Errors
     /// The file cannot be opened. Nothing is logged then.
@@ -60,7 +60,7 @@ impl Log {
         self.write("<<", line);
     }
 
-    /// Logs a line that goes only to the log.
+    /// Logs a note, which is not sent to the GUI.
     pub fn note(&self, line: &str) {
         self.write("--", line);
     }

@@ -5,9 +5,9 @@
 //! stdout ◄─ output::Output ◄─ responder::UciResponder (format) ◄─ search threads
 //! ```
 //!
-//! Whatever the GUI sends, every line gets its answer or one `info string error: …`, an error changes nothing, and the
-//! session continues. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes moves
-//! and positions on as text and knows no rules of chess.
+//! Every line from the GUI gets its answer or one `info string error: …`. After an error nothing has changed, and the
+//! session continues. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes
+//! moves and positions on as text, without applying the rules of chess.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -12,8 +12,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes to stdout. If the reader has closed it (the GUI has ended, or `| head` has read enough), the process exits
-    /// silently. On any other write error, such as a full disk, it exits with an error.
+    /// Writes to stdout. If the reader has closed it (the GUI has ended, or `| head` has read enough), the process
+    /// exits silently. On any other write error, such as a full disk, it exits with an error.
     pub fn stdout(log: Arc<Log>) -> Output {
         Output::new(Box::new(io::stdout()), log, |error| {
             if error.kind() == io::ErrorKind::BrokenPipe {
@@ -39,7 +39,7 @@ impl Output {
         self.lines(&[line]);
     }
 
-    /// Writes several lines, with no line of another thread between them.
+    /// Writes several lines together, so that no line of another thread comes between them.
     pub fn lines<S: AsRef<str>>(&self, lines: &[S]) {
         // A panic cannot leave the sink in an invalid state.
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Reads a line from the GUI into a [`Command`].
 //!
-//! [`parse`] is a pure function of the line. It knows the protocol's grammar, but not the rules of chess or the options.
-//! Where the protocol leaves a choice, it follows lc0: any white space separates words, the last of several equal terms
-//! counts, and one wrong word makes the whole line an error.
+//! [`parse`] is a pure function of the line. It knows the protocol's grammar, but not the rules of chess or the
+//! options. Where the protocol leaves a choice, it follows lc0. Any white space separates words. If an argument is
+//! repeated, the last value counts. One wrong word makes the whole line an error.
 
 use crate::quote::quoted;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// Why a line is not a command. The texts are already quoted.
+/// The reason why a line is not a command. The texts are already quoted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum UciError {
     /// The first word is not a command.
@@ -61,7 +61,7 @@ pub(crate) enum UciError {
     Missing {
         /// The command or term at the end of the line.
         after: &'static str,
-        /// What should follow.
+        /// A description of the missing words.
         expected: &'static str,
     },
     /// A word is not a number, or is out of range.
@@ -327,7 +327,7 @@ mod tests {
             command("setoption  name  WeightsFile  value  /a  path/with value in it.pb.gz "),
             option("WeightsFile", "/a  path/with value in it.pb.gz")
         );
-        // `value` only as a word of its own.
+        // `value` counts only as a whole word.
         assert_eq!(command("setoption name Myvalue value 1"), option("Myvalue", "1"));
     }
 

@@ -5,7 +5,7 @@ use super::output::Output;
 use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Writes info lines and best moves. Search threads call it.
+/// Writes info lines and best moves. The search threads share it.
 pub(crate) struct UciResponder {
     output: Arc<Output>,
     shown: Mutex<Shown>,

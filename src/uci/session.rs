@@ -84,7 +84,7 @@ impl Session {
             Command::Uci => self.introduce(),
             Command::Debug | Command::Quit => {}
             Command::IsReady => {
-                // An error of the network is reported now, and not when the clock is running.
+                // An error in the network is reported now, before a clock is running.
                 let ready = self.engine.ensure_ready().map_err(text);
                 if let Err(error) = ready {
                     self.output.error(&error);
@@ -136,7 +136,7 @@ impl Session {
     fn go(&mut self, params: GoParams) -> Result<(), String> {
         let open_ended = params.is_open_ended();
         if let Err(error) = self.engine.go(&params) {
-            // The GUI waits for a move, so after the reason any legal move follows.
+            // The GUI waits for a move, so some legal move is sent after the error.
             self.output.error(&text(error));
             self.engine.answer_without_search();
             return Ok(());

@@ -1,8 +1,8 @@
-//! The sums over finished visits on their way up the tree: plain or weighted.
+//! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
-//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that weights visits, needs the variance
-//! of their values, or corrects evaluations by what it has learned adds up [`Weighted`], and keeps [`ExtraStatistics`]
-//! beside each node. Which of the two it is does not change during a search.
+//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that weights visits, needs the
+//! variance of their values, or has a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside
+//! each node. A search never changes from one kind to the other.
 
 use crate::backend::Value;
 use crate::chess::Position;
@@ -11,7 +11,7 @@ use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::state::{SearchContext, Step};
 use crate::tree::{ExtraStatistics, Node, NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
-/// The finished visits of each step of a minibatch. A search uses one of the two.
+/// The finished visits of each step of a minibatch. Each search uses only one of the two lists.
 #[derive(Default)]
 pub(crate) struct StepValues {
     plain: Vec<Totals>,
@@ -20,11 +20,12 @@ pub(crate) struct StepValues {
 
 /// A sum over finished visits.
 pub(super) trait VisitAccumulator: Copy + Default {
-    /// The sums of this kind.
+    /// The field of `values` that holds the sums of this kind.
     fn step_values(values: &mut StepValues) -> &mut Vec<Self>;
-    /// One visit of the leaf `id`. `value` is the network's, `sample` that after contempt and calibration.
+    /// The sum for one visit of the leaf `id`. `value` is the network's value, and `sample` is the same value after
+    /// contempt and calibration.
     fn of_leaf(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> Self;
-    /// Visits of a node whose result is certain.
+    /// The sum for visits of a node whose result is certain.
     fn of_outcome(params: &SearchParams, outcome: Outcome, visits: u32) -> Self;
     fn visits(&self) -> u32;
     #[must_use]
@@ -125,7 +126,7 @@ pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, positi
     }
 }
 
-// Rarely used code is kept out of line, here and below, so that the usual path stays short.
+// Here and below, rarely used code is kept out of line, so that the usual path stays short.
 #[cold]
 #[inline(never)]
 fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
@@ -133,7 +134,8 @@ fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
     context.tree.extra_statistics(id).begin(tag);
 }
 
-/// The value that a visit of a leaf counts, and its weight. The extra statistics keep the network's own value.
+/// The value with which a visit of a leaf is counted, and its weight. The extra statistics keep the network's own
+/// value.
 #[cold]
 #[inline(never)]
 fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
@@ -165,7 +167,7 @@ fn recorded_mean_weight(tree: &Tree, id: NodeId) -> f32 {
     (tree.extra_statistics(id).weight(visits) / f64::from(visits)) as f32
 }
 
-/// Counts visits of one value, with the same weight each, at the node of a step and at the link that led there.
+/// Counts visits that have the same value and weight, at the node of a step and at the link that led there.
 #[inline]
 pub(super) fn finish_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
     if context.keeps_extra_statistics {
@@ -181,7 +183,7 @@ fn finish_weighted_sample(context: &SearchContext, step: &Step, sample: Sample, 
     Weighted::of(sample, visits, weight).finish(context, step);
 }
 
-/// Teaches the correction history how far the values below a node are from the network's value of the node.
+/// Adds the difference between the network's value of a node and the values found below it to the correction history.
 fn learn(table: &CorrectionHistory, node: &Node, extra: &ExtraStatistics, finished: &Weighted) {
     // The first visit is the network's value itself, and a proven value says nothing about the network's.
     if node.visits() == 0 || node.is_terminal() || finished.weight <= 0.0 {

@@ -1,4 +1,4 @@
-//! Step 7, back up: values go up the paths of their descents, and proofs go up with them.
+//! Step 7, back up: adds the values of leaves, and proofs, to all nodes on the paths to the root.
 //!
 //! [`back_up_batch`] backs up all leaves of an evaluated minibatch in one pass. [`back_up`] backs up the visits whose
 //! value is known while gathering (*out of order*). Both end the visits in flight of the steps that they pass.
@@ -20,7 +20,8 @@ pub(crate) struct Finished {
     pub(crate) is_proof: bool,
 }
 
-/// Counts finished visits of the step `from` at once, from there up to the root. They must be in flight at each step.
+/// Counts finished visits at the step `from` and at every step above it, up to the root. The visits must be in flight
+/// at each of these steps.
 pub(crate) fn back_up(
     context: &SearchContext,
     counters: &Counters,
@@ -30,14 +31,14 @@ pub(crate) fn back_up(
 ) {
     let Finished { mut sample, visits, weight, is_proof } = finished;
     let mut may_prove = is_proof && context.params.sticky_endgames;
-    // What a proof below changes in the sums of everything above it.
+    // The change that a proof makes to the sums of all nodes above the proven one.
     let mut correction = Totals::default();
     let mut next = Some(from);
     while let Some(index) = next {
         let step = &mut steps[index as usize];
         let node = context.tree.node(step.node);
         let mut own_change = Totals::default();
-        // The root stays open, because the search is for its moves.
+        // The root is never made terminal, because the search must still choose one of its moves.
         if may_prove && index != from && step.parent.is_some() {
             match try_prove(&context.tree, node) {
                 Proof::Nothing => may_prove = false,
@@ -46,14 +47,14 @@ pub(crate) fn back_up(
             }
         }
         if let Some(outcome) = node.outcome() {
-            // Proven, now or since the visit began: from here up the exact value counts.
+            // The node was proven, just now or since the visit began. From here up the exact value counts.
             sample = outcome.sample();
             correction = own_change;
         } else if correction != Totals::default() {
             node.adjust(correction);
         }
         if correction != Totals::default() {
-            // The parent has counted those visits that it made itself.
+            // The parent's sums contain only the visits that went through its own link.
             let counted = step.link.map_or(0, |link| context.tree.link(link).visits());
             correction = correction.share(counted, node.visits()).for_parent();
         }
@@ -65,8 +66,9 @@ pub(crate) fn back_up(
     }
 }
 
-/// Backs up the leaves of an evaluated minibatch, whose values are at their steps, in one pass over the steps, last to
-/// first. The visits that collided are removed from flight with the others. `counts` are the leaves' visits.
+/// Backs up the leaves of an evaluated minibatch in one pass over the steps, from the last to the first. `values` holds
+/// the value of each leaf at its step. The visits in flight at every step are removed, including colliding visits.
+/// `counts` are the visits of the leaves.
 pub(crate) fn back_up_batch(
     context: &SearchContext,
     counters: &Counters,
@@ -104,7 +106,7 @@ fn back_up_batch_as<T: VisitAccumulator>(
     for (index, step) in steps.iter().enumerate().rev() {
         let mut finished = values[index];
         if finished.visits() > 0 {
-            // Proven meanwhile: from here up the exact value counts.
+            // The node was proven in the meantime. From here up the exact value counts.
             if let Some(outcome) = context.tree.node(step.node).outcome() {
                 finished = T::of_outcome(&context.params, outcome, finished.visits());
             }

@@ -1,13 +1,13 @@
-//! Step 3, collisions: visits that found nothing to do.
+//! Step 3, collisions: visits that came to a node that is already being evaluated.
 //!
-//! A visit *collides* with another one if it comes to a node that is being evaluated. It stays in flight along its path
-//! until the batch is done, which drives later visits elsewhere. Enough collisions end the gathering.
+//! Such a visit *collides* with the visit that is evaluating the node. It stays in flight along its path until the
+//! batch is done, so that later visits take other paths. Gathering ends after a limited number of collisions.
 
 use crate::search::policy::SearchParams;
 use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, SpentMemory};
 
-/// Ends an iteration without leaves: removes its collisions from flight. If it has no results either, the worker sleeps
-/// until the others have finished more than `progress` iterations, and so have changed the tree.
+/// Ends an iteration without leaves: removes its collisions from flight. If it has no other results, the worker sleeps
+/// until all workers together have finished more than `progress` iterations, because only then has the tree changed.
 pub(super) fn give_up_collisions(
     context: &SearchContext,
     counters: &Counters,
@@ -23,8 +23,8 @@ pub(super) fn give_up_collisions(
     spent
 }
 
-/// How many colliding visits a batch may have in a tree of this size. In a small tree there may be only a few, because
-/// they would drive later visits to bad moves.
+/// The maximum number of colliding visits in a batch, for a tree of this size. It is low in a small tree, where many
+/// collisions would drive later visits to bad moves.
 pub(super) fn collisions_allowed(params: &SearchParams, tree_size: u64) -> u32 {
     let params = &params.collisions;
     if tree_size >= params.scaling_end {
@@ -35,7 +35,7 @@ pub(super) fn collisions_allowed(params: &SearchParams, tree_size: u64) -> u32 {
     }
     let share =
         (tree_size - params.scaling_start) as f32 / (params.scaling_end - params.scaling_start) as f32;
-    // The default power without the platform's pow, so that search is the same on every machine.
+    // The default power is computed without the platform's pow, so that searches are the same on every machine.
     let grown = if params.scaling_power == 1.25 {
         share * share.sqrt().sqrt()
     } else {

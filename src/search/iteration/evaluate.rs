@@ -3,11 +3,11 @@
 use crate::backend::{BackendError, Batch, Evaluations};
 use crate::search::state::{Counters, Gathered, Minibatch, Parking, SearchContext};
 
-/// Evaluates the batch of the worker with this `index`. Meanwhile another thread may take the tree. `None` means that the
-/// search has released the tree and has cancelled the visits.
+/// Evaluates the batch of the worker with this `index`. `None` means that the search has released the tree
+/// in the meantime and has cancelled the visits.
 ///
 /// # Errors
-/// If the backend fails. The visits are cancelled then.
+/// If the backend fails. In that case the visits are cancelled.
 pub(super) fn evaluate(
     context: &SearchContext,
     counters: &Counters,

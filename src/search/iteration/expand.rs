@@ -1,4 +1,4 @@
-//! Expanding a leaf: its priors become part of the tree, and other visits may go on below it.
+//! Expands a leaf: stores its priors in the tree, so that other visits may go on below it.
 
 use super::scratch::Scratch;
 use crate::backend::Value;
@@ -7,8 +7,8 @@ use crate::search::state::{SearchContext, SharedControl};
 use crate::tree::{Edge, Node, Sample};
 use rand_distr::Distribution;
 
-/// Publishes a claimed leaf with its priors. If the tree has no room for them, the claim is given back, the search ends,
-/// and the result is `false`.
+/// Publishes a claimed leaf with its priors. If the tree has no room for the priors, this gives the claim back, ends
+/// the search, and returns `false`.
 pub(super) fn expand(
     context: &SearchContext,
     control: &SharedControl,
@@ -34,8 +34,8 @@ pub(super) fn end_search_of_full_tree(context: &SearchContext, control: &SharedC
     control.fail(&*context.responder, message);
 }
 
-/// Makes links for all moves of the root. They have the exact priors, because the user may see them, and noise if the
-/// options ask for it.
+/// Makes links for all moves of the root. The links hold exact priors, because the user may see them. Noise is added if
+/// the options ask for it.
 fn link_root(
     context: &SearchContext,
     scratch: &mut Scratch,
@@ -49,16 +49,16 @@ fn link_root(
     if context.params.noise_epsilon > 0.0 {
         add_noise(edges, context.params.noise_epsilon, context.params.noise_alpha);
     }
-    // The move breaks ties, so that the order is the same everywhere.
+    // Moves with equal priors are ordered by their bits, so that the order is the same on every machine.
     edges.sort_unstable_by(|a, b| b.prior().total_cmp(&a.prior()).then(a.bits().cmp(&b.bits())));
     context.tree.link_exactly(node, edges, &mut walk.allocator)
 }
 
-/// The network's `value` of a leaf, `depth` plies below the root, with contempt and calibration.
+/// The network's `value` of a leaf after contempt and calibration. The leaf is `depth` plies below the root.
 pub(super) fn value_at(context: &SearchContext, value: Value, depth: usize) -> Sample {
     let sample = Sample { wl: value.q, d: value.d, m: value.m };
     let rescale = &context.params.wdl_rescale;
-    // The root's side is to move at even depths.
+    // At even depths the side to move is that of the root.
     let root_side = context.history.last().side_to_move();
     rescale.apply(sample, if depth.is_multiple_of(2) { root_side } else { !root_side })
 }

@@ -1,4 +1,4 @@
-//! Step 6, fetch: the evaluations become priors and values of the leaves that waited for them.
+//! Step 6, fetch: stores the evaluations as priors and values of the leaves that waited for them.
 
 use super::accumulate::VisitAccumulator;
 use super::expand::{expand, value_at};
@@ -9,8 +9,8 @@ use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, Vis
 use crate::sync::atomic::Ordering;
 use crate::tree::{Totals, Weighted};
 
-/// Expands the leaves of a minibatch, and puts the value of each at its step in `scratch`, for backup. Returns the visits
-/// that were finished by this: one for each leaf that the tree had room for.
+/// Expands the leaves of a minibatch, and stores the value of each leaf at its step in `scratch` for backup. Returns
+/// the finished visits: one visit for each leaf for which the tree had room.
 pub(crate) fn fetch(
     context: &SearchContext,
     counters: &Counters,
@@ -53,7 +53,7 @@ fn fetch_as<T: VisitAccumulator>(
     values.clear();
     values.resize(gathered.steps.len(), T::default());
     let mut counts = VisitCounts::default();
-    // The last leaf first: the allocator then hands out the same places as it would during backup.
+    // The last leaf comes first, because then the allocator hands out the same places as it would during backup.
     for (index, leaf) in gathered.waiting.iter().enumerate().rev() {
         let Some(leaf) = leaf else { continue };
         let step = gathered.step(leaf.step);

@@ -4,7 +4,8 @@ use super::scratch::Scratch;
 use crate::search::memory;
 use crate::search::state::{Minibatch, Parking, SearchContext, SharedControl, SpentMemory};
 
-/// Begins an iteration of the worker with this `index`. `None` means that the search has released the tree meanwhile.
+/// Begins an iteration of the worker with this `index`. `None` means that the search has released the tree in the
+/// meantime.
 pub(super) fn initialise(
     context: &SearchContext,
     control: &SharedControl,
@@ -17,7 +18,7 @@ pub(super) fn initialise(
     Some(Minibatch::new(context.backend.new_batch(), spent))
 }
 
-/// Recycles the tree if its memory is used up. `None` means that the search has released the tree meanwhile.
+/// Recycles the tree if its memory is used up. `None` means that the search has released the tree in the meantime.
 pub(crate) fn make_room(
     context: &SearchContext,
     control: &SharedControl,
@@ -32,7 +33,7 @@ pub(crate) fn make_room(
     }
     scratch.give_back(&context.tree);
     parking.work_alone(index, |parked| {
-        // From now on reports and stoppers read no more of the tree than the root's moves.
+        // From now on, reports and stoppers read only the root and its children.
         control.lock().is_recycling = true;
         let in_flight = parked.flat_map(|gathered| gathered.steps.iter().map(|step| step.node));
         let recycled = context.tree.recycle(memory::recycled_size(limit), in_flight);

@@ -1,11 +1,11 @@
-//! `go mate`: a search of only those positions below which the mate is still possible in time.
+//! `go mate`: searches only positions below which the mate is still possible in time.
 //!
 //! A mate in n moves ends 2n - 1 plies below the root. A proof of a longer mate would end the search below the proven
 //! node, and so hide a shorter mate (see [`super::proof`]). So this search goes no deeper: a position before the last
 //! move either has a mating move or is *ruled out*. A position in which the game has ended without the mate is ruled
 //! out as well. Positions that are ruled out are not visited again. They propagate up the tree like a proof: one
 //! reply that is ruled out rules out the move before it, and a position of the mating side is ruled out when all its
-//! moves are. When the root is ruled out, there is no mate in time. Then the search continues as an ordinary search,
+//! moves are. If the root is ruled out, there is no mate in time. Then the search continues as an ordinary search,
 //! which finds longer mates, until it is stopped.
 //!
 //! Every node must have a single depth below the root, so in this search transpositions do not share nodes.
@@ -20,7 +20,7 @@ pub(super) fn mate_plies(context: &SearchContext, counters: &Counters) -> Option
     context.params.mate_plies.filter(|_| !counters.mate_is_refuted.load(Ordering::Relaxed))
 }
 
-/// In a search for a mate: a win in one ply if `position` is before the last move in time and has a mating move.
+/// In a search for a mate: a win in one ply, if the next move is the last one in time and `position` has a mating move.
 pub(super) fn outcome_by_last_move(
     context: &SearchContext,
     counters: &Counters,

@@ -16,9 +16,9 @@
 //! | [`initialise`], [`gather`], [`collisions`] | steps 1 to 3 |
 //! | [`prefetch`], [`evaluate`], [`fetch`] | steps 4 to 6 |
 //! | [`backup`] | step 7, and the backup of visits out of order |
-//! | [`proof`] | exact results from the children's |
+//! | [`proof`] | derives a node's exact result from its children |
 //! | [`expand`] | publishes a leaf with its priors |
-//! | [`mate`] | rules out what a search for a mate need not visit |
+//! | [`mate`] | rules out positions that a search for a mate need not visit |
 //! | [`scratch`] | the memory that a worker reuses |
 //! | [`selection`] | which children get the next visits |
 //! | [`accumulate`] | sums over visits, plain or weighted |
@@ -57,10 +57,10 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How long a thread that keeps the speed limit sleeps before it looks at the stop flag again.
+/// The longest sleep of a worker that waits for the speed limit. Then it reads the stop flag again.
 const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
 
-/// The body of the worker thread with this `index`. A panic ends the search like an error, and a move is still sent.
+/// The body of the worker thread with this `index`. A panic ends the search with an error, but a move is still sent.
 pub(crate) fn run_worker(state: &SearchState, index: usize) {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         state.wait_for_predecessors();
@@ -84,7 +84,7 @@ struct Worker<'a> {
     index: usize,
     scratch: Scratch,
     hints: StopperHints,
-    /// The last minibatch's memory.
+    /// The memory of the last minibatch, for reuse.
     spent: SpentMemory,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Searches until the search stops, or evaluating fails.
+    /// Repeats the seven steps until the search stops or an evaluation fails.
     fn run(mut self) {
         self.iterate_until_stopped();
         self.scratch.give_back(&self.context.tree);
@@ -125,14 +125,14 @@ impl<'a> Worker<'a> {
         self.parking.leave(self.index);
     }
 
-    /// Whether another iteration is due. If the search stops before the root is evaluated, one worker must still evaluate
-    /// it, or a move must be sent without.
+    /// Whether another iteration is due. If the search stops before the root is evaluated, one worker must still
+    /// evaluate the root, unless a move has already been sent without an evaluation.
     fn goes_on(&self) -> bool {
         !self.control.is_stopping()
             || (self.context.root().state() == State::Unevaluated && !self.control.lock().has_responded)
     }
 
-    /// The seven steps. `Break` means that the search has released the tree meanwhile.
+    /// Runs the seven steps once. `Break` means that the search has released the tree in the meantime.
     fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
         let &mut Worker { context, counters, control, parking, index, .. } = self;
         let scratch = &mut self.scratch;
@@ -172,7 +172,7 @@ impl<'a> Worker<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Counts the iteration, asks the stoppers, reports news, and keeps the speed limit.
+    /// Counts the iteration, asks the stoppers, sends info lines if they are due, and keeps the speed limit.
     fn finish_iteration(&mut self, has_results: bool) {
         if has_results {
             self.counters.batches.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
         self.keep_speed_limit(since);
     }
 
-    /// `NodesPerSecondLimit`: sleeps until the visits so far are due.
+    /// Sleeps until the number of visits is within `NodesPerSecondLimit`, or until the search stops.
     fn keep_speed_limit(&self, since: Instant) {
         let limit = self.context.params.nodes_per_second_limit;
         while limit > 0.0 && !self.control.is_stopping() {

@@ -1,4 +1,5 @@
-//! Step 4, prefetch: tops the batch up with positions that the search will probably want soon, for the cache.
+//! Step 4, prefetch: fills up the batch with positions that the search will probably need soon, so that their
+//! evaluations are in the cache.
 
 use super::mate::mate_plies;
 use super::scratch::Scratch;
@@ -31,7 +32,7 @@ pub(super) fn prefetch(
     Prefetch { context, scratch, batch, skips_ruled_out }.below(context.tree.root(), budget, 0);
 }
 
-/// What a prefetch reads and changes.
+/// The state of a prefetch, and the parts of the search that it reads and changes.
 struct Prefetch<'a> {
     context: &'a SearchContext,
     scratch: &'a mut Scratch,
@@ -50,17 +51,17 @@ impl Prefetch<'_> {
         let exploration = context.exploration(id, depth == 0);
         let choice = Choice { node, exploration, focus: None, skips_ruled_out: self.skips_ruled_out };
         let mut candidates = self.scratch.take_list();
-        // One more than can be used, as the last one's rival.
+        // The list has one move more than the budget can use, as the rival of the last move.
         let least_untried = budget.min(64) as u32 + 1;
         list_candidates(context, &mut self.scratch.walk, &choice, least_untried, &mut candidates);
-        // Stable: of equals the better prior first.
+        // The sort is stable, so that among equal scores the better prior comes first.
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut used = 0;
         for (rank, candidate) in candidates.iter().enumerate() {
             if used >= budget {
                 break;
             }
-            // Proven to lose, or of no policy at all.
+            // The move is proven to lose, or the network gives it no probability.
             if candidate.prior == 0.0 {
                 continue;
             }
@@ -93,7 +94,8 @@ impl Prefetch<'_> {
         let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
         walk.history.last().packed_moves(leaf_moves);
         let request = EvalRequest { history: &walk.history, moves: leaf_moves };
-        // A cached position takes its share of the budget too: hunting for one that is not cached costs more.
+        // A cached position uses up its share of the budget too, because the search for an uncached position would take
+        // longer than it saves.
         if !leaf_moves.is_empty()
             && self.context.backend.cached(request).is_none()
             && matches!(self.batch.request.add(request), Added::Queued)

@@ -8,7 +8,7 @@ use crate::tree::{Edge, Tree};
 /// One worker's memory for gathering, fetching and backup.
 pub(crate) struct Scratch {
     pub(super) walk: Walk,
-    /// Empty lists of candidates: a descent takes one for each depth.
+    /// Empty lists of candidates. A descent takes one list for each depth.
     candidate_lists: Vec<Vec<Candidate>>,
     pub(super) ranking: Ranking,
     /// The legal moves of a leaf.

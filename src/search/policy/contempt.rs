@@ -22,7 +22,7 @@ pub struct WdlRescale {
     pub ratio: f32,
     /// The shift of the mean in favour of `side`, divided by the square of the scale.
     pub diff: f32,
-    /// The upper bound of the scale (`WDLMaxS`). A larger scale of the network is cut to it.
+    /// The upper bound of the scale (`WDLMaxS`). A larger scale of the network is reduced to this bound.
     pub max_s: f32,
     /// The side that contempt favours. `None` means that contempt is off.
     pub side: Option<Color>,

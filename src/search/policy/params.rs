@@ -46,7 +46,7 @@ pub struct CollisionParams {
     pub scaling_end: u64,
     /// The exponent of the growth between `scaling_start` and `scaling_end`.
     pub scaling_power: f32,
-    /// The limit on separate collisions.
+    /// The limit on collision events. One event may have many colliding visits.
     pub max_events: u32,
 }
 
@@ -111,7 +111,7 @@ pub struct SearchParams {
     pub mate_plies: Option<usize>,
     /// Whether leaves with a known value are backed up before the batch is evaluated.
     pub out_of_order_eval: bool,
-    /// The maximum number of such leaves in one batch, as a multiple of the batch size.
+    /// The maximum number of leaves with a known value in one batch, as a multiple of the batch size.
     pub max_out_of_order_factor: f32,
     /// The limits on collisions in one batch.
     pub collisions: CollisionParams,

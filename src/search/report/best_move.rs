@@ -49,7 +49,7 @@ pub(crate) fn ranked_root_moves(context: &SearchContext) -> Vec<RankedChild> {
 pub(super) fn best_root_move(context: &SearchContext) -> Option<PackedMove> {
     let draw_score = context.root_draw_score();
     let children = children(context, context.root(), context.history.last());
-    // Of equal moves the first counts.
+    // If moves are equal, the first one is the best.
     let better = |a, b| if compare(&b, &a, draw_score).is_gt() { b } else { a };
     let mut best = children.iter().copied().reduce(better)?;
     if best.is_proven_draw() {
@@ -107,7 +107,7 @@ pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild], is_recy
     BestMove { best: Some(m), ponder }
 }
 
-/// The temperature at the present move of the game.
+/// The temperature for the current move of the game.
 fn temperature_now(context: &SearchContext) -> f32 {
     let params = &context.params.temperature;
     let moves = context.history.last().game_ply() / 2;

@@ -30,7 +30,7 @@ pub(crate) struct SearchContext {
     scales_cpuct: bool,
     /// Bytes that the tree may use.
     pub(crate) memory_limit: u64,
-    /// The most visits that the root may have, reused ones included.
+    /// The maximum number of visits of the root, including those from earlier searches.
     visit_limit: u64,
     /// Visits that the root had at the start.
     pub(crate) initial_visits: u64,
@@ -43,7 +43,8 @@ impl SearchContext {
         let root = setup.tree.node(setup.tree.root());
         let initial_visits = u64::from(root.visits());
         if root.state() == State::Expanded {
-            // An inner node of an earlier search has links for its best moves only; the root needs all of them.
+            // A node that was not the root of an earlier search has links only for its best moves. The root needs links
+            // for all moves.
             let mut allocator = Allocator::default();
             setup.tree.link_all(root, setup.history.last(), &mut allocator);
             setup.tree.take_back(&mut allocator);
@@ -70,7 +71,7 @@ impl SearchContext {
         self.tree.node(self.tree.root())
     }
 
-    /// How many more visits the root may start, if `in_flight` visits are in flight there.
+    /// The number of visits that may still be started at the root, if `in_flight` visits are in flight there.
     pub(crate) fn visits_left(&self, in_flight: u32) -> u32 {
         let started = u64::from(self.root().visits()) + u64::from(in_flight);
         let left = self.visit_limit.saturating_sub(started);
@@ -121,11 +122,12 @@ impl SearchContext {
             .map(|(_, link)| {
                 select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome()))
             })
-            // An empty `sum` is -0, and would be shown so.
+            // An empty `sum` is -0, and would be shown with its sign.
             .fold(0.0, |sum, prior| sum + prior)
     }
 
-    /// [`select::exploration`] of a node, scaled by how uncertain its values are if the options ask for that.
+    /// [`select::exploration`] of a node. If the options ask for it, the result is scaled by the uncertainty of the
+    /// node's values.
     #[inline]
     pub(crate) fn exploration(&self, id: NodeId, is_root: bool) -> f32 {
         let plain = select::exploration(&self.params, self.tree.node(id).visits(), is_root);

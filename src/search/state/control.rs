@@ -8,10 +8,10 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
 use std::time::{Duration, Instant};
 
-/// How long a worker that has nothing to do sleeps before it looks again.
+/// The longest sleep of a worker that found only collisions. Then it gathers again.
 const LONGEST_WAIT_FOR_PROGRESS: Duration = Duration::from_millis(10);
 
-/// The clock of a search, its stoppers, and what was reported of it.
+/// The clock of a search, its stoppers, and the state of its reports.
 pub(crate) struct Control {
     pub(crate) stopper: Box<dyn Stopper>,
     /// The stoppers' last hints.
@@ -29,8 +29,8 @@ pub(crate) struct Control {
     /// The message of the error that has ended the search.
     pub(crate) failure: Option<String>,
     pub(crate) last_report: LastReport,
-    /// Whether a worker is recycling the tree. Then a thread that holds this control, but has no place at the tree, may
-    /// read only the root and its children.
+    /// Whether a worker is recycling the tree. Then a thread that has locked this control, but does not use the tree,
+    /// may read only the root and its children.
     pub(crate) is_recycling: bool,
     /// Whether the user was told that the tree is full and is being recycled.
     pub(crate) has_reported_recycling: bool,
@@ -138,7 +138,7 @@ impl SharedControl {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a finished iteration, and wakes the workers that wait for one.
+    /// Counts a finished iteration, and wakes the workers that sleep in [`SharedControl::wait_for_progress`].
     pub(crate) fn count_progress(&self) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.progress_changed.notify_all();

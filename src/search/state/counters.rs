@@ -8,11 +8,11 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) struct Counters {
     /// Visits that this search has finished.
     pub(crate) playouts: AtomicU64,
-    /// The sum of the depths of those visits.
+    /// The sum of the depths of the visits in `playouts`.
     depth_sum: AtomicU64,
     /// The greatest depth of a visit.
     pub(crate) seldepth: AtomicU32,
-    /// Iterations that have finished visits.
+    /// The number of iterations that have finished any visits.
     pub(crate) batches: AtomicU64,
     pub(crate) network_evaluations: AtomicU64,
     pub(crate) tablebase_hits: AtomicU64,
@@ -52,7 +52,7 @@ impl Counters {
     /// Adds finished visits.
     pub(crate) fn count_visits(&self, counts: VisitCounts) {
         self.depth_sum.fetch_add(counts.depth_sum, Ordering::Relaxed);
-        // All threads read the depth, and it seldom grows. A needless write would take its cache line from them.
+        // All threads read the depth, and it seldom grows. A needless write would take its cache line from the readers.
         if counts.deepest > self.seldepth.load(Ordering::Relaxed) {
             self.seldepth.fetch_max(counts.deepest, Ordering::Relaxed);
         }

@@ -1,12 +1,12 @@
 //! The visits that one iteration has in flight, from gathering to backup.
 //!
-//! A leaf under evaluation is a plain value (step, moves, index in the batch): no lock, guard or borrow of the tree is
-//! held while the backend works. Backup and [`Gathered::cancel`] both take [`Gathered`] by value, so that its visits
-//! end once. They return its [`SpentMemory`], which the next minibatch needs.
+//! A leaf under evaluation is a plain value (step, moves, index in the batch), so that the worker holds no lock, guard
+//! or borrow of the tree while the backend works. Backup and [`Gathered::cancel`] both take [`Gathered`] by value, so
+//! that its visits end exactly once. Both return its [`SpentMemory`], which the next minibatch reuses.
 //!
-//! The descents of an iteration form a tree, and are kept as one: there is a *step* for each node that a descent came
-//! to, after the step of the node that it came from. So one change at a link adds, finishes or cancels all visits that
-//! went the same way, and the way back is one pass over the steps, last to first.
+//! The descents of an iteration form a tree, which is stored as a list. It has a *step* for each node that a descent
+//! reached, after the step of the parent. So one change at a link adds, finishes or cancels all visits that took the
+//! same path, and backup is one pass over the steps, from the last to the first.
 
 use super::counters::Counters;
 use crate::backend::Batch;
@@ -21,12 +21,12 @@ pub(crate) type StepIndex = u32;
 /// A node on the path of a descent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// The step before; `None` at the root.
+    /// The step of the parent node; `None` at the root.
     pub(crate) parent: Option<StepIndex>,
     /// The link that was followed; `None` at the root.
     pub(crate) link: Option<LinkId>,
     pub(crate) node: NodeId,
-    /// How many of the link's visits in flight belong to this step.
+    /// The number of the link's visits in flight that belong to this step.
     pub(crate) in_flight: u32,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Leaf {
     pub(crate) moves: Range<usize>,
 }
 
-/// A batch that is being filled, and the visits that wait for it.
+/// A batch that is being filled, and the visits that wait for its evaluation.
 pub(crate) struct Minibatch {
     pub(crate) request: Box<dyn Batch>,
     pub(crate) gathered: Gathered,
@@ -62,14 +62,14 @@ pub(crate) struct Minibatch {
 #[derive(Default)]
 #[must_use = "its visits stay in flight until they are backed up or cancelled"]
 pub(crate) struct Gathered {
-    /// For each request in the batch the leaf that waits for it, in the order of their steps. `None` means that the
-    /// request was sent for the cache only.
+    /// For each request in the batch, the leaf that waits for its evaluation. Leaves are in the order of their steps.
+    /// `None` means that the request was sent for the cache only.
     pub(crate) waiting: Vec<Option<Leaf>>,
     /// The nodes on the paths of all descents, parents first.
     pub(crate) steps: Vec<Step>,
     /// The legal moves of all leaves.
     pub(crate) moves: Vec<PackedMove>,
-    /// How many collisions there were. Their visits stay in flight until the batch is done.
+    /// The number of collisions. Their visits stay in flight until the batch is done.
     pub(crate) collision_events: u32,
     /// Visits that were backed up while gathering.
     pub(crate) out_of_order: u32,
@@ -86,7 +86,7 @@ pub(crate) struct SpentMemory {
 }
 
 impl Minibatch {
-    /// An empty minibatch in the memory of an earlier one.
+    /// An empty minibatch that reuses the memory of an earlier minibatch.
     pub(crate) fn new(request: Box<dyn Batch>, spent: SpentMemory) -> Minibatch {
         let SpentMemory { mut waiting, mut steps, mut moves } = spent;
         waiting.clear();
@@ -113,7 +113,7 @@ impl Gathered {
         self.leaf_count > 0 || self.out_of_order > 0
     }
 
-    /// Gives up all leaves and visits: nothing of this minibatch stays claimed or in flight.
+    /// Gives back the claims on all leaves, and removes all visits from flight.
     pub(crate) fn cancel(self, tree: &Tree, counters: &Counters) -> SpentMemory {
         for leaf in self.waiting.iter().flatten() {
             tree.node(self.step(leaf.step).node).cancel_claim();

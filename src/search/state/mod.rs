@@ -1,13 +1,14 @@
-//! The state that the threads of one search share, taken apart by who may change it.
+//! The state that the threads of one search share, divided according to which threads may change it.
 //!
-//! A step of the worker takes the parts that it needs, so that its signature shows what it reads and what it changes.
+//! Each of the worker's steps takes only the parts that it needs, so that its signature shows which state it reads and
+//! changes.
 //! Only [`Search`](super::Search) and the threads' outermost functions know the whole [`SearchState`].
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`context`] | [`SearchContext`]: constant while the search runs |
 //! | [`control`] | [`SharedControl`]: the stop flag, and the [`Control`] behind its lock |
-//! | [`parking`] | [`Parking`]: which workers use the tree, and the minibatches of the others |
+//! | [`parking`] | [`Parking`]: which workers use the tree, and the minibatches of the workers that do not |
 //! | [`minibatch`] | [`Minibatch`]: the visits that one worker has in flight |
 //! | [`counters`] | [`Counters`]: figures that any worker may change |
 //! | [`setup`] | [`SearchSetup`]: the arguments of a search |
@@ -52,15 +53,15 @@ impl SearchState {
 
     /// Waits until the threads of earlier searches no longer use the backend.
     pub(crate) fn wait_for_predecessors(&self) {
-        // One worker joins them, and the others wait for the lock.
+        // The first worker joins the threads while the other workers wait for the lock.
         let mut predecessors = self.predecessors.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in predecessors.drain(..) {
-            // A panic was reported where it happened.
+            // The earlier search has already reported a panic of its thread.
             let _ = thread.join();
         }
     }
 
-    /// Takes the tree away from the workers, which are stopping. Returns whether the tree may be used again.
+    /// Releases the tree from the workers, which are stopping. Returns whether the tree may be used again.
     pub(crate) fn release_tree(&self) -> bool {
         self.parking.close(|gathered| self.cancel(gathered))
     }

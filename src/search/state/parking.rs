@@ -1,9 +1,9 @@
-//! Which workers use the tree, so that a search can release it while its workers still wait for an evaluation.
+//! Records which workers use the tree, so that a search can release it while its workers still wait for an evaluation.
 //!
-//! A worker *uses the tree* while it gathers and backs up, which takes a millisecond. While its batch is evaluated, which
-//! may take a second, the worker has *parked* its minibatch here. The thread that ends the search waits for the workers
-//! that use the tree, and cancels the parked minibatches. A worker that comes back later finds that it has lost its
-//! place, and leaves without touching the tree. So the tree is at rest long before the threads end.
+//! A worker *uses the tree* while it gathers and backs up, which takes a millisecond. While its batch is evaluated,
+//! which may take a second, the worker has *parked* its minibatch here. The thread that ends the search waits for the
+//! workers that use the tree, and cancels the parked minibatches. A worker that comes back later finds that it has lost
+//! its place, and leaves without touching the tree. So the tree is at rest long before the threads end.
 //!
 //! ```text
 //!   Parked (not begun) ──> Working <──> Parked (evaluating) ──> Left (the search has released the tree)
@@ -17,7 +17,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 enum Place {
     /// The worker reads and changes the tree.
     Working,
-    /// The worker does not touch the tree. The visits of this minibatch are in flight meanwhile.
+    /// The worker does not touch the tree. The visits of this minibatch stay in flight.
     Parked(Gathered),
     /// The worker will not touch the tree any more.
     Left,
@@ -31,9 +31,9 @@ pub(crate) struct Parking {
 
 struct State {
     places: Vec<Place>,
-    /// Whether a worker has panicked while it used the tree, which it may have left half changed.
+    /// Whether a worker has panicked while it used the tree. Then a change of the tree may be incomplete.
     is_broken: bool,
-    /// Whether a worker has the tree for itself, or waits for that.
+    /// Whether a worker is alone with the tree, or waits to be alone.
     is_paused: bool,
 }
 
@@ -69,9 +69,9 @@ impl Parking {
         }
     }
 
-    /// Runs `work` while no other worker uses the tree. `work` gets the parked minibatches, which stay parked until it is
-    /// done. If another worker is already alone, this one waits for it instead of running `work`. `None` means that the
-    /// search has released the tree.
+    /// Runs `work` while no other worker uses the tree. `work` gets the parked minibatches, which stay parked until it
+    /// is done. If another worker is already alone, this one waits for it instead of running `work`. `None` means that
+    /// the search has released the tree.
     pub(crate) fn work_alone(
         &self,
         index: usize,
@@ -89,7 +89,7 @@ impl Parking {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if !matches!(state.places[index], Place::Left) {
-                // If `work` panics, the tree is broken, as with any worker that uses it.
+                // If `work` panics, the tree counts as broken, as after the panic of any worker that uses the tree.
                 state.places[index] = Place::Working;
                 let parked = state.places.iter().filter_map(|place| match place {
                     Place::Parked(gathered) => Some(gathered),
@@ -105,8 +105,8 @@ impl Parking {
         self.resume(index).map(drop)
     }
 
-    /// Lets another worker be alone if one waits for that. The calling worker must have no minibatch. `None` means that
-    /// the search has released the tree.
+    /// Lets another worker be alone with the tree, if a worker waits for that. The calling worker must have no
+    /// minibatch. `None` means that the search has released the tree.
     pub(crate) fn give_way(&self, index: usize) -> Option<()> {
         let is_paused = self.state().is_paused;
         if is_paused {
@@ -131,7 +131,7 @@ impl Parking {
             Place::Parked(gathered) => cancel(gathered),
             Place::Working => {
                 state.is_broken = true;
-                // The worker may have been alone: the others must not wait for it any more.
+                // The worker may have been alone with the tree. The other workers must not wait for it any longer.
                 state.is_paused = false;
             }
             Place::Left => {}
@@ -140,8 +140,8 @@ impl Parking {
         !was_left
     }
 
-    /// Releases the tree: waits for the workers that use it, and gives the parked minibatches to `cancel`. Afterwards no
-    /// worker touches the tree. The stop flag must be set before. Returns whether the tree may be used again.
+    /// Releases the tree: waits for the workers that use it, and gives the parked minibatches to `cancel`. Afterwards
+    /// no worker touches the tree. The stop flag must be set before. Returns whether the tree may be used again.
     pub(crate) fn close(&self, cancel: impl Fn(Gathered)) -> bool {
         let mut state = self.state();
         loop {

@@ -26,8 +26,8 @@ pub struct SearchSetup {
     pub history: PositionHistory,
     /// The root moves to search. If it is empty, all root moves are searched.
     pub searchmoves: Vec<PackedMove>,
-    /// Endgame tablebases for leaves. `None` if there are none, or if the root moves were already chosen by their
-    /// distance to a win: then the network must find the way.
+    /// Endgame tablebases for leaves. `None` if none are loaded, or if the root moves were already chosen by their
+    /// distance to a win. In the second case the network must find the win.
     pub tablebases: Option<Arc<Tablebases>>,
     /// Tablebase hits from before the search began, for info lines.
     pub tablebase_hits: u64,
@@ -35,7 +35,7 @@ pub struct SearchSetup {
     pub correction_history: Option<Arc<CorrectionHistory>>,
     /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
     pub memory_limit: u64,
-    /// The most visits that the root may have, reused ones included; `None` means no limit.
+    /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit.
     pub visit_limit: Option<u64>,
     /// Decides when the search stops.
     pub stopper: Box<dyn Stopper>,

@@ -4,8 +4,8 @@ use super::stopper::{IterationStats, Stopper, StopperHints};
 
 /// Stops as soon as one of its members does.
 ///
-/// The order of the members matters: each member reads the hints of those before it. Smart pruning depends on these
-/// hints, so it comes last. While the root has no visit there is no move to play, and the chain asks no member.
+/// The order of the members matters: each member reads the hints of the members before it. Smart pruning depends on
+/// these hints, so it comes last. While the root has no visit there is no move to play, and the chain asks no member.
 #[derive(Default)]
 pub struct ChainStopper {
     members: Vec<Box<dyn Stopper>>,

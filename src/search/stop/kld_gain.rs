@@ -1,7 +1,7 @@
 //! Kullback-Leibler gain: stops when more visits no longer change the distribution of visits.
 //!
 //! After each interval the distribution of visits over the root moves is compared with the previous one. The gain per
-//! visit is the Kullback-Leibler divergence of the two, divided by the number of visits between them.
+//! visit is the Kullback-Leibler divergence of the two distributions, divided by the number of visits between them.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 

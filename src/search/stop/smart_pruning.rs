@@ -13,8 +13,8 @@ use std::time::Duration;
 /// The speed says little when a search begins. Nothing is concluded until this much time has passed since the first
 /// evaluation (lc0's value).
 const SETTLING_TIME: Duration = Duration::from_millis(200);
-/// Added to the playouts when the speed is measured, so that the search stops rather too late than too early (lc0's
-/// value).
+/// Added to the playouts when the speed is measured, so that the search stops too late rather than too early
+/// (lc0's value).
 const EXTRA_PLAYOUTS: u64 = 300;
 
 /// Stops when the best move cannot change any more. It reads the hints of time and node limits, so it must be the last
@@ -87,7 +87,7 @@ fn has_one_choice(stats: &IterationStats) -> bool {
     moves == 1 || (moves > 0 && choices <= usize::from(!stats.is_hopeless))
 }
 
-/// The visits of the most visited move minus those of the second.
+/// The visits of the most visited move minus the visits of the second most visited move.
 fn lead(visits: &[u32]) -> f64 {
     let (largest, second) =
         visits.iter().fold((0, 0), |(largest, second), &n| (n.max(largest), second.max(n.min(largest))));

@@ -1,7 +1,8 @@
 //! `NodesPerSecondLimit`: makes the search slower.
 //!
 //! The worker waits after it has backed up a batch: it sleeps in steps for the time given by [`pause_for_speed_limit`],
-//! and reads the stop flag between them. The stopper here tells the others the speed, so that they need not measure it.
+//! and reads the stop flag between them. The stopper in this file tells the other stoppers the speed, so that they need
+//! not measure it.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;

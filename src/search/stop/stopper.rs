@@ -48,10 +48,10 @@ pub enum TimeUsageHint {
 /// not raise it.
 #[derive(Clone, Debug, Default)]
 pub struct StopperHints {
-    /// How long the search will probably go on. The watchdog need not ask again much earlier.
+    /// The time for which the search will probably go on. The watchdog need not ask again much earlier.
     pub remaining_time: Option<Duration>,
-    /// How many more visits there will probably be. With smart pruning the search skips root moves that cannot catch up
-    /// within that number.
+    /// The number of visits that will probably still be made. With smart pruning the search skips root moves that
+    /// cannot catch up within that number.
     pub remaining_playouts: Option<u64>,
     /// The speed in nodes per second, if a stopper knows it.
     pub nodes_per_second: Option<f32>,

@@ -1,9 +1,9 @@
-//! The clock of the side to move, as given by one `go`.
+//! The clock of the side to move, made from the arguments of `go`.
 //!
-//! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the way of this move to the
-//! GUI. Every later move costs some time too, however short its search is. If increments do not pay for that time, part
-//! of the clock is reserved for it, because otherwise a long game without increment would be lost on time. lc0 has no
-//! such reserve; with more than a few seconds on the clock it makes no difference.
+//! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the time that this move
+//! takes to reach the GUI. Every later move costs some time too, however short its search is. If increments do not pay
+//! for that time, part of the clock is reserved for it, because otherwise a long game without increment would be lost
+//! on time. lc0 has no such reserve; with more than a few seconds on the clock it makes no difference.
 
 use std::time::Duration;
 

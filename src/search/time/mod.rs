@@ -6,14 +6,14 @@
 //!
 //! | name | idea |
 //! |---|---|
-//! | [`legacy`] (default) | an equal share for each expected move; the next move gets the time that smart pruning saved |
+//! | [`legacy`] (default) | equal shares for all expected moves; time saved by smart pruning goes to the next move |
 //! | [`smooth`] | plans in nodes: expects tree reuse and early stops, and keeps a reserve for hard moves |
 //! | [`alphazero`] | a fixed percentage of the remaining time |
 //! | [`simple`] | a percentage that grows with the ply and with the increment |
 //!
 //! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
 //! formula to the time on the clock less the move overhead, and keeps it above zero, so that no formula can lose on
-//! time. Plies are those of the game, including those before a FEN.
+//! time. Plies are counted from the start of the game, including the plies that a FEN's move number implies.
 //!
 //! Time is measured from the moment when the command arrived. The search measures it and gives it to the stoppers as
 //! [`IterationStats::time_since_move_start`](super::IterationStats).

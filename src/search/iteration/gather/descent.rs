@@ -1,11 +1,12 @@
-//! One descent from the root, with as many visits as are wanted.
+//! One descent from the root, which makes many visits.
 //!
-//! One descent makes many visits at once: at each node the budget is shared among the children as if the visits were
-//! made one by one (each counts as started at once), then each child gets its share. Positions are made and unmade along
-//! the way, so a move is played once for all the visits that go through it.
+//! At each node the budget of visits is shared among the children as if the visits were made one after another, where
+//! each visit counts as started when the next one is chosen. Then the descent enters each child with its share. A move
+//! is played on the way down and taken back on the way up, once for all visits that go through it.
 //!
-//! A visit that ends in a known value (terminal, in the cache, or absorbed from a shared node's other parents, see
-//! [`crate::tree`]) is backed up at once, *out of order*.
+//! A visit whose value is already known is backed up at once, *out of order*. This is the case if the node is terminal,
+//! if its evaluation is in the cache, or if the visit is absorbed from the other parents of a shared node (see
+//! [`crate::tree`]).
 
 use super::leaf::{outcome_by_rule, outcome_by_tablebase};
 use crate::backend::{Added, EvalRequest};
@@ -33,11 +34,11 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     step: StepIndex,
-    /// Plies below the root.
+    /// The number of plies from the root.
     depth: usize,
 }
 
-/// What a descent reads and changes.
+/// The state of a descent, and the parts of the search that it reads and changes.
 pub(super) struct Descent<'a> {
     pub(super) context: &'a SearchContext,
     pub(super) counters: &'a Counters,
@@ -48,7 +49,7 @@ pub(super) struct Descent<'a> {
 }
 
 impl Descent<'_> {
-    /// Makes `budget` visits of the root, or one if the root is not evaluated yet.
+    /// Makes `budget` visits of the root, or one visit if the root is not evaluated yet.
     pub(super) fn start(mut self, budget: u32, focus: &RootFocus<'_>) -> Found {
         let root = self.context.root();
         let in_flight = if root.state() == State::Unevaluated { 1 } else { budget };
@@ -63,7 +64,7 @@ impl Descent<'_> {
         self.found
     }
 
-    /// Shares `budget` visits in flight at `place` among the node's children and makes them.
+    /// Shares the `budget` visits that are in flight at `place` among the node's children, and makes these visits.
     fn share_out(&mut self, place: Place, budget: u32, focus: Option<&RootFocus<'_>>) {
         if place.depth >= MAX_DEPTH {
             return self.collide(budget);
@@ -123,7 +124,7 @@ impl Descent<'_> {
                 Some(Task::Terminal) => self.revisit_terminal(place),
                 Some(Task::Enter | Task::Nothing) | None => self.collide(candidate.share),
             }
-            // If nothing is in flight any more, the step is of no use to backup.
+            // Backup needs the step only if visits are still in flight there.
             self.batch.gathered.steps.pop_if(|last| last.in_flight == 0);
         } else {
             end_search_of_full_tree(context, self.control);
@@ -135,7 +136,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Absorbs the visits that the node at `place` has from other parents, and makes the rest of the visits below it.
+    /// Absorbs the visits that the node at `place` has from other parents, and makes the remaining visits below it.
     fn descend(&mut self, place: Place) {
         let context = self.context;
         let step = *self.batch.gathered.step(place.step);
@@ -165,8 +166,8 @@ impl Descent<'_> {
         }
     }
 
-    /// Evaluates the node at `place`, which this thread has claimed and visits once: by the rules, from the cache, or by
-    /// adding it to the batch.
+    /// Evaluates the node at `place`, which this thread has claimed and visits once. The value comes from the rules or
+    /// from the cache, or the node is added to the batch.
     fn evaluate(&mut self, place: Place) {
         let (context, counters) = (self.context, self.counters);
         let step = *self.batch.gathered.step(place.step);
@@ -223,27 +224,27 @@ impl Descent<'_> {
         }
     }
 
-    /// Counts the exact value of the terminal node at `place` again.
+    /// Backs up more visits of the terminal node at `place`, with its exact value.
     fn revisit_terminal(&mut self, place: Place) {
         let context = self.context;
         let step = *self.batch.gathered.step(place.step);
         let node = context.tree.node(step.node);
         let (Some(outcome), visits) = (node.outcome(), step.in_flight) else { return };
-        // A shared node may have been proven by way of another parent, which this one does not know yet.
+        // A shared node may have been proven through another parent, so that this parent does not know the proof yet.
         let is_news = node.is_shared() && step.link.is_some_and(|link| context.tree.link(link).note_result());
         let weight = context.params.uncertainty.certain_weight();
         let finished = Finished { sample: outcome.sample(), visits, weight, is_proof: is_news };
         self.back_up_from(place.step, finished, place.depth);
     }
 
-    /// Backs visits up at once. `depth` is that of the node that was visited.
+    /// Backs visits up at once. `depth` is the depth of the visited node.
     fn back_up_from(&mut self, from: StepIndex, finished: Finished, depth: usize) {
         back_up(self.context, self.counters, &mut self.batch.gathered.steps, from, finished);
         self.counters.count_visits(VisitCounts::default().with(depth + 1, finished.visits));
         self.found.out_of_order += finished.visits;
     }
 
-    /// Counts visits that found nothing to do. They stay in flight on their path until the batch is done.
+    /// Counts colliding visits. They stay in flight on their path until the batch is done.
     fn collide(&mut self, visits: u32) {
         self.batch.gathered.collision_events += 1;
         self.found.collisions += visits;

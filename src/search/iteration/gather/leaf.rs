@@ -1,4 +1,4 @@
-//! The result of a new leaf where the rules of the game or a tablebase know it.
+//! The result of a new leaf, if the rules of the game or a tablebase give it.
 
 use crate::chess::Position;
 use crate::search::state::{Counters, SearchContext};
@@ -17,7 +17,7 @@ pub(super) fn outcome_by_rule(
         let result = if position.is_check() { -1 } else { 0 };
         return Some(Outcome { result, plies: 0, kind: TerminalKind::EndOfGame });
     }
-    // The user has asked for a search of the root, even if it is drawn.
+    // The user has asked for a search of the root, so the root is searched even if it is drawn.
     if depth == 0 {
         return None;
     }
@@ -35,7 +35,8 @@ pub(super) fn outcome_by_rule(
     None
 }
 
-/// The result of a position by the tablebases, if they know it. `parent_m` is the number of plies left at its parent.
+/// The result of a position by the tablebases. `None` if they give no result. `parent_m` is the number of
+/// plies left at its parent.
 pub(super) fn outcome_by_tablebase(
     context: &SearchContext,
     counters: &Counters,
@@ -44,6 +45,7 @@ pub(super) fn outcome_by_tablebase(
 ) -> Option<Outcome> {
     let result = context.tablebases.as_ref()?.result_after_zeroing(position)?;
     counters.tablebase_hits.fetch_add(1, Ordering::Relaxed);
-    // Tables know no length in plies. The parent's estimate, one ply on, stands for it (the conversion saturates).
+    // The tables do not give the length of the game in plies. The parent's estimate less one ply replaces it. (The
+    // conversion saturates.)
     Some(Outcome { result, plies: (parent_m - 1.0) as u16, kind: TerminalKind::Tablebase })
 }

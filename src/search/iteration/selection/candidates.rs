@@ -6,7 +6,7 @@ use crate::search::policy::select;
 use crate::search::state::SearchContext;
 use crate::tree::{Link, LinkId, Node, NodeId};
 
-/// The node whose visits are shared out, and the terms of the choice among its moves.
+/// The node whose visits are shared out, and the figures by which its moves are chosen.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice<'a> {
     pub(crate) node: &'a Node,
@@ -25,19 +25,19 @@ pub(crate) struct Candidate {
     /// `None` if the link has no child yet.
     pub(crate) child: Option<NodeId>,
     pub(crate) prior: f32,
-    /// Value and moves-left bonus, or first-play urgency if it is unvisited.
+    /// The value plus the moves-left bonus. For an unvisited child, the first-play urgency.
     pub(crate) utility: f32,
-    /// Visits finished and in flight.
+    /// The number of visits that are finished or in flight.
     pub(crate) started: u32,
-    /// The PUCT score: exploration term and utility.
+    /// The PUCT score: the exploration term plus the utility.
     pub(crate) score: f32,
-    /// Visits to make in this descent.
+    /// The number of visits to make in this descent.
     pub(crate) share: u32,
     pub(crate) task: Task,
 }
 
 impl Candidate {
-    /// A candidate that is not planned for yet. `fpu` is the utility of an untried move.
+    /// A candidate without a share of the visits yet. `fpu` is the utility of an untried move.
     #[inline]
     fn new(id: LinkId, link: Link<'_>, visits: u32, prior: f32, fpu: f32) -> Candidate {
         Candidate {
@@ -53,23 +53,24 @@ impl Candidate {
     }
 }
 
-/// What a descent does with a candidate's share of the visits.
+/// The way in which a descent uses a candidate's share of the visits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Task {
-    /// Not decided yet, or busy: no visits go there.
+    /// No visits go to the candidate: it is not decided yet, or another thread is evaluating the child.
     Nothing,
-    /// Make its node, and then choose its task.
+    /// Make the child's node, and then choose the task.
     Enter,
-    /// Evaluate it. This thread has claimed it.
+    /// Evaluate the child, which this thread has claimed.
     Evaluate,
-    /// Count its exact value.
+    /// Count the exact value of the child.
     Terminal,
-    /// Share the visits among its children.
+    /// Share the visits among the child's own children.
     Descend,
 }
 
-/// Lists the tried children of the chosen node, then its untried moves by falling prior, at least `least_untried` of them
-/// if the node has that many. Returns the utility of an untried move, and how many untried moves are listed.
+/// Lists the tried children of the chosen node and then its untried moves in descending order of their priors: at least
+/// `least_untried` moves, if the node has that many. Returns the utility of an untried move, and how many untried moves
+/// are listed.
 pub(crate) fn list_candidates(
     context: &SearchContext,
     walk: &mut Walk,
@@ -86,7 +87,7 @@ pub(crate) fn list_candidates(
     let mut links = tree.links(node);
     walk.enter_node();
     let mut visited_policy = 0.0;
-    // The candidates from the first unvisited one on are looked at once more.
+    // The candidates from the first unvisited one on get a second pass.
     let mut first_unvisited = usize::MAX;
     let mut untried_count = 0;
     let mut is_in_order = true;
@@ -138,14 +139,14 @@ pub(crate) fn list_candidates(
         untried_count = candidates.iter().filter(|candidate| candidate.started == 0).count() as u32;
     }
     if !is_in_order {
-        // Stable: within each kind they stay in the order of their priors.
+        // The sort is stable, so that tried and untried moves each stay in the order of their priors.
         candidates.sort_by_key(|candidate| candidate.started == 0);
     }
     (fpu, untried_count)
 }
 
-/// Adds the next untried moves of the chosen node to the candidates, which must be all its links so far. Returns how many
-/// were added.
+/// Adds the next untried moves of the chosen node to `candidates`, which must already contain all its other links.
+/// Returns the number of added moves.
 pub(super) fn list_next(
     context: &SearchContext,
     walk: &mut Walk,
@@ -158,7 +159,7 @@ pub(super) fn list_next(
     if listed > 0 && links.nth(listed - 1).is_none() {
         return 0;
     }
-    // Another thread may have added links meanwhile.
+    // Another thread may have added links in the meantime.
     let mut rest = links.clone();
     if rest.next().is_none() && !walk.grow(links.clone()) {
         return 0;

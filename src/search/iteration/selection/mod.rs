@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`plan`] | shares a number of visits among the candidates |
 //! | [`candidates`] | lists the children of a node with their scores |
-//! | [`ranking`] | keeps the best candidate and its rival at hand |
+//! | [`ranking`] | finds the best candidate and its rival |
 //! | [`root_focus`] | the root moves that may be tried |
-//! | [`walk`] | a thread's position in the game and its means to make links longer |
+//! | [`walk`] | a thread's position in the game, and the memory for new links |
 
 mod candidates;
 mod plan;

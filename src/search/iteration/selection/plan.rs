@@ -7,8 +7,8 @@ use crate::search::policy::select;
 use crate::search::state::SearchContext;
 use crate::tree::{Node, State};
 
-/// What a visit has to do at this child. An unevaluated child is claimed for it. `None` means that another thread is
-/// evaluating the child.
+/// The task of a visit at this child. An unevaluated child is claimed for the visit. `None` means that another thread
+/// is evaluating the child.
 pub(crate) fn task_at(child: &Node) -> Option<Task> {
     match child.state() {
         State::Unevaluated => child.try_claim().then_some(Task::Evaluate),
@@ -18,8 +18,9 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
     }
 }
 
-/// Decides which child gets how many of `budget` visits, and adds them in flight at its link. Afterwards `candidates` are
-/// the children that get any. Returns how many visits found their child busy.
+/// Decides how many of the `budget` visits each child gets, and adds these visits in flight at the child's link.
+/// Afterwards `candidates` contains only the children that get visits. Returns the number of visits whose child was
+/// being evaluated by another thread.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
@@ -29,9 +30,9 @@ pub(crate) fn plan(
     candidates: &mut Vec<Candidate>,
 ) -> u32 {
     let exploration = choice.exploration;
-    // An untried move and its rival; the last visit needs no rival, for it has no more visits to bound.
+    // An untried move and its rival. The last visit needs no rival, because no visits follow that a rival would limit.
     let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
-    // The root has links for all its moves, and not all of them may be tried.
+    // The root already has links for all its moves.
     let mut may_be_more = choice.focus.is_none();
     let mut left = budget;
     let mut collided = 0;
@@ -44,7 +45,7 @@ pub(crate) fn plan(
             let listed = ranking.len();
             ranking.extend(candidates[listed..].iter().map(|next| next.score));
         }
-        // If no move may be tried, because all were pruned, there is nothing to do.
+        // If all moves were pruned, there is nothing to do.
         let Some((best, rival_score)) = ranking.best_and_rival() else { break };
         let candidate = &mut candidates[best];
         let visits = select::visits_until_overtaken(
@@ -64,12 +65,12 @@ pub(crate) fn plan(
         }
         let made = match candidate.task {
             Task::Nothing => 0,
-            // One visit, for there is one evaluation.
+            // The child gets a single visit, because it is evaluated once.
             Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
             Task::Descend | Task::Terminal => visits,
         };
         if made == 0 {
-            // Its score stays what it is: all visits that are left would go there, and find it busy.
+            // The child's score does not change, so all remaining visits would go to this busy child.
             break;
         }
         left -= visits;

@@ -1,20 +1,20 @@
-//! Which candidate is ahead, while visits are given out one by one.
+//! Finds the best candidate and its rival while visits are given out one by one.
 //!
-//! Each visit lowers the score of the one that gets it, so the best and the next best are wanted a few times for each
-//! list of candidates. Looking at all of them, four at a time, is cheaper than any order that would have to be made
-//! first: there are about twenty.
+//! Each visit lowers the score of the candidate that gets it, so the best and the second best score are needed a few
+//! times for each list of candidates. A list has about twenty candidates. A scan of all scores, four at a time, is
+//! cheaper than sorting them.
 
 use crate::tree::MOST_EDGES;
 
-/// Scores that are looked at together.
+/// The number of scores that are compared together.
 const LANES: usize = 4;
-/// Of no candidate, or of one whose evaluation is broken.
+/// The score of an unused place, and of a candidate whose score is NaN.
 const LAST_CHOICE: f32 = f32::NEG_INFINITY;
 
-/// The scores of a node's candidates, by the order in which they were listed.
+/// The scores of a node's candidates, in the order in which they were listed.
 #[derive(Debug)]
 pub(crate) struct Ranking {
-    /// After the last candidate's as many of [`LAST_CHOICE`] as are looked at with it.
+    /// The scores, followed by [`LAST_CHOICE`] at least up to a multiple of [`LANES`].
     scores: [f32; (MOST_EDGES + 1).next_multiple_of(LANES)],
     length: usize,
 }
@@ -28,18 +28,18 @@ impl Default for Ranking {
 }
 
 impl Ranking {
-    /// Ranks candidates of these scores.
+    /// Replaces the scores of the last node.
     pub(crate) fn fill(&mut self, scores: impl Iterator<Item = f32>) {
         self.length = 0;
         self.extend(scores);
     }
 
-    /// How many there are.
+    /// The number of candidates.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Adds the next candidates.
+    /// Appends the scores of more candidates.
     #[inline]
     pub(crate) fn extend(&mut self, scores: impl Iterator<Item = f32>) {
         let places = &mut self.scores[self.length..];
@@ -52,13 +52,14 @@ impl Ranking {
         self.length += added;
     }
 
-    /// Gives a candidate another score.
+    /// Changes the score of a candidate.
     #[inline]
     pub(crate) fn set(&mut self, index: usize, score: f32) {
         self.scores[index] = greater(score, LAST_CHOICE);
     }
 
-    /// The index of the best, the first of equals, and the score of the next best (-inf: there is none).
+    /// The index of the best candidate and the second best score. Of equal candidates the first counts as the best. The
+    /// second score is -inf if there is only one candidate.
     #[inline]
     pub(crate) fn best_and_rival(&self) -> Option<(usize, f32)> {
         if self.length == 0 {
@@ -87,7 +88,7 @@ impl Ranking {
     }
 }
 
-/// The greater one; `b` where `a` is NaN. (What `f32::max` does for NaN in `b` costs as much again.)
+/// The greater of two numbers, or `b` if `a` is NaN. (`f32::max` also checks `b` for NaN, which doubles the cost.)
 #[inline]
 fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
@@ -103,7 +104,7 @@ fn lesser(a: f32, b: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The same by looking at all of them.
+    /// The expected result, from a plain loop over all scores.
     fn best_and_rival(scores: &[f32]) -> (usize, f32) {
         let score = |index: usize| if scores[index].is_nan() { f32::NEG_INFINITY } else { scores[index] };
         let best =
@@ -117,7 +118,7 @@ mod tests {
         let mut state = 1_u32;
         let mut roll = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Few different ones, so that some are equal; and broken ones.
+            // There are few different scores, so that some are equal, and some are NaN.
             if state >> 28 == 0 { f32::NAN } else { ((state >> 20) % 64) as f32 / 64.0 }
         };
         let mut ranking = Ranking::default();

@@ -4,13 +4,13 @@ use crate::chess::PackedMove;
 use crate::search::state::SearchContext;
 use crate::tree::{Link, LinkId};
 
-/// The root moves that one gathering may try.
+/// The root moves that may be tried in one gather step.
 pub(crate) struct RootFocus<'a> {
     /// The moves that the user allows. If it is empty, all are allowed.
     searchmoves: &'a [PackedMove],
     /// The link with the most visits, and its visits.
     best: Option<(LinkId, u32)>,
-    /// How many more visits there will be. A move that is further behind than that cannot become the best.
+    /// The number of visits still to come. A move that is further behind than this cannot become the best.
     remaining_playouts: Option<u64>,
 }
 

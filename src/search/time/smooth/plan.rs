@@ -95,13 +95,13 @@ pub(crate) struct GameMemory {
     tree_reuse: f64,
     /// The estimated speed in nodes per second.
     speed: f64,
-    /// Whether `speed` is based on a whole move. Until then each measurement replaces the one before.
+    /// Whether `speed` is based on a whole move. Until then each measurement replaces the previous estimate.
     speed_is_settled: bool,
     /// The estimated share of a budget that a move spends.
     time_use: f64,
     /// The average time per move until the next time control in milliseconds, as last planned.
     average_move_ms: f64,
-    /// The budget of the present move, in milliseconds.
+    /// The budget of the current move, in milliseconds.
     budget_ms: f64,
     /// The time since the first batch when the speed was last measured, in milliseconds. [`GameMemory::plan_move`]
     /// resets it.
@@ -150,7 +150,7 @@ impl GameMemory {
         self.reserve_ms = self.reserve_ms.clamp(0.0, most_reserve);
         self.average_move_ms = (clock.total_ms(moves) - self.reserve_ms).max(0.0) / moves;
 
-        // The target is a number of nodes that includes the reused ones.
+        // The target is a number of nodes, including the reused nodes.
         let speed = self.speed.max(1.0);
         let target_nodes = self.average_move_ms / 1000.0 * speed / (1.0 - self.tree_reuse);
         let new_nodes = (target_nodes - reused_nodes as f64).max(0.0);

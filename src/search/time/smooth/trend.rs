@@ -1,4 +1,4 @@
-//! Predicts whether another move will overtake the best one.
+//! Predicts whether another move will overtake the best move.
 //!
 //! The rate of visits of each move is measured between two snapshots of the root's visits, some seconds apart. The best
 //! move is expected to slow down and its rivals to speed up. If a rival then has more visits at the deadline, the move
@@ -54,7 +54,7 @@ impl VisitsTrend {
         self.latest = Some(snapshot);
     }
 
-    /// Whether a move is expected to have more visits than the present best one at the time `moment`.
+    /// Whether another move is expected to have more visits than the current best move at the time `moment`.
     pub(crate) fn is_overtaken_by(&self, moment: Duration) -> bool {
         let (Some(baseline), Some(latest)) = (&self.baseline, &self.latest) else {
             return false;
@@ -69,7 +69,7 @@ impl VisitsTrend {
             let gained = visits.saturating_sub(baseline.visits.get(index).copied().unwrap_or(visits));
             f64::from(visits) + f64::from(gained) * factor * optimism
         };
-        // Of equal moves the first counts. `update` ignores empty snapshots.
+        // If moves have equal visits, the first one is the best. `update` ignores empty snapshots.
         let most = latest.visits.iter().copied().max().unwrap_or(0);
         let best = latest.visits.iter().position(|&visits| visits == most).unwrap_or(0);
         let mark = expected(best, self.best_move_optimism);

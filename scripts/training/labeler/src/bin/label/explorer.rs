@@ -1,4 +1,5 @@
-//! Moves as a search with a network would try them, so that the training positions are like those that a search evaluates.
+//! Chooses moves as a search with a network would try them, so that the training positions are like those that a search
+//! evaluates.
 //!
 //! A search tries moves in proportion to the policy, so that most positions that it evaluates come after moves that neither
 //! side would play. Games of a strong player have few such positions, and a network trained on those games alone does not

@@ -43,7 +43,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The program of Stockfish.
+    /// The path of the Stockfish program.
     #[arg(long, value_name = "PATH", default_value = "stockfish")]
     stockfish: PathBuf,
     /// Stockfish processes to run at a time; one per core is best.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Limit of the depth. Only tiny trees go deeper, with much output and no change of the result.
+/// Depth limit of a search. Only tiny trees go deeper, which prints many lines without changing the result.
 const MAX_DEPTH: u32 = 40;
 
 /// Lets another thread kill a silent process.
@@ -46,7 +46,7 @@ impl Watch {
     fn kill(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut child) = process.take() {
-            // If either fails, nothing can be done about it.
+            // Nothing can be done if one of these calls fails.
             let _ = child.kill();
             let _ = child.wait();
         }

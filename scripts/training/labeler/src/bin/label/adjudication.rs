@@ -4,8 +4,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rukh::chess::{Color, GameResult};
 
-/// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of games
-/// with this rule. The other games are played to mate, which the moves-left head needs.
+/// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of
+/// games with this rule. The other games are played to mate, which the moves-left head needs.
 const WON: [(i16, usize, f64); 2] = [(400, 8, 0.4), (1000, 6, 0.35)];
 /// The largest score of a level position, in centipawns.
 const LEVEL_SCORE: i16 = 10;

@@ -68,8 +68,8 @@ fn deviations(ply: usize) -> (f64, f64) {
     }
 }
 
-/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions have
-/// several labelled moves.
+/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions
+/// have several labelled moves.
 pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
     let (among_best, _) = deviations(ply);
     ((share - among_best) / (1.0 - among_best)).clamp(0.0, 1.0)

@@ -1,9 +1,9 @@
 //! A game. Every position is searched; the search gives its label and usually the next move.
 //!
-//! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move usually
-//! begins a side line: a few positions are labelled, without a result, and the game continues from before the mistake. If
-//! the mistake stays in the game and costs much, the result of the game no longer fits the positions before it: they keep
-//! their labels and lose their result.
+//! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move
+//! usually begins a side line: a few positions are labelled, without a result, and the game continues from before the
+//! mistake. If the mistake stays in the game and costs much, the result of the game no longer fits the positions before
+//! it: they keep their labels and lose their result.
 //!
 //! With an [`Explorer`], other side lines begin at positions of the game, and its network chooses all of their moves.
 

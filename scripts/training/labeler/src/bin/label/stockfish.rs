@@ -1,7 +1,7 @@
 //! A Stockfish process, controlled by UCI over pipes.
 //!
 //! The thread that owns the process sleeps in a read while Stockfish searches, and a read has no time limit. Through a
-//! [`Watch`] another thread can kill a process that has been silent for too long, which ends the read.
+//! [`Watch`], another thread can kill a process that has been silent for too long. That ends the read.
 
 use anyhow::{Context as _, Result, bail};
 use labeler::layout::{MATE_SCORE, MAX_CENTIPAWNS, MAX_MOVES};
@@ -140,8 +140,8 @@ impl Stockfish {
 
     /// Searches the last position for `nodes`, with scores for the best `multipv` moves (at most 4).
     ///
-    /// The position is sent without its history, except if it repeats an earlier one: then Stockfish gets the whole game,
-    /// so that the winning side avoids another repetition.
+    /// The position is sent without its history, except if it repeats an earlier one: then Stockfish gets the whole
+    /// game, so that the winning side avoids another repetition.
     ///
     /// # Errors
     /// If the process dies, or prints a line that cannot be parsed.

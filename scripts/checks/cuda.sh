@@ -26,7 +26,7 @@ mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
-# ROCm's names for the shim: links, so that it is loaded once.
+# Links give the shim ROCm's names, so that it is loaded only once.
 libraries=$work/rocm
 mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do

@@ -3,7 +3,7 @@
 # runs all of them. A step whose tools are not installed is skipped and says so; with CI set it fails instead.
 #
 # usage: scripts/check.sh [STEP ...]
-#   without arguments    all steps but `quick` and `long`: some ten minutes on two cores from a fresh clone
+#   without arguments    all steps but `quick` and `long`: about ten minutes on two cores from a fresh clone
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
@@ -42,10 +42,10 @@ step_quick() {
     step_signature
 }
 
-# The protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
+# Checks the protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
-# The training scripts. Only the tests of the record run where PyTorch is missing.
+# Tests the training scripts. Where PyTorch is missing, only the tests of the record run.
 step_training() {
     local python=${PYTHON:-target/python/bin/python}
     [ -x "$python" ] || python=${PYTHON:-python3}
@@ -62,7 +62,7 @@ step_training() {
     fi
 }
 
-# The GPU kernels for every architecture: the stored code objects are those of the source, and nothing spills.
+# Checks for every architecture that the stored code objects match the kernels' source and that no kernel spills.
 step_kernels() {
     if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
         unless_unchanged kernels hip/kernels scripts/kernels "${LLVM_BIN:-/usr/lib/llvm-19/bin}" -- \
@@ -72,7 +72,7 @@ step_kernels() {
     fi
 }
 
-# The kernels' source on the host, under sanitizers, against plain C++.
+# Runs the kernels' source on the host under sanitizers, and compares the results with plain C++.
 step_kernels_host() {
     if command -v "${CXX:-g++}" >/dev/null; then
         unless_unchanged kernels_host hip/kernels scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
@@ -82,7 +82,7 @@ step_kernels_host() {
     fi
 }
 
-# A thousand sequences of commands, searches of 100,000 nodes as graphs, and every network of RUKH_TEST_NETS on the
+# Runs a thousand sequences of commands, graph searches of 100,000 nodes, and every network of RUKH_TEST_NETS on the
 # emulator.
 step_long() {
     local tests=(thousand_sequences graph::)

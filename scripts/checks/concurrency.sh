@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the protocols between threads: those of the tree, of the parking of minibatches and of the batch queue in all
-# interleavings of a few steps (loom), and whole searches on random schedules (shuttle). On request it runs the searches
-# of the integration tests under ThreadSanitizer.
+# Checks the protocols between threads. loom runs the protocols of the tree, of parked minibatches and of the batch
+# queue in all interleavings of a few steps; shuttle runs whole searches on random schedules. On request the script runs
+# the searches of the integration tests under ThreadSanitizer.
 #
 # usage: scripts/checks/concurrency.sh [STEP ...]      loom and shuttle without arguments; sanitizer on request
 # environment:
@@ -12,7 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
 
-# test_with FEATURE FILTER ...: the library's tests of that name, built with the feature. None at all is an error.
+# test_with FEATURE FILTER ...: the library's tests of that name, built with the feature. It is an error if there are no
+# such tests.
 test_with() {
     local output
     output=$(cargo test --quiet --lib --features "$1" -- "${@:2}" | tee /dev/stderr)
@@ -26,8 +27,8 @@ step_loom() { test_with loom loom_tests::; }
 
 step_shuttle() { test_with shuttle shuttle_tests::; }
 
-# The standard library must be instrumented too, because the sanitizer would report its locks as races. Tests that a
-# slow search fails are left out.
+# The standard library must be instrumented too, because the sanitizer would report its locks as races. Tests that fail
+# if the search is slow are left out.
 step_sanitizer() {
     local toolchain=${RUSTUP_NIGHTLY:-nightly} target
     target=$(rustc -vV | sed -n 's/^host: //p')

@@ -3,12 +3,12 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize; without names the first three. Each step has a time limit.
-# A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but sanitize:
-# `correct speed profile`, then `branches sweep large`.
+# Steps: correct speed profile branches sweep large sanitize; without arguments, the first three run. Each step has a
+# time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but
+# sanitize: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   OUT      the folder for logs and tables (default: a temporary one)
-#   STORE    the folder for what the next call needs again: large networks, compiled kernels, tables of products
+#   STORE    the folder for files that the next call needs again: large networks, compiled kernels, tables of products
 # Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
 # networks, and compute-sanitizer for the step sanitize.
 set -uo pipefail
@@ -26,7 +26,7 @@ mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
-# ROCm's names for the shim: links, so that it is loaded once.
+# Links give the shim ROCm's names, so that it is loaded only once.
 libraries=$work/rocm
 mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do
@@ -51,7 +51,7 @@ if [ -n "$found" ]; then
 fi
 # The compiled kernels are kept for the next call.
 export XDG_CACHE_HOME=$store/cache
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "there is no nvidia-smi"
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi was not found"
 
 rukh=$packed/rukh
 random=$store/networks
@@ -84,7 +84,7 @@ large_networks() {
 # Seconds after which the whole call ends.
 all=535
 
-# run SECONDS LOG COMMAND …: runs a command for so long at most, and not beyond the end of the call; returns its status.
+# run SECONDS LOG COMMAND …: runs a command for at most SECONDS, and not beyond the end of the call; returns its status.
 run() {
     local limit=$1 log=$2 left=$((all - (SECONDS - start)))
     shift 2
@@ -99,8 +99,8 @@ run() {
     return $status
 }
 
-# The shim alone: products by every algorithm that is offered, and a captured graph. Then every network of
-# tests/data and of ../shared in fp32, fp16 and bf16, in every bucket, against lc0's figures.
+# Tests the shim alone: products by every algorithm that is offered, and a captured graph. Then compares every network
+# of tests/data and of ../shared with lc0's figures in fp32, fp16 and bf16, in every bucket.
 step_correct() {
     if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
         tail -25 "$out/card.log"
@@ -115,7 +115,7 @@ step_correct() {
     return $status
 }
 
-# The large networks against the CPU's fp32, and t1-like against lc0.
+# Compares the large networks with the CPU's fp32, and t1-like with lc0.
 step_large() {
     large_networks
     local networks=()
@@ -155,7 +155,7 @@ tuned() {
     echo "tune=full,tuning_file=$1.csv"
 }
 
-# Evaluations per second beside lc0's and our targets: with default options, then with other ones.
+# Measures evaluations per second with default options, then with others, and prints lc0's figures and our targets.
 step_speed() {
     large_networks
     local name status=0
@@ -168,7 +168,7 @@ step_speed() {
     return $status
 }
 
-# Many combinations of options, the most promising first.
+# Measures many combinations of options, the most promising first.
 step_sweep() {
     large_networks
     milliseconds=300
@@ -196,7 +196,7 @@ step_sweep() {
     return $status
 }
 
-# Correctness with parallel branches, with kernels that are launched early, and with measured products.
+# Checks correctness with parallel branches, with kernels that are launched early, and with measured products.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
@@ -215,7 +215,7 @@ step_branches() {
     return $status
 }
 
-# Memory accesses and races of all kernels that a few networks use, with a padded batch.
+# Checks the memory accesses and races of all kernels that a few networks use, with a padded batch.
 step_sanitize() {
     local sanitizer tool network format status=0
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -240,7 +240,7 @@ step_sanitize() {
     return $status
 }
 
-# The time of each kind of step, run alone, and of each operation.
+# Measures the time of each kind of step, run alone, and of each operation.
 step_profile() {
     large_networks
     local name batch status=0
@@ -288,7 +288,7 @@ cp "$store"/tables/*.csv "$out/" 2>/dev/null
 # Few files are easier to copy back from another machine.
 cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
 cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
-# Ends the making of networks that no step has waited for.
+# Stops making networks if no step has waited for them.
 for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
 rm -rf "$work/cache-lineinfo"
 if [ ${#failed[@]} -gt 0 ]; then

@@ -4,9 +4,9 @@
 # Needs Rust and binutils.
 #
 # usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]
-#   FOLDER      is deleted and made anew, some 25 MB
-#   net_pb2.py  protoc's output for the schema of network files, for ../shared/nets/make_nets.py; without it there are no
-#               large networks to measure the speed of
+#   FOLDER      is deleted and made again, about 25 MB
+#   net_pb2.py  protoc's output for the schema of network files, for ../shared/nets/make_nets.py; without it, the
+#               speed of large networks is not measured
 # environment:
 #   PROFILE=release    Cargo's profile
 set -euo pipefail
@@ -32,7 +32,8 @@ strip -o "$folder/sweep" "$built/examples/sweep"
 strip -o "$folder/lib/cuda_shim" "$tests"
 strip -o "$folder/lib/librocm_cuda_shim.so" "$built/librocm_cuda_shim.so"
 if [ -d ../shared/nets ]; then
-    # The checkout has those of tests/data, and the tests make the networks of other input formats from micro-attn.
+    # The checkout has the networks of tests/data, and the tests make the networks of other input formats from
+    # micro-attn.
     for golden in ../shared/goldens/*.json; do
         name=$(basename "$golden" .json)
         [ "$name" = planes ] || [ -e "tests/data/$name.json.gz" ] || cp "$golden" "$folder/shared/"

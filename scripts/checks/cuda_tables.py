@@ -67,7 +67,7 @@ def work(name, width):
         if wide > 1024:
             rows, wide = int(x), width or wide
             return 0.0, rows * wide * size * 2
-        # It reads branch and residual, and writes the result; smolgen's first LayerNorm has no residual.
+        # The operation reads branch and residual, and writes the result; smolgen's first LayerNorm has no residual.
         return 0.0, rows * wide * size * 3
     return None
 

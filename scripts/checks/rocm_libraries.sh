@@ -2,7 +2,7 @@
 # Runs the ROCm backend with AMD's own rocBLAS, hipBLASLt and hiprtc, as Debian packages them, on a machine without a
 # GPU: only the driver's library is the emulator (hip/shims/emulator), which then runs AMD's kernels beside ours.
 #
-# usage: scripts/checks/rocm_libraries.sh [step ...]      all steps without arguments, 20 minutes on two cores
+# usage: scripts/checks/rocm_libraries.sh [step ...]      without arguments, all steps run
 #   fetch      downloads Debian sid's packages with apt (510 MB) and unpacks what is needed into target/rocm (1.6 GB);
 #              nothing is installed, and apt's own lists are left alone
 #   build      the emulator and the tests

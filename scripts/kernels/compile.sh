@@ -8,8 +8,8 @@
 #
 # Needs clang 19.1.7 with lld, llvm-readelf and llvm-objdump of the same version, python3, and no ROCm. Debian 12 and 13
 # have that version: apt-get install --no-install-recommends clang-19 lld-19 llvm-19. LLVM_BIN names another folder.
-# Only that version makes the same bytes. With another one --check fails, unless RUKH_ANY_CLANG=1 is set: then it checks
-# everything but the bytes, and says so.
+# Only that version makes the same bytes. With another version --check fails, unless RUKH_ANY_CLANG=1 is set: then it
+# checks everything but the bytes, and says so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -49,7 +49,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# The flags of build.rs, and remarks on the resources of each kernel.
+# These are the flags of build.rs, and a flag for remarks on the resources of each kernel.
 compile() {
     local tools=$1 work=$2 architecture=$3
     "$tools/clang" -x hip --cuda-device-only -nogpuinc -nogpulib -O3 -std=c++17 --no-gpu-bundle-output \

@@ -4,9 +4,9 @@
 usage: lanes.py FILE ...       FILE is the output of llvm-objdump -d; the exit code is 1 if such an instruction is found
 
 Exchanges between lanes (permlane, DPP, swizzle, permute) and matrix products need the numbers of every lane. The source
-has them where all lanes are active. A compiler that does not know their meaning may move them, or the step before them,
-into the branch of those lanes that use the result. The other lanes are then inactive and have not computed their part,
-so that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
+executes them where all lanes are active. A compiler that does not know their meaning may move them, or the step before
+them, into the branch of those lanes that use the result. The other lanes are then inactive and have not computed their
+part, so that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
 
 The check follows EXEC, the mask of active lanes, along all paths: where it is saved, narrowed by a condition, and
 restored. An exchange is right if EXEC is what it was at the start of the kernel, or if all conditions since then have
@@ -17,7 +17,7 @@ import re
 import sys
 
 EXCHANGE = re.compile(r"v_permlane|v_s?wmma|v_mfma|v_smfmac|ds_b?permute|ds_swizzle|\w+_dpp$")
-# Those exchanges that may reach beyond 32 lanes.
+# Exchanges that may reach beyond 32 lanes.
 WIDE = re.compile(r"v_mfma|v_smfmac|ds_b?permute|v_permlane64")
 LINE = re.compile(r"\t(\S+) *(.*?) *// ([0-9A-F]+):")
 TARGET = re.compile(r"<(\w+)(?:\+0x([0-9a-f]+))?>")
@@ -260,7 +260,8 @@ def masks(code, lanes):
     states = {0: (ALL, {}, {"v0": "item"})}
     todo, stuck = [0], set()
     while todo or stuck:
-        # The end of a loop is understood once its start has been reached from there. Otherwise its mask stays unknown.
+        # The mask at the end of a loop is known once the loop's start has been reached from there. Otherwise its mask
+        # stays unknown.
         i = todo.pop() if todo else stuck.pop()
         after = step(code[i], states[i], lanes)
         if after[0] is None:

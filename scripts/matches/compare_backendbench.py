@@ -6,7 +6,7 @@
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables (`OMP_NUM_THREADS=1 lc0 …`). The
 script adds `backendbench`, the network, the batch size and the number of threads. The engines take turns, `--rounds`
-times, so that a machine whose speed drifts slows all of them alike. The figure of a run is its median column, in
+times, so that a drift in the machine's speed affects all of them alike. The figure of a run is its median column, in
 evaluations per second. The script prints the median of an engine's figures, their range, and the ratio of the first
 engine's median to that of each engine.
 """

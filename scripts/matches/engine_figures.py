@@ -22,8 +22,8 @@ def parse_engines(arguments):
 
 def add_sharing(parser):
     """Adds the flags that `share_out` reads."""
-    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions searched at a time")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="begin no position after this time")
+    parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="positions to search at a time")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="start no new position after this time")
 
 
 async def share_out(positions, arguments, work):

@@ -348,7 +348,7 @@ def run(arguments):
     if match.points:
         print(f"continuing after {len(match.points)} games: {summary(match.points)}", flush=True)
     idle, busy = [], []
-    # Spawned, because a forked process would keep the other referees' connections open.
+    # The processes are spawned, because a forked process would keep the other referees' connections open.
     context = multiprocessing.get_context("spawn")
     count = min(arguments.concurrency, len(match.missing))
     for cores in cores_of_games(count, arguments.pin):

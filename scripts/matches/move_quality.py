@@ -9,11 +9,11 @@ Each engine is `NAME=COMMAND` or `NAME:NODES=COMMAND`, and the command may begin
 take turns, position by position, each with a new tree. The positions are those of a match (`--pgn`) in which `--player`
 was to move, without those in which the judge expects less than 5 or more than 95 %. The judge evaluates its own move
 and every move that an engine chose, each with `--judge-nodes`. The loss of a move is the expected score of the best of
-them minus its own, on lichess's curve for games between people.
+these moves minus its own, on lichess's curve for games between people.
 
 The script prints the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the paired difference
-from the first engine with its standard error. A game is the sum of some forty such losses, so that this tells settings
-apart with fewer searches than games do. After --seconds S no position is begun.
+from the first engine with its standard error. A game adds up some forty such losses, so this measurement tells settings
+apart with fewer searches than games need. After --seconds S no new position is started.
 
 Needs python-chess (PyPI `chess`).
 """
@@ -128,8 +128,8 @@ def main():
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
     parser.add_argument("--pgn", required=True, help="games to take positions from")
     parser.add_argument("--player", default="first", help="the player whose positions are used, as the file names it")
-    parser.add_argument("--positions", type=int, help="limit, before decided positions are left out")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the order of the positions")
+    parser.add_argument("--positions", type=int, help="number of positions, before decided ones are left out")
+    parser.add_argument("--seed", type=int, default=1, help="seed for shuffling the positions")
     parser.add_argument("--nodes", type=int, default=1000, help="nodes of an engine's search")
     parser.add_argument("--judge", default="stockfish", help="command of the engine that judges")
     parser.add_argument("--judge-nodes", type=int, default=200_000, help="nodes of the judge's search")

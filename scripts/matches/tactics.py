@@ -6,10 +6,10 @@
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables. The engines take turns, position by
 position, each with a new tree. A position is solved if the engine plays one of its `bm` moves. The script prints, for
-each engine, how many positions it solved, how many only the first engine and how many only this one solved, and the
-nodes that it searched: engines may exceed a limit by a batch, or stop early if a move is certain. With --concurrency N,
-N positions are searched at a time, each by its own processes. After --seconds S no position is begun. Ctrl-C ends the
-run; the script then prints the results so far.
+each engine, how many positions it solved, how many the first engine alone and this engine alone solved, and the nodes
+that it searched: engines may exceed a limit by a batch, or stop early if a move is certain. With --concurrency N, N
+positions are searched at a time, each by its own processes. After --seconds S no new position is started. Ctrl-C ends
+the run; the script then prints the results so far.
 
 Needs python-chess (PyPI `chess`).
 """

@@ -31,7 +31,7 @@ class Failure(Exception):
 
 
 async def play_game(engines, board, limit, ponder, max_plies):
-    """Plays a game to its end; `engines` is by colour. Returns the reason of the end."""
+    """Plays a game to its end; `engines` maps each colour to its engine. Returns the reason why the game ended."""
     clocks = {chess.WHITE: limit.base, chess.BLACK: limit.base}
     increments = {chess.WHITE: limit.increment, chess.BLACK: limit.increment}
     game = object()

@@ -107,7 +107,7 @@ class Limit:
             raise SystemExit(f"limit {text!r}: expected {expected}") from None
 
     def for_move(self, clocks, increments):
-        """The limit in python-chess's form; `clocks` and `increments` are in seconds, by colour."""
+        """The limit in python-chess's form; `clocks` and `increments` map each colour to seconds."""
         if self.base is None:
             return chess.engine.Limit(nodes=self.nodes, time=self.movetime)
         return chess.engine.Limit(

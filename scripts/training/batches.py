@@ -56,7 +56,7 @@ def _signed(data, count):
 def decode(raw, mirror=None, mirrored_index=None):
     """Decodes a uint8 tensor [B][296] on its device.
 
-    `mirror`, [B] bool, names the rows whose files are to be mirrored, for which `mirrored_index` is
+    `mirror` ([B] bool) selects the rows whose files are mirrored. It needs `mirrored_index`, which is
     policy_map.MIRRORED_INDEX as a tensor on that device. Positions with castling rights stay as they are, because
     castling is not symmetric.
     """

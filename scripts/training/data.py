@@ -1,8 +1,8 @@
 """Training data that grows during training: shards are read as they appear, and kept in the memory of the device.
 
 A thread looks for new shards (`train-*.bin`, `heldout-*.bin`; `*.part` files are not finished) and prepares them. The
-trainer takes the prepared ones between two steps. The shards that one scan finds form a generation. Newer generations
-are drawn more often until the records of all have been seen about equally often.
+trainer takes the prepared shards between two steps. The shards that one scan finds form a generation. Newer generations
+are drawn more often until the records of all generations have been seen about equally often.
 """
 
 import queue
@@ -144,7 +144,7 @@ class DeviceData:
         self.shares = sizes * rates / (sizes * rates).sum()
         double = {"dtype": torch.float64, "device": self.device}
         bounds = np.cumsum(self.shares)
-        # Larger than every random number, despite rounding.
+        # The last bound exceeds every random number, despite rounding.
         bounds[-1] = 2.0
         self._bounds = torch.tensor(bounds, **double)
         self._starts = torch.tensor(self.starts, device=self.device)

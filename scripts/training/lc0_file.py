@@ -329,7 +329,7 @@ def read(path):
     kinds = [format_.get(name) for name in ("input", "network", "policy", "value", "moves_left", "input_embedding")]
     if kinds != [INPUT_112_WITH_CASTLING_PLANE, NETWORK_ATTENTIONBODY_WITH_HEADFORMAT, POLICY_ATTENTION, VALUE_WDL,
                  MOVES_LEFT_V1, INPUT_EMBEDDING_PE_MAP]:  # fmt: skip
-        raise ValueError(f"{path} has another architecture than train.py makes: {kinds}")
+        raise ValueError(f"{path} has an architecture that train.py does not make: {kinds}")
     weights = _Reader(net.get("weights"), WEIGHTS)
     encoders = [_Reader(data, ENCODER) for data in weights.all("encoder")]
     network = Network(_read_shape(format_, weights, encoders))

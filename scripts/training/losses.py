@@ -58,7 +58,7 @@ def label_weights(batch):
 
 
 def _weights(scores, best, labelled, soft):
-    """As `label_weights`, from expected scores [B][4] and the index [B] of the best move."""
+    """Does the same as `label_weights`, but from expected scores [B][4] and the index [B] of the best move."""
     best = F.one_hot(best, scores.shape[1]).to(scores.dtype)
     spread = torch.softmax((scores / SOFT_TEMPERATURE).masked_fill(~labelled, float("-inf")), dim=1)
     return torch.where(soft[:, None], SOFT_BEST * best + (1 - SOFT_BEST) * spread, best)

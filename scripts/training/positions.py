@@ -1,6 +1,6 @@
 """Records of python-chess boards, for tests and for `compare_with_rukh.py`.
 
-The program `label` writes the records of a training run. Nothing here is fast.
+The program `label` writes the records of a training run. These functions are slow.
 """
 
 import random

@@ -22,7 +22,7 @@ FLAG_SOFT = _LAYOUT["flags"]["soft"]
 #: The position has occurred before in its game. Only the trainer sets this flag, on copies in memory.
 FLAG_REPEATED = _LAYOUT["flags"]["repeated"]
 
-#: Stands for no file, and for an unknown result.
+#: Means "no file" in a field that holds a file, and "unknown" in `result`.
 UNKNOWN = 255
 #: Scores above this, in centipawns, are mates.
 MATE_THRESHOLD = 31000

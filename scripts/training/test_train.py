@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of the trainer: decoding, losses, network files, data, optimisers, and whole runs. About a minute.
+"""Tests of the trainer: decoding, losses, network files, data, optimisers, and whole runs. They take about a minute.
 
-Needs PyTorch, numpy and python-chess; `test_records.py` tests what does not need PyTorch.
+Needs PyTorch, numpy and python-chess; the tests in `test_records.py` do not need PyTorch.
 
     python -m unittest discover scripts/training
 """
@@ -115,8 +115,8 @@ class LossTest(unittest.TestCase):
         np.testing.assert_allclose(parts.numpy(), 0, atol=1e-6)
 
     def again(self, scores, first, **fields):
-        """Which move of the starting position gains most by a step against the gradient when it occurs again: e2e4,
-        d2d4, c2c4 are labelled with `scores`, or e2e4 alone; the network plays `first`, and a2a3 next."""
+        """Returns the move that gains most by a step against the gradient when the starting position occurs again.
+        e2e4, d2d4 and c2c4 are labelled with `scores`, or e2e4 alone. The network prefers `first`, and a2a3 next."""
         board = chess.Board()
         moves = [board.parse_uci(move) for move in ("e2e4", "d2d4", "c2c4")][: len(scores)]
         raw = torch.from_numpy(raw_records([board], moves=moves, scores=scores, flags=4 if len(scores) > 1 else 0))
@@ -136,11 +136,11 @@ class LossTest(unittest.TestCase):
 
     def test_a_won_position_that_occurs_again_wants_another_move(self):
         self.assertEqual(self.again([300, 280, -50], first="e2e4"), "d2d4")
-        # What was played before was not the best.
+        # The move that was played before was not the best.
         self.assertEqual(self.again([300, 120, -50], first="d2d4"), "e2e4")
-        # All else is lost: once more.
+        # All other moves lose, so the same move is played again.
         self.assertEqual(self.again([300, -300, -400], first="e2e4"), "e2e4")
-        # Nothing is known of the others: the network's own second choice.
+        # The other moves have no label, so the network's second choice is the target.
         self.assertEqual(self.again([300], first="e2e4"), "a2a3")
         self.assertEqual(self.again([300], first="d2d4"), "e2e4")
 

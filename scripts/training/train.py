@@ -123,7 +123,7 @@ class Trainer:
         self.learning_rate = None
         if args.checkpoint and Path(args.checkpoint).exists():
             self.restore(torch.load(args.checkpoint, map_location=self.device, weights_only=True))
-            # Other random numbers than in the earlier runs.
+            # Draws other random numbers than the earlier runs.
             torch.manual_seed(args.seed + self.step)
             self.say(f"continues from step {self.step}, after {self.seconds_before:.0f} s")
         self.safe = self.state()
@@ -135,7 +135,7 @@ class Trainer:
             return Network(self._shape())
         network = lc0_file.read(self.args.start_from)
         if network.shape != self._shape():
-            sys.exit(f"{self.args.start_from} has another shape: {network.shape}")
+            sys.exit(f"{self.args.start_from} has a different shape: {network.shape}")
         return network
 
     def _shape(self):
@@ -174,7 +174,7 @@ class Trainer:
     # State
 
     def state(self):
-        """A copy of everything but the data that a later run needs."""
+        """A copy of everything that a later run needs, except the data."""
         copied = {
             "shape": self.network.shape.as_dict(),
             "network": self.network.state_dict(),
@@ -189,7 +189,7 @@ class Trainer:
 
     def restore(self, state):
         if state["shape"] != self.network.shape.as_dict():
-            sys.exit(f"the checkpoint has another shape: {state['shape']}")
+            sys.exit(f"the checkpoint has a different shape: {state['shape']}")
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for one, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -220,7 +220,7 @@ class Trainer:
     # Work
 
     def repeats(self):
-        """The number of positions in a batch that repeat others of it."""
+        """The number of positions in a batch that repeat other positions of the batch."""
         return int(self.args.batch * min(self.args.repeated, 0.5))
 
     def autocast(self):
@@ -247,7 +247,7 @@ class Trainer:
         for one in self.optimizers:
             one.step()
         self.step += 1
-        # A shorter average at the beginning.
+        # The average is shorter at the beginning.
         decay = min(args.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)

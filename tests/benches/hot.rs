@@ -1,4 +1,4 @@
-//! Evaluations per second of the CPU backend, by precision, batch size and threads.
+//! Measures the evaluations per second of the CPU backend, by precision, batch size and threads.
 //!
 //! ```text
 //! cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] [--threads 1,2]
@@ -8,9 +8,9 @@
 //! By default each thread evaluates its own batches, as search threads do. With `--shared` one thread submits
 //! the batches, and the backend splits each of them over its own threads.
 //!
-//! The columns are evaluations per second in the median batch and in the fastest batch, and evaluations per
-//! second of CPU time. Other processes on the machine do not lower the last figure. It needs Linux and means
-//! nothing with `--shared`.
+//! The columns are evaluations per second in the median batch and in the fastest batch, and evaluations per second of
+//! CPU time. Other processes on the machine do not lower the last figure. That figure needs Linux, and it has no
+//! meaning with `--shared`.
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh::backend::{Backend, EvalRequest};
@@ -77,7 +77,7 @@ fn numbers(list: &str) -> Result<Vec<usize>, String> {
     list.split(',').map(|number| number.parse().map_err(|error| format!("{number}: {error}"))).collect()
 }
 
-/// Up to 60 positions of a game, each with its legal moves. Each side plays the middle one of them.
+/// Up to 60 positions of a game, each with its legal moves. Each side plays the move in the middle of that list.
 fn positions() -> Vec<(PositionHistory, Vec<PackedMove>)> {
     let mut history = PositionHistory::new(Position::startpos());
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! The record of one labelled position: writing one from a position, and reading one back. [`crate::layout`] says which
-//! byte means what.
+//! The record of one labelled position: writing one from a position, and reading one back. [`crate::layout`] describes
+//! the bytes.
 
 use crate::layout::{
     CASTLING, EN_PASSANT, FLAG_CHESS960, FLAG_NO_END, FLAG_SOFT, FLAGS, GAME, LABELS, LEGAL, LEGAL_TAIL,
@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 /// The largest `rule50` that is stored.
 const MAX_RULE50: u16 = 100;
-/// Stands for no file, and for an unknown result.
+/// Means "no file" in a field that holds a file, and "unknown" in `result`.
 const NONE: u8 = 255;
 
 /// The roles in the order of their codes.
@@ -61,7 +61,7 @@ impl Record {
         &self.0
     }
 
-    /// A record of the position alone: no label, no result.
+    /// A record of the position without a label or a result.
     pub fn of_position(position: &Position, chess960: bool) -> Record {
         let mut record = Record([0; RECORD_BYTES]);
         let chess = position.board();
@@ -189,7 +189,7 @@ impl Record {
     /// The position, with the side to move as White.
     ///
     /// # Errors
-    /// A message if there is no such position, or if its legal moves are not those of the record.
+    /// A message if the record's position is impossible, or if its legal moves differ from those in the record.
     pub fn board(&self) -> Result<Chess, String> {
         let mut bits = [0; 8];
         bits.copy_from_slice(&self.0[..8]);
@@ -231,7 +231,7 @@ impl Record {
             legal.allow(index_of(PackedMove::new(m), Color::White, 0));
         }
         if let Some(index) = (0..POLICY_SIZE as u16).find(|&i| legal.allows(i) != self.allows(i)) {
-            return Err(format!("policy index {index} is legal in one of the board and the mask only"));
+            return Err(format!("the board and the mask disagree on whether policy index {index} is legal"));
         }
         Ok(chess)
     }
@@ -424,7 +424,7 @@ pub(crate) mod tests {
     fn damaged_records_are_noticed() {
         let good = labelled(POSITIONS[0], &[("e2e4", 30)]);
         assert!(good.board().is_ok() && good.label().is_ok());
-        // Each damage names a byte and its new value.
+        // Each case is the offset of a byte and its new value.
         for (byte, value) in [(0, 0xfe), (8, 0x33), (24, 6), (29, 4), (63, 0), (100, 0xff)] {
             let mut bad = good.clone();
             bad.0[byte] = value;

@@ -1,7 +1,7 @@
 //! Shards, the files of records. A game goes to a training shard or, one game in many, to a held-out shard.
 //!
-//! The name of a shard ends in `.part` while it grows and in `.bin` once it is complete, so that a trainer may read every
-//! `.bin` file at any time.
+//! The name of a shard ends in `.part` while it grows and in `.bin` once it is complete, so that a trainer may read
+//! every `.bin` file at any time.
 
 use crate::layout::RECORD_BYTES;
 use crate::record::Record;

@@ -1,4 +1,4 @@
-//! Held-out positions as networks are measured against them.
+//! The held-out positions against which networks are measured.
 
 use anyhow::{Context as _, Result, anyhow};
 use labeler::record::Record;
@@ -24,7 +24,7 @@ impl Heldout {
     /// Reads a record.
     ///
     /// # Errors
-    /// If the record has no such position, or no legal label.
+    /// If the record's position is impossible, or its label is not legal.
     pub(crate) fn from_record(record: &Record) -> Result<Heldout> {
         let chess = record.board().map_err(|error| anyhow!(error))?;
         let fen = Fen::from_position(&chess, EnPassantMode::Legal).to_string();

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! It measures any network that the engine can load. The network sees each position with White to move, because records
-//! show positions from the side to move, and without a history, as for a position given by a FEN.
+//! show positions from the side to move. It sees no history, as if the position came from a FEN.
 
 mod heldout;
 

@@ -4,8 +4,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rukh::chess::{Color, GameResult};
 
-/// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of games
-/// with this rule. The other games are played to mate, which the moves-left head needs.
+/// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of
+/// games with this rule. The other games are played to mate, which the moves-left head needs.
 const WON: [(i16, usize, f64); 2] = [(400, 8, 0.4), (1000, 6, 0.35)];
 /// The largest score of a level position, in centipawns.
 const LEVEL_SCORE: i16 = 10;
@@ -48,7 +48,8 @@ impl Adjudicator {
         None
     }
 
-    /// Takes the next position's score, for `side` to move, `ply` plies into the game; returns the result if that ends it.
+    /// Takes the score of the position after `ply` plies, as seen by `side`, which is to move. Returns the result if
+    /// the score ends the game.
     pub(crate) fn call(&mut self, side: Color, score: i16, ply: usize) -> Option<GameResult> {
         let winner = if score > 0 { side } else { !side };
         let (won_score, won_plies) = self.won.unwrap_or((i16::MAX, usize::MAX));
@@ -83,7 +84,7 @@ mod tests {
         let mut game = adjudicator();
         let mut side = Color::White;
         let mut calls = Vec::new();
-        // Black is winning from the second search on; one side's word alone is worth nothing.
+        // Black is winning from the second search on; the score of one side alone decides nothing.
         for score in [1001, 1001, -1600, 1600, -32000, 31999, -1001, 1001] {
             calls.push(game.call(side, score, 0));
             side = !side;

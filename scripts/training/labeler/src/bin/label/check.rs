@@ -160,7 +160,7 @@ impl fmt::Display for Statistics {
         writeln!(f)?;
         writeln!(
             f,
-            "moves        {:.1} legal, one only in {}",
+            "moves        {:.1} legal, a single one in {}",
             self.legal_moves as f64 / good,
             share(self.one_move)
         )?;

@@ -23,13 +23,13 @@ pub(crate) enum Deviation {
 }
 
 impl Deviation {
-    /// Decides at random, before the search, because the search must know how many moves to score. `score` is that of the
-    /// previous position.
+    /// Decides at random, before the search, because the search must know how many moves to score. `score` is the
+    /// previous position's score.
     pub(crate) fn toss(rng: &mut StdRng, ply: usize, fresh: bool, score: i16) -> Deviation {
         let decided = score.abs() > DECIDED_SCORE;
         let (among_best, anything) = match (fresh, decided) {
             (_, true) => (0.02, 0.01),
-            // A position that is known already is left soon.
+            // Deviations soon lead away from positions that are already known.
             (false, false) => (0.4, 0.1),
             (true, false) => deviations(ply),
         };
@@ -68,8 +68,8 @@ fn deviations(ply: usize) -> (f64, f64) {
     }
 }
 
-/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions have
-/// several labelled moves.
+/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions
+/// have several labelled moves.
 pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
     let (among_best, _) = deviations(ply);
     ((share - among_best) / (1.0 - among_best)).clamp(0.0, 1.0)

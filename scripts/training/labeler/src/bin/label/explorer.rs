@@ -1,8 +1,9 @@
-//! Moves as a search with a network would try them, so that the training positions are like those that a search evaluates.
+//! Chooses moves as a search with a network would try them, so that the training positions are like those that a search
+//! evaluates.
 //!
-//! A search tries moves in proportion to the policy, so that most positions that it evaluates come after moves that neither
-//! side would play. Games of a strong player have few such positions, and a network trained on those games alone does not
-//! know how to punish mistakes.
+//! A search tries moves in proportion to the policy, so that most positions that it evaluates come after moves that
+//! neither side would play. Games of a strong player have few such positions, and a network trained on those games
+//! alone does not know how to punish mistakes.
 
 use anyhow::{Result, anyhow};
 use rand::RngExt as _;
@@ -29,7 +30,8 @@ pub(crate) struct Explorer {
 }
 
 impl Explorer {
-    /// Loads a network that is named as in the option `WeightsFile`. A line begins at a `share` of the positions of games.
+    /// Loads a network that is named as in the option `WeightsFile`. A line begins at a `share` of the positions of
+    /// games.
     ///
     /// # Errors
     /// If the file cannot be read or is not a network.

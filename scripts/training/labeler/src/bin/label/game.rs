@@ -1,9 +1,9 @@
 //! A game. Every position is searched; the search gives its label and usually the next move.
 //!
-//! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move usually
-//! begins a side line: a few positions are labelled, without a result, and the game continues from before the mistake. If
-//! the mistake stays in the game and costs much, the result of the game no longer fits the positions before it: they keep
-//! their labels and lose their result.
+//! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move
+//! usually begins a side line: a few positions are labelled, without a result, and the game continues from before the
+//! mistake. If the mistake stays in the game and costs much, the result of the game no longer fits the positions before
+//! it: they keep their labels and lose their result.
 //!
 //! With an [`Explorer`], other side lines begin at positions of the game, and its network chooses all of their moves.
 
@@ -26,9 +26,9 @@ use rukh::net::policy_index::index_of;
 const MAX_PLIES: usize = 400;
 /// A start with at most this absolute score, in centipawns, is always played.
 const LEVEL_START: f64 = 100.0;
-/// Centipawns beyond `LEVEL_START` that make it less likely by a factor e that a start is played.
+/// Centipawns beyond `LEVEL_START` over which the probability that a start is played falls by a factor e.
 const LOPSIDED_START: f64 = 150.0;
-/// Least probability that an endgame is played: won endgames teach how to win them.
+/// Least probability that an endgame is played, because won endgames teach the network how to win.
 const LOPSIDED_ENDGAME_SHARE: f64 = 0.4;
 /// A position that is labelled already is searched with the nodes divided by this, only to find a move.
 const KNOWN_FRACTION: u64 = 8;
@@ -235,7 +235,7 @@ impl<'a> Player<'a> {
         self.side_line = Some(SideLine { back_to, best, left, explorer });
     }
 
-    /// Goes on from where the side line began, if there is one.
+    /// Ends the side line, if there is one, and continues the game from where the line began.
     fn leave_side_line(&mut self) {
         if let Some(line) = self.side_line.take() {
             self.history.truncate(line.back_to);
@@ -243,8 +243,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Searches the last position. For several moves, a first search for one move fills the hash table: that finds the best
-    /// move more often than a single search with as many nodes in all.
+    /// Searches the last position. To score several moves, it first searches for one move, which fills the hash table.
+    /// The two searches find the best move more often than a single search with as many nodes in all.
     fn search(&self, engine: &mut Stockfish, fresh: bool, several: bool) -> Result<Findings> {
         let moves = if several { MAX_MOVES } else { 1 };
         if !fresh {
@@ -297,7 +297,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The score of a side for a result, 0…1.
+/// The points of a side for a result: 0, 0.5 or 1.
 fn points(result: GameResult, side: Color) -> f64 {
     match result {
         GameResult::Won(winner) if winner == side => 1.0,

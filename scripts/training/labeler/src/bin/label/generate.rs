@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A Stockfish that is silent for longer is replaced.
+/// A Stockfish process that prints nothing for longer than this is replaced.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
-/// The limit of silence once the run is over.
+/// The same limit once the run is over.
 const FINAL_SILENCE_LIMIT: Duration = Duration::from_secs(2);
 /// Consecutive failures after which a thread gives up.
 const MAX_FAILURES: u32 = 20;
@@ -29,7 +29,7 @@ const QUEUE: usize = 1024;
 
 /// The settings of a run.
 pub(crate) struct Settings {
-    /// The program of Stockfish.
+    /// The path of the Stockfish program.
     pub(crate) stockfish: PathBuf,
     /// Stockfish processes at a time.
     pub(crate) processes: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) output: PathBuf,
     /// The seed of all random choices.
     pub(crate) seed: u64,
-    /// One game in this many is held out.
+    /// One game in this many goes to the held-out shards.
     pub(crate) heldout_every: u32,
     /// Positions in a full shard.
     pub(crate) shard_positions: usize,
@@ -56,7 +56,7 @@ struct Parcel {
 /// Writes shards until `progress` is over.
 ///
 /// # Errors
-/// If files cannot be written, or no Stockfish works.
+/// If files cannot be written, or no Stockfish process works.
 pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(&settings.output)
         .with_context(|| format!("cannot create {}", settings.output.display()))?;
@@ -72,7 +72,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     let written = thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let result = write(settings, receiver);
-            // Without a writer there is no use in playing on.
+            // Nobody would store the games of a run without a writer.
             progress.stop();
             result
         });
@@ -104,7 +104,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
         let (positions, shards) = written?;
         ensure!(
             failures.len() < settings.processes,
-            "no Stockfish is left; {positions} positions are written"
+            "every Stockfish process has failed; {positions} positions were written"
         );
         Ok((positions, shards))
     });
@@ -165,7 +165,7 @@ fn play_games(
             Some(error) => {
                 failures += 1;
                 progress.failed();
-                eprintln!("label: {error:#}; Stockfish is replaced");
+                eprintln!("label: {error:#}; replacing this Stockfish process");
                 if failures >= MAX_FAILURES {
                     return Err(error.context("a thread gives up"));
                 }
@@ -179,7 +179,7 @@ fn play_games(
     Ok(())
 }
 
-/// The number of the first game. Those of different seeds are far apart.
+/// The number of the first game of a run. The numbers for different seeds are far apart.
 fn first_game(seed: u64) -> u32 {
     // Fibonacci hashing.
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
@@ -300,7 +300,7 @@ mod tests {
         let output = std::env::temp_dir().join(format!("label-test-none-{}", std::process::id()));
         let progress = Progress::new(Duration::from_secs(3600), u64::MAX);
         let error = generate(&settings(Path::new("/nonexistent/stockfish"), &output, 1), &progress);
-        assert!(error.is_err_and(|error| error.to_string().contains("no Stockfish is left")));
+        assert!(error.is_err_and(|error| error.to_string().contains("every Stockfish process has failed")));
         std::fs::remove_dir_all(&output).expect("cleaning up");
     }
 }

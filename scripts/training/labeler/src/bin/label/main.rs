@@ -6,20 +6,20 @@
 //! ```
 //!
 //! Each core runs a thread and a Stockfish process (version 15 or later, for `UCI_ShowWDL`) that plays games against
-//! itself. A game begins after 0…14 random moves from the starting position or from a random Chess960 position, or with a
-//! random endgame; most lopsided starts are given up. Every position is searched for a fixed number of nodes. The best
-//! move, the score and the win/draw/loss of that search are the label of the position, and usually the best move is
-//! played. Sometimes another move is played, one of the best few or any legal one, so that the data has positions after
-//! mistakes too. For some positions a second search scores the best four moves.
+//! itself. A game begins after 0…14 random moves from the starting position or from a random Chess960 position, or with
+//! a random endgame; most lopsided starts are discarded. Every position is searched for a fixed number of nodes. The
+//! best move, the score and the win/draw/loss of that search are the label of the position, and usually the best move
+//! is played. Sometimes another move is played, one of the best few or any legal one, so that the data has positions
+//! after mistakes too. For some positions a second search scores the best four moves.
 //!
-//! A position is recorded once, whatever its rule-50 counter. The complete shards in the output folder count as well, so
-//! that a later run with another seed adds to them. Games end by the rules, or are adjudicated: most of those that are
-//! clearly won, and most of those that stay level. When the run ends (time, positions, interrupt), unfinished games are
+//! A position is recorded once, whatever its rule-50 counter. The complete shards in the output folder count as well,
+//! so that a later run with another seed adds to them. Games end by the rules or by adjudication, which ends most games
+//! that are clearly won and most that stay level. When the run ends (time, positions, interrupt), unfinished games are
 //! written without a result. [`labeler::layout`] describes the records, and [`labeler::shards`] the files:
 //! `train-SEED-NUMBER.bin`, and `heldout-SEED-NUMBER.bin` for one game in 200.
 //!
-//! A Stockfish that dies or is silent for 10 s is replaced. A build for the processor at hand is worth the effort: Debian's
-//! Stockfish 15.1, which uses SSE2 alone, takes 1.6 times as long as a build for AVX2.
+//! A Stockfish process that dies or prints nothing for 10 s is replaced. A build for the processor at hand is worth the
+//! effort: Debian's Stockfish 15.1, which uses SSE2 alone, takes 1.6 times as long as a build for AVX2.
 
 mod adjudication;
 mod check;
@@ -43,7 +43,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The program of Stockfish.
+    /// The path of the Stockfish program.
     #[arg(long, value_name = "PATH", default_value = "stockfish")]
     stockfish: PathBuf,
     /// Stockfish processes to run at a time; one per core is best.
@@ -79,7 +79,7 @@ struct Arguments {
     /// Folder for the shards.
     #[arg(long, value_name = "FOLDER", required_unless_present = "check")]
     output: Option<PathBuf>,
-    /// Seed of openings and deviations; each run into the same folder needs another one.
+    /// Seed of openings and deviations; each run into the same folder needs its own seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     /// Hold out one game in this many.
@@ -91,7 +91,7 @@ struct Arguments {
     /// Close a shard after this time, full or not.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     shard_seconds: f64,
-    /// Verify these shards and print statistics of them, instead of making any.
+    /// Verify these shards and print their statistics, instead of making new ones.
     #[arg(long, value_name = "SHARD", num_args = 1.., exclusive = true)]
     check: Option<Vec<PathBuf>>,
 }

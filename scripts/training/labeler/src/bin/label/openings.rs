@@ -85,7 +85,8 @@ fn chess960_fen(rng: &mut StdRng) -> String {
     format!("{black}/pppppppp/8/8/8/8/PPPPPPPP/{} w KQkq - 0 1", black.to_uppercase())
 }
 
-/// A random position of kings with up to two pieces and four pawns a side. Half of the time both sides have the same.
+/// A random position of kings with up to two pieces and four pawns a side. Half of the time both sides have the same
+/// pieces.
 fn random_endgame(rng: &mut StdRng) -> Option<Position> {
     let ours = random_material(rng);
     let theirs = if rng.random_bool(0.5) { ours.clone() } else { random_material(rng) };

@@ -76,7 +76,7 @@ impl Progress {
         .fetch_add(1, Relaxed);
     }
 
-    /// Counts a Stockfish that had to be replaced.
+    /// Counts a Stockfish process that had to be replaced.
     pub(crate) fn failed(&self) {
         self.failures.fetch_add(1, Relaxed);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Locks of the set: enough that threads rarely wait for each other.
+/// The number of locks, which is high enough that threads rarely wait for each other.
 const SHARDS: usize = 256;
 
 /// A set of 64-bit hashes with a lock for each part.

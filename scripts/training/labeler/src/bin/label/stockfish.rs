@@ -1,7 +1,7 @@
 //! A Stockfish process, controlled by UCI over pipes.
 //!
 //! The thread that owns the process sleeps in a read while Stockfish searches, and a read has no time limit. Through a
-//! [`Watch`] another thread can kill a process that has been silent for too long, which ends the read.
+//! [`Watch`], another thread can kill a process that has been silent for too long. That ends the read.
 
 use anyhow::{Context as _, Result, bail};
 use labeler::layout::{MATE_SCORE, MAX_CENTIPAWNS, MAX_MOVES};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Limit of the depth. Only tiny trees go deeper, with much output and no change of the result.
+/// Depth limit of a search. Only tiny trees go deeper, which prints many lines without changing the result.
 const MAX_DEPTH: u32 = 40;
 
 /// Lets another thread kill a silent process.
@@ -46,7 +46,7 @@ impl Watch {
     fn kill(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut child) = process.take() {
-            // If either fails, nothing can be done about it.
+            // Nothing can be done if one of these calls fails.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -140,8 +140,8 @@ impl Stockfish {
 
     /// Searches the last position for `nodes`, with scores for the best `multipv` moves (at most 4).
     ///
-    /// The position is sent without its history, except if it repeats an earlier one: then Stockfish gets the whole game,
-    /// so that the winning side avoids another repetition.
+    /// The position is sent without its history, except if it repeats an earlier one: then Stockfish gets the whole
+    /// game, so that the winning side avoids another repetition.
     ///
     /// # Errors
     /// If the process dies, or prints a line that cannot be parsed.

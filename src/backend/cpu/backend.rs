@@ -145,11 +145,11 @@ fn attributes(
     }
 }
 
-/// The recommended number of positions per thread for a tower. A larger batch gains little, although weights are read
-/// only once per batch, because four boards already fill the tiles of the matrix products.
+/// The number of positions per thread above which a larger batch of a tower gains little. Weights are read once per
+/// batch, and four boards fill the tiles of the matrix products.
 const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
-/// The recommended number of positions per thread for an attention body. It is larger, because smolgen's dense layers
-/// have only one row per position and read megabytes of weights.
+/// The same number for an attention body, where smolgen's dense layers have one row per position and read megabytes of
+/// weights for these rows.
 const RECOMMENDED_BATCH_ATTENTION: usize = 8;
 
 impl Core {

@@ -2,8 +2,8 @@
 //!
 //! The structure is declared once and is generic over [`Layers`], the types of the layers. [`FileLayers`] are the
 //! layers of a file ([`super::weights`]). Each backend has its own types, and [`super::prepare`] makes its layers from
-//! the file's. A layer of a backend is called *prepared*. If its layout differs from the file's, the field's documentation
-//! gives both layouts.
+//! the file's. A layer of a backend is called *prepared*. If its layout differs from the file's, the field's
+//! documentation gives both layouts.
 
 use super::architecture::{Activation, Architecture};
 use super::weights::{Convolution, Dense, HeadInput, LayerNorm};

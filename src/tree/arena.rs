@@ -1,8 +1,8 @@
 //! A growing array that many threads read and extend without a lock.
 //!
 //! Entries live in chunks of fixed size, which are allocated when they are first needed and never move. So a reference
-//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within one
-//! chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
+//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within
+//! one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +31,8 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         CHUNKS as u64 * CHUNK as u64
     };
 
-    /// Reserves `count` consecutive entries within one chunk. `count` must be a power of two and at most `CHUNK`. Returns
-    /// the first index, or `None` if all indices are taken.
+    /// Reserves `count` consecutive entries within one chunk. `count` must be a power of two and at most `CHUNK`.
+    /// Returns the first index, or `None` if all indices are taken.
     pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed suffices, because the counter publishes no other data. The `OnceLock` of a chunk publishes the chunk.
@@ -99,7 +99,7 @@ fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
     index as usize / CHUNK
 }
 
-/// An array of default values that is built on the heap.
+/// An array of values of `make`, built on the heap because it may be too large for the stack.
 fn boxed_array<T, const LENGTH: usize>(make: impl Fn() -> T) -> Box<[T; LENGTH]> {
     let entries: Box<[T]> = (0..LENGTH).map(|_| make()).collect();
     let Ok(entries) = entries.try_into() else { unreachable!("it has that length") };

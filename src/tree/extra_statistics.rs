@@ -22,7 +22,8 @@ pub struct ExtraStatistics {
     /// The sum of (weight - 1) over all visits, in fixed point. Visits made before these statistics existed therefore
     /// weigh 1.
     extra_weight: AtomicI64,
-    /// f32: the weighted variance of wl. Visits made before these statistics existed count as visits with the mean value.
+    /// f32: the weighted variance of wl. Visits made before these statistics existed count as visits with the mean
+    /// value.
     variance: AtomicU32,
     /// f32: the error that the network expects in its value of this node.
     error: AtomicU32,

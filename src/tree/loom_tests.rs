@@ -1,8 +1,9 @@
 //! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model runs
 //! the tree's own code on a tree of a few nodes.
 //!
-//! A thread that only reads is started last. `loom` lets it read outdated values too. But where the other threads load a
-//! value before they change it, `loom` does not go back to try the value that the reader would have read at the start.
+//! A thread that only reads is started last. `loom` lets it read outdated values too. But where the other threads load
+//! a value before they change it, `loom` does not go back to try the value that the reader would have read at the
+//! start.
 
 use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
 use crate::chess::{PackedMove, Position};

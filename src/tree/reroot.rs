@@ -4,8 +4,8 @@
 //! Only results that depend on the path must be undone at once: a first repetition counts as a draw only while both
 //! occurrences are within the search. When the root moves past the first occurrence, the node must be evaluated again,
 //! and its visits are subtracted from its ancestors. This stops at a proven ancestor, which stays proven and keeps the
-//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it and
-//! no shared node on it (see [`super`]).
+//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it
+//! and no shared node on it (see [`super`]).
 
 use super::Tree;
 use super::links::{Link, Links};
@@ -40,8 +40,8 @@ impl Tree {
         true
     }
 
-    /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts the
-    /// proven value. Visits that it had as a proven node, without its children, are dropped.
+    /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts
+    /// the proven value. Visits that it had as a proven node, without its children, are dropped.
     fn reopen_root(&self) {
         let root = self.node(self.root());
         let Some(outcome) = root.outcome() else { return };

@@ -1,10 +1,10 @@
 //! The table of transpositions, which maps a position's key to its node.
 //!
 //! [`super`] explains which positions are in the table, and why several paths may share a node. An entry holds half
-//! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other half
-//! of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
-//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken for writing only
-//! when the shard grows, by a quarter; this does not block the other shards.
+//! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other
+//! half of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
+//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken
+//! for writing only when the shard grows, by a quarter; this does not block the other shards.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;

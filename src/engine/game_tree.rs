@@ -28,7 +28,7 @@ impl GameTree {
         u64::from(self.tree.node(self.tree.root()).visits())
     }
 
-    /// Discards the tree and this state, for a new game.
+    /// Replaces the tree with a new one.
     pub(super) fn discard(&mut self) {
         self.tree = Arc::new(Tree::new());
     }

@@ -332,7 +332,7 @@ impl Engine {
             params = params.for_mate_in(moves);
         }
         let stopper = self.stoppers(go)?;
-        // The tables know which moves win, not which of them mates first: so `go mate` cannot use them.
+        // The tables know which moves win, not which of these mates first, so `go mate` cannot use the tables.
         let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
             true => RootProbe::none(searchmoves),
             false => {

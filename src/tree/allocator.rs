@@ -3,7 +3,7 @@
 //! Freed entries are reused first. When there are none, new entries at the end of the arenas are used. Each thread has
 //! an [`Allocator`] with a private stock, so that most allocations touch no shared memory. Entries that
 //! [`super::recycle`] freed are in linked lists that run through the free entries themselves: one list of nodes, and
-//! for each length one list of runs of words. When a thread ends, its stock returns to these lists.
+//! for each length one list of runs of words. When a thread ends, its stock returns to the tree.
 
 use super::arena::Arena;
 use super::node::Node;

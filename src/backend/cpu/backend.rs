@@ -63,7 +63,7 @@ struct Memory {
     parts: Vec<Part>,
     /// The policy indices of the legal moves of all requests.
     indices: Vec<u16>,
-    /// For each request, where its indices end in the list of policy indices.
+    /// The end of each request's indices in the list of policy indices.
     ends: Vec<usize>,
 }
 

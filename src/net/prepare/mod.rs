@@ -2,8 +2,8 @@
 //!
 //! This module does the work that all backends have in common. It joins queries, keys and values into one layer,
 //! reorders the weights of layers that read a flattened board to `[square][channel]`, adds the row that all promotions
-//! share to the rows of the single promotions, and finds the index of each of the policy's 1858
-//! logits. The backend's [`LayerStore`] takes the layers and says which layouts the backend wants.
+//! share to the rows of queen, rook and bishop, and finds the index of each of the policy's 1858 logits. The backend's
+//! [`LayerStore`] takes the layers and says which layouts the backend wants.
 //!
 //! Each layer is dropped as soon as the backend has it, so a large network is never in memory twice.
 //!

@@ -326,7 +326,7 @@ fn a_visit_that_is_not_under_way_any_more_is_counted() {
                 let link = tree.link(link);
                 let of_child = tree.node(child).visits();
                 let under_way = link.in_flight();
-                // With the load before it, this fence acts as the Acquire load in `absorb`.
+                // With the Relaxed load in `in_flight`, this fence acts as the Acquire load in `absorb`.
                 fence(Ordering::Acquire);
                 assert!(of_child <= under_way + link.visits());
             })

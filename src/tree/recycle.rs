@@ -158,7 +158,8 @@ fn class_of(visits: u32) -> usize {
     4 * exponent as usize + fraction
 }
 
-/// The smallest visit count in a class. For an empty class it is that of the next class with a node.
+/// The smallest visit count in a class. Some low classes contain no whole number; for these it is the smallest visit
+/// count of the next class that contains one.
 fn least_visits_of(class: usize) -> u32 {
     let (exponent, fraction) = (class / 4, class as u64 % 4);
     if class == 0 { 0 } else { ((4 + fraction) << exponent).div_ceil(4) as u32 }

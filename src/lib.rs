@@ -19,7 +19,7 @@
 
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "the module documentation is for those who work on the engine"
+    reason = "the module documentation is for developers of the engine"
 )]
 
 #[doc(hidden)]

@@ -1,8 +1,8 @@
 //! Quotes input in error messages.
 //!
-//! Error messages show the text that they are about. This text may have ten megabytes, be unprintable, or contain the
-//! escape sequence that clears the terminal, so [`quoted`] shortens and escapes it. Every message that repeats input (a UCI
-//! line, a FEN, an option's value, a file's content) uses it.
+//! Error messages show the text that they are about. This text may be ten megabytes long, be unprintable, or contain
+//! the escape sequence that clears the terminal, so [`quoted`] shortens and escapes it. Every message that repeats
+//! input (a UCI line, a FEN, an option's value, a file's content) uses it.
 
 /// The most characters of the input that an error message shows.
 pub(crate) const SHOWN_CHARACTERS: usize = 100;

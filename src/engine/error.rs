@@ -5,7 +5,7 @@ use crate::chess::{FenError, UciMoveError};
 use crate::options::OptionError;
 use crate::search::time::TimeManagerError;
 
-/// Why a command was refused. The engine is then in the same state as before the command.
+/// The reason why a command was refused. The command has not changed the engine's state.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EngineError {

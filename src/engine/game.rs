@@ -4,16 +4,16 @@ use super::error::EngineError;
 use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
 use crate::search::limits::{PositionCommand, StartPosition};
 
-/// The start position and the moves played since.
+/// The start position and the moves played from there.
 pub(super) struct Game {
     pub(super) start: StartPosition,
     pub(super) moves: Vec<PackedMove>,
-    /// The positions that `start` and `moves` lead through.
+    /// All positions from `start` to the one after the last of `moves`.
     pub(super) history: PositionHistory,
 }
 
 impl Game {
-    /// The usual start, before the first move.
+    /// A game at the standard start position, without moves.
     pub(super) fn standard_start() -> Game {
         let history = PositionHistory::new(Position::startpos());
         Game { start: StartPosition::Standard, moves: Vec::new(), history }
@@ -22,7 +22,7 @@ impl Game {
     /// The game that a `position` command describes.
     ///
     /// # Errors
-    /// The FEN or a move is wrong.
+    /// The FEN is malformed, or a move is illegal.
     pub(super) fn new(command: &PositionCommand) -> Result<Game, EngineError> {
         let position = match &command.start {
             StartPosition::Standard => Position::startpos(),

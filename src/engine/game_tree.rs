@@ -5,7 +5,7 @@ use crate::options::Presses;
 use crate::sync::Arc;
 use crate::tree::Tree;
 
-/// The tree, and what decides whether the next search may reuse it.
+/// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
     /// How often `ClearTree` had been pressed when this was last checked.
@@ -28,13 +28,13 @@ impl GameTree {
         u64::from(self.tree.node(self.tree.root()).visits())
     }
 
-    /// Forgets everything.
+    /// Replaces the tree with a new one.
     pub(super) fn discard(&mut self) {
         self.tree = Arc::new(Tree::new());
     }
 
-    /// Moves the root from the last position of `old` to that of `new`. Where `new` does not continue `old`, or the
-    /// tree does not reach that far, the tree is new.
+    /// Moves the root from the last position of `old` to that of `new`. If `new` does not continue `old`, or if
+    /// the tree does not reach that far, a new tree is made.
     pub(super) fn follow(&mut self, old: &Game, new: &Game) {
         let is_reusable = match new.moves_since(old) {
             None => false,
@@ -48,7 +48,7 @@ impl GameTree {
 
     /// Discards the tree if the next search must not reuse it: after `ClearTree`, and before and after a search for a
     /// mate. Such a search must not start from proven results, because a longer mate proven earlier would hide a
-    /// shorter one. It also leaves moves unresolved that an ordinary search would take for proven.
+    /// shorter one. It also leaves moves unresolved that an ordinary search would treat as proven.
     pub(super) fn prepare(&mut self, clear_presses: Presses, looks_for_mate: bool) {
         if self.cleared_at != clear_presses || looks_for_mate || self.served_mate {
             self.cleared_at = clear_presses;

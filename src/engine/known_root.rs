@@ -1,7 +1,7 @@
 //! The score of a root that the tablebases know.
 //!
 //! If the tablebases rank the root's moves by distance, the search below them runs without tables (see
-//! [`super::root_tablebases`]). Its values then come from the network, which takes many won endgames for draws. So the
+//! [`super::root_tablebases`]). Its values then come from the network, which considers many won endgames drawn. So the
 //! reported scores are replaced by those of the tablebases.
 
 use crate::chess::tablebase::{FIFTY_MOVES, Tablebases};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The certain result of a root, from the side to move's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KnownRoot {
-    /// The next move mates.
+    /// Won, because the next move mates.
     Mate,
     /// Won, with this number of plies to the next capture or pawn move.
     Won(i32),

@@ -1,6 +1,7 @@
-//! One game: options, position, go, stop. Owns the backend, the tree and the running search.
+//! Executes the commands of a game: options, position, go, stop. The engine owns the backend, the tree and the running
+//! search.
 //!
-//! One thread drives an [`Engine`] (the UCI loop or a benchmark). A search runs on threads of its own and answers
+//! One thread drives an [`Engine`] (the UCI loop or a benchmark). A search runs on its own threads and answers
 //! through the [`Responder`]. A command that would disturb the search (a new position, a new game, another `go`) ends
 //! it first, so the tree changes only while no search uses it.
 //!
@@ -50,7 +51,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 pub struct Engine {
     options: Options,
     responder: Arc<dyn Responder>,
-    /// The backend and the configuration that it was made from. The first search makes it.
+    /// The backend and the configuration that it was made from. The first search makes the backend.
     backend: Option<(BackendConfig, Arc<dyn Backend>)>,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
@@ -66,7 +67,7 @@ pub struct Engine {
     holds_answer: bool,
     /// The running `go ponder`.
     pondering: Option<GoParams>,
-    /// When the last `position` arrived, and when it had been executed.
+    /// When the last `position` arrived, and when its execution ended.
     position_times: Option<(Instant, Instant)>,
 }
 
@@ -98,7 +99,7 @@ impl Engine {
     /// Sets an option by its UCI name. A running search keeps the old value.
     ///
     /// # Errors
-    /// An unknown name, or a value that is not allowed.
+    /// The name is unknown, or the value is not allowed.
     pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
         let mut changed = self.options.clone();
         changed.set(name, value)?;
@@ -133,13 +134,13 @@ impl Engine {
     /// Sets the position. The part of the tree that belongs to it is kept.
     ///
     /// # Errors
-    /// A malformed FEN or an illegal move. The old position stays.
+    /// The FEN is malformed, or a move is illegal. The old position stays.
     pub fn set_position(&mut self, command: &PositionCommand) -> Result<(), EngineError> {
         let arrived = Instant::now();
         let game = Game::new(command)?;
         self.end_search();
         if game.start != self.game.start {
-            // Another game, without `ucinewgame`: the time saved in the last one is lost.
+            // This is another game without `ucinewgame`, so the time saved in the last game is lost.
             self.time_manager = None;
             self.correction_history = None;
         }
@@ -217,12 +218,12 @@ impl Engine {
         self.holds_answer || self.search.as_ref().is_some_and(|search| !search.has_responded())
     }
 
-    /// The root's visits, in the running search or else in the last one.
+    /// The number of visits of the root, in the running search or otherwise in the last search.
     pub fn total_nodes(&self) -> u64 {
         self.search.as_ref().map_or(0, Search::total_nodes)
     }
 
-    /// The visits among them that came from transpositions, without an evaluation.
+    /// The number of the root's visits that came from transpositions, without an evaluation.
     pub fn absorbed_visits(&self) -> u64 {
         self.search.as_ref().map_or(0, Search::absorbed_visits)
     }
@@ -253,7 +254,7 @@ impl Engine {
         for notice in &created.notices {
             self.responder.message(notice);
         }
-        // Both belong to the values of another network.
+        // The tree and the correction history contain values of another network.
         self.tree.discard();
         self.correction_history = None;
         self.backend = Some((config, created.backend.clone()));
@@ -261,7 +262,7 @@ impl Engine {
     }
 
     /// Ends a running search, after it has sent its best move. Its threads no longer use the tree then. This does not
-    /// wait for the batch that is being evaluated, which may take a large network on a CPU a second.
+    /// wait for the batch that is being evaluated, which may take a second with a large network on a CPU.
     fn end_search(&mut self) {
         self.pondering = None;
         if self.holds_answer {
@@ -292,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// The legal moves of `go searchmoves`. A message names each of the others.
+    /// The legal moves of `go searchmoves`. A message names each illegal move.
     fn searchmoves(&self, go: &GoParams) -> Vec<PackedMove> {
         let mut moves = Vec::new();
         for text in &go.searchmoves {
@@ -331,7 +332,7 @@ impl Engine {
             params = params.for_mate_in(moves);
         }
         let stopper = self.stoppers(go)?;
-        // The tables know which moves win, not which of them mates first: they are of no use to `go mate`.
+        // The tables know which moves win, not which of these mates first, so `go mate` cannot use the tables.
         let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
             true => RootProbe::none(searchmoves),
             false => {
@@ -370,7 +371,7 @@ impl Engine {
             tablebase_hits,
             correction_history,
             memory_limit,
-            // If the root already has its visits, one more gives the search something to report.
+            // If the root already has its visits, one more visit gives the search something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
             stopper,
             start,

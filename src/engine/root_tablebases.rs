@@ -1,4 +1,4 @@
-//! The tablebases at the root: which moves to search, and which score is certain.
+//! Probes the tablebases at the root, which decide the moves to search and may give a certain score.
 
 use super::known_root::{KnownRoot, mating_moves};
 use crate::chess::tablebase::Tablebases;
@@ -16,20 +16,20 @@ pub(super) struct RootTablebases {
     tables: Option<Arc<Tablebases>>,
 }
 
-/// What a search gets from the tablebases.
+/// The results of the tablebases for a search.
 pub(super) struct RootProbe {
     /// The root moves to search; empty means all.
     pub(super) searchmoves: Vec<PackedMove>,
-    /// The tables for the leaves, if the leaves are probed.
+    /// The tables to probe at the leaves; `None` if the leaves are not probed.
     pub(super) tablebases: Option<Arc<Tablebases>>,
     /// The number of probes at the root.
     pub(super) tablebase_hits: u64,
-    /// The root's result, where the tables know it.
+    /// The root's result, if the tables know it.
     pub(super) known: Option<KnownRoot>,
 }
 
 impl RootProbe {
-    /// No tablebases.
+    /// The result without tablebases.
     pub(super) fn none(searchmoves: Vec<PackedMove>) -> RootProbe {
         RootProbe { searchmoves, tablebases: None, tablebase_hits: 0, known: None }
     }

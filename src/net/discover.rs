@@ -17,7 +17,7 @@ use crate::options::AUTODISCOVER;
 /// The value of `WeightsFile` that selects the network embedded in the binary, as in lc0.
 pub const EMBEDDED: &str = "<embedded>";
 
-/// Autodiscovery does not open files with fewer bytes, since a directory may be full of other files.
+/// Autodiscovery does not open files with fewer bytes, because a directory may contain many other files.
 const MINIMUM_SIZE: u64 = 64 << 10;
 
 /// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.

@@ -107,7 +107,7 @@ pub enum Reason {
         /// The size of one value in bytes.
         width: usize,
     },
-    /// The encoding of a layer is none of [`LayerEncoding`](super::file::schema::LayerEncoding).
+    /// The encoding of a layer is not in [`LayerEncoding`](super::file::schema::LayerEncoding).
     #[error("layer {layer} has unknown encoding {encoding}")]
     LayerEncoding {
         /// The name of the layer in `net.proto`.

@@ -1,6 +1,6 @@
 //! Networks: files, layers, input planes, policy index.
 //!
-//! A weight goes this way:
+//! A weight passes through these stages:
 //!
 //! ```text
 //! bytes ─ file::{inflate or map} ─ file::proto ─ file::legacy ─► NetworkFile
@@ -15,15 +15,16 @@
 //! | [`mod@file`] | from the bytes of a file to a checked network |
 //! | [`prepare`] | from a checked network to a backend's layers |
 //! | [`flops`] | the operations of one evaluation |
-//! | [`network`] | the structure of a network, whoever holds its layers |
+//! | [`network`] | the structure of a network, generic over the types of its layers |
 //! | [`weights`] | single layers in lc0's layouts |
 //! | [`input`] | the 112 planes of a position |
 //! | [`policy_index`] | the 1858 moves of the policy |
 //! | [`architecture`] | kinds and sizes of a network's parts |
 //! | [`error`] | errors of loading a file |
 //!
-//! Every error of a file is a [`NetworkError`], one line that names the file, the layer and the sizes. No bytes make
-//! this module panic, and no number in a file sizes an allocation. Nothing here evaluates a network.
+//! Every error of a file is a [`NetworkError`], one line that names the file, the layer and the sizes. This
+//! module does not panic, whatever bytes a file contains, and no number in a file determines the size of an allocation.
+//! The backends evaluate networks.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod architecture;

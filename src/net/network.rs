@@ -1,8 +1,9 @@
-//! The structure of a network: which layers there are, and in what order they are applied.
+//! The structure of a network: its layers and the order in which they are applied.
 //!
-//! The structure is declared once. It is generic over [`Layers`], the types of the layers: [`FileLayers`] are the layers
-//! of a file ([`super::weights`]), and each backend has types of its own, which [`super::prepare`] makes from the file's.
-//! "Prepared" means a backend's layer. If its layout differs from the file's, the field's documentation gives both.
+//! The structure is declared once and is generic over [`Layers`], the types of the layers. [`FileLayers`] are the
+//! layers of a file ([`super::weights`]). Each backend has its own types, and [`super::prepare`] makes its layers from
+//! the file's. A layer of a backend is called *prepared*. If its layout differs from the file's, the field's
+//! documentation gives both layouts.
 
 use super::architecture::{Activation, Architecture};
 use super::weights::{Convolution, Dense, HeadInput, LayerNorm};
@@ -54,18 +55,20 @@ impl Layers for FileLayers {
 pub struct Network<L: Layers = FileLayers> {
     /// The kinds of the layers, and their sizes.
     pub architecture: Architecture,
-    /// From planes to channels of each square.
+    /// The layers from the input planes to the channels of each square.
     pub body: Body<L>,
-    /// Smolgen's last layer, which the encoders of the body and of the policy head share: from the values of one head
-    /// to 4096 attention logits, `[query][key]` in the file, in the order of [`super::prepare::ScoreOrder`] prepared.
+    /// Smolgen's last layer, which the encoders of the body and of the policy head share. It maps the values of one
+    /// head to 4096 attention logits: `[query][key]` in the file, and in the backend's
+    /// [`super::prepare::ScoreOrder`] when prepared.
     pub smolgen_global: Option<L::Dense>,
     /// The selected policy head.
     pub policy: PolicyHead<L>,
-    /// The selected value head: three outputs (win, draw, loss before their softmax) or one (q before its tanh).
+    /// The selected value head. Its outputs are win, draw and loss before their softmax, or q alone before its tanh.
     pub value: ScalarHead<L>,
-    /// The expected error of the value, before a sigmoid. Present if the selection asks for it and the file has it.
+    /// The head for the expected error of the value, before a sigmoid. `None` unless the selection asks for it and the
+    /// file has it.
     pub value_error: Option<ValueError<L>>,
-    /// Plies to the end of the game, before a ReLU.
+    /// The moves-left head: plies to the end of the game, before a ReLU.
     pub moves_left: Option<ScalarHead<L>>,
 }
 
@@ -74,14 +77,14 @@ pub struct Network<L: Layers = FileLayers> {
 pub enum Body<L: Layers = FileLayers> {
     /// A residual tower.
     Convolution {
-        /// From 112 planes to the tower's channels.
+        /// Maps the 112 planes to the tower's channels.
         input: L::InputConvolution,
         /// The blocks in their order.
         blocks: Vec<ResidualBlock<L>>,
     },
     /// A stack of encoders.
     Attention {
-        /// From planes to the width of the residual stream.
+        /// Maps the planes to the residual stream.
         embedding: Box<Embedding<L>>,
         /// The encoders.
         stack: EncoderStack<L>,
@@ -99,22 +102,23 @@ pub struct ResidualBlock<L: Layers = FileLayers> {
     pub se: Option<SqueezeExcitation<L>>,
 }
 
-/// Squeeze and excitation: from each channel's mean over the squares to a factor and an offset for it.
+/// Squeeze and excitation: computes a factor and an offset for each channel from the means of all channels over the
+/// squares.
 #[derive(Clone, Debug)]
 pub struct SqueezeExcitation<L: Layers = FileLayers> {
-    /// From the channels' means to the hidden units.
+    /// Maps the channels' means to the hidden units.
     pub squeeze: L::Dense,
-    /// Outputs `2 * channels`: the first half through a sigmoid are factors, the second half are offsets.
+    /// Has `2 * channels` outputs. After a sigmoid the first half are factors; the second half are offsets.
     pub excite: L::Dense,
 }
 
-/// From the input planes to the residual stream of an attention body.
+/// The layers from the input planes to the residual stream of an attention body.
 #[derive(Clone, Debug)]
 pub struct Embedding<L: Layers = FileLayers> {
-    /// Reads the 112 planes of a square. With PE_MAP the file's layer has 64 more inputs: a row of
-    /// [`super::weights::positional_value`]'s table.
+    /// Reads the 112 planes of a square. With PE_MAP the file's layer has 64 more inputs, which are a row of the table
+    /// of [`super::weights::positional_value`].
     pub planes: L::PlaneEmbedding,
-    /// PE_DENSE's layers, whose result is added to that of `planes` before the activation.
+    /// PE_DENSE's layers. Their result is added to the result of `planes` before the activation.
     pub position: Option<PositionLayers<L>>,
     /// PE_DENSE's LayerNorm after the activation.
     pub ln: Option<L::LayerNorm>,
@@ -129,18 +133,19 @@ pub struct Embedding<L: Layers = FileLayers> {
 /// PE_DENSE's positional encoding.
 #[derive(Clone, Debug)]
 pub struct PositionLayers<L: Layers = FileLayers> {
-    /// From the newest board's pieces, `[64][12]`, to some values of each square, `[64][values]`.
+    /// Maps the newest board's pieces, `[64][12]`, to several values for each square, `[64][values]`.
     pub board: L::BoardEmbedding,
-    /// From a square's values to the residual stream: the columns of the file's embedding after those of the planes.
+    /// Maps a square's values to the residual stream. In the file these are the columns of the embedding that follow
+    /// the columns of the planes.
     pub reader: L::Dense,
 }
 
-/// `y = x * multiply + add`, each `[channel][square]` in the file and `[square][channel]` prepared.
+/// `y = x * multiply + add`, each `[channel][square]` in the file and `[square][channel]` when prepared.
 #[derive(Clone, Debug)]
 pub struct Gates<L: Layers = FileLayers> {
-    /// Factors.
+    /// The factor of each channel on each square.
     pub multiply: L::Gate,
-    /// Offsets.
+    /// The offset of each channel on each square.
     pub add: L::Gate,
 }
 
@@ -149,55 +154,55 @@ pub struct Gates<L: Layers = FileLayers> {
 pub struct EncoderStack<L: Layers = FileLayers> {
     /// The encoders in their order.
     pub encoders: Vec<Encoder<L>>,
-    /// Attention heads, at least 1.
+    /// The number of attention heads in each encoder, at least 1.
     pub heads: usize,
-    /// Factor on every branch before it joins the residual stream, `y = LN(alpha * branch + x)`. In a body it is
-    /// `(2 * encoders)^(-1/4)`, also for the feed-forward of a PE_DENSE embedding; in a policy head it is 1.
+    /// The factor of every branch when it is added to the residual stream: `y = LN(alpha * branch + x)`. In a body it
+    /// is `(2 * encoders)^(-1/4)`, also for the feed-forward of a PE_DENSE embedding. In a policy head it is 1.
     pub alpha: f32,
-    /// Between the two layers of a feed-forward.
+    /// The activation between the two layers of a feed-forward block.
     pub ffn_activation: Activation,
-    /// After each of smolgen's two dense layers with biases.
+    /// The activation after each of smolgen's two dense layers with biases.
     pub smolgen_activation: Activation,
 }
 
 /// One transformer encoder.
 #[derive(Clone, Debug)]
 pub struct Encoder<L: Layers = FileLayers> {
-    /// Queries, keys and values, each `[heads * depth]` wide. Prepared, they are one layer with the three side by side.
+    /// Queries, keys and values, each `[heads * depth]` wide. A prepared layer has the three side by side.
     pub qkv: L::QueryKeyValue,
-    /// From the heads' mixed values to the residual stream.
+    /// Maps the concatenated results of the heads to the residual stream.
     pub output: L::Dense,
-    /// Makes logits that are added to the scores of queries and keys.
+    /// Computes logits that are added to the products of queries and keys.
     pub smolgen: Option<Smolgen<L>>,
-    /// Joins the attention to the residual stream.
+    /// The LayerNorm after the attention branch is added to the residual stream.
     pub ln1: L::LayerNorm,
-    /// From the residual stream to a hidden layer and back.
+    /// Maps the residual stream to a hidden layer and back.
     pub ffn: FeedForward<L>,
-    /// Joins the feed-forward to the residual stream.
+    /// The LayerNorm after the feed-forward branch is added to the residual stream.
     pub ln2: L::LayerNorm,
 }
 
 /// One encoder's part of smolgen. Its result goes through [`Network::smolgen_global`], which all encoders share.
 #[derive(Clone, Debug)]
 pub struct Smolgen<L: Layers = FileLayers> {
-    /// From the residual stream of one square to a few channels.
+    /// Maps the residual stream of one square to a few channels.
     pub compress: L::Dense,
     /// Reads the compressed channels of all squares, `[square][channel]`.
     pub dense1: L::Dense,
-    /// After the activation of `dense1`.
+    /// Applied after the activation of `dense1`.
     pub ln1: L::LayerNorm,
     /// Outputs `[heads][generated]`.
     pub dense2: L::Dense,
-    /// After the activation of `dense2`, over all its outputs together.
+    /// Applied after the activation of `dense2`, over all its outputs together.
     pub ln2: L::LayerNorm,
 }
 
 /// Two dense layers with an activation between them.
 #[derive(Clone, Debug)]
 pub struct FeedForward<L: Layers = FileLayers> {
-    /// To the hidden layer.
+    /// Maps the input to the hidden layer.
     pub dense1: L::Dense,
-    /// From the hidden layer.
+    /// Maps the hidden layer to the output.
     pub dense2: L::Dense,
 }
 
@@ -208,35 +213,35 @@ pub enum PolicyHead<L: Layers = FileLayers> {
     Classical {
         /// Applied to each square.
         input: L::HeadInput,
-        /// Reads the flattened board: see [`HeadInput`] for the file's order, `[square][channel]` prepared.
+        /// Reads the flattened board: in the order of [`HeadInput`] in the file, `[square][channel]` when prepared.
         dense: L::Dense,
     },
-    /// Two 3x3 convolutions; of the 80 planes that the second writes, 73 are used.
+    /// Two 3x3 convolutions. The second writes 80 planes, of which 73 are used.
     Convolution {
         /// Keeps the number of channels.
         first: L::Convolution,
-        /// Writes the planes of logits.
+        /// Writes the 80 planes of logits.
         last: L::Convolution,
     },
-    /// Logits are products of queries and keys.
+    /// The logits are products of queries and keys.
     Attention(Box<AttentionPolicy<L>>),
 }
 
-/// A policy head whose logit for a move is the query of its origin times the key of its destination.
+/// A policy head whose logit for a move is the query of its from-square times the key of its to-square.
 #[derive(Clone, Debug)]
 pub struct AttentionPolicy<L: Layers = FileLayers> {
     /// Applied to each square.
     pub embedding: L::Dense,
-    /// After `embedding`.
+    /// The activation after `embedding`.
     pub embedding_activation: Activation,
-    /// The head's own encoders, often none.
+    /// The head's own encoders. Most networks have none.
     pub stack: EncoderStack<L>,
-    /// Queries and keys, each [`AttentionPolicy::depth`] wide. Prepared, they are one layer with the two side by side.
+    /// Queries and keys, each [`AttentionPolicy::depth`] wide. A prepared layer has the two side by side.
     pub query_key: L::QueryKey,
-    /// Width of a query, and of a key.
+    /// The width of a query and of a key.
     pub depth: usize,
-    /// The layer from the key of the destination to the offset of a promotion's logit. The file has `[4][depth]`: queen, rook, bishop, and a row
-    /// that is added to each of the three. Prepared, it is `[3][depth]` with that row added.
+    /// Maps the key of the to-square to the offsets of the promotions' logits. The file has `[4][depth]`: queen, rook,
+    /// bishop, and a row that is added to each of these three. The prepared layer is `[3][depth]` with that row added.
     pub promotion: L::Dense,
 }
 
@@ -245,9 +250,9 @@ pub struct AttentionPolicy<L: Layers = FileLayers> {
 pub struct ScalarHead<L: Layers = FileLayers> {
     /// Applied to each square.
     pub input: L::HeadInput,
-    /// Reads the flattened board: see [`HeadInput`] for the file's order, `[square][channel]` prepared.
+    /// Reads the flattened board: in the order of [`HeadInput`] in the file, `[square][channel]` when prepared.
     pub hidden: L::Dense,
-    /// One or three outputs.
+    /// The output layer, with one or three outputs.
     pub output: L::Dense,
 }
 
@@ -256,15 +261,16 @@ pub struct ScalarHead<L: Layers = FileLayers> {
 pub enum ValueError<L: Layers = FileLayers> {
     /// The value head has a second output layer, on the same hidden layer.
     ValueHead {
-        /// One output.
+        /// The output layer, with one output.
         output: L::Dense,
     },
-    /// The error has a head of its own.
+    /// The error has its own head.
     Own(ScalarHead<L>),
 }
 
 impl ValueError {
-    /// Makes the error's head from `head`. If it has the same layers as `value` up to the output, only the output is kept.
+    /// Makes the error head from `head`. If `head` has the same layers as `value` up to the output layer, only its
+    /// output layer is kept.
     pub fn of_head(head: ScalarHead, value: &ScalarHead) -> ValueError {
         match head.input == value.input && head.hidden == value.hidden {
             true => ValueError::ValueHead { output: head.output },

@@ -1,10 +1,10 @@
 //! A file's layers as fp32, in lc0's layouts.
 //!
-//! [`super::network`] says which of them a network has. Their sizes have been checked against each other.
+//! [`super::network`] says which layers a network has. The sizes of its layers have been checked against each other.
 
 /// Added to the variance in the LayerNorms of a policy head's encoders, whatever the body's encoders use. (lc0's ONNX
-/// path uses the body's epsilon here, its own CPU backend this one. They differ for a PE_DENSE network with policy
-/// encoders, and we follow the CPU backend, which made our golden figures.)
+/// path uses the body's epsilon here, while its CPU backend uses this value. The two differ for a PE_DENSE network with
+/// policy encoders. Rukh follows the CPU backend, which computed the golden values of the tests.)
 pub const POLICY_LAYER_NORM_EPSILON: f32 = 1e-6;
 
 /// Added to the variance in the LayerNorms of a body's encoders, except in a PE_DENSE network, which uses
@@ -19,11 +19,11 @@ pub const EMBEDDING_LAYER_NORM_EPSILON: f32 = 1e-3;
 pub struct Dense {
     /// Row major `[outputs][inputs]`.
     pub weights: Vec<f32>,
-    /// `[outputs]`; zeros where the file has none (smolgen's compression and last layer, the promotion offsets).
+    /// `[outputs]`. Zeros if the file has no biases (smolgen's compression and last layer, the promotion offsets).
     pub biases: Vec<f32>,
-    /// Columns of `weights`.
+    /// The number of inputs, which are the columns of `weights`.
     pub inputs: usize,
-    /// Rows of `weights`.
+    /// The number of outputs, which are the rows of `weights`.
     pub outputs: usize,
 }
 
@@ -34,11 +34,11 @@ pub struct Convolution {
     pub weights: Vec<f32>,
     /// `[outputs]`.
     pub biases: Vec<f32>,
-    /// Input channels.
+    /// The number of input channels.
     pub inputs: usize,
-    /// Output channels.
+    /// The number of output channels.
     pub outputs: usize,
-    /// Width and height of the kernel: 1 or 3.
+    /// The width and the height of the kernel: 1 or 3.
     pub size: usize,
 }
 
@@ -49,12 +49,12 @@ pub struct LayerNorm {
     pub gammas: Vec<f32>,
     /// Offsets, `[width]`.
     pub betas: Vec<f32>,
-    /// One of the constants of this module: files do not hold it.
+    /// One of the constants of this module, because files do not contain the epsilon.
     pub epsilon: f32,
 }
 
 /// The first layer of a head: a 1x1 convolution on a residual tower, a dense layer per square on an attention body.
-/// The arithmetic is the same; the next layer reads the flattened result in another order.
+/// Both do the same arithmetic, but the next layer reads the flattened result in different orders.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HeadInput {
     /// The result is flattened as `[channel][square]`.
@@ -63,8 +63,8 @@ pub enum HeadInput {
     Dense(Dense),
 }
 
-/// PE_MAP's fixed table: -1 on the square itself, 1 where a queen or a knight on `square` could go on an
-/// empty board, else 0.
+/// PE_MAP's fixed table: -1 for the square itself, 1 for the squares that a queen or a knight on `square` could reach
+/// on an empty board, and 0 for all others.
 pub fn positional_value(square: usize, other: usize) -> f32 {
     let ranks = (square / 8).abs_diff(other / 8);
     let files = (square % 8).abs_diff(other % 8);

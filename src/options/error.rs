@@ -68,7 +68,8 @@ fn suggestion(nearest: &Option<String>) -> String {
 
 /// The known word with the fewest edits from `given`, if these are fewer than half the letters of `given`.
 fn nearest(given: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    // A longer text is no typing error, and computing the edits takes time proportional to the product of the lengths.
+    // A longer text is not a typing error, and computing the edits takes time proportional to the product of the
+    // lengths.
     const LONGEST_NAME: usize = 60;
     if given.chars().count() > LONGEST_NAME {
         return None;

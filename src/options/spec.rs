@@ -117,21 +117,21 @@ pub enum Effect {
 pub struct Row<O> {
     /// The field in `O`; with `-` for `_` it is the long flag.
     pub field: &'static str,
-    /// The heading above it in the help.
+    /// The heading above the option in the help.
     pub section: &'static str,
-    /// What it does, in plain text with backticks. [`Row::help`] adds why it has no effect.
+    /// The help text, in plain text with backticks. [`Row::help`] adds the reason if the option has no effect.
     pub(super) doc: &'static str,
-    /// The kind of its value.
+    /// The kind of the option's value.
     pub kind: Kind,
-    /// The UCI name; `None` if it has only a flag.
+    /// The UCI name; `None` if the option has only a flag.
     pub uci_name: Option<&'static str>,
     /// The short flag, without its dash.
     pub short: Option<char>,
-    /// Whether it has a long flag. Without one it has only a UCI name.
+    /// Whether the option has a long flag. If not, it has only a UCI name.
     pub has_flag: bool,
-    /// Whether it is listed without `--show-hidden`.
+    /// Whether the option is listed without `--show-hidden`.
     pub visibility: Visibility,
-    /// Whether it has an effect.
+    /// Whether the option has an effect.
     pub effect: Effect,
     /// Reads the field of `O`.
     pub(super) get: fn(&O) -> Setting,
@@ -173,13 +173,13 @@ impl<O> Row<O> {
         self
     }
 
-    /// Lists it only with `--show-hidden`.
+    /// Lists the option only with `--show-hidden`.
     pub(super) const fn hidden(mut self) -> Row<O> {
         self.visibility = Visibility::Hidden;
         self
     }
 
-    /// Accepts it without effect, for this reason.
+    /// Accepts the option without effect, for this reason.
     pub(super) const fn no_effect(mut self, reason: &'static str) -> Row<O> {
         self.effect = Effect::None(reason);
         self
@@ -190,7 +190,7 @@ impl<O> Row<O> {
         self.has_flag.then(|| self.field.replace('_', "-"))
     }
 
-    /// Its name in messages: the UCI name, or else the flag.
+    /// The option's name in messages: the UCI name or, if there is none, the flag.
     pub fn name(&self) -> String {
         match self.uci_name {
             Some(name) => name.to_owned(),
@@ -198,7 +198,7 @@ impl<O> Row<O> {
         }
     }
 
-    /// The help text: what it does, and if it has no effect, why.
+    /// The help text. If the option has no effect, the text gives the reason.
     pub fn help(&self) -> String {
         let doc = self.doc.trim();
         match self.effect {

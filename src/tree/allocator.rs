@@ -1,9 +1,9 @@
 //! The memory of a tree: its two arenas, and the allocation of nodes and words in them.
 //!
-//! Freed entries are handed out first, and then new entries at the end of the arenas. Each thread has an [`Allocator`]
-//! with a private stock, so that most allocations touch no shared memory. Entries that [`super::recycle`] freed are in
-//! linked lists that run through the free entries themselves: one list of nodes, and for each length one list of runs of
-//! words. A thread that ends gives its stock back.
+//! Freed entries are reused first. When there are none, new entries at the end of the arenas are used. Each thread has
+//! an [`Allocator`] with a private stock, so that most allocations touch no shared memory. Entries that
+//! [`super::recycle`] freed are in linked lists that run through the free entries themselves: one list of nodes, and
+//! for each length one list of runs of words. When a thread ends, its stock returns to the tree.
 
 use super::arena::Arena;
 use super::node::Node;
@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 /// The number of freed entries that a thread takes at once.
 const HANDFUL: usize = 32;
 
-/// Consecutive entries of an arena: from `start` to before `end`.
+/// The consecutive entries `start..end` of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u32,
@@ -51,7 +51,7 @@ impl Storage {
         self.nodes.get(id.raw())
     }
 
-    /// Gives back a node that was begun and that no other thread has seen.
+    /// Frees a node that was begun but that no other thread has seen.
     pub(super) fn unmake_node(&self, id: NodeId, allocator: &mut Allocator) {
         self.node(id).end(0);
         allocator.keep_node(id);
@@ -67,8 +67,8 @@ pub(super) struct FreeLists {
     /// Unused entries that ended threads had reserved.
     node_ranges: Mutex<Vec<Range>>,
     word_ranges: Mutex<Vec<Range>>,
-    /// The number of free nodes and words in the lists. Relaxed, because it is only a figure. It is increased before an
-    /// entry can be taken, and decreased afterwards, so it is never below zero.
+    /// The number of free nodes and words in the lists. Relaxed suffices, because the number is only reported. It is
+    /// increased before an entry can be taken and decreased after an entry was taken, so it is never below zero.
     free_nodes: AtomicU64,
     free_words: AtomicU64,
 }
@@ -159,7 +159,7 @@ impl Freeing<'_> {
     }
 }
 
-/// Cuts a run of `count` words off a longer free run, if enough memory is free that the arena should not grow.
+/// Cuts a run of `count` words off a longer free run, if so much memory is free that the arena should not grow.
 fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     let free = &storage.free;
     // A smaller share is usually free for a while, because demand for each length varies.
@@ -197,9 +197,9 @@ fn take_some(list: &Mutex<List>, stock: &mut Vec<u32>, most: usize, next: impl F
 pub struct Allocator {
     nodes: Range,
     words: Range,
-    /// Nodes that were freed, or taken but not needed.
+    /// Nodes that were freed, or that this thread took and did not need.
     spare_nodes: Vec<u32>,
-    /// Runs of words that were freed, or taken but not needed, by length.
+    /// Runs of words that were freed, or that this thread took and did not need, by length.
     spare_runs: Vec<Vec<u32>>,
 }
 
@@ -284,9 +284,9 @@ fn give_range(range: &mut Range, ranges: &Mutex<Vec<Range>>) {
     }
 }
 
-/// Takes `count` entries from `mine`. If too few are left there, `mine` is replaced by a range that an ended thread gave
-/// back, or by a new block of `block` entries. The rest of the old range is lost, so `block` should be much larger than
-/// `count`.
+/// Takes `count` entries from `mine`. If too few are left there, `mine` is replaced by a range that an ended thread
+/// gave back, or by a new block of `block` entries. The rest of the old range is lost, so `block` should be much larger
+/// than `count`.
 fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
     mine: &mut Range,
     arena: &Arena<T, CHUNKS, CHUNK>,

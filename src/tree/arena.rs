@@ -1,8 +1,8 @@
 //! A growing array that many threads read and extend without a lock.
 //!
 //! Entries live in chunks of fixed size, which are allocated when they are first needed and never move. So a reference
-//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within one
-//! chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
+//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within
+//! one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -31,13 +31,13 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         CHUNKS as u64 * CHUNK as u64
     };
 
-    /// Reserves `count` consecutive entries within one chunk. `count` must be a power of two and at most `CHUNK`. Returns
-    /// the first index, or `None` if all indices are taken.
+    /// Reserves `count` consecutive entries within one chunk. `count` must be a power of two and at most `CHUNK`.
+    /// Returns the first index, or `None` if all indices are taken.
     pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
-        // Relaxed: the counter publishes nothing but itself; chunks are published by their `OnceLock`.
+        // Relaxed suffices, because the counter publishes no other data. The `OnceLock` of a chunk publishes the chunk.
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        // A block could cross the end of a chunk if blocks have different sizes. Then it is skipped.
+        // A block may cross the end of a chunk, because blocks have different sizes. Such a block is skipped.
         let end = start + u64::from(count);
         if start / CHUNK as u64 != (end - 1) / CHUNK as u64 {
             return self.reserve(count);
@@ -49,7 +49,7 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         Some(start as u32)
     }
 
-    /// The entry at any index, reserved or not. For an arena that has an entry for each entry of another arena.
+    /// The entry at any index, reserved or not. This is for an arena whose indices are those of another arena.
     #[inline]
     pub(super) fn get_or_make(&self, index: u32) -> &T {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
@@ -62,7 +62,7 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         &self.chunk(index)[index as usize % CHUNK]
     }
 
-    /// `count` entries from `start`, all from one reservation.
+    /// The `count` entries from `start` on, which must come from one reservation.
     #[inline]
     pub(super) fn slice(&self, start: u32, count: usize) -> &[T] {
         &self.chunk(start)[start as usize % CHUNK..][..count]
@@ -83,12 +83,12 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         Some(&chunk[index as usize % CHUNK])
     }
 
-    /// The end of the reserved indices.
+    /// The index after the last reserved one.
     pub(super) fn reserved(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
-    /// Bytes that the reserved entries take (chunks are allocated a little ahead of that).
+    /// The size of the reserved entries in bytes. The allocated chunks are slightly larger.
     pub(super) fn used_bytes(&self) -> u64 {
         self.reserved() * size_of::<T>() as u64
     }
@@ -99,7 +99,7 @@ fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
     index as usize / CHUNK
 }
 
-/// An array that need not go through the stack.
+/// An array of values of `make`, built on the heap because it may be too large for the stack.
 fn boxed_array<T, const LENGTH: usize>(make: impl Fn() -> T) -> Box<[T; LENGTH]> {
     let entries: Box<[T]> = (0..LENGTH).map(|_| make()).collect();
     let Ok(entries) = entries.try_into() else { unreachable!("it has that length") };

@@ -5,7 +5,7 @@ use crate::chess::PackedMove;
 /// A move (low 16 bits) and its prior (high 16 bits).
 ///
 /// The prior has five bits of exponent and eleven bits of mantissa, rounded from an f32. Its smallest value above 0 is
-/// `2^-31`. Priors compare like their bits.
+/// `2^-31`. A greater prior has greater bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge(u32);
 
@@ -20,7 +20,7 @@ impl Edge {
         Edge(u32::from(m.bits()) | encode_prior(prior) << 16)
     }
 
-    /// The packed representation.
+    /// The move (low 16 bits) and the prior (high 16 bits) as one number.
     pub fn bits(self) -> u32 {
         self.0
     }

@@ -1,13 +1,14 @@
-//! Statistics beside a node's 40 bytes, for the searches that need them.
+//! Additional statistics of nodes, for the searches that need them.
 //!
-//! They stand in an arena of their own, with the same indices as the nodes. The first search that needs them makes it.
+//! The statistics are in a separate arena, at the same indices as the nodes. The first search that needs them creates
+//! this arena.
 //!
-//! A search that weights its visits, or that needs the variance of their values, counts them with
+//! A search that weights its visits, or that needs the variance of their values, counts visits with
 //! [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning: mean value times number of visits. The
-//! mean is then the weighted mean, and the true weight of the visits stands here.
+//! mean is then the weighted mean, and the true weight of the visits is stored here.
 //!
 //! Backup writes all fields with Relaxed ordering, because no protocol depends on them. If two threads update a field
-//! at the same time, one update may be lost. That costs a statistic the visits of one batch.
+//! at the same time, one update may be lost. The statistic then lacks the visits of one batch.
 
 use super::node::{Node, Sample, Totals, VALUE_SCALE};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -15,13 +16,14 @@ use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 /// Fixed-point units per 1.0 of weight.
 const WEIGHT_SCALE: f64 = (1_u64 << 20) as f64;
 
-/// The extra statistics of one node, which has the same index.
+/// The extra statistics of the node with the same index.
 #[derive(Debug, Default)]
 pub struct ExtraStatistics {
     /// The sum of (weight - 1) over all visits, in fixed point. Visits made before these statistics existed therefore
     /// weigh 1.
     extra_weight: AtomicI64,
-    /// f32: the weighted variance of wl. Visits made before these statistics existed count with the mean value.
+    /// f32: the weighted variance of wl. Visits made before these statistics existed count as visits with the mean
+    /// value.
     variance: AtomicU32,
     /// f32: the error that the network expects in its value of this node.
     error: AtomicU32,
@@ -82,7 +84,7 @@ impl ExtraStatistics {
         let extra = finished.weight - f64::from(finished.totals.visits);
         self.extra_weight.fetch_add((extra * WEIGHT_SCALE) as i64, Ordering::Relaxed);
         if total <= 0.0 {
-            // All that was ever seen here weighs nothing.
+            // All visits so far have the weight 0.
             node.finish(Totals { visits: finished.totals.visits, m: finished.totals.m, ..Totals::default() });
             return;
         }
@@ -119,7 +121,7 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// `visits` visits of value (`wl`, `d`, `m`) that weigh `weight` each.
+    /// The sums over `visits` visits with the value (`wl`, `d`, `m`) and the weight `weight` each.
     pub fn of(sample: Sample, visits: u32, weight: f32) -> Weighted {
         let plain = Totals::of(sample, visits);
         let scaled = |sum: i64| (sum as f64 * f64::from(weight)) as i64;
@@ -147,7 +149,7 @@ impl Weighted {
         }
     }
 
-    /// The same in the parent's view.
+    /// These sums in the parent's view.
     #[must_use]
     pub fn for_parent(self) -> Weighted {
         Weighted { totals: self.totals.for_parent(), ..self }

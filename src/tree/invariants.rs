@@ -14,7 +14,7 @@ pub struct BrokenInvariant {
     what: String,
 }
 
-/// The mark of a node during the walk.
+/// The state of a node during the walk.
 enum Walked {
     /// The node is on the current path.
     Entered,
@@ -22,9 +22,10 @@ enum Walked {
 }
 
 impl Tree {
-    /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, and there is no
-    /// cycle. An expanded node has one visit (its own evaluation) more than its links together. A link has no more visits
-    /// than its child, and exactly as many if the child is not shared. Returns the number of nodes with visits.
+    /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, and there is
+    /// no cycle. An expanded node has one visit more than its links together, for its own evaluation. A link has no
+    /// more visits than its child, and exactly as many if the child is not shared. Returns the number of nodes with
+    /// visits.
     pub fn check_invariants(&self) -> Result<usize, BrokenInvariant> {
         let mut visited_nodes = 0;
         let mut walked: HashMap<NodeId, Walked> = HashMap::new();
@@ -51,7 +52,7 @@ impl Tree {
                     Some(Walked::Entered) => {
                         return Err(BrokenInvariant {
                             node: child,
-                            what: "is its own descendant".to_owned(),
+                            what: "it is its own descendant".to_owned(),
                         });
                     }
                     Some(Walked::Done) => {}
@@ -75,10 +76,10 @@ impl Tree {
             let child_visits = child.map_or(0, Node::visits);
             if visits > child_visits || child.is_some_and(|child| !child.is_shared() && visits < child_visits)
             {
-                return broken(format!("{visits} visits by a link, its child has {child_visits}"));
+                return broken(format!("a link has {visits} visits, but its child has {child_visits}"));
             }
             if child.is_some_and(|child| !child.status().has(Status::IN_USE)) {
-                return broken("a link to a freed node".to_owned());
+                return broken("it has a link to a freed node".to_owned());
             }
         }
         let visits = u64::from(node.visits());
@@ -89,19 +90,19 @@ impl Tree {
                 broken(format!("{visits} visits without an evaluation"))
             }
             State::Unevaluated => Ok(()),
-            State::Terminal if visits == 0 => broken("terminal and never visited".to_owned()),
+            State::Terminal if visits == 0 => broken("it is terminal but was never visited".to_owned()),
             // A proven node can be visited without its children, so its links may have fewer visits.
             State::Terminal if visits < link_visits => {
-                broken(format!("{visits} visits, its links have {link_visits}"))
+                broken(format!("{visits} visits, but its links have {link_visits}"))
             }
             State::Terminal => Ok(()),
             State::Expanded if visits != 1 + link_visits && !(is_collapsed && visits > link_visits) => {
-                broken(format!("{visits} visits, its links have {link_visits}"))
+                broken(format!("{visits} visits, but its links have {link_visits}"))
             }
             State::Expanded => {
                 let priors: Vec<f32> = self.links(node).map(|(_, link)| link.edge().prior()).collect();
                 if !priors.is_sorted_by(|a, b| a >= b) {
-                    return broken("links are not sorted by prior".to_owned());
+                    return broken("its links are not sorted by prior".to_owned());
                 }
                 let sample = node.sample();
                 if !(sample.wl.abs() <= 1.001 && (-0.001..=1.001).contains(&sample.d) && sample.m >= -0.01) {

@@ -1,10 +1,10 @@
 //! The links of a node to its children: a chain of segments that only ever grows at its end.
 //!
-//! A link belongs to a move that was visited or may be visited next. It counts the visits that were made through it, while
-//! the child may have more visits, from other parents. Selection first visits moves in the order of their priors, so the
-//! links are those of the moves with the highest priors, in that order. Most nodes have no links. A new segment is made
-//! when all links before it were visited, and every second segment is twice as long as the one before. Links never move,
-//! so readers need no lock.
+//! A link belongs to a move that was visited or may be visited next. It counts the visits that were made through the
+//! link. The child may have more visits, from other parents. Selection first visits moves in the order of their priors,
+//! so the links are those of the moves with the highest priors, in that order. Most nodes have no links. A new segment
+//! is made when all links before it were visited, and every second segment is twice as long as the one before. Links
+//! never move, so readers need no lock.
 //!
 //! ```text
 //! node.links -> [next, link 0]
@@ -17,7 +17,7 @@
 //! |---|---|---|---|
 //! | next | CAS from 0 | AcqRel / Acquire | itself: publishes the segment |
 //! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
-//! | move+prior | before its segment is published; later one flag, `fetch_or` | Relaxed | next |
+//! | move+prior | the thread that publishes the segment; later `fetch_or` of one flag | Relaxed | next |
 //! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
 //! | in flight | gather adds (Relaxed); backup, after `visits`, or a cancellation subtracts (Release) | Acquire to absorb | `visits`: a visit that is no longer in flight is counted |
 
@@ -33,7 +33,8 @@ use std::num::NonZeroU32;
 
 /// The size of a link in words.
 pub(super) const LINK_WORDS: usize = 4;
-/// The bit of the move+prior word that a move does not use: the child's exact result has been backed up to the parent.
+/// A bit of the move+prior word that no move uses. If it is set, the child's exact result has been backed up to the
+/// parent.
 const RESULT_SEEN: u32 = 1 << 15;
 const LONGEST_SEGMENT_BITS: u32 = 7;
 
@@ -54,13 +55,13 @@ impl Link<'_> {
         Edge::from_bits(self.words[1].load(Ordering::Relaxed) & !RESULT_SEEN)
     }
 
-    /// The child, if the link has one yet.
+    /// The child; `None` if no thread has set it yet.
     #[inline]
     pub fn child(&self) -> Option<NodeId> {
         NodeId::from_raw(self.words[0].load(Ordering::Acquire))
     }
 
-    /// Sets the child, unless another thread was first. Returns the link's child.
+    /// Sets the child, unless another thread has set it already. Returns the link's child.
     pub(super) fn set_child(&self, child: NodeId) -> NodeId {
         match self.words[0].compare_exchange(0, child.raw(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => child,
@@ -104,8 +105,8 @@ impl Link<'_> {
         self.words[2].fetch_add(count, Ordering::Release);
     }
 
-    /// Counts up to `count` of the visits in flight as finished, if `child` has visits from other parents that this link
-    /// has not counted. Returns their number. The caller still has to cancel them in flight.
+    /// Counts up to `count` of the visits in flight as finished, if `child` has visits from other parents that this
+    /// link has not counted. Returns their number. The caller must then cancel them in flight.
     pub fn absorb(&self, count: u32, child: &Node) -> u32 {
         let child_visits = child.visits();
         // The child may have counted visits of other threads that are still in flight through this link. They are the
@@ -120,7 +121,7 @@ impl Link<'_> {
         absorbed
     }
 
-    /// Notes that the child's exact result is being backed up to the parent. Returns `true` the first time.
+    /// Marks that the child's exact result is being backed up to the parent. Returns `true` the first time.
     pub fn note_result(&self) -> bool {
         self.words[1].load(Ordering::Relaxed) & RESULT_SEEN == 0
             && self.words[1].fetch_or(RESULT_SEEN, Ordering::Relaxed) & RESULT_SEEN == 0
@@ -197,9 +198,9 @@ impl<'tree> Links<'tree> {
         Some(())
     }
 
-    /// Adds a segment of links for the moves with the next highest priors; `moves` are all moves of the node's position.
-    /// Call it on a clone of an iterator that has reached the end of the links; the original then continues with the new
-    /// links. Returns `false` if there are no more moves, or the arena is full.
+    /// Adds a segment of links for the moves with the next highest priors; `moves` are all moves of the node's
+    /// position. Call it on a clone of an iterator that has reached the end of the links; the original then continues
+    /// with the new links. Returns `false` if there are no more moves, or the arena is full.
     pub fn grow(self, moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let length = self.length_of_next();
         if length == 0 {
@@ -288,7 +289,8 @@ impl Storage {
         true
     }
 
-    /// All moves of `node`, which is the node of `position`, by falling prior, each with its link if it has one.
+    /// All moves of `node`, which is the node of `position`, by falling prior. Each comes with its link, if the move
+    /// has a link.
     pub(super) fn edges<'tree>(
         &'tree self,
         node: &'tree Node,
@@ -308,7 +310,8 @@ impl Storage {
     }
 
     /// Fills `edges` with the moves of `node` that follow `last` by falling prior; `moves` are all moves of the node's
-    /// position. Returns how many were found: fewer than `edges` has room for only if `moves` belong to another position.
+    /// position. Returns how many were found: fewer than `edges` has room for only if `moves` belong to another
+    /// position.
     fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
         let count = node.edge_count();
         if edges.is_empty() || moves.len().min(MOST_EDGES) != count {
@@ -319,7 +322,7 @@ impl Storage {
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        // The places in the order of the moves that may come next. All others get `LAST`, which no move has.
+        // The order keys of the moves that may come next. All other entries are `LAST`, which no move has.
         let mut places: [Place; 256] =
             std::array::from_fn(|index| Place::new(PriorCode::from_bits(codes[index]), index));
         places[count..].fill(Place::LAST);
@@ -394,7 +397,7 @@ mod tests {
         let link = Link { words: &words };
         let child = Node::default();
         let one_visit = Totals::of(Sample::default(), 1);
-        // One thread has counted its visit at the child, and not yet at the link, when another thread absorbs.
+        // One thread has counted its visit at the child, but not yet at the link, when another thread absorbs.
         link.add_in_flight(1);
         child.finish(one_visit);
         link.add_in_flight(2);

@@ -1,8 +1,9 @@
-//! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model is of
-//! the tree's own code, on a tree of a few nodes.
+//! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model runs
+//! the tree's own code on a tree of a few nodes.
 //!
-//! Who only looks is the thread that is started last. `loom` lets it see what is out of date as well; but what it would
-//! have seen at the start, it does not go back to where the others load a value before they change it.
+//! A thread that only reads is started last. `loom` lets it read outdated values too. But where the other threads load
+//! a value before they change it, `loom` does not go back to try the value that the reader would have read at the
+//! start.
 
 use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
 use crate::chess::{PackedMove, Position};
@@ -10,7 +11,7 @@ use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Arc, check_model};
 use loom::thread::spawn;
 
-/// A lone king in the corner: three moves.
+/// A position with a lone king in the corner, which has three moves.
 const THREE_MOVES: &str = "7k/8/8/8/8/8/8/K7 w - - 0 1";
 const PRIORS: [f32; 3] = [0.25, 0.5, 0.125];
 
@@ -157,7 +158,7 @@ fn two_threads_find_one_child() {
             let link = links[0];
             let find = |tree: Arc<Tree>| spawn(move || child_of(&tree, link, key));
             let threads = [find(tree.clone()), find(tree.clone())];
-            // What a reader finds is a node, which it may claim.
+            // If the reader finds a child, it is a complete node, which the reader may claim.
             let reader = {
                 let tree = tree.clone();
                 spawn(move || {
@@ -177,7 +178,7 @@ fn two_threads_find_one_child() {
 
 #[test]
 fn transpositions_are_one_node_while_their_shard_grows() {
-    // A shard of four entries: it grows once three are used.
+    // The shard has four entries and grows when three are in use.
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let find = |tree: Arc<Tree>, keys: [u64; 2]| {
@@ -226,7 +227,7 @@ fn sums_hold_at_least_the_visits_that_are_seen() {
     });
 }
 
-/// A visit by `link` ends at its child.
+/// Finishes a visit through `link` that ends at its child.
 fn finish_at(tree: &Tree, link: Link<'_>) {
     let child = tree.node(link.child().expect("the model made one"));
     child.finish(one_visit());
@@ -272,7 +273,7 @@ fn a_link_never_has_more_visits_than_its_child() {
         second.join().unwrap();
         reader.join().unwrap();
         let (visits, of_child) = (tree.link(link).visits(), tree.node(child).visits());
-        assert!(visits == 3 && visits <= of_child, "{visits} by the link, {of_child} of the child");
+        assert!(visits == 3 && visits <= of_child, "{visits} visits by the link, {of_child} of the child");
         assert_eq!(tree.link(link).in_flight(), 0);
     });
 }
@@ -304,7 +305,8 @@ fn two_that_absorb_count_a_visit_once() {
     });
 }
 
-/// What [`Link::absorb`] builds upon: it looks at the child's visits, at those under way, and then at the link's.
+/// [`Link::absorb`] relies on this. It loads the child's visits, then the link's visits in flight, and then the link's
+/// finished visits.
 #[test]
 fn a_visit_that_is_not_under_way_any_more_is_counted() {
     check_model(4, || {
@@ -324,7 +326,7 @@ fn a_visit_that_is_not_under_way_any_more_is_counted() {
                 let link = tree.link(link);
                 let of_child = tree.node(child).visits();
                 let under_way = link.in_flight();
-                // Together with the load: Acquire, as absorbing has it.
+                // With the Relaxed load in `in_flight`, this fence acts as the Acquire load in `absorb`.
                 fence(Ordering::Acquire);
                 assert!(of_child <= under_way + link.visits());
             })
@@ -373,7 +375,7 @@ fn what_is_free_is_never_more_than_what_was_freed() {
 fn threads_that_fill_a_chunk_get_entries_of_their_own() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
-        // Uses up the two blocks of the first chunk: both threads need the second one.
+        // This uses up the two blocks of the first chunk, so both threads need the second chunk.
         let mut allocator = Allocator::default();
         for _ in 0..4 {
             assert!(allocator.take_node(&tree.storage).is_some());

@@ -31,33 +31,34 @@
 //! | [`arena`], [`node_id`], [`edge`], [`priors`] | the data types at the bottom |
 //!
 //! # Transpositions
-//! Two move orders that lead to the same position share its node if no rule can tell them apart by their past. This holds
-//! if no earlier position can be repeated: after a capture, a pawn move, or the loss of a castling right. Then only the
-//! rule-50 counter depends on the past, and its exact value is part of the key
+//! Two move orders that lead to the same position share its node if no rule can tell them apart by their past. This
+//! holds if no earlier position can be repeated: after a capture, a pawn move, or the loss of a castling right. Then
+//! only the rule-50 counter depends on the past, and its exact value is part of the key
 //! ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)).
 //!
-//! - *Repetitions stay local.* A position below a shared node can only repeat a position that is also below that node, on
-//!   every path to it. So a draw by repetition there is a draw on every path, and so is a draw by the fifty-move rule.
+//! - *Repetitions stay local.* A position below a shared node can only repeat a position that is also below that node,
+//!   on every path to it. So a draw by repetition there is a draw on every path, and so is a draw by the fifty-move
+//!   rule.
 //! - *Proofs are sound* for the same reason: a proof at a shared node holds on every path to it.
 //! - *There are no cycles.* A reversible move raises the rule-50 counter, which is part of the key, and an irreversible
 //!   move can never be made again.
-//! - *Between two shared nodes the graph is a tree.* A node that is not shared has one parent. So a value that depends on
-//!   the path, such as a first repetition, depends on one path only, back to the last irreversible move.
+//! - *Between two shared nodes the graph is a tree.* A node that is not shared has one parent. So a value that depends
+//!   on the path, such as a first repetition, depends on one path only, back to the last irreversible move.
 //!
-//! The positions between shared nodes are not shared, although several move orders reach some of them, because different
-//! repetitions are possible after each order. The evaluation cache saves their evaluations.
+//! The positions between shared nodes are not shared, although several move orders reach some of them, because
+//! different repetitions are possible after each order. The evaluation cache saves their evaluations.
 //!
 //! # Visits and values
 //! A link counts the visits that were made through it, and a node counts the visits that were made through any link. An
 //! expanded node has one more visit than its links together: its own evaluation. A link never has more visits than its
-//! child. If the child has more, from other parents, a visit through the link *absorbs* them: it counts at once with the
-//! child's mean value, and nothing is evaluated.
+//! child. If the child has more, from other parents, a visit through the link *absorbs* them: it counts at once with
+//! the child's mean value, and nothing is evaluated.
 //!
-//! A value is backed up only along the path of its descent. The other parents of a node on that path get it when they
-//! next choose that node. They choose by the node's own mean value, so the choice is right, but their own means lag
-//! behind until then. An immediate update would cost a list of parents in each node and a walk through most of the graph
-//! for each visit. Recomputing a node from all of its children would double the memory accesses of a descent. Absorbing
-//! removes a large lag without an evaluation.
+//! A value is backed up only along the path of its descent. The other parents of a node on that path receive the value
+//! when they next choose that node. They choose by the node's own mean value, so the choice is right, but their own
+//! means lag behind until then. An immediate update would cost a list of parents in each node and a walk through most
+//! of the graph for each visit. Recomputing a node from all of its children would double the memory accesses of a
+//! descent. Absorbing removes a large lag without an evaluation.
 
 mod allocator;
 mod arena;
@@ -186,9 +187,9 @@ impl Tree {
         self.storage.expand(node, priors, allocator)
     }
 
-    /// The child of `link`, which is found or made if the link has none yet. `key` is the key of the child's position
-    /// ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)) if it may be shared. `None` means
-    /// that the arena is full.
+    /// The child of `link`. If the link has no child yet, this finds or makes its node. `key` is the key of the child's
+    /// position ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)) if it may be shared.
+    /// `None` means that the arena is full.
     pub fn child_or_new(
         &self,
         link: Link<'_>,
@@ -215,7 +216,7 @@ impl Tree {
         allocator.give_back(&self.storage);
     }
 
-    /// The extra statistics of a node. The first call makes them for all nodes.
+    /// The extra statistics of a node. The first call creates the statistics of all nodes.
     pub fn extra_statistics(&self, id: NodeId) -> &ExtraStatistics {
         self.extra_statistics.get_or_init(PerNode::default).get_or_make(id.raw())
     }
@@ -225,7 +226,8 @@ impl Tree {
         self.extra_statistics(id).finish_visits(self.node(id), finished);
     }
 
-    /// About how many bytes hold nodes that the root no longer leads to. [`Tree::recycle`] would free them.
+    /// The approximate number of bytes that hold nodes which the root no longer leads to. [`Tree::recycle`] would free
+    /// these nodes.
     pub fn unreachable_bytes(&self) -> u64 {
         self.unreachable_bytes.load(Ordering::Relaxed)
     }
@@ -242,12 +244,12 @@ impl Tree {
         self.unreachable_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Bytes that hold nodes, priors, links and tables.
+    /// The number of bytes that hold nodes, priors, links and tables.
     pub fn used_bytes(&self) -> u64 {
         self.reserved_bytes().saturating_sub(self.storage.free.free_bytes())
     }
 
-    /// Used bytes and those on the free lists.
+    /// The number of used bytes plus the bytes on the free lists.
     pub fn reserved_bytes(&self) -> u64 {
         let nodes = &self.storage.nodes;
         let entry_bytes = size_of::<ExtraStatistics>() as u64;

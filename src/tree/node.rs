@@ -5,8 +5,8 @@
 //! # Protocol
 //! The state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become `Terminal` at
 //! once. The only step back is a cancelled evaluation, by the claimant or by the thread that ends the search, while no
-//! other thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision.
-//! One Release store publishes the node.
+//! other thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a
+//! collision. One Release store publishes the node.
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
@@ -15,11 +15,11 @@
 //! | `links` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's links |
 //! | `key` | the thread that makes the node, before the table publishes it | Relaxed | the table's entry |
 //! | `wl_sum`, `d_sum` | backup, `fetch_add` | Relaxed | `visits` |
-//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update costs the plies of one visit |
-//! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: sums hold at least these visits | itself |
+//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update loses the plies of one visit |
+//! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: the sums contain at least these visits | itself |
 //!
 //! Statistics that are read while other threads write may differ between fields by a visit or two; no decision of the
-//! protocol depends on them. `loom_tests.rs` checks the orderings: with any weaker one a test fails.
+//! protocol depends on them. `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
 
 use super::status::{Bounds, Outcome, State, Status};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -39,7 +39,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The same value in the parent's view: the other side's, one ply earlier.
+    /// The same value in the parent's view, which is the other side's view one ply earlier.
     #[must_use]
     #[inline]
     pub fn for_parent(self) -> Sample {
@@ -63,11 +63,11 @@ impl Outcome {
 pub struct Totals {
     /// The number of visits.
     pub visits: u32,
-    /// Sum of wl in fixed point.
+    /// The sum of wl in fixed point.
     pub wl: i64,
-    /// Sum of d in fixed point.
+    /// The sum of d in fixed point.
     pub d: i64,
-    /// Sum of plies left.
+    /// The sum of plies left.
     pub m: f64,
 }
 
@@ -89,7 +89,7 @@ pub struct Node {
 }
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-const _: () = assert!(size_of::<Node>() == 40, "the arena's memory per node is a promise");
+const _: () = assert!(size_of::<Node>() == 40, "the documentation promises 40 bytes for each node");
 
 impl Node {
     /// Acquire: a thread that sees `Expanded` or `Terminal` sees all that was stored before.
@@ -179,7 +179,7 @@ impl Node {
         self.update_status(Ordering::Release, |status| {
             let old = status.bounds();
             let new = Bounds { lower: old.lower.max(bounds.lower), upper: old.upper.min(bounds.upper) };
-            // Exact bounds belong to `try_prove`, which also sets plies and kind.
+            // Only `try_prove` may make bounds exact, because it also sets plies and kind.
             (new != old && new.lower < new.upper).then(|| status.with_bounds(new))
         });
     }
@@ -202,7 +202,7 @@ impl Node {
         self.status().has(Status::SHARED)
     }
 
-    /// Marks the node as one that a search for a mate need not visit again.
+    /// Marks the node so that a search for a mate does not visit it again.
     pub fn rule_out(&self) {
         self.update_status(Ordering::AcqRel, |status| {
             (!status.has(Status::RULED_OUT)).then_some(Status(status.0 | Status::RULED_OUT))
@@ -278,7 +278,7 @@ impl Node {
         self.sample_and_outcome().0
     }
 
-    /// [`Node::sample`] and [`Node::outcome`], consistent with each other.
+    /// The values of [`Node::sample`] and [`Node::outcome`], from one load of the status.
     #[inline]
     pub fn sample_and_outcome(&self) -> (Sample, Option<Outcome>) {
         match self.outcome() {
@@ -350,14 +350,14 @@ impl Totals {
         }
     }
 
-    /// A child's sums in the parent's view: the other side's, with each visit one ply longer.
+    /// A child's sums in the parent's view, which is the other side's view with each visit one ply longer.
     #[must_use]
     #[inline]
     pub fn for_parent(self) -> Totals {
         Totals { visits: self.visits, wl: -self.wl, d: self.d, m: self.m + f64::from(self.visits) }
     }
 
-    /// The share `part / whole` of the value sums, exactly all of them if the two are equal, with 0 visits.
+    /// The share `part / whole` of the value sums, with 0 visits. If the two are equal, the sums are unchanged.
     #[must_use]
     pub fn share(self, part: u32, whole: u32) -> Totals {
         if part == whole {

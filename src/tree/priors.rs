@@ -1,24 +1,24 @@
 //! The priors of a node's moves: one byte for each move, in the order of the move generator.
 //!
 //! Nearly all nodes are leaves without visited children. They do not store moves, because the move generator can
-//! produce them again. They store priors with just the precision that selection needs: to find the next best move, and
-//! to know its approximate prior. A move that is visited gets a [link](super::links), which stores the move.
+//! produce them again. They store priors with just the precision that selection needs to find the next best move and
+//! to estimate its prior. A move that is visited gets a [link](super::links), which stores the move.
 
-/// A prior as four bits of exponent and four of mantissa: from 1 down to 2^-16, in steps of 3 to 6 per cent.
+/// A prior as four bits of exponent and four bits of mantissa: from 1 down to 2^-16, in steps of 3 to 6 per cent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct PriorCode(u8);
 
 /// The number of bits of an f32 below the four highest mantissa bits.
 const DROPPED_BITS: u32 = 19;
-/// The offset of the exponent with which the prior 1 gets the largest code, 255.
+/// The offset of the exponent. It gives the prior 1 the largest code, 255.
 const OFFSET: u32 = (1.0_f32.to_bits() >> DROPPED_BITS) - 255;
 
 impl PriorCode {
-    /// The nearest code. A prior below the smallest code, and NaN, become 0.
+    /// The nearest code. NaN and a prior below the smallest code become 0.
     #[inline]
     pub(super) fn new(prior: f32) -> PriorCode {
-        // This has no branches, and only operations that compilers vectorise. NaN becomes 0, because it is not above 0.
-        // The bits of a number from 0 to 1 are positive as i32.
+        // This code has no branches and uses only operations that compilers vectorise. NaN becomes 0, because it is not
+        // above 0. The bits of a number from 0 to 1 are positive as i32.
         let prior = if prior > 0.0 { prior } else { 0.0 };
         let prior = if prior < 1.0 { prior } else { 1.0 };
         let rounded = (prior.to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
@@ -49,7 +49,7 @@ impl PriorCode {
 pub(super) struct Place(u16);
 
 impl Place {
-    /// A place after those of all moves. No move has it, because a node has fewer than 256 moves.
+    /// A place after the places of all moves. No move has this place, because a node has fewer than 256 moves.
     pub(super) const LAST: Place = Place(0);
 
     #[inline]

@@ -1,9 +1,9 @@
 //! Recycling: frees memory in a full tree, in place, so that the search can go on.
 //!
-//! Nodes that the root no longer leads to are freed first. If that is not enough, nodes with few visits are *collapsed*:
-//! they keep their visits and value but lose their moves, and all nodes that only they lead to are freed. The next visit
-//! of a collapsed node evaluates it again, like a leaf. So no visit count changes, and neither does the choice of moves
-//! above. A first walk over the tree adds up memory by visit count, and so finds the threshold.
+//! Nodes that the root no longer leads to are freed first. If that is not enough, nodes with few visits are
+//! *collapsed*: they keep their visits and value but lose their moves, and all nodes that only they lead to are freed.
+//! The next visit of a collapsed node evaluates it again, like a leaf. So no visit count changes, and neither does the
+//! choice of moves above. A first walk over the tree adds up memory by visit count, which gives the threshold.
 //!
 //! Nodes of descents in flight and of the best line are not collapsed.
 
@@ -40,7 +40,7 @@ impl Marks {
         self.0.get(id.raw() as usize / 64).is_some_and(|word| word >> (id.raw() % 64) & 1 != 0)
     }
 
-    /// Adds a node, and returns whether it is new in the set.
+    /// Adds a node. Returns whether the node is new in the set.
     fn insert(&mut self, id: NodeId) -> bool {
         let Some(word) = self.0.get_mut(id.raw() as usize / 64) else { return false };
         let bit = 1 << (id.raw() % 64);
@@ -51,8 +51,9 @@ impl Marks {
 }
 
 impl Tree {
-    /// Shrinks the tree to about `target_bytes`. The nodes in `in_flight`, which must contain the whole path to each of
-    /// them, are not collapsed. No other thread may use the tree meanwhile, except to read the root and its children.
+    /// Shrinks the tree to about `target_bytes`. The nodes in `in_flight` are not collapsed. For each node this set
+    /// must also contain the whole path to it. No other thread may use the tree meanwhile, except to read the root and
+    /// its children.
     pub fn recycle(&self, target_bytes: u64, in_flight: impl Iterator<Item = NodeId>) -> Recycled {
         let mut pinned = Marks::new(self);
         for id in in_flight.chain(self.best_line()) {
@@ -79,7 +80,7 @@ impl Tree {
         recycled
     }
 
-    /// The nodes of the line that follows the most visited move from the root.
+    /// The nodes of the line from the root along the most visited moves.
     fn best_line(&self) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(self.root()), |&id| {
             let links = self.links(self.node(id)).filter(|(_, link)| link.visits() > 0);
@@ -157,7 +158,8 @@ fn class_of(visits: u32) -> usize {
     4 * exponent as usize + fraction
 }
 
-/// The smallest visit count in a class, or in the next class that has any.
+/// The smallest visit count in a class. Some low classes contain no whole number; for these it is the smallest visit
+/// count of the next class that contains one.
 fn least_visits_of(class: usize) -> u32 {
     let (exponent, fraction) = (class / 4, class as u64 % 4);
     if class == 0 { 0 } else { ((4 + fraction) << exponent).div_ceil(4) as u32 }

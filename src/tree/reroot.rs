@@ -4,8 +4,8 @@
 //! Only results that depend on the path must be undone at once: a first repetition counts as a draw only while both
 //! occurrences are within the search. When the root moves past the first occurrence, the node must be evaluated again,
 //! and its visits are subtracted from its ancestors. This stops at a proven ancestor, which stays proven and keeps the
-//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it and
-//! no shared node on it (see [`super`]).
+//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it
+//! and no shared node on it (see [`super`]).
 
 use super::Tree;
 use super::links::{Link, Links};
@@ -40,8 +40,8 @@ impl Tree {
         true
     }
 
-    /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts the
-    /// proven value. Visits that it had as a proven node, without its children, are dropped.
+    /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts
+    /// the proven value. Visits that it had as a proven node, without its children, are dropped.
     fn reopen_root(&self) {
         let root = self.node(self.root());
         let Some(outcome) = root.outcome() else { return };
@@ -122,7 +122,7 @@ mod tests {
 
     const SAMPLE: Sample = Sample { wl: 0.25, d: 0.5, m: 20.0 };
 
-    /// A tree under construction. Moves are just numbers here.
+    /// A tree under construction. Its moves are arbitrary numbers.
     struct Builder {
         tree: Tree,
         allocator: Allocator,
@@ -165,7 +165,7 @@ mod tests {
             self.visit(path, SAMPLE, 1);
         }
 
-        /// The node at the end of `path` ends the game, `visits` times.
+        /// Makes the node at the end of `path` terminal and counts `visits` visits of it.
         fn finish(&mut self, path: &[u16], outcome: Outcome, visits: u32) {
             self.spawn(path);
             assert!(self.node(path).try_claim());
@@ -193,7 +193,7 @@ mod tests {
             }
         }
 
-        /// As the search does where the children of a node prove it.
+        /// Proves a node, as the search does when the node's children prove it.
         fn prove(&self, path: &[u16], outcome: Outcome) {
             let node = self.node(path);
             let before = node.totals();
@@ -226,7 +226,7 @@ mod tests {
             builder.expand(path);
         }
         builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
-        // While both occurrences are in the search, it stays.
+        // A repetition stays while both occurrences are in the search.
         builder.finish(&[0, 0, 1], outcome(0, 2, TerminalKind::TwoFold), 1);
         assert!(builder.goes_to(&[0]));
         let root = builder.node(&[]);
@@ -245,7 +245,7 @@ mod tests {
         builder.finish(&[0, 0, 0, 2], outcome(-1, 0, TerminalKind::EndOfGame), 1);
         builder.prove(&[0, 0, 0], outcome(1, 1, TerminalKind::EndOfGame));
         assert!(builder.goes_to(&[0]));
-        // Its own visit of 0.25, the reply's -0.25, and seven wins two plies below.
+        // The root's own visit of 0.25, the reply's visit of -0.25, and seven wins two plies below.
         let root = builder.node(&[]);
         assert_eq!((root.visits(), root.sample().wl), (9, 7.0 / 9.0));
     }
@@ -258,7 +258,7 @@ mod tests {
         builder.finish(&[0, 2], outcome(-1, 0, TerminalKind::EndOfGame), 4);
         builder.prove(&[0], outcome(1, 1, TerminalKind::EndOfGame));
         builder.visit(&[0], Sample { wl: 1.0, d: 0.0, m: 1.0 }, 10);
-        // Where the rules end the game there is nothing to keep, nor where nobody was.
+        // Nothing is kept below a node that the rules make terminal, or below a node that was never visited.
         assert!(!builder.goes_to(&[0, 2]) && !builder.goes_to(&[1]));
         assert!(builder.goes_to(&[0]));
         let root = builder.node(&[]);

@@ -14,7 +14,8 @@ const INDEX_BITS: u32 = if IS_MODEL { MODEL_INDEX_BITS } else { 32 };
 /// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
 const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 14 };
 const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
-/// The number of nodes and words that a thread reserves at once: many more than one node needs, and few of a chunk.
+/// The number of nodes and words that a thread reserves at once: many more than one node needs, and a small part of a
+/// chunk.
 pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };
 /// The length of the longest run of words: the longest segment of links.

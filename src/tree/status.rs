@@ -1,4 +1,4 @@
-//! The status of a node in one word, so that each change is one compare-and-swap. The statistics are not part of it.
+//! The status of a node in one word, so that each change is one compare-and-swap. The statistics are separate.
 //!
 //! ```text
 //!  bits   0-1    2-3    4-5         6-7         8       9       10         11         12-19       20-31
@@ -16,7 +16,7 @@ pub enum State {
     Evaluating = 1,
     /// The node is evaluated and has edges.
     Expanded = 2,
-    /// Its value is exact: end of game, tablebase, repetition, or proven by its children.
+    /// The node's value is exact: end of game, tablebase, repetition, or a proof by its children.
     Terminal = 3,
 }
 

@@ -1,10 +1,10 @@
-//! The table of transpositions: from a position's key to its node.
+//! The table of transpositions, which maps a position's key to its node.
 //!
-//! [`super`] explains which positions are in the table, and why several paths may share their nodes. An entry holds half
-//! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other half
-//! of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. Finding and
-//! entering a node take the lock for reading and change entries by compare-and-swap. The lock is taken for writing only
-//! when the shard grows, by a quarter; this does not block the other shards.
+//! [`super`] explains which positions are in the table, and why several paths may share a node. An entry holds half
+//! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other
+//! half of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
+//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken
+//! for writing only when the shard grows, by a quarter; this does not block the other shards.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
@@ -153,7 +153,7 @@ impl Transpositions {
     }
 }
 
-/// Every bit of the result depends on every bit of `key` (the finaliser of SplitMix64).
+/// Hashes `key` with the finaliser of SplitMix64: every bit of the result depends on every bit of the key.
 fn spread(key: u64) -> u64 {
     let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -199,7 +199,7 @@ mod tests {
         nodes.dedup();
         assert_eq!(nodes.len(), 10_007);
         assert!(tree.table.bytes() < 10_007 * 16);
-        // Half of them are forgotten.
+        // Half of the nodes are removed.
         tree.table.retain(|id| id.raw() % 2 == 0);
         let mut allocator = Allocator::default();
         for (&key, &id) in &found[0] {

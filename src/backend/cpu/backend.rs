@@ -1,4 +1,4 @@
-//! The [`Backend`] of a CPU network: requests to planes, logits to priors.
+//! The [`Backend`] of a CPU network. It turns requests into planes, and logits into priors.
 //!
 //! A request is encoded when it is added to a batch. The network runs in `wait`, on the thread that waits, and with
 //! `threads` above 1 also on the threads of the pool. The parallelism usually comes from the search: each of its
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The options of a CPU backend.
 #[derive(Clone, Debug)]
 pub struct CpuOptions {
-    /// How many threads share a batch, including the one that waits for it.
+    /// The number of threads that share a batch, including the thread that waits for it.
     pub threads: usize,
-    /// The most positions that a batch may have.
+    /// The largest number of positions in a batch.
     pub maximum_batch_size: usize,
     /// The instruction set. `None` means the best that this processor has.
     pub instructions: Option<InstructionSet>,
@@ -34,7 +34,7 @@ impl Default for CpuOptions {
     }
 }
 
-/// A larger number of threads is taken for a typing error.
+/// The most threads allowed. A larger number is treated as a typing error.
 const MAXIMUM_THREADS: usize = 512;
 
 /// Evaluates a network on the CPU.
@@ -50,7 +50,7 @@ struct Core {
     attributes: Attributes,
     format: InputFormat,
     history_fill: HistoryFill,
-    /// 1 / the policy's softmax temperature.
+    /// 1 / the temperature of the policy's softmax.
     inverse_temperature: f32,
     /// The memory of finished batches, to be reused.
     memories: Mutex<Vec<Memory>>,
@@ -59,11 +59,11 @@ struct Core {
 /// The memory that a batch needs.
 struct Memory {
     scratch: Scratch,
-    /// One part per thread. A batch collects its requests in the first, and `wait` distributes them.
+    /// One part for each thread. A batch collects its requests in the first part, and `wait` distributes them.
     parts: Vec<Part>,
-    /// Policy indices of the legal moves of all requests.
+    /// The policy indices of the legal moves of all requests.
     indices: Vec<u16>,
-    /// The end of each request's indices in that list.
+    /// The end of each request's indices in the list of policy indices.
     ends: Vec<usize>,
 }
 
@@ -73,7 +73,7 @@ impl CpuBackend {
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///
     /// # Errors
-    /// A number of threads or a batch size outside the allowed range, or a thread that the system cannot start.
+    /// An option is out of range, or the system cannot start a thread.
     pub fn new(
         network: Arc<Network>,
         precision: Precision,
@@ -145,14 +145,15 @@ fn attributes(
     }
 }
 
-/// Positions per thread from which on a larger batch gains little: weights are read once a batch, and four
-/// boards of a tower fill the tiles of its products.
+/// The number of positions per thread above which a larger batch of a tower gains little. Weights are read once per
+/// batch, and four boards fill the tiles of the matrix products.
 const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
-/// As above: smolgen's dense layers have one row per position, and read megabytes of weights for them.
+/// The same number for an attention body, where smolgen's dense layers have one row per position and read megabytes of
+/// weights for these rows.
 const RECOMMENDED_BATCH_ATTENTION: usize = 8;
 
 impl Core {
-    /// Memory for a batch: that of a finished batch if there is one.
+    /// Memory for a batch. The memory of a finished batch is reused if there is any.
     fn memory(&self) -> Memory {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         let known = memories.pop();
@@ -197,7 +198,7 @@ impl Core {
                 let total = self.push(&mut evaluations, value, logits, moves);
                 if !(total + value.q + value.d + value.m + value.e).is_finite() {
                     return Err(
-                        self.failed(format!("the network's answer to position {index} is not a number"))
+                        self.failed(format!("the network's output for position {index} is not a number"))
                     );
                 }
                 start = end;
@@ -225,8 +226,8 @@ impl Core {
         Ok(())
     }
 
-    /// Appends an evaluation, with the softmax over the legal moves. The result is not finite if one of the priors is
-    /// not.
+    /// Appends an evaluation, with the softmax over the legal moves. The result is not finite if a prior is not
+    /// finite.
     fn push(&self, evaluations: &mut Evaluations, value: Value, logits: &[f32], moves: &[u16]) -> f32 {
         let logit = |index: &u16| logits[usize::from(self.network.policy_places[usize::from(*index)])];
         let largest = moves.iter().map(logit).fold(f32::NEG_INFINITY, f32::max);

@@ -1,4 +1,4 @@
-//! The forward pass of an attention body: embedding and encoders. Shapes as in [`super::forward`].
+//! The forward pass of an attention body: embedding and encoders. [`super::forward`] explains the shapes.
 //!
 //! Smolgen is an invention of Leela Chess Zero: a small network in each encoder that reads the whole board and computes
 //! 64 x 64 logits for each head, which are added to Q K^T.
@@ -13,8 +13,8 @@ use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
 use crate::net::network::{Gates, PositionLayers};
 
-/// How many positions go through an encoder together, after smolgen's small layers. The queries, keys, values and
-/// logits of 2 positions fit the second-level cache. (1 to 8 differ by 3 %.)
+/// The number of positions that go through an encoder together, after smolgen's small layers. The queries, keys, values
+/// and logits of 2 positions fit the second-level cache. (1 to 8 differ by 3 %.)
 const GROUP: usize = 2;
 
 impl CpuNetwork {
@@ -28,7 +28,7 @@ impl CpuNetwork {
     ) {
         let width = embedding.width;
         let rows = inputs.len() * SQUARES;
-        // Taken out, because the feed-forward borrows the rest of the scratch memory.
+        // This buffer is taken out, because the feed-forward borrows the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.stream);
         stream.grow_to(rows * width);
         let x = &mut stream[..rows * width];
@@ -102,7 +102,7 @@ impl CpuNetwork {
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
         let head_logits = stack.heads * SQUARES * SQUARES;
-        // A network with smolgen has the global layer: loading has checked that.
+        // Loading has checked that a network with smolgen has the global layer.
         let has_logits = match (&encoder.smolgen, &self.layers.smolgen_global) {
             (Some(_), Some(global)) => {
                 // [B * heads][generated] -> dense -> [B * heads][64 * 64]

@@ -1,4 +1,4 @@
-//! The forward pass of the heads. Shapes as in [`super::forward`].
+//! The forward pass of the heads. [`super::forward`] explains the shapes.
 
 use super::kernels::SQUARES;
 use super::kernels::attention::QueryKey;
@@ -112,7 +112,7 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let rows = positions * SQUARES;
-        // Taken out, because the encoders borrow the rest of the scratch memory.
+        // This buffer is taken out, because the encoders borrow the rest of the scratch memory.
         let mut stream = std::mem::take(&mut scratch.policy_stream);
         // [T][channels] -> dense -> act -> [T][width], encoders
         let Scratch { steps, stream: body, .. } = &mut *scratch;

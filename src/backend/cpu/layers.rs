@@ -87,7 +87,7 @@ impl LayerStore for Packing {
         Ok(PlaneConvolution::new(self.isa, &layer))
     }
 
-    /// The table's part of the sum and the bias depend on the square alone, so they become one constant.
+    /// The table's contribution and the bias depend only on the square, so they are added up to one constant.
     fn plane_embedding(
         &mut self,
         _name: &str,

@@ -1,19 +1,19 @@
 //! The CPU evaluator, in fp32 or bf16, for every kind of network.
 //!
-//! No library is linked: the kernels are ours, written once over a small vector trait and compiled for
-//! portable Rust, AVX2, AVX-512 and AVX-512 with BF16; the best that the processor has is chosen at run time.
-//! On one core the matrix products run at 90 % of what the processor can do, so there is little left to win
-//! but fewer operations.
+//! This module links no library. Each kernel is written once over a small vector trait, and is compiled for
+//! portable Rust, AVX2, AVX-512 and AVX-512 with BF16. The best version for the processor is chosen at run
+//! time. On one core the matrix products reach 90 % of the processor's peak, so only fewer operations could
+//! make them much faster.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`backend`] | requests to planes, logits to priors: the [`crate::backend::Backend`] |
+//! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`pool`] | threads that share a batch |
 //! | [`forward`] | the forward pass, step by step, with shapes |
 //! | [`tower`], [`encoder`], [`heads`] | its stages |
-//! | [`mod@reference`] | the same network in plain loops: the tests' oracle |
+//! | [`mod@reference`] | the same network in plain loops, with which the tests compare |
 //! | [`network`] | a network packed for this processor |
-//! | [`layers`] | how each layer is packed: the store that [`crate::net::prepare`] fills |
+//! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers |
 //! | [`scratch`] | memory for intermediate results and outputs |
 //! | [`steps`] | one step of the pass: a dense layer, a LayerNorm |
 //! | [`kernels`] | the arithmetic |
@@ -21,7 +21,7 @@
 //!
 //! The hot path of a batch: [`CpuBackend`]'s ticket, [`forward`], [`kernels::matrix`], [`simd::tile`].
 //!
-//! Not here: reading a network ([`crate::net`]), caching, splitting of batches larger than the maximum.
+//! Other modules read networks ([`crate::net`]), cache evaluations, and split batches larger than the maximum.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;

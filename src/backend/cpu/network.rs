@@ -1,4 +1,4 @@
-//! A network packed for the CPU, and how to read its outputs.
+//! A network packed for the CPU, and its outputs.
 
 use super::kernels::matrix::Format;
 use super::layers::{self, Body, Packing};
@@ -11,24 +11,24 @@ use crate::net::prepare::PreparedNetwork;
 /// The number format of the large matrix products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Precision {
-    /// fp32 throughout.
+    /// All numbers are fp32.
     #[default]
     Fp32,
     /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32.
     /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
     /// residual tower gains nothing. Largest differences from lc0's fp32, over all golden networks and
     /// positions: raw policy logit 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a
-    /// margin). Nearly twice as fast where the processor has AVX512-BF16; elsewhere it is emulated: the same
-    /// figures, no faster than fp32.
+    /// margin). It is nearly twice as fast as fp32 if the processor has AVX512-BF16. Otherwise bf16
+    /// is emulated, with the same results, and is no faster than fp32.
     Bf16,
 }
 
-/// An instruction set that this machine has. Tests choose another than the best.
+/// An instruction set that this machine has. Only tests choose another one than the best.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(super) Isa);
 
 impl InstructionSet {
-    /// All instruction sets of this machine, the best last.
+    /// All instruction sets of this machine. The last is the best.
     pub fn available() -> Vec<InstructionSet> {
         Isa::available().into_iter().map(InstructionSet).collect()
     }
@@ -54,23 +54,23 @@ impl InstructionSet {
     }
 }
 
-/// How many positions go through a tower together. With 64 channels, Winograd's components of 8 positions fit a
-/// second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % faster than
+/// The number of positions that go through a tower together. With 64 channels, Winograd's components of 8 positions fit
+/// a second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % faster than
 /// 32).
 const SLICE_OF_TOWER: usize = 8;
-/// How many positions go through encoders together. Smolgen's dense layers read their weights once per slice, and gain
-/// nothing from larger slices.
+/// The number of positions that go through encoders together. Smolgen's dense layers read their weights once per slice,
+/// and gain nothing from larger slices.
 const SLICE_OF_ENCODERS: usize = 16;
 
 /// A network packed for one instruction set.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
     pub(super) layers: layers::Network,
-    /// How many numbers the policy head computes for a position.
+    /// The number of outputs that the policy head computes for a position.
     pub(super) policy_width: usize,
-    /// Where each of the 1858 policy logits lies in a row of [`Outputs::policy`].
+    /// The index of each of the 1858 policy logits in a row of [`Outputs::policy`].
     pub(super) policy_places: Vec<u16>,
-    /// How many positions go through the layers together.
+    /// The number of positions that go through the layers together.
     pub(super) slice: usize,
 }
 
@@ -110,7 +110,7 @@ impl CpuNetwork {
         }
     }
 
-    /// The policy head's numbers for position `index`, to be read through `policy_places`.
+    /// The policy head's outputs for position `index`. `policy_places` has the indices of the logits.
     pub(super) fn logits<'a>(&self, outputs: &'a Outputs, index: usize) -> &'a [f32] {
         &outputs.policy[index * self.policy_width..][..self.policy_width]
     }
@@ -128,7 +128,7 @@ impl CpuNetwork {
     }
 }
 
-/// Win minus loss, and draw, of three logits.
+/// Win minus loss probability, and draw probability, from three logits.
 pub(super) fn win_draw(logits: &[f32]) -> (f32, f32) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let [win, draw, loss] = [0, 1, 2].map(|i| (logits[i] - largest).exp());

@@ -3,7 +3,7 @@
 //! A pool has `threads - 1` workers, which sleep while there is nothing to do. The thread that waits for the batch does
 //! the first part itself. A [`Part`] moves through one queue to a worker, together with the channel on which the worker
 //! returns it. Dropping the pool closes the queue, and the workers end. A worker that panics returns the panic's
-//! message, so the waiting thread never waits for ever.
+//! message, so the waiting thread does not wait forever.
 
 use super::network::CpuNetwork;
 use super::scratch::{Outputs, Scratch};
@@ -32,7 +32,7 @@ impl Part {
     }
 }
 
-/// The index under which a part was sent, and the part with its outputs.
+/// The index of a part in its batch, and the part with its outputs.
 pub(super) type Answer = (usize, Result<Part, String>);
 
 struct Job {

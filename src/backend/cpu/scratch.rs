@@ -12,17 +12,17 @@ pub(super) struct Scratch {
     pub(super) stream: AlignedVec<f32>,
     /// The policy head's residual stream.
     pub(super) policy_stream: AlignedVec<f32>,
-    /// Q, K and V; a feed-forward's hidden layer; a convolution's result.
+    /// Holds Q, K and V, the hidden layer of a feed-forward, or the result of a convolution.
     pub(super) wide: AlignedVec<f32>,
-    /// The result of the heads' attention; the first layer of a head.
+    /// Holds the result of attention, or of the first layer of a policy or value head.
     pub(super) narrow: AlignedVec<f32>,
     /// The branch that is added to the residual stream, `[T][channels]`.
     pub(super) branch: AlignedVec<f32>,
     /// Attention logits, `[B][head][key][query]`.
     pub(super) logits: AlignedVec<f32>,
-    /// Smolgen's generated vectors, `[B * heads][generated]`; squeeze-and-excitation's means and factors.
+    /// Holds smolgen's generated vectors, `[B * heads][generated]`, or the means and factors of squeeze-and-excitation.
     pub(super) generated: AlignedVec<f32>,
-    /// Hidden layers of smolgen, squeeze-and-excitation and the scalar heads.
+    /// Holds hidden layers of smolgen, squeeze-and-excitation and the scalar heads.
     pub(super) hidden: AlignedVec<f32>,
     pub(super) attention: AttentionScratch,
     pub(super) winograd: WinogradScratch,

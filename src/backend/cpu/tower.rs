@@ -1,4 +1,4 @@
-//! The forward pass of a residual tower. Shapes as in [`super::forward`].
+//! The forward pass of a residual tower. [`super::forward`] explains the shapes.
 
 use super::kernels::SQUARES;
 use super::kernels::planes::PlaneConvolution;

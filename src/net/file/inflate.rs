@@ -1,6 +1,6 @@
 //! Gzip decompression with a limit on the size of the output.
 //!
-//! A few megabytes of gzip can decompress to gigabytes. Two checks stop that early. The caller checks that the
+//! A few megabytes of gzip can decompress to gigabytes. Two checks prevent this. The caller checks that the
 //! first bytes of the output are those of a network before the rest is decompressed. And the size of the output
 //! is limited, both by the longest possible protobuf message and by the size of the input, because weights
 //! hardly compress.
@@ -18,7 +18,7 @@ pub(super) const MAXIMUM_SIZE: u64 = 1 << 31;
 const FREE_SIZE: u64 = 64 << 20;
 
 /// How many bytes of output each byte of input allows in addition to [`FREE_SIZE`]. Real networks compress to
-/// between 0.4 and 0.9 of their size, so a ratio of 3 would do for them. Deflate can reach 1032.
+/// between 0.4 and 0.9 of their size, so a ratio of 3 would suffice for them. Deflate can reach a ratio of 1032.
 const MAXIMUM_RATIO: u64 = 16;
 
 /// The first two bytes of a gzip file (RFC 1952, section 2.3.1).

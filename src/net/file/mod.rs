@@ -8,8 +8,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `assemble` | the layers that the header asks for, put together to a checked [`Network`] |
-//! | `decode` | a layer's bytes as fp32, with batch normalisation folded in |
+//! | `assemble` | assembles the layers that the header asks for into a checked [`Network`] |
+//! | `decode` | decodes a layer's bytes to fp32 and folds in batch normalisation |
 //! | `legacy` | upgrades of old headers |
 //! | [`proto`] | the messages of a file |
 //! | [`schema`] | the numbers in the messages |

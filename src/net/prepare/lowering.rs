@@ -1,4 +1,4 @@
-//! Layers of a file rewritten as the layers that backends compute: pure functions on fp32.
+//! Rewrites the layers of a file as the layers that backends compute. All functions are pure and work on fp32.
 
 use super::super::network::PolicyHead;
 use super::super::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
@@ -7,18 +7,18 @@ use super::store::ScoreOrder;
 
 const SQUARES: usize = 64;
 
-/// `1/sqrt(depth)`, by which the product of a query and a key of this width is multiplied.
+/// `1/sqrt(depth)`, the factor of the product of a query and a key that are `depth` wide.
 pub(crate) fn query_scale(depth: usize) -> f32 {
     (1.0 / (depth as f64).sqrt()) as f32
 }
 
-/// The layer with its outputs multiplied by `factor`.
+/// Multiplies the outputs of a layer by `factor`.
 pub(super) fn scaled(mut layer: Dense, factor: f32) -> Dense {
     layer.weights.iter_mut().chain(&mut layer.biases).for_each(|value| *value *= factor);
     layer
 }
 
-/// Layers of the same input as one layer, whose outputs are theirs side by side.
+/// Joins layers that read the same input into one layer, with their outputs side by side.
 pub(super) fn side_by_side<const N: usize>(layers: [Dense; N]) -> Dense {
     let mut layers = layers.into_iter();
     let mut joined = layers.next().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn side_by_side<const N: usize>(layers: [Dense; N]) -> Dense {
     joined
 }
 
-/// Each row of `row` values from `[channel][square]` to `[square][channel]`.
+/// Reorders each row of `row` values from `[channel][square]` to `[square][channel]`.
 pub(super) fn squares_first(values: &[f32], row: usize) -> Vec<f32> {
     let channels = row / SQUARES;
     let from = |i: usize| {
@@ -40,7 +40,8 @@ pub(super) fn squares_first(values: &[f32], row: usize) -> Vec<f32> {
     (0..values.len()).map(|i| values[from(i)]).collect()
 }
 
-/// A head's first layer as a dense layer per square, and the next layer so that it reads `[square][channel]`.
+/// Rewrites a head's first layer as a dense layer per square, and the next layer so that it reads
+/// `[square][channel]`.
 pub(super) fn head_layers(input: HeadInput, next: Dense) -> (Dense, Dense) {
     match input {
         HeadInput::Dense(input) => (input, next),
@@ -51,7 +52,7 @@ pub(super) fn head_layers(input: HeadInput, next: Dense) -> (Dense, Dense) {
     }
 }
 
-/// Smolgen's last layer, with its 4096 outputs in the backend's order.
+/// Reorders the 4096 outputs of smolgen's last layer to the backend's order.
 pub(super) fn ordered_scores(layer: Dense, order: ScoreOrder) -> Dense {
     match order {
         ScoreOrder::QueryFirst => layer,
@@ -67,19 +68,21 @@ pub(super) fn ordered_scores(layer: Dense, order: ScoreOrder) -> Dense {
     }
 }
 
-/// `[4][depth]` (queen, rook, bishop, all three) as `[3][depth]`.
+/// Adds the fourth row, which all promotions share, to the rows of queen, rook and bishop: `[4][depth]` becomes
+/// `[3][depth]`.
 pub(super) fn promotions(layer: &Dense) -> Dense {
     let depth = layer.inputs;
     let weights = (0..3 * depth).map(|i| layer.weights[i] + layer.weights[3 * depth + i % depth]).collect();
     Dense { weights, biases: vec![0.0; 3], inputs: depth, outputs: 3 }
 }
 
-/// PE_MAP's table, `[64][64]`: the inputs of a square after its planes.
+/// PE_MAP's table, `[64][64]`. A row has the inputs of a square that follow its planes.
 pub(super) fn positional_table() -> Vec<f32> {
     (0..SQUARES * SQUARES).map(|i| positional_value(i / SQUARES, i % SQUARES)).collect()
 }
 
-/// How many numbers a policy head makes for a position, and where among them each of the 1858 policy logits lies.
+/// The number of outputs that a policy head computes for a position, and the index of each of the 1858 policy logits
+/// among them.
 pub(super) fn policy_layout(policy: &PolicyHead, order: ScoreOrder) -> (usize, Vec<u16>) {
     let mut places: Vec<u16> = (0..POLICY_SIZE as u16).collect();
     let mut set = |index: Option<u16>, place: usize| {
@@ -90,7 +93,7 @@ pub(super) fn policy_layout(policy: &PolicyHead, order: ScoreOrder) -> (usize, V
     let width = match policy {
         PolicyHead::Classical { dense, .. } => dense.outputs,
         PolicyHead::Convolution { last, .. } => {
-            // The file's order is [plane][square], a backend's [square][plane].
+            // The file's order is [plane][square], and a backend's order is [square][plane].
             for plane in 0..last.outputs {
                 for square in 0..SQUARES {
                     set(convolution_index(plane * SQUARES + square), square * last.outputs + plane);
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn flattened_boards_are_read_square_by_square() {
-        // Two rows of two channels: the file's [channel][square] is counted through.
+        // Two rows of two channels, numbered in the file's order [channel][square].
         let row = 2 * SQUARES;
         let values: Vec<f32> = (0..2 * row).map(|i| i as f32).collect();
         let turned = squares_first(&values, row);

@@ -1,15 +1,16 @@
-//! Prepares a file's network for a backend: the only traversal of all layers.
+//! Prepares a file's network for a backend. No other code walks through all layers.
 //!
-//! It does the work that all backends have in common. It joins queries, keys and values to one layer, turns rows that read
-//! a flattened board to `[square][channel]`, adds the row that all promotions share to theirs, and computes the places of
-//! the policy's 1858 logits. The backend's [`LayerStore`] takes the layers, and says in what the backend differs.
+//! This module does the work that all backends have in common. It joins queries, keys and values into one layer,
+//! reorders the weights of layers that read a flattened board to `[square][channel]`, adds the row that all promotions
+//! share to the rows of queen, rook and bishop, and finds the index of each of the policy's 1858 logits. The backend's
+//! [`LayerStore`] takes the layers and says which layouts the backend wants.
 //!
 //! Each layer is dropped as soon as the backend has it, so a large network is never in memory twice.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `lowering` | the transformations of single layers |
-//! | `store` | the interface of a backend: it takes layers one by one |
+//! | `store` | the interface through which a backend takes layers one by one |
 
 mod lowering;
 mod store;
@@ -33,9 +34,9 @@ use lowering::{
 pub(crate) struct PreparedNetwork<S: LayerStore> {
     /// The structure and the layers.
     pub network: Network<S>,
-    /// How many numbers the policy head computes for a position.
+    /// The number of outputs that the policy head computes for a position.
     pub policy_width: usize,
-    /// The index of each of the 1858 policy logits among these numbers.
+    /// The index of each of the 1858 policy logits among these outputs.
     pub policy_places: Vec<u16>,
 }
 

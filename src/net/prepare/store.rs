@@ -8,15 +8,15 @@ use super::super::weights::{Convolution, Dense, LayerNorm};
 pub(crate) enum DenseRole {
     /// A product of the body or the policy head: nearly all of a network's arithmetic.
     Product,
-    /// From the channels' means to squeeze-and-excitation's hidden units.
+    /// The layer from the channels' means to the hidden units of squeeze-and-excitation.
     Squeeze,
-    /// From those units to factors and offsets.
+    /// The layer from these hidden units to factors and offsets.
     Excite,
     /// The first or the hidden layer of a value, value-error or moves-left head.
     ScalarHead,
-    /// The output layer of such a head.
+    /// The output layer of a value, value-error or moves-left head.
     ScalarOutput,
-    /// `[3][depth]`: from a key to the offsets of promotions to queen, rook and bishop. It has no bias.
+    /// The layer from a key to the offsets of promotions to queen, rook and bishop, `[3][depth]`. It has no bias.
     Promotion,
 }
 
@@ -46,38 +46,38 @@ pub(crate) trait LayerStore:
     /// The order of the backend's attention scores.
     const SCORE_ORDER: ScoreOrder;
 
-    /// Whether the layers of the queries are multiplied by `1/sqrt(depth)`. If not, the backend's kernels multiply the
-    /// scores by it.
+    /// Whether the weights of the queries are multiplied by `1/sqrt(depth)` beforehand. If not, the backend's kernels
+    /// multiply the scores by this factor.
     const SCALES_QUERIES: bool;
 
-    /// Refuses a number of channels that the backend's kernels cannot read.
+    /// Checks that the backend's kernels can read this number of channels.
     ///
     /// # Errors
-    /// The layer's name, and what the kernels need.
+    /// The kernels need other sizes. The error gives the layer's name and these sizes.
     fn check_width(&self, name: &str, channels: usize) -> Result<(), Self::Error>;
 
-    /// Refuses attention whose `heads`, together `width` channels wide, do not fit the backend's kernels.
+    /// Checks that the backend's kernels support attention with `heads` heads that have `width` channels in all.
     ///
     /// # Errors
-    /// The layer's name, and what the kernels need.
+    /// The kernels need other sizes. The error gives the layer's name and these sizes.
     fn check_attention(&self, name: &str, width: usize, heads: usize) -> Result<(), Self::Error>;
 
     /// Takes a dense layer.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn dense(&mut self, name: &str, role: DenseRole, layer: Dense) -> Result<Self::Dense, Self::Error>;
 
     /// Takes a 3x3 convolution.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn convolution(&mut self, name: &str, layer: Convolution) -> Result<Self::Convolution, Self::Error>;
 
     /// Takes the 3x3 convolution that reads the input planes.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn input_convolution(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ pub(crate) trait LayerStore:
     /// `[64][64]`, if there is a table.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn plane_embedding(
         &mut self,
         name: &str,
@@ -99,18 +99,18 @@ pub(crate) trait LayerStore:
     /// Takes the dense layer that reads all pieces of the newest board, `[64][12]`.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn board_embedding(&mut self, name: &str, layer: Dense) -> Result<Self::BoardEmbedding, Self::Error>;
 
     /// Takes a LayerNorm.
     ///
     /// # Errors
-    /// The layer's name, and why it cannot be held.
+    /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn layer_norm(&mut self, name: &str, layer: LayerNorm) -> Result<Self::LayerNorm, Self::Error>;
 
     /// Takes values `[square][channel]`.
     ///
     /// # Errors
-    /// The layer's name, and why they cannot be held.
+    /// The backend cannot hold the values. The error gives the layer's name and the reason.
     fn gate(&mut self, name: &str, values: Vec<f32>) -> Result<Self::Gate, Self::Error>;
 }

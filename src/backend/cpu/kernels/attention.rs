@@ -279,7 +279,7 @@ mod tests {
                     let right: f64 =
                         (0..64).map(|key| weights[key] / total * at(key, 2 * width + head * depth + d)).sum();
                     let got = f64::from(output[query * width + head * depth + d]);
-                    assert!((got - right).abs() < 1e-4, "{what}: {got}, exactly {right}");
+                    assert!((got - right).abs() < 1e-4, "{what}: {got}, expected {right}");
                 }
             }
         }

@@ -274,7 +274,7 @@ mod tests {
                     let error = (f64::from(y) - right).abs();
                     assert!(
                         error <= 1e-6 * right.abs() + 1e-36,
-                        "{} {activation:?}({x}) = {y}, exactly {right}",
+                        "{} {activation:?}({x}) = {y}, expected {right}",
                         isa.name()
                     );
                 }

@@ -375,7 +375,10 @@ pub(crate) mod tests {
                 let right = right.max(0.0);
                 let got = f64::from(y[row * y_stride + output]);
                 let allowed = 2e-7 * (4.0 + inputs as f64);
-                assert!((got - right).abs() <= allowed, "{what}: [{row}][{output}] {got}, exactly {right}");
+                assert!(
+                    (got - right).abs() <= allowed,
+                    "{what}: [{row}][{output}] is {got}, expected {right}"
+                );
             }
             for gap in outputs..y_stride {
                 let got = y[row * y_stride + gap];

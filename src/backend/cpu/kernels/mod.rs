@@ -2,7 +2,7 @@
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`planes`] | first layers, whose inputs are the bits of the planes |
+//! | [`planes`] | the first layers, whose inputs are the bits of the planes |
 //! | [`winograd`] | 3x3 convolutions on the 8x8 board |
 //! | [`attention`] | softmax(Q K^T + logits) V for all heads of a position |
 //! | [`scale`] | the last step of squeeze-and-excitation, and the gates of an embedding |

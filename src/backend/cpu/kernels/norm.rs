@@ -151,7 +151,7 @@ mod tests {
                             let got = f64::from(data[r * width + c]);
                             assert!(
                                 (got - right).abs() < 2e-5,
-                                "{} width {width}: {got} {right}",
+                                "{} width {width}: {got}, expected {right}",
                                 isa.name()
                             );
                         }

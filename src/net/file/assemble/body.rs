@@ -14,7 +14,7 @@ use crate::net::network::{
 };
 use crate::net::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
 
-/// Width of lc0's fixed positional table.
+/// The width of lc0's fixed positional table.
 const POSITION_TABLE_WIDTH: usize = 64;
 /// The number of attention logits that smolgen computes for a head.
 const ATTENTION_MAP: usize = 64 * 64;
@@ -23,9 +23,9 @@ const ATTENTION_MAP: usize = 64 * 64;
 pub(super) struct AssembledBody {
     pub(super) body: Body,
     pub(super) kind: BodyKind,
-    /// Channels that the heads read for each square.
+    /// The number of channels that the heads read for each square.
     pub(super) channels: usize,
-    /// Goes to [`crate::net::Network::smolgen_global`].
+    /// Becomes [`crate::net::Network::smolgen_global`].
     pub(super) smolgen_global: Option<Dense>,
 }
 
@@ -114,7 +114,7 @@ fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> 
     Ok(AssembledBody { body, kind, channels: width, smolgen_global })
 }
 
-/// The matrix `[4096][generated size]` in which every encoder's smolgen ends. (A `smolgen_b` is never read.)
+/// The matrix `[4096][generated size]` that is the last layer of every encoder's smolgen. (`smolgen_b` is never read.)
 fn smolgen_global(weights: &Weights) -> Result<Option<Dense>, Reason> {
     if !has(&weights.smolgen_w) {
         return Ok(None);
@@ -149,7 +149,7 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         )?;
         Ok::<_, Reason>((ffn, ln))
     });
-    // Either both gates must be there or none. lc0 ignores a single gate, but no trainer writes one.
+    // A file must have both gates or neither. lc0 ignores a single gate, but no trainer writes a single gate.
     let gated = has(&weights.ip_mult_gate) || has(&weights.ip_add_gate);
     let gate = |name, layer| gated.then(|| values(name, layer, &[width, 64])).transpose();
     let ln = ln.transpose()?;
@@ -183,7 +183,7 @@ fn split_inputs(layer: &Dense, inputs: usize) -> (Dense, Dense) {
     (columns(0, inputs, layer.biases.clone()), columns(inputs, layer.inputs, vec![0.0; layer.outputs]))
 }
 
-/// PE_DENSE's layer from the pieces of the newest board, `[64][12]`, to some values of each square.
+/// PE_DENSE's layer from the pieces of the newest board, `[64][12]`, to several values for each square.
 fn position_layer(weights: &Weights) -> Result<Dense, Reason> {
     let layer = dense(
         ("ip_emb_preproc_w", &weights.ip_emb_preproc_w),

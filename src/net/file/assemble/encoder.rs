@@ -12,13 +12,13 @@ use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 /// The sizes that an encoder must fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
-    /// Width of the residual stream.
+    /// The width of the residual stream.
     pub(super) width: usize,
     /// The number of heads, at least 1.
     pub(super) heads: usize,
     /// The inputs of the shared smolgen matrix. `None` means that the network has no such matrix.
     pub(super) generated_size: Option<usize>,
-    /// The epsilon of the encoders' two LayerNorms. Smolgen's have another.
+    /// The epsilon of the encoders' two LayerNorms. Smolgen's LayerNorms have another epsilon.
     pub(super) epsilon: f32,
 }
 

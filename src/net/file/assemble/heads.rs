@@ -285,9 +285,9 @@ pub(super) fn value(
     Ok(ScalarHead { input, hidden, output })
 }
 
-/// The output that tells the error of the value, in (0, 1) after a sigmoid. Some value heads have it besides their own
-/// output. lc0's trainer gives it to the short-term head, so that head's is taken if it has one, else that of the value
-/// head called `name`, whose layers are in `value`.
+/// The head for the error of the value, which is in (0, 1) after a sigmoid. Some value heads have this second output
+/// layer. lc0's trainer adds it to the short-term head, so that head's layer is used if it exists. Otherwise the layer
+/// of the value head called `name` is used, whose layers are in `value`.
 pub(super) fn value_error(
     kinds: &Kinds,
     weights: &Weights,

@@ -1,4 +1,4 @@
-//! Blends two policy heads into one head whose logits are the weighted means of theirs.
+//! Blends two policy heads into one head whose logits are the weighted means of the two heads' logits.
 //!
 //! Attention logits are products of queries and keys. If the queries of two heads are put side by side, and their keys
 //! too, the logits of the new head are the sums of the logits of the two. The weights of the mean are multiplied into
@@ -66,8 +66,8 @@ fn cannot(reason: &str) -> Reason {
     ))
 }
 
-/// Appends the outputs of `layer`, multiplied by `scale`, to `rows`. The inputs of `layer` are the inputs of `rows` from
-/// the index `start` on.
+/// Appends the outputs of `layer`, multiplied by `scale`, to `rows`. The inputs of `layer` are the inputs of `rows`
+/// from the index `start` on.
 fn push_rows(rows: &mut Dense, layer: &Dense, scale: f32, start: usize) {
     for (weights, bias) in layer.weights.chunks_exact(layer.inputs).zip(&layer.biases) {
         let end = rows.weights.len() + rows.inputs;

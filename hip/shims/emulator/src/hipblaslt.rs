@@ -95,7 +95,8 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is done.
+            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is
+            /// done.
             #[allow(non_snake_case, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {

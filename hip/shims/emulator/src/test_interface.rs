@@ -1,5 +1,5 @@
-//! C functions for tests in the same process. They make calls fail, and return counts of calls and the last report. Each
-//! of the four libraries exports them.
+//! C functions for tests in the same process. They make calls fail, and return counts of calls and the last report.
+//! Each of the four libraries exports them.
 
 use std::ffi::c_char;
 

@@ -1,6 +1,6 @@
 //! The functions that the engine does not call, but AMD's own rocBLAS and hipBLASLt do. They let those libraries run on
-//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions, so their signatures are written
-//! here as in HIP 6.4.
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions, so their signatures are
+//! written here as in HIP 6.4.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

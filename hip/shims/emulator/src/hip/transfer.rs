@@ -77,8 +77,8 @@ pub(crate) fn copy(
         })?;
         let source: *const u8 = std::ptr::with_exposed_provenance(from);
         let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
-        // SAFETY: the emulator's allocations were checked. All other memory belongs to the caller, who must keep it until
-        // the copy is done.
+        // SAFETY: the emulator's allocations were checked. All other memory belongs to the caller, who must keep it
+        // until the copy is done.
         unsafe { source.copy_to(target, bytes) };
         Ok(())
     }))

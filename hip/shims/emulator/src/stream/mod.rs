@@ -1,9 +1,9 @@
 //! Streams, events and graphs.
 //!
 //! A stream is a thread that runs operations in order. A call that submits an operation returns before the operation
-//! has run, so that a missing wait in the program under test becomes visible. After its first failure a stream runs nothing more,
-//! and every wait for it returns that failure. During a capture the operations become nodes of a graph instead, each
-//! with the nodes that must run before it.
+//! has run, so that a missing wait in the program under test becomes visible. After its first failure a stream runs
+//! nothing more, and every wait for it returns that failure. During a capture the operations become nodes of a graph
+//! instead, each with the nodes that must run before it.
 //!
 //! | module | what |
 //! |---|---|

@@ -31,8 +31,8 @@ impl Mark {
         self.changed.notify_all();
     }
 
-    /// Waits until the stream reaches the mark. Returns the time at which it did, and the error if the stream had failed
-    /// before.
+    /// Waits until the stream reaches the mark. Returns the time at which it did, and the error if the stream had
+    /// failed before.
     pub(crate) fn wait(&self) -> (Instant, Option<hipError_t>) {
         let mut reached = lock(&self.reached);
         loop {

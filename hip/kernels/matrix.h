@@ -10,8 +10,8 @@
 //     neighbours: row r of tile n is row `spread(n, r)` of the other side. Then a lane holds, for each of its own rows,
 //     runs that start at `run_start(i, group())`, and logits and results move as 16-byte vectors.
 //   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a tile of
-//     sums, rounded, already is an operand of the next product (`fragment_of`), and so that operands are loaded 16 bytes
-//     at a time (`load_rows`).
+//     sums, rounded, is already an operand of the next product (`fragment_of`), and so that operands are loaded 16
+//     bytes at a time (`load_rows`).
 //
 // | layout | machine | lanes, instruction | what a lane holds of an operand | lanes that share a row of D |
 // |---|---|---|---|---|

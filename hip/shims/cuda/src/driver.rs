@@ -135,7 +135,7 @@ pub(crate) use functions::Functions;
 
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
-    /// Each device's primary context, or null before the device is first used.
+    /// Each device's primary context. It is created when the device is first used.
     contexts: Vec<OnceLock<Result<Context, hipError_t>>>,
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn current_device() -> c_int {
     CURRENT.get().max(0)
 }
 
-/// Makes the thread's device current and returns the driver's functions.
+/// The driver's functions. If the thread has no current device, makes the first device current.
 pub(crate) fn current() -> Result<&'static Functions, hipError_t> {
     let driver = driver()?;
     if CURRENT.get() < 0 {

@@ -50,7 +50,7 @@ typedef struct PlanesArguments {
     const void* table;                // [64][extra] T; null where extra is 0
     void* output;
     rukh_i32 mask_stride;   // masks per position: 112
-    rukh_i32 planes;        // the first masks that are used: 112, or 12 for the newest pieces; at most 128
+    rukh_i32 planes;        // number of masks used, from the first: 112, or 12 for the newest pieces; at most 128
     rukh_i32 extra;         // constants after each square's planes: 64 with a positional table
     rukh_i32 valued_plane;  // 109, the rule-50 counter; -1 for none
 } PlanesArguments;

@@ -7,7 +7,7 @@
 //   shared memory  none
 //   wave size      any: no lane reads another lane's values
 //
-// softmax: output[r] = softmax(input[r] + bias[r % bias_rows]), each row for itself
+// softmax: output[r] = softmax(input[r] + bias[r % bias_rows]), separately for each row
 //   grid           ceil(rows / 8) blocks of 256 threads
 //   a thread owns  every 32nd element of a row: 32 lanes share a row
 //   memory         three passes over the row, element by element, so that rows of any width work

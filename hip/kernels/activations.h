@@ -1,7 +1,7 @@
-// lc0's activation functions, on COUNT elements at a time. The whole block uses the same function, so the switch
-// costs a few scalar instructions for all of a thread's elements.
+// lc0's activation functions for COUNT elements at a time. All threads of a block use the same function, so the switch
+// costs only a few scalar instructions for all of a thread's elements.
 //
-// tanh, mish and swish are written with one exponential and one reciprocal each, so that nothing overflows:
+// tanh, mish and swish each need one exponential and one reciprocal, and are written so that nothing overflows:
 //   tanh(x) = 1 - 2 / (e^2x + 1)
 //   mish(x) = x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2); from 20 on it equals x in fp32
 //   swish(x) = x / (1 + e^-x)

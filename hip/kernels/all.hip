@@ -1,4 +1,4 @@
-// Every kernel, as one module.
+// Includes every kernel. This is the file that is compiled.
 #include "activation.hip"
 #include "attention.hip"
 #include "attention_any.hip"

@@ -4,7 +4,7 @@
 //   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
 //   a wave owns     the queries of one tile of 16 rows, or of two tiles if it has 64 lanes
 //   a lane owns     the scores of its queries, for runs of eight neighbouring keys
-//   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is filled up with zeros to a tile of 16
+//   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is padded with zeros to a tile of 16
 //   types           T = f16 or bf16; sums, scores and the softmax are fp32
 //   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
 //   shared memory   max(DEPTH, 16) * ROW_WORDS * 4 bytes: 4.5 KB for DEPTH 32 (6 KB on NVIDIA)
@@ -30,13 +30,13 @@
 #define KEY_TILES (SQUARES / TILE)
 #define WAVES (ATTENTION_THREADS / WAVE)
 #define QUERY_TILES (SQUARES / TILE / WAVES)
-// How many runs of eight keys a lane owns for each of its queries.
+// The number of runs of eight keys that a lane owns for each of its queries.
 #define RUNS (SQUARES / GROUPS / 8)
-// Words from one row of V^T to the next: the padding puts rows that are read together into different banks.
+// The number of words from one row of V^T to the next. Padding puts rows that are read together into different banks.
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
 
-// fp16's largest number. Smolgen's last product can overflow to infinity in fp16; clamped, it does not make the softmax
-// a NaN.
+// fp16's largest number. Smolgen's last product can overflow to infinity in fp16, and an infinite score would make the
+// softmax a NaN, so scores are clamped to this number.
 #define LARGEST_LOGIT 65504.0f
 
 // The part of V that a thread transposes: two neighbouring keys x eight columns per unit.
@@ -46,8 +46,8 @@ struct Values {
 };
 
 // The index in shared memory of word `word` of V^T's row `column`. Threads write rows that are eight apart at the same
-// time, and a row's length is a multiple of four words, so without the xor all of them would hit the same banks. The
-// xor moves whole 16-byte vectors.
+// time, and a row's length is a multiple of four words, so without the xor all these writes would hit the same banks.
+// The xor moves whole 16-byte vectors.
 template <i32 COLUMNS>
 GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     const i32 vectors = COLUMNS / 8 < 8 ? COLUMNS / 8 : 8;
@@ -58,7 +58,7 @@ template <class T, i32 DEPTH>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // tiles along the head dimension
     constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
-    constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, filled up to whole tiles
+    constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, padded to whole tiles
     constexpr i32 VECTORS = COLUMNS / 8;
     constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // pairs of keys x vectors of eight columns
     constexpr i32 UNITS = (PAIRS + ATTENTION_THREADS - 1) / ATTENTION_THREADS;
@@ -103,8 +103,8 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         v.odd[unit] = inside ? load16(from + a.stride) : zeros;
     }
 
-    // Without logits the same loads read queries instead, and a mask clears them later. A branch here would wait for
-    // all loads that have been started.
+    // Without logits the same loads read queries instead, and a mask clears what they have read. A branch here would
+    // wait for all loads that have been started.
     Packed<T> logits[QUERY_TILES][OWN_ROWS][RUNS];
     const u32 mask = a.logits ? ~0u : 0u;
     const T* logit_rows = a.logits ? (const T*)a.logits + ((i64)position * a.heads + head) * SQUARES * SQUARES : queries;

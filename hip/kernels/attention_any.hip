@@ -4,7 +4,7 @@
 //   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
 //   a thread owns   32 of the 64 scores of one query, in registers: every other run of eight keys. Two neighbouring
 //                   threads share a query
-//   head dimension  any; columns beyond it count as zeros
+//   head dimension  any; columns beyond the last count as zeros
 //   types           f32, f16, bf16; all sums are fp32
 //   layouts         as in attention.hip; strides and offsets need not be multiples of anything
 //   shared memory   2176 bytes: one slice of 64 keys x 8 columns as float
@@ -53,7 +53,7 @@ GPU_FUNCTION void attention_any(const AttentionArguments& a) {
     const i32 head = block_x(), position = block_y();
     const i32 query = thread() / 2, half = thread() % 2;
     const T* queries = (const T*)a.qkv + (i64)position * ANY_SQUARES * a.stride + head * a.depth;
-    // Key number i of a thread, relative to its first key.
+    // The thread's i-th key, relative to its first key.
     auto key_of = [](i32 i) { return 16 * (i / 8) + i % 8; };
     const float* slice_of_half = slice + slice_place(8 * half);
 

@@ -1,5 +1,5 @@
-// 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3). These kernels are the two ends; the
-// middle is a strided batch of 36 matrix products, which a library computes:
+// 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3). These kernels compute the first and
+// the last step. A library computes the step between them, a strided batch of 36 matrix products:
 //
 //   V = B^T x B for each tile             winograd_input:  x [B][64][channels] -> V [36][4 B][channels]
 //   M[i] = V[i] W[i], i = 0...35          the library:     V -> M [36][4 B][outputs], with transformed weights W
@@ -15,9 +15,9 @@
 //   memory          in 16 bits, per position and channel: winograd_input 128 -> 288 bytes, winograd_output 288 -> 128
 //                   bytes. 32 lanes read and write 128 neighbouring bytes. Squares that two tiles share are cached
 //
-// A tile of 4 x 4 results reads 6 x 6 squares, zeros outside of the board. The interpolation points are 0, +-5/8, +-3/2
-// and infinity, as in the CPU's convolution, whose transformed weights are used here too. They have half the error of
-// the usual points 0, +-1, +-2.
+// A tile of 4 x 4 results reads 6 x 6 squares; squares outside of the board are zeros. The interpolation points are 0,
+// +-5/8, +-3/2 and infinity, as in the CPU's convolution, whose transformed weights are used here too. These points
+// give half the error of the usual points 0, +-1, +-2.
 #include "activations.h"
 
 #define TILE_LANES 32
@@ -29,7 +29,7 @@
 #define NEAR_SQUARED (NEAR * NEAR)
 #define FAR_SQUARED (FAR * FAR)
 
-// The type of the 36 components where elements have type T.
+// The type of the 36 components if elements have type T.
 template <class T>
 struct ComponentOf {
     using Type = Half;

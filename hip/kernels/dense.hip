@@ -4,7 +4,8 @@
 //   norm_dense: the same with LN(act(input[r] + bias)) in place of input[r]; LN as in layer_norm.hip
 //
 //   grid           (outputs / 16, ceil(rows / 16)) blocks of 256 threads: a block computes one 16 x 16 tile of outputs
-//   a wave owns    every DENSE_WAVES-th step of 32 elements of the summed axis; the waves' sums meet in shared memory
+//   a wave owns    every DENSE_WAVES-th step of 32 elements of the summed axis; the waves' sums are added up in shared
+//                  memory
 //   types          f16, bf16; sums are fp32
 //   layouts        input [rows][inputs], weights [outputs][inputs], output [rows][outputs]; inputs is a multiple of 32,
 //                  outputs of 16; norm_dense takes at most 512 inputs
@@ -12,12 +13,13 @@
 //   wave size      32 or 64
 //   memory         a block reads 32 * inputs elements; the blocks of one row or column of tiles share them in the cache
 //
-// A library computes a product of sixteen rows as one row of large tiles: a few workgroups, each of which walks the
-// whole summed axis alone. These kernels split that axis between waves instead. They are meant for smolgen's hidden
-// layers and for the scalar heads, up to some 64 rows. With more rows, tiles of 16 read the same rows too often.
+// A library computes a product of sixteen rows as one row of large tiles. That takes only a few workgroups, each of
+// which goes through the whole summed axis alone. These kernels split that axis between waves instead. They are meant
+// for smolgen's hidden layers and for the scalar heads, up to some 64 rows. With more rows, tiles of 16 x 16 read the
+// same operands too often.
 //
-// In norm_dense every block normalises its 16 rows itself, with 16 threads per row, into shared memory. That costs less
-// than another launch.
+// In norm_dense every block itself normalises its 16 rows, with 16 threads per row, and writes them to shared memory.
+// That costs less than another launch.
 #include "activations.h"
 #include "matrix.h"
 
@@ -25,15 +27,16 @@
 
 #define DENSE_THREADS 256
 #define DENSE_WAVES (DENSE_THREADS / WAVE)
-// Elements of the summed axis that a wave takes at a time.
+// The number of elements of the summed axis that a wave multiplies at a time.
 #define DENSE_STEP 32
-// How many steps' operands are loaded at once.
+// The number of steps whose operands are loaded at once.
 #define DENSE_AHEAD (MATRIX_LAYOUT == MATRIX_REPLICATED ? 2 : 4)
-// The widest row that norm_dense takes.
+// The largest width of a row that norm_dense accepts.
 #define LARGEST_NORM_INPUTS 512
 #define NORM_ROW_THREADS (DENSE_THREADS / TILE)
 
-// Writes the block's 16 rows, normalised and rounded to T, to `normalised`, `row_vectors` vectors of eight apart.
+// Writes the block's 16 rows to `normalised`, normalised and rounded to T. Row starts are `row_vectors` vectors of
+// eight elements apart.
 template <class T>
 GPU_FUNCTION void normalise_rows(const DenseArguments& a, i32 first_row, Words4* normalised, i32 row_vectors) {
     constexpr i32 VECTORS = LARGEST_NORM_INPUTS / 8 / NORM_ROW_THREADS;
@@ -90,7 +93,7 @@ GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input)
 #pragma unroll
         for (i32 ahead = 0; ahead < DENSE_AHEAD; ahead++) {
             const bool inside = step + ahead * DENSE_WAVES < steps;
-            // A step beyond the last repeats an earlier one with an input of zeros.
+            // A step beyond the last repeats an earlier step, with zeros as input.
             const i32 start = (inside ? step + ahead * DENSE_WAVES : step) * DENSE_STEP;
             load_rows(own[ahead], [&](i32 part, i32 offset) {
                 const Words4 words = load_input(operand_row(part), start + offset);
@@ -133,7 +136,7 @@ GPU_FUNCTION void dense(const DenseArguments& a, i32 first_row, Load load_input)
 template <class T>
 GPU_FUNCTION void plain_dense(const DenseArguments& a) {
     const i32 first_row = block_y() * TILE;
-    // Rows beyond the last repeat the last row, and are not written.
+    // Rows beyond the last repeat the last row. Their results are not written.
     dense<T>(a, first_row, [&](i32 row, i32 column) {
         const i32 place = first_row + row < a.rows ? first_row + row : a.rows - 1;
         return load16((const T*)a.input + (i64)place * a.inputs + column);

@@ -10,7 +10,7 @@ struct Bfloat {
     u16 bits;
 };
 
-// Conversions between one 32-bit word and the two neighbouring elements in it.
+// Conversions between a 32-bit word and the two neighbouring elements that it holds.
 GPU_FUNCTION void unpack(Half, u32 pair, float& low, float& high) {
     low = low_half(pair);
     high = high_half(pair);

@@ -1,8 +1,8 @@
-// The portability header: everything that a kernel may use of the machine it runs on.
+// The portability header. It declares everything that a kernel may use of the machine that it runs on.
 //
-// It has three platforms, and no other file names one: an AMD GPU (clang, hipcc or hiprtc, with no ROCm header and no
-// device library), an NVIDIA GPU (NVRTC or nvcc, with no CUDA header), and the host (a C++ compiler; every GPU thread
-// is a fiber, see host/platform.h). Each platform defines
+// There are three platforms, and only this header refers to them: an AMD GPU (clang, hipcc or hiprtc, without ROCm
+// headers and device libraries), an NVIDIA GPU (NVRTC or nvcc, without CUDA headers), and the host (a C++ compiler;
+// each GPU thread is a fiber, see host/platform.h). Each platform defines
 //
 //   GPU_FUNCTION                   qualifiers of a device function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
@@ -10,14 +10,15 @@
 //   WAVE                           lanes that run in lockstep: 32 or 64
 //   thread(), block_x(), block_y() the thread's index in its block, the block's indices in the grid
 //   synchronise_block()            a barrier for all threads of the block; orders shared memory
-//   keep_order()                   the compiler moves no memory access across it, which bounds the registers for loads
+//   keep_order()                   the compiler moves no memory access across this call. That limits the number of
+//                                  registers that pending loads occupy
 //   exchange(value, mask)          the value of lane ^ mask; every lane must call it, and mask < 32 is a constant
 //   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
-//   load16, load8, store16, store8, load4, load2, store4, store2
-//                                  global memory by bytes; addresses are multiples of the size
+//   load16, load8, load4, load2, store16, store8, store4, store2
+//                                  access as many bytes of global memory; the address is a multiple of that number
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
 //   low_half, high_half            the values of a pair of halves
-//   settle(sum)                    computes a tile's sums before any later load begins
+//   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
 //   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
 #pragma once
 
@@ -61,8 +62,8 @@ GPU_FUNCTION i32 wave() {
     return thread() / WAVE;
 }
 
-// Lanes that share a row of a matrix. It is 32 even where a wave has 64 lanes, so that grids do not depend on the wave
-// size.
+// The number of lanes that share a row of a matrix. It is 32 even where a wave has 64 lanes, so that grids do not
+// depend on the wave size.
 #define ROW_LANES 32
 
 // The sum and the maximum over COUNT neighbouring lanes (a power of two, at most 32). Every lane gets the result.

@@ -3,12 +3,13 @@
 //
 //   grid           ceil(B / 8) blocks of 256 threads
 //   a thread owns  every 32nd vector of eight hidden elements of one position: 32 lanes share a position
-//   layouts        input [B][hidden], weights [outputs][hidden], output [B][outputs] in fp32, so that nothing rounds it
-//                  again; hidden is a multiple of 8, outputs 1 to 3
+//   layouts        input [B][hidden], weights [outputs][hidden], output [B][outputs] in fp32, so that results are not
+//                  rounded again; hidden is a multiple of 8, and outputs is 1 to 3
 //   shared memory  none
 //   wave size      32 or 64: the sums stay within 32 lanes
 //
-// With one to three outputs this is too little for a matrix product: it ends before a library's product would start.
+// With one to three outputs the work is too small for a library's matrix product: this kernel ends before such a
+// product would have started.
 #include "activations.h"
 
 #define HEAD_THREADS 256

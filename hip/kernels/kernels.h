@@ -1,10 +1,10 @@
 // The contract between the kernels and the host: names, arguments, launch shapes. Plain C;
 // src/backend/rocm/ffi/arguments.rs mirrors it.
 //
-// An entry point is called `<kernel>_<T>` with the element type T: f32, f16 or bf16 (float, Half or Bfloat in the
-// source). All its arguments are one structure, passed by value. B is the number of positions. Every pointer is to
-// device memory and a multiple of 16 bytes. Unless said otherwise, so is the start of every row: widths and strides,
-// which count elements, are multiples of 8. No kernel needs dynamic shared memory.
+// An entry point is called `<kernel>_<T>`, where T is the element type: f32, f16 or bf16 (float, Half or Bfloat in the
+// source). All its arguments are in one structure, which is passed by value. B is the number of positions. Every
+// pointer points to device memory and is a multiple of 16 bytes. Unless a comment says otherwise, so is the start of
+// every row: widths and strides, which count elements, are multiples of 8. No kernel needs dynamic shared memory.
 //
 // | kernel | arguments | threads | grid | what it computes |
 // |---|---|---|---|---|
@@ -24,8 +24,8 @@
 // | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
-// attention_T_d*, dense and norm_dense exist only where there is a matrix instruction (MATRIX_LAYOUT in gpu.h), so not
-// on gfx1030.
+// attention_T_d*, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT in gpu.h), so
+// gfx1030 does not have them.
 #pragma once
 
 typedef int rukh_i32;
@@ -50,7 +50,7 @@ typedef struct PlanesArguments {
     const void* table;                // [64][extra] T; null where extra is 0
     void* output;
     rukh_i32 mask_stride;   // masks per position: 112
-    rukh_i32 planes;        // how many of them are used, from the first: 112, or 12 for the newest pieces; at most 128
+    rukh_i32 planes;        // number of masks used, from the first: 112, or 12 for the newest pieces; at most 128
     rukh_i32 extra;         // constants after each square's planes: 64 with a positional table
     rukh_i32 valued_plane;  // 109, the rule-50 counter; -1 for none
 } PlanesArguments;
@@ -121,17 +121,17 @@ typedef struct AttentionArguments {
     float scale;
 } AttentionArguments;
 
-// probabilities[i] for first_moves[position] <= i < first_moves[position + 1]: the softmax of the moves' logits times
-// inverse_temperature. Where inverse_temperature is 0, the logits themselves.
+// For first_moves[position] <= i < first_moves[position + 1], probabilities[i] is the softmax of the moves' logits
+// times inverse_temperature. If inverse_temperature is 0, it is the logit itself.
 //   logit(move) = scale * query[from] . key[to], plus promotion[piece] . key[to] for a promotion
-// places[move] is from * 64 + to, or for a promotion 4096 + 24 * from file + 3 * to file + piece.
+// places[move] is 64 * from + to, or for a promotion 4096 + 24 * (file of from) + 3 * (file of to) + piece.
 typedef struct AttentionPolicyArguments {
     const void* queries;                // [B * 64][stride] T
     const void* keys;                   // [B * 64][stride] T
     const void* promotions;             // [3][depth] T: queen, rook, bishop
     const unsigned short* places;       // [1858]
     const unsigned int* first_moves;    // [B + 1]
-    const unsigned short* moves;        // [first_moves[B]], below 1858; at most 1858 of a position
+    const unsigned short* moves;        // [first_moves[B]], below 1858; at most 1858 per position
     float* probabilities;               // [first_moves[B]]
     rukh_i32 stride;
     rukh_i32 depth;  // multiple of 8
@@ -139,7 +139,7 @@ typedef struct AttentionPolicyArguments {
     float inverse_temperature;
 } AttentionPolicyArguments;
 
-// As AttentionPolicyArguments, with logit(move) = logits[places[move]] + bias.
+// The same as AttentionPolicyArguments, but with logit(move) = logits[places[move]] + bias.
 typedef struct PolicyArguments {
     const void* logits;            // [B][width] T; width need not be a multiple of 8
     const void* bias;              // [bias_width] T, added to logit i: bias[i % bias_width]; null for none
@@ -153,7 +153,7 @@ typedef struct PolicyArguments {
     rukh_i32 reserved;
 } PolicyArguments;
 
-// The values of `finish`: the function of a scalar head's outputs.
+// The values of `finish`: the function that is applied to a scalar head's outputs.
 enum {
     FINISH_NONE = 0,
     FINISH_SOFTMAX = 1,  // win, draw, loss
@@ -176,7 +176,7 @@ typedef struct ScalarHeadArguments {
     rukh_i32 reserved;
 } ScalarHeadArguments;
 
-// Both ends of a 3x3 convolution: see convolution.hip. Components have type C: float for f32, fp16 for f16 and bf16.
+// The two ends of a 3x3 convolution (convolution.hip). Components have type C: float for f32, fp16 for f16 and bf16.
 //   winograd_input:  input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are written
 //   winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
 //                    means [B][channels], over the squares, of sum + bias + residual

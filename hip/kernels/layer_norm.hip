@@ -8,8 +8,8 @@
 //   layouts        input, residual and output [rows][width]; the width is a multiple of 8, at most the kernel's
 //   shared memory  none up to 1024 wide; 32 bytes for the wider rows
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
-//   memory         (input + residual + output) * width, each once and next to each other; gammas, betas, bias and gates
-//                  are cached
+//   memory         every element of input, residual and output moves once, in consecutive addresses; gammas, betas,
+//                  bias and gates are cached
 //
 // Mean and variance are fp32. The variance is taken about the mean, in a second pass over the registers, so that a row
 // far from zero keeps its precision.
@@ -17,7 +17,7 @@
 
 #define NORM_THREADS 256
 
-// The sum of a value over all lanes that share a row. Every one of them gets it.
+// The sum of a value over all lanes that share a row. Each of these lanes gets the sum.
 template <i32 LANES>
 GPU_FUNCTION float sum_of_row(float value) {
     value = sum_over_lanes<ROW_LANES>(value);

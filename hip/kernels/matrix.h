@@ -5,13 +5,13 @@
 // lane loads each with few wide loads. Platforms differ in which lane holds which element. The four layouts below
 // describe that, and all code above them is written once.
 //
-// Two freedoms make the layouts look alike to the kernels:
+// The kernels need not know the layout, because two orders can be chosen freely:
 //   * The rows of the other side may come in any order. The order is chosen so that a lane's sums are runs of eight
 //     neighbours: row r of tile n is row `spread(n, r)` of the other side. Then a lane holds, for each of its own rows,
 //     runs that start at `run_start(i, group())`, and logits and results move as 16-byte vectors.
 //   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a tile of
-//     sums, rounded, already is an operand of the next product (`fragment_of`), and so that operands are loaded 16 bytes
-//     at a time (`load_rows`).
+//     sums, rounded, is already an operand of the next product (`fragment_of`), and so that operands are loaded 16
+//     bytes at a time (`load_rows`).
 //
 // | layout | machine | lanes, instruction | what a lane holds of an operand | lanes that share a row of D |
 // |---|---|---|---|---|
@@ -56,11 +56,11 @@
 #define GROUPS 4
 #endif
 
-// A lane's part of an operand of 16 rows x 16 elements.
+// The part of a 16 x 16 operand that a lane holds.
 struct Fragment {
     u32 word[FRAGMENT_WORDS];
 };
-// A lane's part of a 16 x 16 tile of sums.
+// The part of a 16 x 16 tile of sums that a lane holds.
 struct Accumulator {
     float value[SUMS];
 };
@@ -81,7 +81,7 @@ GPU_FUNCTION i32 operand_row([[maybe_unused]] i32 part) {
     return MATRIX_LAYOUT == MATRIX_QUADS ? (lane() >> 2) + 8 * part : lane() & 15;
 }
 
-// Combines a value over the lanes that share an own row. Every one of them gets the result.
+// Combines a value over the lanes that share an own row. Each of these lanes gets the result.
 template <class Combine>
 GPU_FUNCTION float over_groups(float value, Combine combine) {
     const i32 nearest = MATRIX_LAYOUT == MATRIX_QUADS ? 1 : 16;
@@ -96,7 +96,7 @@ GPU_FUNCTION float sum_over_groups(float value) {
     return over_groups(value, [](float a, float b) { return a + b; });
 }
 
-// The length of a lane's runs along an axis of TILES tiles: eight, or fewer where there are not enough tiles.
+// The length of a lane's runs along an axis of TILES tiles. It is eight, or less if there are too few tiles.
 template <i32 TILES>
 GPU_FUNCTION constexpr i32 run_length() {
     return TILES * TILE / GROUPS < 8 ? TILES * TILE / GROUPS : 8;
@@ -118,7 +118,7 @@ GPU_FUNCTION float& sum_at(Accumulator (&tiles)[TILES], [[maybe_unused]] i32 par
     return tiles[j / 8].value[j % 8];
 #endif
 }
-// The row of the other side that row r of tile n must be, so that a lane's sums are runs of neighbours.
+// The row of the other side that must be row r of tile n, so that a lane's sums are runs of neighbours.
 template <i32 TILES>
 GPU_FUNCTION i32 spread(i32 n, i32 r) {
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
@@ -154,8 +154,8 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
             for (i32 k = 0; k < 4; k++) fragments[step].word[k] = words.word[k];
         }
 #else
-        // A lane's four elements of each of two steps are neighbours, one vector. STEPS is even, or it is 1: then each
-        // lane takes one half of a vector.
+        // A lane's four elements of one step and its four elements of the next are neighbours and make one vector.
+        // STEPS is even or 1. If it is 1, each lane takes one half of a vector.
 #pragma unroll
         for (i32 pair = 0; pair < (STEPS + 1) / 2; pair++) {
             const bool single = 2 * pair + 1 == STEPS;
@@ -174,7 +174,7 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
 
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
 // A tile of sums, rounded to T, as an operand whose summed axis is the tile's other side. Every lane needs all 16
-// elements of its row and has only one run of eight: it gets the other run from the lane that shares the row.
+// elements of its row, but has only one run of eight. It gets the other run from the lane that shares the row.
 template <class T>
 GPU_FUNCTION Fragment fragment_of(Accumulator tile) {
     Fragment fragment;

@@ -1,8 +1,8 @@
 // Input planes from bitboards: output[position][square][plane] = bit `square` of the plane's mask, times the plane's
-// value; then `extra` constants of the square. Arguments: PlanesArguments (kernels.h).
+// value. The square's `extra` constants follow its planes. Arguments: PlanesArguments (kernels.h).
 //
 //   grid           B blocks of 256 threads: a block computes one position
-//   a thread owns  eight neighbouring elements at a time, across the end of a square if need be
+//   a thread owns  eight neighbouring elements at a time, which may belong to two squares
 //   layouts        masks [B][mask_stride] of 64 bits, table [64][extra], output [B][64][planes + extra], channels last
 //   shared memory  1024 bytes: the position's masks, at most 128
 //   wave size      any: no lane reads another lane's registers

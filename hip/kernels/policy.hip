@@ -9,7 +9,7 @@
 //   a thread owns  attention_policy: every 32nd vector of eight elements of a move's product, 32 lanes per move;
 //                  policy: every 512th move
 //   layouts        moves of position p: moves[first_moves[p]] to moves[first_moves[p + 1] - 1], and probabilities alike
-//   shared memory  7504 bytes: room for all 1858 logits, which a test asks for, and one float per 32 lanes
+//   shared memory  7504 bytes: room for all 1858 logits, which a test requests, and one float per 32 lanes
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
 //   memory         attention_policy reads only the queries and keys of legal moves, some 30 of 4096 products: at most
 //                  256 * depth bytes per position in 16 bits
@@ -33,8 +33,7 @@ GPU_FUNCTION float over_block(float value, float* scratch, Combine combine) {
     return value;
 }
 
-// Writes probabilities = softmax(inverse_temperature * logits), or the logits themselves where inverse_temperature is
-// 0.
+// Writes probabilities = softmax(inverse_temperature * logits), or the logits themselves if inverse_temperature is 0.
 GPU_FUNCTION void write_softmax(const float* logits, i32 count, float inverse_temperature, float* probabilities) {
     GPU_SHARED(float, scratch, POLICY_THREADS / ROW_LANES);
     synchronise_block();

@@ -1,4 +1,4 @@
-// Squeeze-and-excitation, with the end of a residual block, in one pass over the board:
+// Squeeze-and-excitation and the end of a residual block, in one pass over the board:
 //
 //   hidden = act(squeeze means + squeeze_bias)
 //   (scales, shifts) = excite hidden + excite_bias

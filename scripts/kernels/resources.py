@@ -104,10 +104,10 @@ def main():
     folder, version, *architectures = sys.argv[1:]
     print("# What each kernel needs")
     print()
-    print(f"Made by scripts/kernels/compile.sh with clang {version}; not to be edited. Registers are per lane (VGPRs, AGPRs) or")
-    print("wave (SGPRs); shared memory is per block; waves is how many fit a SIMD by registers and shared memory;")
-    print("matrix is the number of matrix instructions. Nothing spills and nothing uses scratch memory, or the script")
-    print("fails.")
+    print(f"scripts/kernels/compile.sh made this file with clang {version}; do not edit it. VGPRs and AGPRs are per lane, SGPRs")
+    print("per wave, and shared memory is per block. The column \"waves\" has the number of waves that registers and shared")
+    print("memory allow on a SIMD, and \"matrix\" the number of matrix instructions. The script fails if a kernel spills")
+    print("registers or uses scratch memory.")
     names = None
     for architecture in architectures:
         rows = remarks(f"{folder}/{architecture}.remarks")

@@ -8,8 +8,8 @@
 //! whose layout changed in HIP 6. [`Hip::architecture`] reads both layouts; all other facts about a device come from
 //! `hipDeviceGetAttribute`.
 //!
-//! This crate has addresses and types, and no checks of their use. Each call is `unsafe`, under the conditions of HIP's
-//! documentation.
+//! This crate has only addresses and types, and does not check how they are used. Each call is `unsafe`: the caller
+//! must keep the conditions of HIP's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 pub mod loader;
@@ -81,7 +81,8 @@ pub const HIP_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = std::ptr::without_provenan
 /// Ends `hipModuleLaunchKernel`'s `extra`.
 pub const HIP_LAUNCH_PARAM_END: *mut c_void = std::ptr::without_provenance_mut(3);
 
-// The sizes and offsets that a C++ compiler finds in the headers. HIP writes to these structures.
+// HIP writes to these structures, so their sizes and offsets must be those that a C++ compiler computes from the
+// headers.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::{offset_of, size_of};
@@ -131,15 +132,15 @@ impl Hip {
     /// Loads HIP's runtime and calls none of its functions. A machine without a device may have the library, too.
     ///
     /// # Errors
-    /// Every file that was tried, each with its failure.
+    /// The error lists every file that was tried, with the reason of its failure.
     pub fn load() -> Result<Self, LoadError> {
         loader::load(&HIP, Self::resolve)
     }
 
-    /// Loads HIP's runtime from a folder.
+    /// Loads HIP's runtime from a folder, and from nowhere else.
     ///
     /// # Errors
-    /// Every file that was tried, each with its failure.
+    /// The error lists every file that was tried, with the reason of its failure.
     pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
         loader::load_in(folder, &HIP, Self::resolve)
     }
@@ -148,10 +149,10 @@ impl Hip {
         Ok(Self { functions: Functions::resolve(library)?, properties: DeviceProperties::resolve(library)? })
     }
 
-    /// The device's architecture as the compiler names it, without target features: `gfx1100`.
+    /// The device's architecture as the compiler names it, without target features, such as `gfx1100`.
     ///
     /// # Errors
-    /// The error that HIP returns, for example that there is no such device.
+    /// Fails with the error that HIP returns, for example if there is no such device.
     pub fn architecture(&self, device: i32) -> Result<String, hipError_t> {
         let name = match self.properties {
             DeviceProperties::Since6(get) => {
@@ -199,6 +200,6 @@ fn text(pointer: *const c_char) -> Option<&'static str> {
 }
 
 library! {
-    /// The functions of hiprtc. They need no device.
+    /// The functions of hiprtc. They do not need a device.
     pub struct Hiprtc(hiprtc_bindings::Functions) from HIPRTC;
 }

@@ -4,13 +4,13 @@
 //!
 //! The declarations in `bindings.rs` are those of hipBLASLt 1.1 (ROCm 7.1). The functions have had the same signatures
 //! since ROCm 6.0. ROCm 5.7 numbers its data types and compute types differently, so its hipBLASLt must not be used.
-//! Some values are newer than the functions (the swish epilogue came with ROCm 7): an older library returns an error
-//! for them.
+//! Some values are newer than the functions (the swish epilogue came with ROCm 7). An older library returns an error
+//! for such a value.
 //!
 //! `hipblasLtCreate` ends the process if there is no device, so call `hipGetDeviceCount` first.
 //!
-//! This crate has addresses and types, and no checks of their use. Each call is `unsafe`, under the conditions of
-//! hipBLASLt's documentation.
+//! This crate has only addresses and types, and does not check how they are used. Each call is `unsafe`: the caller
+//! must keep the conditions of hipBLASLt's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 #[allow(

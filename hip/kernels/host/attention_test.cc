@@ -1,4 +1,4 @@
-// Attention against plain sums, for every depth, type and matrix layout.
+// Compares attention with plain sums, for every depth, type and matrix layout.
 #include "../attention.hip"
 #include "../attention_any.hip"
 #include "testing.h"
@@ -18,11 +18,11 @@ static void test_attention(void (*kernel)(AttentionArguments), const char* name,
     const auto [positions, heads, depth, gap, with_logits, deviation] = shape;
     const i32 width = heads * depth, stride = 3 * width + gap, output_stride = width + gap;
     const size_t rows = (size_t)positions * 64;
-    // The last row's gap does not exist: nothing may be read beyond V.
+    // The last row has no gap after it: nothing may be read beyond V.
     Filled<T> qkv(rows * stride - gap, random, deviation);
     Filled<T> logits((size_t)positions * heads * 4096, random, 2.0f);
     Buffer<T> output(rows * output_stride - gap);
-    // A product that became infinite
+    // Stands for a product that has overflowed
     if (with_logits && std::is_same_v<T, Half>) assign(logits[5], INFINITY);
     const float scale = 1.0f / std::sqrt((float)depth);
     const AttentionArguments arguments = {qkv.data(), with_logits ? logits.data() : nullptr, output.data(), heads,
@@ -73,7 +73,7 @@ int main() {
     DEPTH(64)
     DEPTH(96)
     DEPTH(128)
-    // It knows nothing of matrix layouts.
+    // attention_any does not depend on the matrix layout.
     if (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_QUARTERS) {
         for (i32 depth : {4, 8, 20, 32, 64}) {
             test_attention<float>(attention_any_f32, "attention_any", {2, 2, depth, 3, true, 1.0f});

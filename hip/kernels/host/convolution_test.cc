@@ -1,4 +1,4 @@
-// Convolution through Winograd's transforms against a direct one, and squeeze-and-excitation against plain loops.
+// Compares convolution by Winograd's transforms with a direct convolution, and squeeze-and-excitation with plain loops.
 #include "../convolution.hip"
 #include "../squeeze_excite.hip"
 #include "testing.h"

@@ -1,4 +1,4 @@
-// Products of few rows against plain sums, for both types and each matrix layout.
+// Compares products of few rows with plain sums, for both types and each matrix layout.
 #include "../dense.hip"
 #include "testing.h"
 

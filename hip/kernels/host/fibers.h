@@ -1,9 +1,9 @@
 // Runs a block's threads as fibers on one processor. A fiber hands over to the next at a barrier and at an exchange
-// between lanes. Waves run one after another, each as far as it can, in index order or in reverse, so that a result
-// that depends on the order, because a barrier is missing, shows.
+// between lanes. Waves run one after another, each as far as it can, in index order or in reverse. A missing barrier
+// makes results depend on this order, so a test fails.
 //
-// What would hang or be undefined on a GPU ends the program with a message: a barrier that not all threads reach, or an
-// exchange with a lane that has left.
+// A barrier that not all threads reach, or an exchange with a lane that has left, would hang or be undefined on a GPU.
+// Here it ends the program with a message.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ namespace host {
     std::abort();
 }
 
-// The most that a lane can give away in an exchange.
+// The most bytes that a lane can offer in an exchange.
 constexpr size_t PARCEL_BYTES = 64;
 
 // A group of threads that wait for each other.

@@ -1,6 +1,6 @@
 // The host as a platform. Threads are fibers. The matrix instruction of the machine that MATRIX_LAYOUT names is
-// computed from its documentation, lane by lane, so a kernel that passes with all four layouts has read and written
-// every fragment where the machine keeps it.
+// computed lane by lane, as its documentation describes. So a kernel that passes with all four layouts has read and
+// written every fragment where the machine keeps it.
 #pragma once
 #include "fibers.h"
 #include <cmath>
@@ -156,7 +156,7 @@ GPU_FUNCTION Place operand_place(i32 row, i32 k) {
     return {row % 8 * 4 + k % 8 / 2, k % 2 + 2 * (row / 8) + 4 * (k / 8)};
 #endif
 }
-// The own row and the other row of a lane's sum number i.
+// The own row and the other row of a lane's i-th sum.
 GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 #if MATRIX_LAYOUT == MATRIX_QUADS
     // C of mma.m16n8k16, twice: row group + 8 for c2, c3

@@ -1,4 +1,4 @@
-// Planes, activations, LayerNorm, policies and scalar heads against plain loops: all types, ragged shapes.
+// Compares planes, activations, LayerNorm, policies and scalar heads with plain loops, in all types and ragged shapes.
 #include "../activation.hip"
 #include "../heads.hip"
 #include "../layer_norm.hip"
@@ -133,14 +133,14 @@ static void test_layer_norm(void (*kernel)(LayerNormArguments), i32 rows, i32 wi
             double expected = (sums[column] - total) * scale * gammas.value(column) + betas.value(column);
             if (!plain) expected = x.gated(row, column, expected);
             const size_t place = (size_t)row * width + column;
-            // A mean of 100 leaves fp32 two digits less for the distances from it.
+            // With a mean of 100, fp32 has two digits fewer for the distances from the mean.
             check.compare(x.output.value(place), expected,
                           precision<T>() * std::abs(expected) + 3e-6 * (1 + std::abs(mean)), "output", place);
         }
     }
 }
 
-// Legal moves of some positions, one of which has all of them and one none.
+// Legal moves of some positions. One position has all moves, and another has no move.
 struct Moves {
     Buffer<u32> first;
     Buffer<u16> moves;

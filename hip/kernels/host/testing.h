@@ -1,4 +1,4 @@
-// What the kernels' tests share: numbers of the three types, buffers between guard pages, launches, comparisons.
+// Helpers for the kernels' tests: numbers of the three types, buffers between guard pages, launches, comparisons.
 #pragma once
 #include "../elements.h"
 #include "../kernels.h"
@@ -32,7 +32,7 @@ inline void assign(Bfloat& to, float x) {
     to.bits = (u16)bfloat_bits(x);
 }
 
-// Relative rounding error.
+// The largest relative rounding error of a type.
 template <class T>
 constexpr double precision() {
     return sizeof(T) == 4 ? 1e-6 : std::is_same_v<T, Half> ? 1.0 / 2048 : 1.0 / 256;
@@ -42,7 +42,7 @@ const char* type_name() {
     return sizeof(T) == 4 ? "f32" : std::is_same_v<T, Half> ? "f16" : "bf16";
 }
 
-// Repeatable random numbers.
+// Random numbers that are the same in every run.
 class Random {
   public:
     explicit Random(u64 seed) : state(seed * 0x9e3779b97f4a7c15 + 1) {}
@@ -51,7 +51,7 @@ class Random {
         return (u32)(state >> 33);
     }
     i32 below(i32 bound) { return (i32)(bits() % (u32)bound); }
-    // Nearly normal, standard deviation 1.
+    // A nearly normal distribution with standard deviation 1.
     float normal() {
         float sum = 0.0f;
         for (i32 i = 0; i < 12; i++) sum += (float)bits() / 2147483648.0f;
@@ -62,8 +62,8 @@ class Random {
     u64 state;
 };
 
-// Device memory between two pages that must not be touched; its end lies against the second. It starts as all ones, a
-// NaN in every type.
+// Device memory between two pages that must not be touched. It ends where the second page begins. At first all its bits
+// are set, which is a NaN in every type.
 template <class T>
 class Buffer {
   public:

@@ -1,4 +1,4 @@
-// AMD GPUs: gfx9 (wave64), gfx10, gfx11 and gfx12 (wave32), with nothing but the compiler's builtins.
+// AMD GPUs: gfx9 (wave64), gfx10, gfx11 and gfx12 (wave32). Uses only the compiler's builtins.
 #pragma once
 
 #ifndef __global__
@@ -72,7 +72,7 @@ GPU_FUNCTION T everywhere(T value) {
     return value;
 }
 
-// Exchanges through the vector ALU where it can, and otherwise through the crossbar of the shared memory.
+// Exchanges through the vector ALU where it has a suitable pattern, and otherwise through the shared memory's crossbar.
 GPU_FUNCTION u32 exchange_bits(u32 value, i32 mask) {
 #if WAVE == 32
     switch (mask) {

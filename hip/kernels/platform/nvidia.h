@@ -1,4 +1,4 @@
-// NVIDIA GPUs from sm_80 on, with nothing but NVRTC's builtins and inline PTX.
+// NVIDIA GPUs from sm_80 on. Uses only NVRTC's builtins and inline PTX.
 #pragma once
 
 #define GPU_FUNCTION static __device__ __forceinline__
@@ -15,8 +15,9 @@
 #define WAVE 32
 #define MATRIX_LAYOUT MATRIX_QUADS
 
-// Programmatic dependent launch (PTX ISA, "griddepcontrol"): a kernel may be launched before the kernel before it has
-// ended. It waits here until that has ended, and then allows the next launch. Without such launches this does nothing.
+// Programmatic dependent launch (PTX ISA, "griddepcontrol") may launch a kernel before its predecessor has ended. The
+// kernel waits here until its predecessor has ended, and then allows the next launch. For an ordinary launch this does
+// nothing.
 GPU_FUNCTION void wait_for_kernels_before() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -123,19 +124,20 @@ GPU_FUNCTION u32 bfloat_pair(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-// Bytes of two words by a selector of the second word's bytes 0...3 and the first's 4...7.
+// Each byte of the result is the byte that the same byte of `selector` names: 0 to 3 for the bytes of `low`, and 4 to 7
+// for those of `high`.
 GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     const u32 nibbles =
         (selector & 7) | (selector >> 8 & 7) << 4 | (selector >> 16 & 7) << 8 | (selector >> 24 & 7) << 12;
     return __byte_perm(low, high, nibbles);
 }
 
-// Not needed here: NVIDIA's assembler schedules loads within its registers by itself.
+// Does nothing, because NVIDIA's assembler schedules loads within the available registers by itself.
 template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator&) {}
 
-// Two mma.sync.m16n8k16: the own side is M, and the 16 rows of the other side are two times N. Layout of the operands:
-// PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
+// Two mma.sync.m16n8k16. The own side is M, and each instruction takes 8 of the other side's 16 rows as N. The PTX ISA
+// describes the layout of the operands in "Matrix fragments for mma.m16n8k16 with floating point type".
 #define MULTIPLY_TILE(type)                                                                                    \
     asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                         \
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                      \

@@ -219,7 +219,10 @@ mod tests {
         assert!(rocblas_says(&merged, "lib/librocblas.so", "gfx1031").is_err());
         let nothing = rocblas_says(&with(&[]), "lib/librocblas.so", "gfx1100").unwrap_err();
         let folder = Path::new("lib").join("rocblas/library");
-        assert!(nothing.ends_with(&format!("{} (there are no kernels at all)", folder.display())), "{nothing}");
+        assert!(
+            nothing.ends_with(&format!("{} (there are no kernels at all)", folder.display())),
+            "{nothing}"
+        );
         let unknown = Loaded { file: None, version: String::new() };
         assert!(rocblas_folder(&unknown, None).unwrap_err().contains(ROCBLAS_FOLDER));
         assert_eq!(rocblas_folder(&unknown, Some("/asked".into())), Ok(PathBuf::from("/asked")));

@@ -78,10 +78,10 @@ const LIMITS: [Limit; 3] = [
     Limit { format: "bf16", q: 5e-2, m: 1.0, top: 5e-2, divergence: 2e-2 },
 ];
 
-/// Golden files of another format, which belong to no network.
+/// Golden files that have another format and do not belong to a network.
 const OTHER_FIGURES: [&str; 2] = ["planes", "trained-network-goldens"];
 
-/// The batch sizes that are computed. Batches of other sizes are padded to the next one.
+/// The batch sizes that the backend computes. A batch of another size is padded to the next of these sizes.
 const BUCKETS: [usize; 19] =
     [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024];
 
@@ -122,7 +122,7 @@ fn arguments() -> Result<Arguments, Error> {
             Some(("--seconds", value)) => found.seconds = value.parse()?,
             Some(("--options", value)) => found.options = format!(",{value}"),
             Some(("--backend", value)) => found.backend = value.to_owned(),
-            _ if argument.starts_with("--") => return Err(format!("what is {argument}?").into()),
+            _ if argument.starts_with("--") => return Err(format!("unknown argument {argument}").into()),
             _ => found.paths.push(argument.into()),
         }
     }
@@ -222,7 +222,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
             report(&format!("ALL {count} networks in {}", limit.format), worst, limit);
         }
     }
-    // Exists only if a network had to be edited.
+    // The folder exists only if a network had to be edited.
     let _ = fs::remove_dir_all(edited);
     Ok(is_good && !cases.is_empty())
 }
@@ -314,14 +314,14 @@ fn by_cpu(network: &Path, positions: &[Sample]) -> Result<Vec<Sample>, Error> {
     Ok(made.collect())
 }
 
-/// The worst errors of a network in a number format, and the number of batches. The batches are full and padded ones of
-/// each size, each run twice: step by step and as a captured graph.
+/// The worst errors of a network in a number format, and the number of batches. There is a full and a padded batch of
+/// each size, and each batch runs twice: step by step and as a captured graph.
 fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, usize), Error> {
     let name =
         if format == "fp32" { arguments.backend.clone() } else { format!("{}-{format}", arguments.backend) };
     let separator = if case.heads.is_empty() { "" } else { "," };
     let (most, more) = (arguments.max_batch, &arguments.options);
-    // The first value of an option counts, so `warm_up=false` is left out if the caller sets `warm_up`.
+    // If an option is given twice, the first value counts. So `warm_up=false` is left out if the caller sets `warm_up`.
     let warm_up = if more.contains("warm_up=") { "" } else { ",warm_up=false" };
     let options = format!("max_batch={most},streams=1{warm_up}{more}{separator}{}", case.heads);
     let backend = backend(&name, &options, &case.network)?;
@@ -329,7 +329,7 @@ fn measure(case: &Case, format: &str, arguments: &Arguments) -> Result<(Worst, u
     let mut batches = 0;
     let mut first = 0;
     for bucket in BUCKETS.into_iter().filter(|&bucket| bucket <= arguments.max_batch) {
-        // The padded batch first, so that the full batch has not left the right results behind.
+        // The padded batch runs first, because the full batch would leave the right results behind in memory.
         for count in [bucket.saturating_sub(1).max(1), bucket] {
             for _ in 0..2 {
                 let samples: Vec<&Sample> = case.samples.iter().cycle().skip(first).take(count).collect();

@@ -24,7 +24,7 @@ use rukh::net::{HeadSelection, Network};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The first batches of each thread, which are not measured.
+/// The number of batches that each thread runs before the measurement begins.
 const WARM_UP_BATCHES: usize = 3;
 
 struct Arguments {
@@ -45,7 +45,7 @@ fn arguments() -> Result<Arguments, Error> {
             }
             Some(("--milliseconds", value)) => milliseconds = value.parse()?,
             Some(("--seconds", value)) => seconds = value.parse()?,
-            _ if argument.starts_with("--") => return Err(format!("what is {argument}?").into()),
+            _ if argument.starts_with("--") => return Err(format!("unknown argument {argument}").into()),
             _ => words.push(argument),
         }
     }
@@ -88,10 +88,10 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     Ok(all_done)
 }
 
-/// Prints a line at once.
+/// Prints a line and flushes standard output.
 fn say(line: &str) {
     println!("{line}");
-    // The reader of a pipe may have ended.
+    // Errors are ignored, because the program that reads a pipe may have ended.
     let _ = std::io::stdout().flush();
 }
 

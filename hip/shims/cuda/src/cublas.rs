@@ -52,12 +52,12 @@ pub(crate) const DESCRIPTION_BIAS_DATA_TYPE: c_int = 26;
 
 pub(crate) const PREFERENCE_MAX_WORKSPACE_BYTES: c_int = 1;
 pub(crate) const PREFERENCE_REDUCTION_SCHEME_MASK: c_int = 3;
-/// The alignment of A. Those of B, C and D have the next numbers.
+/// The attribute for the alignment of A. Those for B, C and D have the next three numbers.
 pub(crate) const PREFERENCE_MIN_ALIGNMENT_A_BYTES: c_int = 5;
 /// Partial sums are added up in the compute type.
 pub(crate) const REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
-/// An algorithm of cuBLASLt, which only cuBLASLt can read.
+/// An algorithm of cuBLASLt. Only cuBLASLt knows its contents.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Algorithm {
@@ -219,7 +219,7 @@ mod cublaslt_functions {
     }
 }
 
-/// cuBLAS, if it was found.
+/// The functions of cuBLAS, or `None` if it was not found.
 pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
     static CUBLAS: OnceLock<Option<cublas_functions::Functions>> = OnceLock::new();
     let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
@@ -227,7 +227,7 @@ pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
     CUBLAS.get_or_init(|| library::load(&names, &beside, cublas_functions::Functions::resolve)).as_ref()
 }
 
-/// cuBLASLt, if it was found.
+/// The functions of cuBLASLt, or `None` if it was not found.
 pub(crate) fn cublaslt() -> Option<&'static cublaslt_functions::Functions> {
     static CUBLASLT: OnceLock<Option<cublaslt_functions::Functions>> = OnceLock::new();
     let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];

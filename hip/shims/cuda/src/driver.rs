@@ -1,4 +1,4 @@
-//! CUDA's driver: its functions, and a thread's current device.
+//! The functions of CUDA's driver, and a thread's current device.
 //!
 //! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. The shim uses each device's primary context, as
 //! cuBLAS does.
@@ -30,7 +30,7 @@ pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 /// The kernel may begin before its predecessor in the stream has ended.
 pub(crate) const LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
 
-/// An attribute of a launch: its number, and a union of 64 bytes. The first word of the union is the value of a flag.
+/// An attribute of a launch: its number, and a union of 64 bytes. A flag's value is the union's first word.
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
     pub(crate) id: c_uint,
@@ -135,7 +135,7 @@ pub(crate) use functions::Functions;
 
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
-    /// Each device's primary context, after its first use.
+    /// Each device's primary context. It is created when the device is first used.
     contexts: Vec<OnceLock<Result<Context, hipError_t>>>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn check(status: Status) -> Result<(), hipError_t> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(status::hip_error(status)) }
 }
 
-/// The driver. The first call loads and initialises it; an error is kept.
+/// The driver. The first call loads and initialises it. If that fails, all calls return the same error.
 pub(crate) fn driver() -> Result<&'static Driver, hipError_t> {
     static DRIVER: OnceLock<Result<Driver, hipError_t>> = OnceLock::new();
     DRIVER.get_or_init(Driver::start).as_ref().map_err(|error| *error)
@@ -161,13 +161,13 @@ impl Driver {
     fn start() -> Result<Driver, hipError_t> {
         let found = library::load(&["libcuda.so.1", "libcuda.so"], &[], Functions::resolve);
         let functions = found.ok_or(hipErrorNoDevice)?;
-        // SAFETY: takes a number.
+        // SAFETY: the function takes a number.
         let status = unsafe { (functions.cuInit)(0) };
         if status != CUDA_SUCCESS {
             if library::logs() {
                 eprintln!("rocm-cuda-shim: cuInit returned {status}");
             }
-            // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY of the toolkit's stub.
+            // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY, which the toolkit's stub returns.
             let absent = [100, 34].contains(&status);
             return Err(if absent { hipErrorNoDevice } else { hipErrorInitializationError });
         }
@@ -185,7 +185,7 @@ impl Driver {
         self.contexts.len() as c_int
     }
 
-    /// The driver's device for HIP's number.
+    /// The driver's handle for the device with this number in HIP.
     pub(crate) fn device(&self, ordinal: c_int) -> Result<c_int, hipError_t> {
         if !(0..self.device_count()).contains(&ordinal) {
             return Err(hipErrorInvalidDevice);
@@ -223,16 +223,16 @@ impl Driver {
 }
 
 thread_local! {
-    /// The thread's current device; negative until one is made current.
+    /// The thread's current device. It is negative until a device is made current.
     static CURRENT: Cell<c_int> = const { Cell::new(-1) };
 }
 
-/// The calling thread's device, by default the first.
+/// The calling thread's device. By default it is the first device.
 pub(crate) fn current_device() -> c_int {
     CURRENT.get().max(0)
 }
 
-/// The driver's functions, after the thread's device was made current.
+/// The driver's functions. If the thread has no current device, makes the first device current.
 pub(crate) fn current() -> Result<&'static Functions, hipError_t> {
     let driver = driver()?;
     if CURRENT.get() < 0 {

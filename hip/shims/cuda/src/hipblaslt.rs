@@ -1,7 +1,8 @@
-//! hipBLASLt's C interface over cuBLASLt: products with bias and activation, chosen through its heuristic.
+//! hipBLASLt's C interface over cuBLASLt: products with bias and activation, whose algorithm the caller gets from the
+//! heuristic.
 //!
-//! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so an
-//! algorithm here holds the address of one of cuBLASLt's, which is kept until the process ends.
+//! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so the
+//! shim's algorithm holds only the address of cuBLASLt's algorithm, which is kept until the process ends.
 //!
 //! cuBLASLt has no epilogue with swish. A request for it returns `NOT_SUPPORTED`, as in an older hipBLASLt.
 
@@ -21,7 +22,7 @@ use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
 use crate::driver::current;
 use crate::profile;
 
-/// The first bytes of an algorithm of the shim.
+/// The bytes by which the shim recognises its own algorithms: an algorithm begins with them.
 const ALGORITHM_MARK: u64 = u64::from_le_bytes(*b"RUKHCUDA");
 /// The alignment of all matrices in bytes. The engine's kernels require the same.
 const ALIGNMENT: u32 = 16;
@@ -46,7 +47,8 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says: pointers are valid, matrices until the product is done.
+            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is
+            /// done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
@@ -87,7 +89,7 @@ api! {
         if version.is_null() {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         let found = unsafe { cublaslt!(cublasLtGetVersion)() };
         // SAFETY: the caller's pointer.
         unsafe { version.write(found as c_int) };
@@ -97,7 +99,7 @@ api! {
     fn hipblasLtMatrixLayoutCreate(
         layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64,
     ) {
-        // HIP and CUDA number the data types alike.
+        // HIP and CUDA use the same numbers for data types.
         // SAFETY: the caller's pointer.
         check(unsafe { cublaslt!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
     }
@@ -114,7 +116,7 @@ api! {
             lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT => cublas::LAYOUT_BATCH_COUNT,
             lt::HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET => cublas::LAYOUT_STRIDED_BATCH_OFFSET,
             lt::HIPBLASLT_MATRIX_LAYOUT_TYPE => cublas::LAYOUT_TYPE,
-            // Both number the orders alike.
+            // Both libraries use the same numbers for orders.
             lt::HIPBLASLT_MATRIX_LAYOUT_ORDER => cublas::LAYOUT_ORDER,
             lt::HIPBLASLT_MATRIX_LAYOUT_ROWS => cublas::LAYOUT_ROWS,
             lt::HIPBLASLT_MATRIX_LAYOUT_COLS => cublas::LAYOUT_COLUMNS,
@@ -237,7 +239,7 @@ api! {
         };
         let mut found = vec![nothing; wanted as usize];
         let mut found_count = 0;
-        // SAFETY: the caller's objects; as many places as are asked for.
+        // SAFETY: the caller's objects, and a list with as many places as results are requested.
         let status = unsafe {
             cublaslt!(cublasLtMatmulAlgoGetHeuristic)(
                 handle, description.cast(), a.cast(), b.cast(), c.cast(), d.cast(), preference.cast(), wanted,
@@ -245,7 +247,7 @@ api! {
             )
         };
         if status == cublas::STATUS_NOT_SUPPORTED {
-            // hipBLASLt reports this by finding no algorithm.
+            // hipBLASLt reports this case by returning no algorithm.
             return Ok(());
         }
         check(status)?;
@@ -303,7 +305,7 @@ fn operation(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// The epilogue's number, which is the same in both libraries, if cuBLASLt has it.
+/// The epilogue's number, which is the same in both libraries, or `None` if cuBLASLt lacks the epilogue.
 fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     match hip {
         lt::HIPBLASLT_EPILOGUE_DEFAULT
@@ -316,7 +318,7 @@ fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// Keeps an algorithm of cuBLASLt's, and returns the shim's algorithm for it.
+/// Keeps an algorithm of cuBLASLt, and returns the shim's algorithm that refers to it.
 fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     static KEPT: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
     let mut list = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,7 +335,7 @@ fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
 }
 
-/// cuBLASLt's algorithm for one of the shim's. Null stays null: then cuBLASLt chooses.
+/// The cuBLASLt algorithm that the shim's algorithm refers to. Null stays null and lets cuBLASLt choose.
 ///
 /// # Safety
 /// The pointer is null or points to an algorithm.
@@ -357,7 +359,7 @@ unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
     let Some(light) = cublaslt() else { return "hipblaslt".to_owned() };
     let number = |layout: Handle, attribute: c_int, bytes: usize| {
         let (mut value, mut written) = (0_u64, 0);
-        // SAFETY: as the caller promises; the value has room for any of them.
+        // SAFETY: as the caller promises. The value is large enough for every attribute.
         unsafe {
             (light.cublasLtMatrixLayoutGetAttribute)(
                 layout,

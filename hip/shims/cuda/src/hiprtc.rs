@@ -10,7 +10,7 @@ use hip_runtime_sys::hiprtc_bindings::{
 
 use crate::nvrtc::{Functions, Status, nvrtc};
 
-/// NVRTC, or an error if it was not found.
+/// The functions of NVRTC, or an error if it was not found.
 fn compiler() -> Result<&'static Functions, hiprtcResult> {
     nvrtc().ok_or_else(|| {
         eprintln!("rocm-cuda-shim: cannot find libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
@@ -21,7 +21,7 @@ fn compiler() -> Result<&'static Functions, hiprtcResult> {
 fn check(status: Status) -> Result<(), hiprtcResult> {
     match status {
         0 => Ok(()),
-        // Both libraries number these results alike.
+        // Both libraries use the same numbers for these results.
         1..=11 => Err(status),
         _ => Err(HIPRTC_ERROR_INTERNAL_ERROR),
     }
@@ -33,7 +33,7 @@ macro_rules! api {
             /// hiprtc's function of this name.
             ///
             /// # Safety
-            /// As hiprtc's documentation says: pointers are valid for the call.
+            /// As hiprtc's documentation says: pointers are valid during the call.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hiprtc's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hiprtcResult {
@@ -102,9 +102,9 @@ api! {
     }
 }
 
-/// NVRTC's option for one of hiprtc's, or `None` if NVRTC needs none.
+/// NVRTC's equivalent of an option of hiprtc, or `None` if NVRTC does not need the option.
 fn translated(option: &str) -> Option<String> {
-    // A real architecture, `sm_`, makes NVRTC produce machine code in addition to PTX.
+    // A real architecture (`sm_...`) makes NVRTC produce machine code in addition to PTX.
     if let Some(architecture) = option.strip_prefix("--offload-arch=") {
         return Some(format!("--gpu-architecture={architecture}"));
     }

@@ -11,7 +11,7 @@ pub(crate) fn logs() -> bool {
     *LOGS.get_or_init(|| is_set("RUKH_CUDA_SHIM_LOG"))
 }
 
-/// Whether an environment variable is set, and to something other than 0.
+/// Whether an environment variable is set to a value other than 0.
 pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -22,7 +22,8 @@ const USUAL_FOLDERS: [&str; 3] = ["/usr/local/cuda/lib64", "/usr/local/nvidia/li
 /// Loads the first library of these names from which `resolve` can fill a table. It stays loaded until the process
 /// ends.
 ///
-/// `beside` are libraries that this library loads by name alone. Those in its own folder are loaded before it.
+/// `beside` names libraries that this library itself loads by their names alone. If they are in this library's folder,
+/// they are loaded first.
 pub(crate) fn load<T>(
     names: &[&str],
     beside: &[&str],
@@ -38,7 +39,7 @@ pub(crate) fn load<T>(
             if folder.is_absolute() && path.is_file() {
                 beside.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).for_each(keep);
             }
-            // SAFETY: runs the initialisers of a library of CUDA's.
+            // SAFETY: this runs the initialisers of one of CUDA's libraries.
             let opened = match unsafe { Library::new(&path) } {
                 Ok(opened) => opened,
                 Err(error) => {
@@ -51,7 +52,7 @@ pub(crate) fn load<T>(
                 }
             };
             let table = resolve(&opened);
-            // CUDA's threads run its code until the process ends.
+            // The library is never unloaded, because CUDA's threads run its code until the process ends.
             std::mem::forget(opened);
             match table {
                 Ok(table) => {
@@ -71,7 +72,7 @@ pub(crate) fn load<T>(
 
 /// Loads a library that another library will look for.
 fn keep(path: PathBuf) {
-    // SAFETY: runs the initialisers of a library of CUDA's.
+    // SAFETY: this runs the initialisers of one of CUDA's libraries.
     if let Ok(library) = unsafe { Library::new(path) } {
         std::mem::forget(library);
     }

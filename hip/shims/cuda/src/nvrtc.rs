@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::library;
 
-/// The result of a call; 0 means success. Up to 11, hiprtc's numbers are the same.
+/// The result of a call; 0 means success. The numbers up to 11 are the same as hiprtc's.
 pub(crate) type Status = u32;
 pub(crate) type Program = *mut c_void;
 
@@ -32,7 +32,7 @@ mod functions {
 
 pub(crate) use functions::Functions;
 
-/// NVRTC, if it was found. It needs no device.
+/// The functions of NVRTC, or `None` if it was not found. NVRTC does not need a device.
 pub(crate) fn nvrtc() -> Option<&'static Functions> {
     static NVRTC: OnceLock<Option<Functions>> = OnceLock::new();
     NVRTC

@@ -1,6 +1,5 @@
-//! Measures each operation, if `RUKH_CUDA_SHIM_PROFILE` names a file. Every operation outside of a graph writes one
-//! line,
-//! `microseconds<TAB>description`, in order.
+//! Measures each operation, if `RUKH_CUDA_SHIM_PROFILE` names a file. Every operation outside of a graph writes a line
+//! `microseconds<TAB>description` to the file, in order.
 //!
 //! An operation runs once for its result, and then many times in a graph for its time. Operations that work in place
 //! then work on their own results, so the times can be trusted and the engine's results cannot.
@@ -11,9 +10,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::driver::{CUDA_SUCCESS, Functions, Handle, Status};
 
-/// How often an operation runs for its time.
+/// The number of runs of an operation over which its time is averaged.
 const REPETITIONS: u32 = 20;
-/// The capture mode that restricts no other thread.
+/// The capture mode that does not restrict other threads.
 const CAPTURE_THREAD_LOCAL: u32 = 1;
 
 fn file() -> Option<&'static Mutex<File>> {
@@ -45,8 +44,8 @@ pub(crate) fn time(
     first
 }
 
-/// The microseconds of one run out of many. They run as one graph, because short operations take less time than their
-/// launches.
+/// The mean time of a run in microseconds. All runs are in one graph, because short operations take less time than
+/// their launches.
 #[allow(clippy::multiple_unsafe_ops_per_block, reason = "one chain of calls of the driver")]
 fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Option<f32> {
     let mut events: [Handle; 2] = [std::ptr::null_mut(); 2];
@@ -71,15 +70,15 @@ fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Optio
             && succeeds((driver.cuEventElapsedTime)(&mut milliseconds, events[0], events[1]))
     };
     for event in events.into_iter().filter(|event| !event.is_null()) {
-        // SAFETY: made above.
+        // SAFETY: the handle was made above.
         unsafe { (driver.cuEventDestroy_v2)(event) };
     }
     if !executable.is_null() {
-        // SAFETY: made above.
+        // SAFETY: the handle was made above.
         unsafe { (driver.cuGraphExecDestroy)(executable) };
     }
     if !graph.is_null() {
-        // SAFETY: made above.
+        // SAFETY: the handle was made above.
         unsafe { (driver.cuGraphDestroy)(graph) };
     }
     is_measured.then(|| milliseconds * 1e3 / REPETITIONS as f32)

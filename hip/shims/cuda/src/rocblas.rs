@@ -26,7 +26,7 @@ fn check(status: Status) -> Result<(), rocblas_status> {
     })
 }
 
-/// cuBLAS's handle, and its stream, which the profile needs.
+/// cuBLAS's handle, and its stream, which the profile uses.
 struct Handle {
     raw: cublas::Handle,
     stream: Cell<driver::Handle>,
@@ -45,7 +45,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says: pointers are valid, matrices until the product is done.
+            /// As rocBLAS's documentation says: pointers are valid, and matrices stay valid until the product is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -101,7 +101,7 @@ api! {
         // SAFETY: the caller's handle.
         let handle = unsafe { handle_of(handle) }?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // Both libraries number the two modes alike.
+        // Both libraries use the same numbers for the two modes.
         // SAFETY: the handle is alive.
         check(unsafe { (cublas.cublasSetPointerMode_v2)(handle.raw, mode as c_int) })
     }
@@ -204,7 +204,7 @@ api! {
 /// The version, as a string that ends with zero.
 const VERSION: &[u8] = b"4.4.0 (cuBLAS)\0";
 
-/// Runs a product, with its line in the profile.
+/// Runs a product, and writes its line to the profile if there is one.
 fn timed(
     handle: &Handle,
     name: impl FnOnce() -> String,

@@ -1,4 +1,4 @@
-//! HIP's errors for those of CUDA's driver. HIP has taken most of its numbers from CUDA.
+//! Translates the errors of CUDA's driver to HIP's. HIP has taken most of its numbers from CUDA.
 
 use std::ffi::CStr;
 
@@ -18,7 +18,7 @@ pub(crate) fn hip_error(cuda: u32) -> hipError_t {
     }
 }
 
-/// An error's name and one sentence.
+/// An error's name, and a sentence that describes it.
 pub(crate) fn description(error: hipError_t) -> Option<(&'static CStr, &'static CStr)> {
     Some(match error {
         hipSuccess => (c"hipSuccess", c"no error"),

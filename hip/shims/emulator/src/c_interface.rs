@@ -1,4 +1,4 @@
-//! Functions that all C interfaces share: they answer calls, and pass strings and results through pointers.
+//! Functions that all C interfaces share. They run the body of a call, and pass strings and results through pointers.
 
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::calls::{injected, report};
 use crate::settings::settings;
 
-/// Answers a call of the C function `name`: counts the call, makes it fail if a test asked for that, and turns a panic
+/// Runs the body of the C function `name`. Counts the call, makes it fail if a test asked for that, and turns a panic
 /// into the status `internal`. Returns the status; 0 means success.
 pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> Result<(), u32>) -> u32 {
     let status = match injected(name) {
@@ -29,7 +29,7 @@ pub(crate) fn answer(name: &'static str, internal: u32, body: impl FnOnce() -> R
 /// Reads a C string. `None` if the pointer is null or the string is not UTF-8.
 ///
 /// # Safety
-/// The pointer is null or points to a string that ends with zero.
+/// The pointer is null or points to a string that ends with a zero byte.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     if pointer.is_null() {
         return None;
@@ -44,7 +44,7 @@ pub(crate) struct NullPointer;
 /// Writes a result through a pointer that the caller gave.
 ///
 /// # Safety
-/// The pointer is null or may be written to.
+/// The pointer is null or valid for writes.
 pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), NullPointer> {
     if place.is_null() {
         return Err(NullPointer);
@@ -54,7 +54,8 @@ pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), Null
     Ok(())
 }
 
-/// Copies `text` into a buffer of `bytes` bytes. A longer text is cut off. The copy ends with a zero byte.
+/// Copies `text` into a buffer of `bytes` bytes, and ends the copy with a zero byte. A text that is too long is
+/// truncated.
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.

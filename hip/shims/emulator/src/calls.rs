@@ -1,5 +1,5 @@
-//! Counts the calls of the C functions, makes those fail that a test names, and reports errors of the program under
-//! test.
+//! Counts the calls of the C functions, makes the calls fail that a test has named, and reports errors of the program
+//! under test.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::sync::lock;
 struct Calls {
     /// How often each function has been called.
     counts: BTreeMap<String, u64>,
-    /// The calls that will fail: the function, the number of the call, the status that it returns.
+    /// The calls that will fail. An entry has the function, the number of the call, and the status that it returns.
     failures: Vec<(String, u64, u32)>,
     last_report: String,
     ready: bool,
@@ -39,8 +39,8 @@ fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
     action(calls)
 }
 
-/// The status with which a function fails where a test names none: out of memory for an allocation, and an unknown or
-/// internal error of the function's library otherwise.
+/// The status with which a function fails if the test does not give a status. It is out of memory for an allocation,
+/// and otherwise an unknown or internal error of the function's library.
 fn usual_failure(name: &str) -> u32 {
     match name {
         "hipMalloc" | "hipHostMalloc" => hip_runtime_sys::hipErrorOutOfMemory,
@@ -52,7 +52,7 @@ fn usual_failure(name: &str) -> u32 {
     }
 }
 
-/// Counts a call. Returns the status with which it must fail, if a test asked for that.
+/// Counts a call. If a test asked that this call fail, returns the status that it must return.
 pub(crate) fn injected(name: &str) -> Option<u32> {
     with_calls(|calls| {
         let call = match calls.counts.get_mut(name) {
@@ -77,7 +77,8 @@ pub(crate) fn report(message: &str) {
     with_calls(|calls| message.clone_into(&mut calls.last_report));
 }
 
-/// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure.
+/// Makes a later call of a function fail. Call 1 is the next call. If `code` is 0, the function fails with its usual
+/// status.
 pub(crate) fn fail_later(name: &str, call: u64, code: u32) {
     with_calls(|calls| {
         let made = calls.counts.get(name).copied().unwrap_or_default();
@@ -91,7 +92,7 @@ pub(crate) fn clear_failures() {
     with_calls(|calls| calls.failures.clear());
 }
 
-/// How often a function has been called.
+/// The number of times that a function has been called.
 pub(crate) fn count(name: &str) -> u64 {
     with_calls(|calls| calls.counts.get(name).copied().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Code objects, the ELF files of AMD's device compiler: loaded into memory and decoded.
+//! Loads and decodes code objects, the ELF files that AMD's device compiler writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rmpv::Value;
 use crate::isa::decode::Program;
 use crate::memory::{self, Place};
 
-/// ELF's machine number of AMD GPUs, and the bits of its flags that name the architecture.
+/// ELF's machine number for AMD GPUs, and the bits of the ELF flags that name the architecture.
 const MACHINE_AMDGPU: u16 = 224;
 const ARCHITECTURE_MASK: u32 = 0xff;
 /// The architectures and their numbers in the ELF flags.
@@ -23,7 +23,7 @@ const ARCHITECTURES: &[(u32, &str)] = &[
     (0x04a, "gfx1151"),
     (0x055, "gfx1152"),
 ];
-/// Types of relocations: the address of a symbol, and an address relative to the code object.
+/// The types of relocations: the address of a symbol, and an address relative to the code object.
 const ABSOLUTE_64: u32 = 3;
 const RELATIVE_64: u32 = 13;
 /// The type of the ELF note that holds the kernels' metadata.
@@ -32,9 +32,9 @@ const METADATA_NOTE: u32 = 32;
 /// Why a code object cannot be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
-    /// It was compiled for this other architecture.
+    /// The code object was compiled for another architecture, which this field names.
     OtherArchitecture(String),
-    /// It is damaged, or has something that the emulator does not know.
+    /// The code object is damaged, or contains something that the emulator does not support.
     Invalid(String),
 }
 
@@ -55,17 +55,18 @@ pub(crate) struct Argument {
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: String,
-    /// The number of the first instruction in the program.
+    /// The index of the kernel's first instruction in the program.
     pub(crate) entry: u32,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) argument_bytes: usize,
     pub(crate) lds_bytes: u32,
     pub(crate) vector_registers: usize,
     pub(crate) max_threads: u32,
-    /// The descriptor's word `compute_pgm_rsrc2`: which registers start with the workgroup's and the work item's
-    /// indices.
+    /// The descriptor's word `compute_pgm_rsrc2`. It says which registers hold the workgroup's and the work item's
+    /// indices when a wave starts.
     pub(crate) registers: u32,
-    /// The descriptor's `kernel_code_properties`: which addresses the first scalar registers start with.
+    /// The descriptor's `kernel_code_properties`. It says which addresses the first scalar registers hold when a wave
+    /// starts.
     pub(crate) properties: u32,
 }
 
@@ -119,7 +120,7 @@ impl Module {
             kernels: BTreeMap::new(),
         };
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(image as usize);
-        // SAFETY: allocated just now, and used by nothing else yet.
+        // SAFETY: the image was allocated just now, and nothing else uses it yet.
         let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
         memory.fill(0);
         for part in loads {
@@ -173,7 +174,7 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
     Ok(())
 }
 
-/// The kernels' metadata by kernel name. Each linked object has brought a note of its own.
+/// The kernels' metadata by kernel name. Each object that was linked in has its own note.
 fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
     let section = elf.section_by_name(".note").ok_or_else(|| invalid("no metadata"))?;
     let data = section.data().map_err(invalid)?;
@@ -246,7 +247,7 @@ fn kernel(
                 kind: field(argument, ".value_kind").and_then(Value::as_str).unwrap_or_default().to_owned(),
             })
             .collect(),
-        // The descriptor's own size is informative, and 0 in the output of assemblers.
+        // The size in the descriptor is only informative, and assemblers write 0.
         argument_bytes: (word(8) as usize).max(number(metadata, ".kernarg_segment_size") as usize),
         lds_bytes: word(0),
         vector_registers: number(metadata, ".vgpr_count") as usize,

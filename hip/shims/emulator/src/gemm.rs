@@ -26,7 +26,7 @@ impl Type {
     }
 }
 
-/// Reads alpha or beta, which has the compute type.
+/// Reads alpha or beta, whose type is the compute type.
 ///
 /// # Safety
 /// The pointer points to a number of the type.
@@ -46,12 +46,12 @@ pub(crate) unsafe fn scalar(pointer: *const c_void, kind: Type) -> f32 {
 pub(crate) struct Matrix {
     pub(crate) address: u64,
     pub(crate) kind: Type,
-    /// The size as stored, before a transposition. The elements of a column lie together.
+    /// The matrix's size in memory, before any transposition. The elements of a column are contiguous.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Leading dimension: elements from a column to the next.
+    /// The leading dimension: the number of elements from one column to the next.
     pub(crate) leading: usize,
-    /// Elements from a matrix to the next.
+    /// The number of elements from one matrix to the next.
     pub(crate) stride: i64,
 }
 
@@ -104,7 +104,7 @@ impl Matrix {
     }
 }
 
-/// Reads neighbouring elements of a type as fp32.
+/// Reads consecutive elements of a type and converts them to fp32.
 pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut Vec<f32>) {
     // SAFETY: the caller has checked the memory; reads are unaligned.
     unsafe {
@@ -128,7 +128,7 @@ pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut 
     }
 }
 
-/// Writes neighbouring elements of a type, rounded to nearest.
+/// Writes consecutive elements, rounded to the nearest value of a type.
 fn store(start: *mut u8, kind: Type, values: &[f32]) {
     for (row, &value) in values.iter().enumerate() {
         // SAFETY: the caller has checked the memory; writes are unaligned.
@@ -160,7 +160,7 @@ impl Activation {
         match self {
             Self::None => x,
             Self::Relu => x.max(0.0),
-            // The approximation by tanh, as hipBLASLt documents it.
+            // This is the approximation with tanh that hipBLASLt documents.
             Self::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh()),
             Self::Swish => x / (1.0 + (-x).exp()),
         }
@@ -182,7 +182,7 @@ pub(crate) struct Product {
     pub(crate) b: Matrix,
     pub(crate) c: Matrix,
     pub(crate) d: Matrix,
-    /// The bias: one element per row of D.
+    /// The bias, which has one element per row of D.
     pub(crate) bias: Option<Matrix>,
     pub(crate) activation: Activation,
     pub(crate) device: i32,
@@ -282,7 +282,7 @@ impl Product {
         });
     }
 
-    /// The product of bytes, summed in int32.
+    /// A product of 8-bit integers with int32 sums.
     fn bytes(&self, batch: usize, sums: &mut [f32]) {
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();

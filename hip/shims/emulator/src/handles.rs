@@ -1,4 +1,4 @@
-//! Handles for C code. They are numbers, never addresses.
+//! Handles for C code. A handle is a number, never an address.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::lock;
 
-/// Objects by their handles. No number is given twice, so that the use of a stale handle is an error.
+/// Maps handles to objects. A number is never reused, so that the use of a stale handle is an error.
 pub(crate) struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);
 
 static NEXT_HANDLE: AtomicUsize = AtomicUsize::new(0x1000);

@@ -1,7 +1,8 @@
-//! hipBLASLt's C interface: products with bias and activation, chosen through its heuristic.
+//! hipBLASLt's C interface: products with bias and activation, whose algorithm the caller gets from the heuristic.
 //!
-//! The heuristic offers two algorithms: one without a workspace, and for long dot products one that splits them and
-//! needs a workspace. Every product with a workspace fills it with poison, as a real one would overwrite it.
+//! The heuristic offers an algorithm without a workspace and, for long dot products, a second algorithm that splits
+//! them and needs a workspace. A product poisons the workspace that it gets, because a real product overwrites its
+//! workspace.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -28,9 +29,9 @@ use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
-/// The first bytes of an algorithm of the emulator.
+/// The bytes by which the emulator recognises its own algorithms: an algorithm begins with them.
 const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
-/// Dot products at least this long may be split.
+/// The shortest dot product that may be split.
 const SPLIT_FROM: usize = 512;
 
 struct Handle {
@@ -48,7 +49,7 @@ struct Layout {
     order: i32,
 }
 
-/// A matmul descriptor: its types, and the attributes that were set.
+/// A matmul descriptor, with its types and the attributes that were set.
 struct Description {
     compute: hipblasComputeType_t,
     scale: hipDataType,
@@ -94,7 +95,8 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says: pointers are valid, matrices until the product is done.
+            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is
+            /// done.
             #[allow(non_snake_case, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
@@ -105,19 +107,19 @@ macro_rules! api {
     };
 }
 
-/// Bytes of device memory that the real library allocates for a handle.
+/// The device memory in bytes that the real library allocates for a handle.
 const OWN_BYTES: u64 = 16 * 409_600 * 4;
 
 api! {
     fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
         let Ok(device) = current_device() else {
-            // So does the real library: callers must ask for the number of devices first.
+            // The real library does the same, so callers must ask for the number of devices first.
             eprintln!("rocm-emulator: hipblasLtCreate without a device ends the process");
             std::process::exit(1);
         };
         let free = settings().memory_bytes.saturating_sub(crate::memory::allocated(device));
         if free < OWN_BYTES {
-            // So does the real library: callers must make sure that there is memory.
+            // The real library does the same, so callers must make sure that there is enough memory.
             eprintln!("rocm-emulator: hipblasLtCreate without {OWN_BYTES} bytes ends the process");
             std::process::exit(1);
         }
@@ -340,7 +342,7 @@ fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataTy
             types && scale == HIP_R_32F
         }
         lt::HIPBLAS_COMPUTE_32I => ab == Type::I8 && matches!(cd, Type::I32 | Type::I8) && scale == HIP_R_32I,
-        // hipBLASLt has no accumulation in fp16.
+        // hipBLASLt does not accumulate in fp16.
         _ => false,
     }
 }
@@ -423,7 +425,7 @@ fn describe(
     };
     let bias = if with_bias {
         let address = attribute(lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER).unwrap_or_default();
-        // During the heuristic's search the bias may not have an address yet.
+        // When the caller asks the heuristic, the bias may not have an address yet.
         if address == 0 && addresses[3] != 0 {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }

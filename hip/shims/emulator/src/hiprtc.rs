@@ -1,4 +1,4 @@
-//! hiprtc's C interface. A clang with the amdgcn target compiles, if one is installed.
+//! hiprtc's C interface. It compiles with an installed clang, which must have the amdgcn target.
 //!
 //! `RUKH_EMULATOR_CLANG` names the compiler; otherwise `clang-19` and then `clang` are tried.
 
@@ -17,7 +17,7 @@ use crate::handles::Handles;
 use crate::settings::settings;
 use crate::sync::lock;
 
-/// A program: its source, and after a compilation its code and the compiler's log.
+/// A program's source and, after a compilation, its code and the compiler's log.
 struct Program {
     source: String,
     headers: Vec<(String, String)>,
@@ -44,7 +44,7 @@ macro_rules! api {
             /// hiprtc's function of this name.
             ///
             /// # Safety
-            /// As hiprtc's documentation says: pointers are valid for the call.
+            /// As hiprtc's documentation says: pointers are valid during the call.
             #[allow(non_snake_case, reason = "hiprtc's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hiprtcResult {
@@ -121,7 +121,7 @@ api! {
     fn hiprtcGetCode(handle: hiprtcProgram, code: *mut c_char) {
         let program = program(handle)?;
         let from = lock(&program.code);
-        // SAFETY: the caller's buffer has as many bytes as it was told.
+        // SAFETY: the caller's buffer has as many bytes as the size function returned.
         unsafe { code.cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         Ok(())
     }
@@ -135,7 +135,7 @@ api! {
     fn hiprtcGetProgramLog(handle: hiprtcProgram, log: *mut c_char) {
         let program = program(handle)?;
         let from = lock(&program.log);
-        // SAFETY: the caller's buffer has as many bytes as it was told.
+        // SAFETY: the caller's buffer has as many bytes as the size function returned.
         unsafe { log.cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         // SAFETY: as above, with the zero.
         unsafe { log.add(from.len()).write(0) };
@@ -158,7 +158,8 @@ pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
 }
 const _: signature::hiprtcGetErrorString = hiprtcGetErrorString;
 
-/// Compiles with the first compiler that starts. Returns the code and the log, or the log of the failure.
+/// Compiles with the first compiler that can be started. Returns the code and the log, or only the log if the
+/// compilation failed.
 fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), Vec<u8>> {
     let failed = |error: &dyn std::fmt::Display| error.to_string().into_bytes();
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;

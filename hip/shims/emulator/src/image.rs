@@ -1,5 +1,5 @@
-//! The image that a caller loads as a module: an ELF file, a bundle of several, or a compressed bundle. C passes only
-//! the address of its first byte; the length is in the header.
+//! The image that a caller loads as a module: an ELF file, a bundle of several ELF files, or a compressed bundle. The C
+//! interface passes only the address of the image's first byte. The image's header gives the length.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::settings::settings;
 const ELF: &[u8] = b"\x7fELF";
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED: &[u8] = b"CCOB";
-/// The number of zstd among a bundle's compression methods.
+/// The number of zstd in the list of compression methods of bundles.
 const ZSTD: usize = 1;
 
 /// The ELF file in an image: the image itself, or the bundle's entry for this device.
@@ -20,12 +20,12 @@ const ZSTD: usize = 1;
 /// # Safety
 /// `image` points to a whole code object or bundle.
 pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipError_t> {
-    // SAFETY: every image has a header of 24 bytes at least.
+    // SAFETY: every image has a header of at least 24 bytes.
     let start = unsafe { std::slice::from_raw_parts(image, BUNDLE.len()) };
     if start.starts_with(ELF) {
         // SAFETY: an ELF file has a header of 64 bytes.
         let bytes = file_length(unsafe { std::slice::from_raw_parts(image, 64) });
-        // SAFETY: the header says that it has as many.
+        // SAFETY: the header says that the file has this many bytes.
         return Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(image, bytes) }));
     }
     if start.starts_with(COMPRESSED) {
@@ -50,7 +50,7 @@ fn damaged(what: &str) -> hipError_t {
     hipErrorInvalidImage
 }
 
-/// Reads a little-endian number.
+/// Reads the little-endian number at a position.
 fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
 }

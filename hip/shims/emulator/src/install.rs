@@ -1,4 +1,4 @@
-//! Makes a folder of libraries under ROCm's names.
+//! Makes a folder of links that have the names of ROCm's libraries.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 /// The names under which the engine looks for ROCm's libraries.
 const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"];
 
-/// The emulator's shared library. Cargo puts it beside the running program or into the folder above.
+/// The path of the emulator's shared library. Cargo puts the library beside the running program or into the folder
+/// above it.
 ///
 /// # Errors
-/// The library is in neither folder.
+/// Fails if the library is in neither folder.
 pub fn library() -> io::Result<PathBuf> {
     let name = format!("{}rocm_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
@@ -27,11 +28,11 @@ pub fn library() -> io::Result<PathBuf> {
 const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
 
 /// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links,
-/// so that the dynamic linker loads one library, whose streams and memory all four names share. Beside them are empty
-/// files with the names by which a caller sees which architectures rocBLAS has kernels for.
+/// so that the dynamic linker loads one library, whose streams and memory all four names share. Also writes empty files
+/// with the names of rocBLAS's kernel catalogues, from which a caller sees which architectures rocBLAS has kernels for.
 ///
 /// # Errors
-/// The library was not found, or the folder cannot be written to.
+/// Fails if the library was not found or the folder cannot be written to.
 #[cfg(unix)]
 pub fn install(folder: &Path) -> io::Result<()> {
     let library = library()?;

@@ -1,5 +1,5 @@
-//! A kernel's launch. The workgroups of a grid run in parallel; a workgroup's waves run in turn, from barrier to
-//! barrier.
+//! Launches kernels. The workgroups of a grid run in parallel. The waves of a workgroup take turns: each runs until the
+//! next barrier.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::memory::{POISON, Regions};
 
 /// The most LDS that a workgroup can have, in bytes.
 pub(crate) const MAX_LDS_BYTES: u32 = 65_536;
-/// A wave that has executed this many instructions is taken to be in an endless loop.
+/// The emulator assumes that a wave which has executed this many instructions is in an endless loop.
 const MAX_INSTRUCTIONS: u64 = 1 << 31;
 
 static INSTRUCTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How many wave instructions kernels have executed in this process.
+/// The number of wave instructions that kernels have executed in this process.
 pub(crate) fn instructions_executed() -> u64 {
     INSTRUCTIONS.load(Ordering::Relaxed)
 }
@@ -28,12 +28,12 @@ pub(crate) fn instructions_executed() -> u64 {
 pub(crate) struct Launch {
     pub(crate) module: Arc<Module>,
     pub(crate) kernel: Arc<Kernel>,
-    /// Workgroups in x, y and z.
+    /// The number of workgroups in x, y and z.
     pub(crate) grid: [u32; 3],
-    /// Work items of a workgroup in x, y and z.
+    /// The number of work items of a workgroup in x, y and z.
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_lds_bytes: u32,
-    /// The argument segment, with the hidden arguments.
+    /// The argument segment, which includes the hidden arguments.
     pub(crate) arguments: Arc<[u64]>,
     pub(crate) device: i32,
 }
@@ -57,8 +57,8 @@ impl Launch {
         let groups = x * y * z;
         let run = |number: u64| {
             let group = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
-            // A thread that waits for other threads' workgroups may run a workgroup of another launch meanwhile: then
-            // its space is in use.
+            // While a thread waits for other threads' workgroups, it may run a workgroup of another launch. Then the
+            // thread's space is already in use.
             SPACE.with(|space| match space.try_borrow_mut() {
                 Ok(mut space) => self.group(group, &regions, &mut space),
                 Err(_) => self.group(group, &regions, &mut Space { waves: Vec::new(), lds: Vec::new() }),
@@ -90,7 +90,7 @@ impl Launch {
             wave.regions = regions;
             self.set_registers(wave, number as u32, group, items);
         }
-        // Every other workgroup runs its waves in the opposite order, so that a missing barrier shows in one of the
+        // Every other workgroup runs its waves in the opposite order, so that a missing barrier shows in one of the two
         // orders.
         let backwards = group.iter().sum::<u32>() % 2 == 1;
         let mut executed = 0;
@@ -117,10 +117,10 @@ impl Launch {
         result
     }
 
-    /// Sets the registers that are not poisoned when a wave starts.
+    /// Sets the registers that have a value when a wave starts. All others stay poisoned.
     fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
         let registers = self.kernel.registers;
-        // The address of the arguments is the only one that a kernel can want: the loader refuses all others.
+        // The only address that a kernel can request is that of its arguments. The loader refuses all others.
         if self.kernel.properties & 8 != 0 {
             wave.set_scalar64(0, self.arguments.as_ptr() as u64);
         }

@@ -1,10 +1,10 @@
 //! An emulator of AMD cards for tests: HIP's runtime, hiprtc, rocBLAS and hipBLASLt on the CPU.
 //!
-//! One shared library has the C interfaces of all four libraries, as far as the engine calls them. A test sets
-//! `RUKH_ROCM_LIBRARY_PATH` to a folder with links to it under their names ([`install::install`]). Kernels are the machine
-//! code that a card would run (gfx1100 or gfx1151, waves of 32 lanes), decoded once and executed on the CPU. Streams
-//! are threads. New memory is poisoned, and an access outside of live allocations is an error. Matrix products are
-//! computed in fp32.
+//! One shared library implements all functions of the four libraries that the engine calls. A test sets
+//! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
+//! ([`install::install`]). The emulator decodes the machine code that a card would run (gfx1100 or gfx1151, waves of 32
+//! lanes) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
+//! allocations is an error. Matrix products are computed in fp32.
 //!
 //! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It
 //! says nothing about speed, about caches, or about races between waves that run at the same time.
@@ -15,16 +15,16 @@
 //! | [`hipblaslt`], [`rocblas`], [`hiprtc`] | the libraries' C interfaces, compared with the bindings by the compiler |
 //! | [`hip`] | the runtime's C interface, compared in the same way |
 //! | [`stream`] | streams, events, graphs |
-//! | [`launch`] | a grid of workgroups |
-//! | [`code_object`], [`image`] | ELF files of kernels; bundles of them |
+//! | [`launch`] | runs a kernel's grid of workgroups |
+//! | [`code_object`], [`image`] | ELF files with kernels; bundles of such files |
 //! | [`gemm`] | matrix products |
-//! | [`isa`] | instructions: decoder, registers, a handler for each |
+//! | [`isa`] | the instruction set: the decoder, the registers, and a handler for each instruction |
 //! | [`memory`] | allocations, guards, poison |
-//! | [`c_interface`], [`handles`] | what the C interfaces share |
+//! | [`c_interface`], [`handles`] | helpers that the C interfaces share |
 //! | [`calls`] | counts of calls, failures that a test asks for, reports |
-//! | [`settings`] | what the emulator pretends to be |
-//! | [`install`] | the folder of libraries |
-//! | [`sync`] | locking |
+//! | [`settings`] | the emulated machine, from environment variables |
+//! | [`install`] | makes the folder of links for `RUKH_ROCM_LIBRARY_PATH` |
+//! | [`sync`] | locks a mutex even if another thread has panicked |
 #![allow(rustdoc::private_intra_doc_links, reason = "the table above is for readers of the source")]
 #![allow(unsafe_code, reason = "it implements C interfaces and runs foreign machine code")]
 #![allow(

@@ -1,7 +1,7 @@
-//! Device memory and pinned memory. Both are host memory between guards, poisoned when it is new.
+//! Device memory and pinned memory. Both are host memory between guards, and are poisoned when they are allocated.
 //!
-//! A kernel, a copy or a matrix product may touch nothing but live allocations. There is a guard between any two of
-//! them, so that an access past the end of one is never an access to the next.
+//! A kernel, a copy or a matrix product may touch only live allocations. There is a guard between any two allocations,
+//! so that an access just past the end of one allocation never reaches the next.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::lock;
 
-/// The contents of registers and memory before anything is written: a NaN in every float format, and as an index far
-/// outside of every buffer.
+/// The word that fills registers and memory before anything is written. It is a NaN in every float format, and as an
+/// index it is far outside of every buffer.
 pub(crate) const POISON: u32 = 0x7fff_7fff;
 
-/// Bytes of a guard on either side of an allocation. Allocations are aligned to it.
+/// The size in bytes of the guard on each side of an allocation. Allocations are aligned to this size.
 const GUARD: usize = 4096;
-/// Guards are filled with this byte.
+/// The byte that fills guards.
 const GUARD_BYTE: u8 = 0xa5;
 
 /// The kind of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// Memory of a device, by its number.
+    /// Memory of the device with this number.
     Device(i32),
-    /// Pinned memory of the host, which the host and every device may use.
+    /// Pinned host memory, which the host and every device may use.
     Pinned,
-    /// A code object that is loaded on a device.
+    /// A code object that is loaded on the device with this number.
     Code(i32),
 }
 
@@ -35,7 +35,7 @@ struct Allocation {
     place: Place,
 }
 
-/// All live allocations by address.
+/// All live allocations, ordered by address.
 #[derive(Default)]
 struct Heap {
     allocations: BTreeMap<u64, Allocation>,
@@ -55,7 +55,7 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.checked_add(2 * GUARD)?, GUARD).ok()
 }
 
-/// Allocates poisoned bytes and returns their address, or `None` if there is no memory.
+/// Allocates poisoned memory and returns its address, or `None` if there is not enough memory.
 pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
     let layout = layout(bytes)?;
     // SAFETY: the size is not zero, because of the guards.
@@ -87,13 +87,13 @@ pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
 /// Why an address could not be freed properly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FreeError {
-    /// No allocation of this kind starts there.
+    /// No allocation of this kind starts at the address.
     Unknown,
-    /// It is free now, but something had written to its guards.
+    /// The allocation was freed, but something had written to its guards.
     Overrun(String),
 }
 
-/// Frees an allocation, if `kind` accepts its place.
+/// Frees the allocation at an address, if `kind` accepts the place where it is.
 pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), FreeError> {
     let allocation = with_heap(|heap| {
         let found = heap.allocations.get(&address).copied().filter(|allocation| kind(allocation.place));
@@ -122,7 +122,7 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
         None
     };
     if let Some(layout) = layout(bytes) {
-        // SAFETY: made by `allocate` with this layout, and no longer in the table.
+        // SAFETY: `allocate` made the block with this layout, and the block is no longer in the table.
         unsafe { dealloc(start.sub(GUARD), layout) };
     }
     match damage {
@@ -133,12 +133,12 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
     }
 }
 
-/// How many bytes of a device are allocated.
+/// The number of bytes that are allocated on a device.
 pub(crate) fn allocated(device: i32) -> u64 {
     with_heap(|heap| heap.allocated.get(&device).copied().unwrap_or_default())
 }
 
-/// The live allocation that an address lies in: its start, its size in bytes, its place.
+/// The live allocation that contains an address, as its start, its size in bytes and its place.
 pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
     with_heap(|heap| {
         let (&start, allocation) = heap.allocations.range(..=address).next_back()?;
@@ -149,14 +149,14 @@ pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
 /// The memory that a kernel may touch.
 #[derive(Clone)]
 pub(crate) struct Regions {
-    /// Start and end of live allocations, ascending.
+    /// The start and end of each live allocation, in ascending order.
     list: Arc<[(u64, u64)]>,
-    /// Start and end of the kernel's argument segment.
+    /// The start and end of the kernel's argument segment.
     arguments: (u64, u64),
 }
 
 impl Regions {
-    /// The allocations that a device may touch now, and a kernel's argument segment.
+    /// The allocations that a device may touch now, with a kernel's argument segment.
     pub(crate) fn of(device: i32, arguments: (u64, u64)) -> Self {
         let list = with_heap(|heap| {
             if let Some(view) = heap.views.get(&device) {
@@ -185,7 +185,7 @@ impl Regions {
         self.list[..below].last().copied().filter(inside)
     }
 
-    /// Describes an address that is in no region by the allocation next to it.
+    /// Describes an address that lies outside of all regions by naming the nearest allocation.
     pub(crate) fn describe(&self, address: u64) -> String {
         let below = self.list.partition_point(|&(start, _)| start <= address);
         let text = |&(start, stop): &(u64, u64)| {

@@ -51,7 +51,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says: pointers are valid, matrices until the product is done.
+            /// As rocBLAS's documentation says: pointers are valid, and matrices stay valid until the product is done.
             #[allow(non_snake_case, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -148,7 +148,7 @@ api! {
     }
 }
 
-/// The arguments of a product. The matrices are A, B, C and D, each with its type, leading dimension and stride.
+/// The arguments of a product. Each of the matrices A, B, C and D has a type, a leading dimension and a stride.
 struct Call {
     operations: [rocblas_operation; 2],
     sizes: [rocblas_int; 3],
@@ -169,7 +169,7 @@ fn type_of(kind: rocblas_datatype) -> Option<Type> {
     }
 }
 
-/// Whether rocBLAS documents this combination of the types of A and B, of C and D, and of the computation.
+/// Whether rocBLAS documents this combination of three types: that of A and B, that of C and D, and the compute type.
 fn supported(ab: Type, cd: Type, compute: Type) -> bool {
     matches!(
         (ab, cd, compute),
@@ -247,7 +247,7 @@ impl Call {
         {
             return Err(rb::rocblas_status_invalid_pointer);
         }
-        // Where C and D begin at the same address, they must be the same matrix.
+        // If C and D begin at the same address, they must be the same matrix.
         if c.address == d.address && (c.leading != d.leading || c.stride != d.stride) {
             return Err(rb::rocblas_status_invalid_value);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// The settings. Each has an environment variable, and all are read once.
+/// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
     /// `RUKH_EMULATOR_ARCH`: the card's architecture; gfx1100 by default.
     pub(crate) architecture: String,
@@ -10,8 +10,8 @@ pub(crate) struct Settings {
     pub(crate) devices: i32,
     /// `RUKH_EMULATOR_MEMORY_MIB`: the memory of a card; 16384 by default.
     pub(crate) memory_bytes: u64,
-    /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by default.
-    /// On other cards rocBLAS ends the process, as the real one does.
+    /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
+    /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
     /// `RUKH_EMULATOR_LOG`: whether every call is printed on stderr with its status.
     pub(crate) log: bool,

@@ -1,16 +1,17 @@
-//! C functions for tests in the same process: they make calls fail and ask what happened. A test finds them in any of
-//! the four libraries.
+//! C functions for tests in the same process. They make calls fail, and return counts of calls and the last report.
+//! Each of the four libraries exports them.
 
 use std::ffi::c_char;
 
 use crate::c_interface::{text, write_text};
 use crate::{calls, launch};
 
-/// Makes a later call of a function fail: call 1 is the next one. `code` 0 stands for the function's usual failure. The
-/// name `execution` means the work of streams: it fails when a stream runs it, after the call that submitted it.
+/// Makes a later call of a function fail. Call 1 is the next call. If `code` is 0, the function fails with its usual
+/// status. The name `execution` means the operations of streams: such an operation fails when a stream runs it, after
+/// the call that submitted it.
 ///
 /// # Safety
-/// `name` is a text that ends with zero.
+/// `name` points to a text that ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocm_emulator_fail(name: *const c_char, call: u64, code: u32) {
     // SAFETY: as the caller promises.
@@ -25,17 +26,18 @@ pub extern "C" fn rocm_emulator_clear() {
     calls::clear_failures();
 }
 
-/// How often a function has been called.
+/// The number of times that a function has been called.
 ///
 /// # Safety
-/// `name` is a text that ends with zero.
+/// `name` points to a text that ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocm_emulator_calls(name: *const c_char) -> u64 {
     // SAFETY: as the caller promises.
     calls::count(unsafe { text(name) }.unwrap_or_default())
 }
 
-/// Copies the last report to a buffer, cut to its size and ended with zero. Returns the report's whole length in bytes.
+/// Copies the last report to a buffer, truncated to the buffer's size and with a zero byte at the end. Returns the full
+/// length of the report in bytes.
 ///
 /// # Safety
 /// `buffer` has `bytes` bytes.
@@ -48,7 +50,7 @@ pub unsafe extern "C" fn rocm_emulator_fault(buffer: *mut c_char, bytes: usize) 
     report.len()
 }
 
-/// How many wave instructions kernels have executed in this process.
+/// The number of wave instructions that kernels have executed in this process.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocm_emulator_instructions() -> u64 {
     launch::instructions_executed()

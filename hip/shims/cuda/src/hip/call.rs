@@ -18,7 +18,7 @@ pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipE
     Ok(())
 }
 
-/// Keeps an error for `hipGetLastError`, unless it is `hipErrorNotReady`, which is no failure.
+/// Keeps an error for `hipGetLastError`. `hipErrorNotReady` is not kept, because it does not mean a failure.
 #[cold]
 pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
     if error != hipErrorNotReady {
@@ -37,7 +37,8 @@ macro_rules! api {
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says: pointers are valid, and stay so until work on a stream is done.
+            /// As HIP's documentation says: pointers are valid, and those that work on a stream uses stay valid until
+            /// it is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "HIP's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hip_runtime_sys::hipError_t {

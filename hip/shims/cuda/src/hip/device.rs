@@ -9,7 +9,7 @@ use hip_runtime_sys::{
 use super::call::{api, failed, write_result};
 use crate::driver::{self, check, current, current_device, driver};
 
-/// The version number of HIP 6.4, whose declarations the bindings have.
+/// The version number of HIP 6.4, from whose headers the bindings are generated.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 api! {
@@ -73,13 +73,13 @@ api! {
     }
 
     fn hipDeviceSynchronize() {
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         check(unsafe { (current()?.cuCtxSynchronize)() })
     }
 }
 
-/// Fills in the properties that CUDA has; all others are zero. The architecture is the compiler's name, such as
-/// `sm_90`.
+/// Fills in the properties that CUDA has, and sets all others to zero. The architecture has NVIDIA's compiler's name,
+/// such as `sm_90`.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -104,7 +104,7 @@ fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t>
     // SAFETY: every field is a number, a pointer or an array of numbers.
     let mut made: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
     let name_bytes = made.name.len() as c_int;
-    // SAFETY: the buffer is that long.
+    // SAFETY: the buffer has this length.
     check(unsafe { (driver.functions.cuDeviceGetName)(made.name.as_mut_ptr(), name_bytes, device) })?;
     // SAFETY: the driver writes a number.
     check(unsafe { (driver.functions.cuDeviceTotalMem_v2)(&mut made.totalGlobalMem, device) })?;

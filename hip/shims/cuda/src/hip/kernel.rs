@@ -13,7 +13,7 @@ use super::overlap::{joined, overlaps};
 use crate::driver::{self, Handle, check, current};
 use crate::profile;
 
-/// Bytes of shared memory that every kernel may use. More must be requested with an attribute.
+/// The shared memory in bytes that every kernel may use. A kernel must request more with an attribute.
 const USUAL_SHARED_BYTES: c_uint = 48 << 10;
 
 api! {

@@ -31,12 +31,12 @@ api! {
         if pointer.is_null() {
             return Ok(());
         }
-        // SAFETY: the caller's memory, which nothing uses any more; the driver waits for what runs.
+        // SAFETY: the caller's memory, which nothing uses any more. The driver waits for running work.
         check(unsafe { (current()?.cuMemFree_v2)(address(pointer)) })
     }
 
     fn hipHostMalloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
-        // CUDA has the flags portable, mapped and write-combined.
+        // Of HIP's flags, CUDA has portable, mapped and write-combined.
         // SAFETY: the caller's pointer.
         check(unsafe { (current()?.cuMemHostAlloc)(pointer, bytes, flags & 7) })
     }
@@ -68,7 +68,7 @@ api! {
         let driver = current()?;
         // SAFETY: the caller's memory.
         check(unsafe { (driver.cuMemsetD8_v2)(address(to), value as u8, bytes) })?;
-        // As in hipMemcpy.
+        // The reason for the wait is the same as in hipMemcpy.
         // SAFETY: null is the default stream.
         check(unsafe { (driver.cuStreamSynchronize)(std::ptr::null_mut()) })
     }

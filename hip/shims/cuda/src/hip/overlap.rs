@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::library;
 
-/// Whether `RUKH_CUDA_SHIM_OVERLAP` asks for it.
+/// Whether `RUKH_CUDA_SHIM_OVERLAP` turns programmatic dependent launch on.
 pub(super) fn overlaps() -> bool {
     static OVERLAPS: OnceLock<bool> = OnceLock::new();
     *OVERLAPS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_OVERLAP"))

@@ -52,7 +52,7 @@ api! {
     }
 
     fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) {
-        // HIP has more flags, which control caches.
+        // HIP has more flags than CUDA. They control caches, and are dropped here.
         let mut flags = flags & (hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess);
         if spins() {
             flags &= !hipEventBlockingSync;

@@ -1,4 +1,4 @@
-//! Without a driver or a card every call returns an error, and the process goes on.
+//! Tests that every call returns an error without ending the process if there is no driver or card.
 
 use std::ptr::null_mut;
 

@@ -8,7 +8,7 @@ use rocblas_sys as rb;
 
 use super::{Libraries, libraries};
 
-/// The libraries, or `None` without a card.
+/// The libraries, or `None` if there is no card.
 fn with_card() -> Option<Libraries> {
     let lib = libraries();
     let (status, _) = lib.devices();
@@ -66,7 +66,7 @@ const M: usize = 48;
 const N: usize = 40;
 const K: usize = 64;
 
-/// `relu(W x + b)`, where W is row-major. In BLAS's terms that is its transpose, column-major.
+/// Computes `relu(W x + b)`, where W is row-major. For BLAS this is the transpose of a column-major matrix.
 fn expected(w: &[f32], x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let mut d = vec![0.0; M * N];
     for n in 0..N {

@@ -1,4 +1,5 @@
-//! NVRTC compiles the engine's kernels through hiprtc's interface, as the engine asks it to. Needs NVRTC, but no card.
+//! Tests that NVRTC compiles the engine's kernels through hiprtc's interface, with the engine's options. The tests need
+//! NVRTC, but not a card.
 
 use std::ffi::{CString, c_char};
 use std::fs;

@@ -1,4 +1,5 @@
-//! hipBLASLt's layouts, descriptors and preferences over cuBLASLt's. Needs cuBLASLt, but no card.
+//! Tests of hipBLASLt's layouts, descriptors and preferences, which are cuBLASLt's. The tests need cuBLASLt, but not a
+//! card.
 
 use std::ptr::{from_ref, null_mut};
 

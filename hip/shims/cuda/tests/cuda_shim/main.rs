@@ -1,5 +1,5 @@
-//! Tests of the shim through the bindings, loaded by name from a folder, as the engine does. A test that needs CUDA's
-//! libraries or a card says so and is skipped where there is none.
+//! Tests of the shim. They load it from a folder by the libraries' names and call it through the bindings, as the
+//! engine does. A test that needs CUDA's libraries or a card prints that it is skipped if they are missing.
 #![allow(unsafe_code, clippy::multiple_unsafe_ops_per_block, reason = "calls C interfaces")]
 
 mod absent;

@@ -10,11 +10,11 @@ use hip_runtime_sys::{
 use crate::calls::report;
 use crate::code_object::Kernel;
 
-/// Builds the argument segment from the caller's arguments: `parameters` points to each of them, `extra` to a packed
-/// buffer.
+/// Builds the argument segment from the caller's arguments. Either `parameters` is a list of pointers to the arguments,
+/// or `extra` points to a buffer with the packed arguments.
 ///
 /// # Safety
-/// The arguments are those that the kernel takes.
+/// The arguments have the number and the types that the kernel takes.
 pub(crate) unsafe fn arguments_of(
     kernel: &Kernel,
     parameters: *mut *mut c_void,
@@ -32,7 +32,7 @@ pub(crate) unsafe fn arguments_of(
             let to = segment
                 .get_mut(argument.offset..argument.offset + argument.bytes)
                 .ok_or(hipErrorInvalidValue)?;
-            // SAFETY: it points to a value of the argument's size.
+            // SAFETY: the pointer is to a value of the argument's size.
             to.copy_from_slice(unsafe { std::slice::from_raw_parts(from.cast(), argument.bytes) });
         }
         return Ok(segment);
@@ -42,7 +42,7 @@ pub(crate) unsafe fn arguments_of(
     }
     let (mut from, mut bytes, mut at) = (std::ptr::null(), 0, 0);
     loop {
-        // SAFETY: the list is one of pairs, and ends with a mark.
+        // SAFETY: the list consists of pairs, and ends with a mark.
         let key = unsafe { extra.add(at).read() };
         if key == HIP_LAUNCH_PARAM_END {
             break;
@@ -60,7 +60,7 @@ pub(crate) unsafe fn arguments_of(
         at += 2;
     }
     let wanted = explicit.map(|argument| argument.offset + argument.bytes).max().unwrap_or_default();
-    // rocBLAS passes four bytes more than its kernels take. They are not read.
+    // rocBLAS passes four bytes more than its kernels take. The emulator does not read these four bytes.
     if from.is_null() || bytes < wanted || bytes > segment.len().max(wanted) + 4 {
         report(&format!("kernel {}: {bytes} bytes of arguments instead of {wanted}", kernel.name));
         return Err(hipErrorInvalidValue);

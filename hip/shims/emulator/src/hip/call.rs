@@ -8,7 +8,8 @@ use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotReady, hipErr
 use super::error::LAST_ERROR;
 use crate::c_interface;
 
-/// Answers one call and keeps its error for `hipGetLastError`, unless it is `hipErrorNotReady`, which is no failure.
+/// Runs the body of one call and keeps its error for `hipGetLastError`. `hipErrorNotReady` is not kept, because it does
+/// not mean a failure.
 pub(super) fn answer(name: &'static str, body: impl FnOnce() -> Result<(), hipError_t>) -> hipError_t {
     let status = c_interface::answer(name, hipErrorUnknown, body);
     if status != hipSuccess && status != hipErrorNotReady {
@@ -31,7 +32,7 @@ pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipE
     unsafe { c_interface::write_result(place, value) }.map_err(|_| hipErrorInvalidValue)
 }
 
-/// Copies a text into a buffer, cut to the buffer's size and ended with zero.
+/// Copies a text into a buffer, truncated to the buffer's size and with a zero byte at the end.
 ///
 /// # Safety
 /// The buffer is null or has `bytes` bytes.
@@ -41,14 +42,15 @@ pub(super) unsafe fn write_text(buffer: *mut c_char, bytes: c_int, text: &str) -
     unsafe { c_interface::write_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
 }
 
-/// Defines functions that the bindings do not have.
+/// Defines functions that the bindings lack.
 macro_rules! unchecked_api {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says: pointers are valid, and stay so until work on a stream is done.
+            /// As HIP's documentation says: pointers are valid, and those that work on a stream uses stay valid until
+            /// it is done.
             #[allow(non_snake_case, reason = "HIP's names")]
             #[allow(clippy::too_many_arguments, reason = "HIP's signatures")]
             #[unsafe(no_mangle)]

@@ -12,7 +12,7 @@ use crate::c_interface::answer;
 use crate::launch::MAX_LDS_BYTES;
 use crate::settings::settings;
 
-/// The version number of HIP 6.4. The bindings are generated from its headers.
+/// The version number of HIP 6.4, from whose headers the bindings are generated.
 const RUNTIME_VERSION: c_int = 60_443_484;
 
 thread_local! {
@@ -91,7 +91,7 @@ api! {
     }
 }
 
-/// Fills in the properties that the emulator has; all others are zero.
+/// Fills in the properties that the emulator has, and sets all others to zero.
 ///
 /// # Safety
 /// The pointer is null or may be written to.

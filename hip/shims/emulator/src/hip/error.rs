@@ -63,7 +63,7 @@ pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
     error_name(error).as_ptr()
 }
 
-/// HIP's function of this name. It returns the name alone; the emulator explains the error on stderr.
+/// HIP's function of this name. It returns only the error's name, because the emulator explains the error on stderr.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetErrorString(error: hipError_t) -> *const c_char {

@@ -1,5 +1,6 @@
-//! The functions that AMD's own rocBLAS and hipBLASLt call and the engine does not. With them those libraries run on
-//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions; the signatures are HIP 6.4's.
+//! The functions that the engine does not call, but AMD's own rocBLAS and hipBLASLt do. They let those libraries run on
+//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions, so their signatures are
+//! written here as in HIP 6.4.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -46,7 +47,8 @@ const MEMORY_UNREGISTERED: c_int = 0;
 const MEMORY_HOST: c_int = 1;
 const MEMORY_DEVICE: c_int = 2;
 
-/// The structure that a C++ compiler puts into a program with kernels: a magic number, a version, the bundle's address.
+/// The structure that a C++ compiler puts into a program with kernels. It has a magic number, a version, and the
+/// address of the bundle of kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FatBinary {
@@ -61,16 +63,16 @@ const FAT_BINARY_MARK: u32 = 0x4849_5046;
 /// The kernels of C++ programs.
 #[derive(Default)]
 struct Registered {
-    /// The address of each bundle by its handle, and its module once it is loaded.
+    /// The address of each bundle, and its module once it is loaded, by the bundle's handle.
     bundles: BTreeMap<usize, (usize, Option<usize>)>,
-    /// The bundle's handle and the kernel's name, by the address of the host's function.
+    /// The bundle's handle and the kernel's name, by the address of the host function that stands for the kernel.
     kernels: BTreeMap<usize, (usize, String)>,
 }
 
 static REGISTERED: Mutex<Option<Registered>> = Mutex::new(None);
 
 thread_local! {
-    /// Grid, block, LDS bytes and stream of the launch that the compiled code will make next.
+    /// The grid, block, LDS bytes and stream of the launch that the compiled code will make next.
     static NEXT_LAUNCH: std::cell::Cell<Option<(Dimensions, Dimensions, usize, hipStream_t)>> =
         const { std::cell::Cell::new(None) };
 }
@@ -94,7 +96,7 @@ unchecked_api! {
     }
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
-        // SAFETY: the caller's pointer. There are no pools: the handle is never looked at.
+        // SAFETY: the caller's pointer. The emulator has no memory pools and never uses the handle.
         unsafe { write_result(pool, std::ptr::without_provenance_mut(1)) }
     }
 
@@ -118,7 +120,7 @@ unchecked_api! {
             let (to, from) = (to.wrapping_byte_add(row * to_pitch), from.wrapping_byte_add(row * from_pitch));
             stream.submit(copy(to, from, width, kind)?)?;
         }
-        // The host's memory may be pageable, and the caller may change it as soon as this returns.
+        // The host's memory may be pageable, and the caller may change it as soon as this function returns.
         if stream.capture_state().is_some() { Ok(()) } else { stream.synchronize() }
     }
 
@@ -144,7 +146,7 @@ unchecked_api! {
         // SAFETY: the caller's text.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
         let file = std::fs::read(&*path).map_err(|_| hip_runtime_sys::hipErrorFileNotFound)?;
-        // SAFETY: a whole file.
+        // SAFETY: the image is a whole file.
         passed(unsafe { hipModuleLoadData(module, file.as_ptr().cast()) })
     }
 
@@ -210,7 +212,8 @@ unchecked_api! {
     }
 }
 
-/// Finds a kernel by the address of the host's function for it. The first kernel of a bundle loads the bundle.
+/// Finds a kernel by the address of the host function that stands for it. The bundle is loaded when its first kernel is
+/// looked up.
 fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     let mut registered = lock(&REGISTERED);
     let registered = registered.get_or_insert_default();
@@ -259,7 +262,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
 /// The function of this name that a library's initialisers call to register one kernel of a bundle.
 ///
 /// # Safety
-/// The name is a text that ends with zero.
+/// The name is a text that ends with a zero byte.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[allow(clippy::too_many_arguments, reason = "HIP's signature")]
 #[unsafe(no_mangle)]
@@ -281,10 +284,11 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     registered.get_or_insert_default().kernels.insert(host.addr(), (binary.addr(), name.to_owned()));
 }
 
-/// The function of this name that a library calls when it is unloaded. It does nothing: that is when the process ends.
+/// The function of this name that a library calls when it is unloaded. It does nothing, because a library is unloaded
+/// only when the process ends.
 ///
 /// # Safety
-/// None: nothing is done.
+/// Every argument is allowed, because the function does nothing.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipUnregisterFatBinary(_binary: *mut *mut c_void) {}

@@ -27,7 +27,7 @@ use crate::sync::lock;
 static MODULES: Handles<Loaded> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
 
-/// A module, its device, and the handles of those kernels that were looked up.
+/// A module, its device, and the handles of the kernels that have been looked up.
 struct Loaded {
     module: Arc<Module>,
     device: i32,
@@ -104,7 +104,8 @@ api! {
         blocks: *mut c_int, function: hipFunction_t, threads: c_int, lds_bytes: usize,
     ) {
         let kernel = Arc::clone(&FUNCTIONS.get(function.addr()).ok_or(hipErrorInvalidHandle)?.kernel);
-        // Half of a workgroup processor has two SIMDs of 1536 registers each, for 16 waves, and 64 KiB of LDS.
+        // Half of a workgroup processor has 64 KiB of LDS and two SIMDs. Each SIMD has 1536 registers and holds up to
+        // 16 waves.
         let waves = (threads.max(1) as usize).div_ceil(32);
         let by_registers = 2 * (1536 / kernel.vector_registers.next_multiple_of(24).max(24)).min(16) / waves;
         let by_lds = MAX_LDS_BYTES as usize / (kernel.lds_bytes as usize + lds_bytes).max(1);

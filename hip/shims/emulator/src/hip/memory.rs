@@ -72,7 +72,7 @@ api! {
         if !pageable {
             return stream.submit(operation);
         }
-        // The driver copies pageable memory through a buffer of its own, and returns after that.
+        // The driver copies pageable memory to a buffer of its own before it returns.
         if stream.capture_state().is_some() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
@@ -92,7 +92,7 @@ api! {
     }
 }
 
-/// Waits for all work of the device, as HIP does, and frees memory.
+/// Waits for all work of the device, as HIP does, and then frees the memory.
 fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipError_t> {
     if address.is_null() {
         return Ok(());

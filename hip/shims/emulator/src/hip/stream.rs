@@ -16,7 +16,7 @@ use crate::stream::{self, Event, Mark, Stream};
 static STREAMS: Handles<Stream> = Handles::new();
 static EVENTS: Handles<Event> = Handles::new();
 
-/// The stream of a handle. The null handle is the null stream of the current device.
+/// The stream that a handle stands for. The null handle stands for the null stream of the current device.
 pub(crate) fn stream_of(handle: hipStream_t) -> Result<Arc<Stream>, hipError_t> {
     if handle.is_null() {
         return stream::null_stream(current_device()?).ok_or(hipErrorOutOfMemory);
@@ -78,7 +78,7 @@ api! {
         let function = function.ok_or(hipErrorInvalidValue)?;
         let data = data.expose_provenance();
         stream_of(stream)?.submit(Arc::new(move || {
-            // SAFETY: the caller's function, which takes this pointer.
+            // SAFETY: this is the caller's function, and it takes this pointer.
             unsafe { function(std::ptr::with_exposed_provenance_mut(data)) };
             Ok(())
         }))

@@ -1,4 +1,5 @@
-//! Copies and fills as operations of a stream. Every range is checked at the call and again when the operation runs.
+//! Copies and fills as operations of a stream. The range of each is checked at the call, and again when the operation
+//! runs.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -9,13 +10,14 @@ use crate::calls::report;
 use crate::memory::{self, Place};
 use crate::stream::{Failure, Operation};
 
-/// Whether these bytes are inside of one live allocation.
+/// Whether these bytes lie within one live allocation.
 pub(crate) fn known(address: usize, bytes: usize) -> bool {
     memory::find(address as u64)
         .is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
 }
 
-/// Checks the source or the target of a copy. Device memory must be allocated; host memory may be anywhere else.
+/// Checks the source or the target of a copy. Device memory must be a live allocation. Host memory may be anywhere
+/// else.
 fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result<(), hipError_t> {
     match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
         Some((end, place)) => {
@@ -75,8 +77,8 @@ pub(crate) fn copy(
         })?;
         let source: *const u8 = std::ptr::with_exposed_provenance(from);
         let target: *mut u8 = std::ptr::with_exposed_provenance_mut(to);
-        // SAFETY: allocations of the emulator are checked. Other memory is the caller's, who keeps it until the copy is
-        // done.
+        // SAFETY: the emulator's allocations were checked. All other memory belongs to the caller, who must keep it
+        // until the copy is done.
         unsafe { source.copy_to(target, bytes) };
         Ok(())
     }))

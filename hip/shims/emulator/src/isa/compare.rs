@@ -196,7 +196,7 @@ handler! {
     }
 }
 
-/// The V_CMP_CLASS instructions. Their second operand is a mask of classes.
+/// The V_CMP_CLASS instructions, whose second operand is a mask of classes.
 pub(crate) const CLASS: &[Row] = &[
     Row {
         opcode: 0x7d,

@@ -11,7 +11,7 @@ pub(crate) fn f16_to_f32(bits: u32) -> f32 {
     f32::from_bits(scaled.to_bits() | special | (bits & 0x8000) << 16)
 }
 
-/// The nearest fp16 number, ties to even, in the low half.
+/// The nearest fp16 number, ties to even, in the low half of the result.
 #[inline(always)]
 pub(crate) fn f32_to_f16(value: f32) -> u32 {
     let bits = value.to_bits();
@@ -40,7 +40,7 @@ pub(crate) fn f32_to_f16_towards_zero(value: f32) -> u32 {
 /// An fp64 number rounded to fp16 directly, without an intermediate rounding to fp32.
 #[inline(always)]
 pub(crate) fn f64_to_f16(value: f64) -> u32 {
-    // Rounding to odd keeps the bits that were cut off visible to the second rounding.
+    // The first rounding is to odd, so that the second rounding still sees whether any bits were cut off.
     let nearest = value as f32;
     let exact = f64::from(nearest) == value || value.is_nan() || nearest.is_infinite();
     let bits = nearest.to_bits();
@@ -54,7 +54,7 @@ pub(crate) fn bf16_to_f32(bits: u32) -> f32 {
     f32::from_bits(bits << 16)
 }
 
-/// The nearest bfloat16 number, ties to even, in the low half.
+/// The nearest bfloat16 number, ties to even, in the low half of the result.
 #[inline(always)]
 pub(crate) fn f32_to_bf16(value: f32) -> u32 {
     let bits = value.to_bits();
@@ -98,7 +98,8 @@ mod tests {
                 assert_eq!(f64_to_f16(f64::from(value)), f32_to_f16(value), "{value:e}");
             }
         }
-        // A little more than half an ulp: an intermediate fp32 would round down to the tie, and then to even.
+        // The value is a little more than half an ulp above. An intermediate fp32 would be rounded down to the tie, and
+        // then to even.
         let value = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f64_to_f16(value), 0x3c01);
         assert_eq!(f32_to_f16_towards_zero(65535.0), 0x7bff);

@@ -1,9 +1,9 @@
 //! Products of 16 x 16 matrices by a whole wave (WMMA).
 //!
-//! Lanes l and l + 16 both hold row l of A and column l of B: 16 elements each, k ascending from the low half of the
-//! first register. Element (row, column) of C and D lies in register row / 2 of lane column + 16 (row % 2). The
-//! hardware requires that all lanes are active and that both copies are equal; the emulator reports anything else as a
-//! fault.
+//! Lanes l and l + 16 both hold row l of A and column l of B. Each of these has 16 elements, with k ascending from the
+//! low half of the first register. Element (row, column) of C and D lies in register row / 2 of lane column + 16 (row %
+//! 2). The hardware requires that all lanes are active and that both copies are equal; the emulator reports anything
+//! else as a fault.
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::packed::byte;
@@ -20,7 +20,7 @@ special_rows! {
     0x44 v_wmma_i32_16x16x16_iu8 (B32, B32, B32) -> B32;
 }
 
-/// The rows and columns of a matrix, and the length of the dot products.
+/// The number of rows and of columns of a matrix, and the length of the dot products.
 const TILE: usize = 16;
 
 type Tile<T> = [[T; TILE]; TILE];
@@ -50,7 +50,7 @@ fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result
     Ok(tile)
 }
 
-/// The matrix C. `read` returns an element from a register's number and a lane.
+/// The matrix C. `read` takes a register's number and a lane, and returns the element there.
 #[inline(always)]
 fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
     let mut tile = [[T::default(); TILE]; TILE];
@@ -128,7 +128,8 @@ fn wmma_f32(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) ->
 handler! { fn v_wmma_f32_16x16x16_f16(wave, instruction) { wmma_f32(wave, instruction, f16_to_f32); } }
 handler! { fn v_wmma_f32_16x16x16_bf16(wave, instruction) { wmma_f32(wave, instruction, bf16_to_f32); } }
 
-/// A product with 16-bit results. They go to the half of each register that the third operand's selector names.
+/// A product with 16-bit results. They are written to the half of each register that the third operand's selector
+/// names.
 #[inline(always)]
 fn wmma_half(
     wave: &mut Wave,
@@ -170,7 +171,7 @@ handler! { fn v_wmma_bf16_16x16x16_bf16(wave, instruction) {
 } }
 
 handler! {
-    /// Products of 8-bit integers, four in a word. The sign modifiers say which operands are signed.
+    /// Products of 8-bit integers, four of which are in a word. The sign modifiers say which operands are signed.
     fn v_wmma_i32_16x16x16_iu8(wave, instruction) {
         if !full(wave, instruction) {
             return;

@@ -5,7 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`decode`] | machine code to instructions |
+//! | [`decode`] | decodes machine code into instructions |
 //! | [`memory`] | loads, stores, atomics, exchanges between lanes |
 //! | [`matrix`], [`packed`] | matrix products; operations on both halves of a register |
 //! | [`compare`], [`special`] | comparisons; carries, divisions, permutations, dual instructions |

@@ -36,7 +36,7 @@ special_rows! {
     0x22 v_fma_mixhi_f16 (Mixed, Mixed, Mixed) -> B16;
 }
 
-/// The halves of a packed source that the low and the high result read, each in the low 16 bits.
+/// The two halves of a packed source, one for the low result and one for the high result, each in the low 16 bits.
 #[inline(always)]
 fn halves(wave: &Wave, source: &Source, float: bool) -> (Lanes, Lanes) {
     let mut space = Lanes::ZERO;
@@ -52,7 +52,8 @@ fn halves(wave: &Wave, source: &Source, float: bool) -> (Lanes, Lanes) {
     (low, high)
 }
 
-/// Defines instructions that do the same with both halves. The expression uses the low 16 bits of its variables.
+/// Defines instructions that compute the same expression for both halves. The expression uses the low 16 bits of its
+/// variables.
 macro_rules! packed {
     ($float:literal: $($name:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -114,7 +115,7 @@ packed! { true:
     v_pk_max_f16 |a, b, _c| f32_to_f16(f16_to_f32(a).max(f16_to_f32(b)));
 }
 
-/// The third operand of a dot product, an fp32 number.
+/// The third operand of a dot product, which is an fp32 number.
 #[inline(always)]
 fn addend(wave: &Wave, instruction: &Instruction) -> Lanes {
     let mut space = Lanes::ZERO;
@@ -150,7 +151,7 @@ pub(crate) fn byte(word: u32, number: usize, signed: bool) -> i32 {
     if signed { i32::from(bits as i8) } else { i32::from(bits) }
 }
 
-/// The sum of four products of bytes and of the third operand. The sign modifiers say which operands are signed.
+/// The sum of four products of bytes, plus the third operand. The sign modifiers say which operands are signed.
 #[inline(always)]
 fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bool) {
     let mut spaces = [Lanes::ZERO; 3];
@@ -175,8 +176,8 @@ handler! { fn v_dot4_i32_iu8(wave, instruction) {
 
 handler! { fn v_dot4_u32_u8(wave, instruction) { dot4(wave, instruction, false, false); } }
 
-/// An operand of a mixed instruction: fp32, or if `high_for_high` is set, the half that `high` selects. The second sign
-/// modifier means the absolute value.
+/// An operand of a mixed-precision instruction. It is fp32, or if `high_for_high` is set, the fp16 half that `high`
+/// selects. The second sign modifier means the absolute value.
 #[inline(always)]
 fn mixed(wave: &Wave, source: &Source) -> [f32; WAVE] {
     let mut space = Lanes::ZERO;

@@ -4,7 +4,7 @@ use super::float::{f16_to_f32, f32_to_f16, f32_to_f16_towards_zero};
 use super::table::{Row, handler};
 use super::wave::{EXEC, Instruction, Operand, Stop, VCC, Wave};
 
-/// A result, and the new value of the scalar condition code, if it changes.
+/// A result, and the new value of the scalar condition code if the instruction changes it.
 struct Out<T>(T, Option<bool>);
 
 /// A result that does not change the condition code.
@@ -12,7 +12,7 @@ fn keep<T>(value: T) -> Out<T> {
     Out(value, None)
 }
 
-/// A result with the condition code that it is not zero.
+/// A result that sets the condition code to whether the result is not zero.
 fn test<T: PartialEq + Default + Copy>(value: T) -> Out<T> {
     Out(value, Some(value != T::default()))
 }
@@ -57,7 +57,7 @@ impl Scalar for f32 {
     }
 }
 
-/// fp16 in the low half of a register. Computations are in fp32.
+/// An fp16 number in the low half of a register. Computations are in fp32.
 struct H(f32);
 
 impl Scalar for H {
@@ -73,7 +73,7 @@ impl Scalar for H {
 }
 
 /// Defines a table. A row has an opcode, a name, operands with their types, the result's type, and an expression that
-/// returns an `Out`. The expression can use `wave`, to read the condition code.
+/// returns an `Out`. The expression can read the condition code from `wave`.
 macro_rules! scalars {
     ($(#[$attribute:meta])* $table:ident($wave:ident, $instruction:ident): $($opcode:literal $name:ident ($($argument:ident: $type:ty = $number:literal),*) -> $result:ty = $body:expr;)*) => {
         $(#[$attribute])*
@@ -240,7 +240,8 @@ scalars! {
 
 macro_rules! program_counter {
     ($($opcode:literal $name:ident |$wave:ident, $instruction:ident| $body:block)*) => {
-        /// SOP1 on the program counter. The decoder has put the address of the next instruction into the immediate.
+        /// The instructions of SOP1 that use the program counter. The decoder has put the address of the next
+        /// instruction into the immediate.
         pub(crate) const UNARY_SPECIAL: &[Row] = &[$(Row {
             opcode: $opcode,
             name: stringify!($name),
@@ -352,7 +353,7 @@ fn register(wave: &Wave, index: u8) -> u32 {
 }
 
 with_constant! {
-    /// SOPK. The constant is extended with its sign.
+    /// The instructions of SOPK. The constant is sign-extended.
     CONSTANT:
     0x00 s_movk_i32 |wave, to, constant| { wave.set_scalar(to, constant as u32); }
     0x01 s_version |_wave, _to, _constant| {}
@@ -387,7 +388,7 @@ with_constant! {
     0x1b s_waitcnt_lgkmcnt |_wave, _to, _constant| {}
 }
 
-/// Defines branches by their conditions.
+/// Defines branches from their conditions.
 macro_rules! branches {
     ($($opcode:literal $name:ident |$wave:ident| $taken:expr;)*) => {
         /// The branches of SOPP.
@@ -411,8 +412,8 @@ branches! {
 }
 
 with_constant! {
-    /// The other instructions of SOPP. Those that wait or give hints about timing do nothing: in the emulator every
-    /// result is ready before the next instruction.
+    /// The other instructions of SOPP. Instructions that wait or give hints about timing do nothing, because in the
+    /// emulator every result is ready before the next instruction.
     PROGRAM:
     0x00 s_nop |_wave, _to, _constant| {}
     0x03 s_sleep |_wave, _to, _constant| {}

@@ -5,8 +5,8 @@ use super::table::{Row, handler, special_rows};
 use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave};
 
 special_rows! {
-    /// VOP2 with an operand or a result in VCC. The VOP3 form has 0x100 added to the opcode and uses any scalar
-    /// register.
+    /// The instructions of VOP2 with an operand or a result in VCC. The VOP3 form has 0x100 added to the opcode and
+    /// uses any scalar register.
     TWO_SPECIAL:
     0x01 v_cndmask_b32 (B32, B32, B32) -> B32;
     0x20 v_add_co_ci_u32 (B32, B32, B32) -> B32;
@@ -15,7 +15,7 @@ special_rows! {
 }
 
 special_rows! {
-    /// VOP1 with a result other than one number per lane.
+    /// The instructions of VOP1 whose result is not one number per lane.
     ONE_SPECIAL:
     0x00 v_nop () -> B32;
     0x02 v_readfirstlane_b32 (B32) -> B32;
@@ -80,7 +80,7 @@ handler! { fn v_cndmask_b16(wave, instruction) {
     wave.finish::<U16>(instruction, &mut result);
 } }
 
-/// Sums or differences of 33 bits. The low 32 bits go to a register, the last one to a mask.
+/// Sums or differences of 33 bits. The low 32 bits go to a register, and the highest bit goes to a mask.
 macro_rules! carries {
     ($($name:ident |$a:ident, $b:ident, $carry:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -238,7 +238,8 @@ fn exponent(value: f32) -> i32 {
 
 handler! {
     /// Scales an operand of a division where later steps would leave fp32's range, and marks the lanes whose quotient
-    /// must be scaled back. Operands: the number to scale (numerator or denominator), denominator, numerator.
+    /// must be scaled back. The operands are the number to scale (the numerator or the denominator), the denominator
+    /// and the numerator.
     fn v_div_scale_f32(wave, instruction) {
         let mut spaces = [Lanes::ZERO; 3];
         let [space_a, space_b, space_c] = &mut spaces;
@@ -292,7 +293,7 @@ handler! {
         for lane in 0..WAVE {
             let quotient = f32::from_bits(c.0[lane]);
             let (a, b) = (f32::from_bits(a.0[lane]), f32::from_bits(b.0[lane]));
-            // Sum and scale are rounded once, so that a subnormal quotient is right, too.
+            // The sum and the scaling are rounded only once in all, so that a subnormal quotient is right, too.
             let back = 2f64.powi(if exponent(quotient) > 127 { 64 } else { -64 });
             let scaled = f64::from(a).mul_add(f64::from(b), f64::from(quotient)) * back;
             let marked = (marked >> lane) & 1 == 1;
@@ -302,7 +303,7 @@ handler! {
     }
 }
 
-/// Adds to the second operand the number of the mask's bits below each lane.
+/// For each lane, adds the number of set bits of the mask below the lane's own bit to the second operand.
 #[inline(always)]
 fn masked_count(wave: &mut Wave, instruction: &Instruction, low: bool) {
     let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
@@ -346,7 +347,8 @@ handler! { fn v_writelane_b32(wave, instruction) {
 } }
 
 /// Each lane reads the lane that its four bits of a 64-bit selector name, in its own row of 16 or in the other row. The
-/// flag `high` of the first operand allows reading inactive lanes. That of the second makes other reads return 0.
+/// flag `high` of the first operand allows reads of inactive lanes. If they are not allowed, the flag `high` of the
+/// second operand makes them return 0.
 #[inline(always)]
 fn permute_lanes(wave: &mut Wave, instruction: &Instruction, other_row: usize) {
     let [data, low, high] = &instruction.sources;
@@ -371,7 +373,7 @@ handler! { fn v_permlane16_b32(wave, instruction) { permute_lanes(wave, instruct
 handler! { fn v_permlanex16_b32(wave, instruction) { permute_lanes(wave, instruction, 16); } }
 
 handler! {
-    /// Two instructions, which both read their sources before either of them writes.
+    /// Two instructions. Both read their sources before either writes its result.
     fn dual(wave, instruction) {
         if let Some([first, second]) = instruction.inner.as_deref() {
             // SAFETY: decoded like any other instruction. The first one writes to a scratch register.
@@ -402,8 +404,8 @@ pub(crate) fn dpp_source(control: u32, lane: usize) -> Option<usize> {
 }
 
 handler! {
-    /// An instruction whose first source is permuted within rows of 16 lanes, or of 8. The immediate holds DPP's
-    /// control word. Bit 32 means DPP8, whose control word has eight 3-bit selectors.
+    /// An instruction whose first source is permuted within rows of 16 or of 8 lanes. The immediate holds DPP's control
+    /// word. Its bit 32 means DPP8, whose control word has eight 3-bit selectors.
     fn permuted(wave, instruction) {
         let Some([inner]) = instruction.inner.as_deref() else { return };
         let exec = wave.exec();

@@ -1,5 +1,5 @@
 //! The macros that define tables of instructions. A row has an opcode, the assembler's name, the types of the operands,
-//! and the result as an expression of them; the macro turns the expression into a loop over the lanes.
+//! and an expression for the result. The macro turns the expression into a loop over the lanes.
 
 use super::wave::{Handler, Operand};
 
@@ -10,7 +10,7 @@ pub(crate) struct Row {
     pub(crate) handler: Handler,
     pub(crate) operands: &'static [Operand],
     pub(crate) result: Operand,
-    /// Whether the result is a float with output modifiers.
+    /// Whether the result is a float, to which output modifiers apply.
     pub(crate) float: bool,
 }
 
@@ -21,9 +21,8 @@ impl Row {
     }
 }
 
-/// Defines a handler. It is compiled for these vector instructions, so that a loop over 32 lanes becomes four of them,
-/// and
-/// `mul_add` becomes one. [`super::available`] tells whether the host has them.
+/// Defines a handler. The handler is compiled for the vector instructions named here, so that a loop over 32 lanes
+/// becomes four instructions, and `mul_add` becomes one. [`super::available`] tells whether the host has them.
 macro_rules! handler {
     ($(#[$attribute:meta])* fn $name:ident($wave:ident, $instruction:ident) $body:block) => {
         $(#[$attribute])*
@@ -32,7 +31,7 @@ macro_rules! handler {
     };
 }
 
-/// Defines the handler of a row. Each active lane gets the expression's value.
+/// Defines the handler of a row. It writes the expression's value to each active lane.
 macro_rules! lanes {
     ($name:ident () -> $result:ty = $body:expr) => {
         handler! { fn $name(wave, instruction) {

@@ -4,7 +4,7 @@ use super::float::{f16_to_f32, f32_to_f16_towards_zero, f64_to_f16};
 use super::table::{Row, handler, lanes, rows};
 use super::wave::{F16, F32, I16, I32, Instruction, Lane, Lanes, U16, U32, WAVE, Wave};
 
-/// `value * 2^exponent`, rounded once.
+/// `value * 2^exponent` with a single rounding.
 #[inline(always)]
 fn ldexp(value: f32, exponent: i32) -> f32 {
     let exponent = i64::from(exponent.clamp(-600, 600));
@@ -48,7 +48,8 @@ fn sign_extend24(bits: u32) -> i32 {
     (bits << 8) as i32 >> 8
 }
 
-/// `width` bits from bit `offset` on. The low five bits of both operands count, so that width 32 means 0.
+/// `width` bits of a word from bit `offset` on. Only the low five bits of both operands count, so a width of 32 means
+/// 0.
 #[inline(always)]
 fn bit_field(bits: u32, offset: u32, width: u32) -> u32 {
     let width = width & 31;
@@ -63,7 +64,8 @@ fn bit_field_signed(bits: u32, offset: u32, width: u32) -> i32 {
     if width == 0 { 0 } else { (field << unused) as i32 >> unused }
 }
 
-/// Each byte of the selector chooses a byte of the 64-bit word {a, b}. Values from 8 on mean signs and constants.
+/// Each byte of the selector chooses a byte of the 64-bit word {a, b}. Selector values from 8 on mean signs and
+/// constants.
 #[inline(always)]
 fn permute_bytes(a: u32, b: u32, selector: u32) -> u32 {
     let word = u64::from(a) << 32 | u64::from(b);
@@ -106,7 +108,7 @@ fn div_fixup(quotient: f32, denominator: f32, numerator: f32) -> f32 {
 }
 
 rows! {
-    /// VOP1. The VOP3 form has 0x180 added to the opcode.
+    /// The instructions of VOP1. In the VOP3 form their opcodes are greater by 0x180.
     ONE:
     0x01 v_mov_b32 (a: U32) -> U32 = a;
     0x05 v_cvt_f32_i32 (a: I32) -> F32 = a as f32;
@@ -162,7 +164,8 @@ rows! {
 }
 
 rows! {
-    /// VOP2. The VOP3 form has 0x100 added to the opcode. A third operand is the destination's old value, or a literal.
+    /// The instructions of VOP2. In the VOP3 form their opcodes are greater by 0x100. A third operand is the
+    /// destination's old value or a literal.
     TWO:
     0x03 v_add_f32 (a: F32, b: F32) -> F32 = a + b;
     0x04 v_sub_f32 (a: F32, b: F32) -> F32 = a - b;
@@ -286,7 +289,7 @@ rows! {
     0x364 v_xor_b16 (a: U16, b: U16) -> U16 = a ^ b;
 }
 
-/// fp16 bits that are moved and not computed with. Their sign modifiers still apply.
+/// fp16 bits that an instruction moves without computing with them. Sign modifiers still apply.
 pub(crate) struct U16F;
 
 impl Lane for U16F {

@@ -1,9 +1,9 @@
-//! A wave of 32 lanes: its registers, decoded instructions, and how they read and write operands.
+//! A wave of 32 lanes with its registers, and decoded instructions with the functions that read and write operands.
 
 use super::float;
 use crate::memory::{POISON, Regions};
 
-/// Lanes of a wave. The emulator has only wave32.
+/// The number of lanes of a wave. The emulator supports only wave32.
 pub(crate) const WAVE: usize = 32;
 
 /// A vector register: 32 bits per lane.
@@ -26,17 +26,17 @@ pub(crate) const EXEC: u8 = 126;
 /// A register after the machine's 256 vector registers. It holds the first result of a dual instruction until the
 /// second instruction has read its sources.
 pub(crate) const SCRATCH_RESULT: u16 = 256;
-/// Another such register, for a permuted source.
+/// A second register after the machine's 256, which holds a permuted source.
 pub(crate) const SCRATCH_SOURCE: u16 = 257;
 
-/// Flat addresses with these bits 63..32 mean LDS.
+/// The upper 32 bits of a flat address that means LDS.
 pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Vector,
     Scalar,
-    /// A constant or a literal, in `value`.
+    /// A constant or a literal, which is in `value`.
     Constant,
     /// The scalar condition code, SCC.
     Scc,
@@ -93,7 +93,7 @@ pub(crate) struct Instruction {
     pub(crate) sources: [Source; 3],
     /// The vector register that is written, or the data of a store.
     pub(crate) destination: u16,
-    /// The scalar register that is written: by a scalar instruction, by a comparison, or with a carry.
+    /// The scalar register for the result of a scalar instruction or a comparison, or for a carry.
     pub(crate) scalar: u8,
     /// The 16-bit result goes to the upper half.
     pub(crate) high: bool,
@@ -102,11 +102,12 @@ pub(crate) struct Instruction {
     pub(crate) scale: f32,
     /// An offset, a literal or a control word, depending on the instruction.
     pub(crate) immediate: i64,
-    /// The number of the instruction that follows a taken branch.
+    /// The index of the instruction that a taken branch leads to.
     pub(crate) target: u32,
     /// The offset in the code object.
     pub(crate) pc: u32,
-    /// The two halves of a dual instruction or of a pair of LDS accesses, or the instruction inside of a permuted one.
+    /// The two parts of a dual instruction or of a pair of LDS accesses, or the instruction whose first source is
+    /// permuted.
     pub(crate) inner: Option<Box<[Instruction]>>,
 }
 
@@ -128,7 +129,7 @@ pub(crate) struct Wave {
     pub(crate) scalar: [u32; 128],
     pub(crate) scc: bool,
     pub(crate) stop: Stop,
-    /// The number of the next instruction.
+    /// The index of the next instruction.
     pub(crate) next: u32,
     /// The error, if `stop` is `Fault`.
     pub(crate) fault: String,
@@ -189,7 +190,7 @@ impl Wave {
         }
     }
 
-    /// The 32 bits of a scalar source; of a vector register, those of the first active lane.
+    /// The 32 bits of a scalar source. For a vector register, those of the first active lane.
     #[inline(always)]
     pub(crate) fn uniform(&self, source: &Source) -> u32 {
         match source.kind {
@@ -226,7 +227,7 @@ impl Wave {
         space
     }
 
-    /// A source in every lane, as the operand's type reads it: with its half and its sign modifiers.
+    /// A source in every lane, read as the operand's type says, with its half and its sign modifiers applied.
     #[inline(always)]
     pub(crate) fn operand<'a, T: Lane>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         let plain = !source.negate && !source.absolute && !(T::HALF && source.high);
@@ -302,7 +303,7 @@ impl Wave {
     }
 }
 
-/// The kind of an operand. It decides which part of a register an operand is, and how constants are read.
+/// The kind of an operand. It decides which part of a register the operand uses, and how constants are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operand {
     B32,
@@ -316,14 +317,14 @@ pub(crate) enum Operand {
     F64,
     /// Two halves, each with its own selector. Float constants are fp16.
     Packed,
-    /// A 32-bit float or half of a register, as the instruction says.
+    /// A 32-bit float or half of a register. The operand's modifiers say which.
     Mixed,
 }
 
 /// A type of operands in a 32-bit register.
 pub(crate) trait Lane {
     const OPERAND: Operand = Operand::B32;
-    /// The type that computations use.
+    /// The type in which handlers compute.
     type Value;
     /// Whether the operand is half of a register.
     const HALF: bool = false;

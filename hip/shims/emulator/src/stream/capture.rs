@@ -1,4 +1,4 @@
-//! Captures in progress. The operations that are submitted to their streams become nodes of a graph.
+//! Captures in progress. During a capture, operations that are submitted to its streams become nodes of a graph.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ pub(super) struct Capture {
     pub(super) thread: ThreadId,
     pub(super) work: Mutex<CapturedWork>,
     pub(super) invalid: AtomicBool,
-    /// The streams that take part, without the origin: whether another stream has waited for all of their operations.
+    /// For each stream that takes part, except the origin: whether another stream has waited for all of its operations.
     pub(super) branches: Mutex<BTreeMap<u64, bool>>,
 }
 
-/// The operations that were captured so far.
+/// The operations that have been captured so far.
 #[derive(Default)]
 pub(super) struct CapturedWork {
     pub(super) nodes: Vec<Node>,
@@ -47,7 +47,7 @@ impl CapturedWork {
         self.nodes.push(Node { operation, after });
     }
 
-    /// Makes the stream's next operation come after these nodes, too.
+    /// Adds these nodes to those that the stream's next operation must come after.
     pub(super) fn join(&mut self, stream: u64, nodes: &[usize]) {
         let ends = self.ends.entry(stream).or_default();
         ends.extend(nodes);
@@ -60,12 +60,12 @@ impl CapturedWork {
 pub(super) static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The thread's capture mode: which calls it may make while a capture is in progress.
+    /// The thread's capture mode, which decides the calls that it may make while a capture is in progress.
     pub(crate) static CAPTURE_MODE: Cell<hipStreamCaptureMode> =
         const { Cell::new(GLOBAL) };
 }
 
-/// Returns `code` and invalidates the capture where a capture in progress forbids the call.
+/// If a capture in progress forbids the call, invalidates that capture and returns `code`.
 pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
     let here = std::thread::current().id();
     let mine = CAPTURE_MODE.get();

@@ -1,4 +1,4 @@
-//! Events: places in a stream's order, or in a capture.
+//! Events. An event marks a point in a stream's order or in a capture.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use super::capture::Capture;
 use super::work::Mark;
 use crate::sync::lock;
 
-/// Where an event was last recorded.
+/// The point at which an event was last recorded.
 #[derive(Clone, Default)]
 pub(super) enum Recorded {
     #[default]
     Never,
     Marked(Arc<Mark>),
-    /// In this capture, on the stream with this number, after these nodes.
+    /// The event was recorded in this capture, on the stream with this number, after these nodes.
     Captured(Arc<Capture>, u64, Vec<usize>),
 }
 
@@ -30,7 +30,8 @@ impl Event {
         Self { timing, recorded: Mutex::default() }
     }
 
-    /// The mark at which it was recorded; `Ok(None)` if it never was. An event of a capture is an error.
+    /// The mark at which the event was recorded, or `Ok(None)` if it was never recorded. An event that was recorded in
+    /// a capture is an error.
     pub(crate) fn mark(&self) -> Result<Option<Arc<Mark>>, hipError_t> {
         match &*lock(&self.recorded) {
             Recorded::Never => Ok(None),

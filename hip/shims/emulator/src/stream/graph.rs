@@ -1,4 +1,4 @@
-//! Graphs: captured work that runs again at every launch.
+//! Graphs. A graph is captured work, which runs again at every launch.
 //!
 //! A graph runs its nodes in the order of their capture. At every second launch it runs the latest nodes as early as
 //! their dependences allow, so that a missing dependence between the streams of a capture shows.
@@ -10,7 +10,7 @@ use super::work::{Failure, Operation};
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) operation: Operation,
-    /// The nodes that must run before it.
+    /// The nodes that must run before this node.
     pub(super) after: Vec<usize>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// A graph of nodes in the order of their capture.
+    /// Makes a graph from nodes in the order of their capture.
     pub(super) fn new(nodes: Vec<Node>) -> Self {
         Self { nodes, launches: AtomicU64::new(0) }
     }
@@ -39,7 +39,7 @@ impl Graph {
         let is_ready = |done: &[bool], &index: &usize| {
             !done[index] && self.nodes[index].after.iter().all(|&earlier| done[earlier])
         };
-        // Of all nodes that may run, the one that was captured last runs first.
+        // Among the nodes that may run now, the one that was captured last runs first.
         while let Some(index) = (0..done.len()).rev().find(|index| is_ready(&done, index)) {
             (self.nodes[index].operation)()?;
             done[index] = true;

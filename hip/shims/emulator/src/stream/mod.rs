@@ -1,9 +1,9 @@
 //! Streams, events and graphs.
 //!
 //! A stream is a thread that runs operations in order. A call that submits an operation returns before the operation
-//! has run, so that a missing wait in the program under test shows. After its first failure a stream runs nothing more,
-//! and every wait for it returns that failure. During a capture the operations become nodes of a graph instead, each
-//! with the nodes that must run before it.
+//! has run, so that a missing wait in the program under test becomes visible. After its first failure a stream runs
+//! nothing more, and every wait for it returns that failure. During a capture the operations become nodes of a graph
+//! instead, each with the nodes that must run before it.
 //!
 //! | module | what |
 //! |---|---|
@@ -48,7 +48,7 @@ enum Task {
 pub(crate) struct Stream {
     number: u64,
     pub(crate) device: i32,
-    /// Whether it and the null stream wait for each other.
+    /// Whether this stream and the null stream wait for each other.
     blocking: bool,
     tasks: Mutex<Sender<Task>>,
     submitted: AtomicU64,
@@ -88,7 +88,7 @@ impl Stream {
         lock(&self.capture).clone()
     }
 
-    /// `None` outside of a capture. In a capture, whether it is still valid.
+    /// Whether the capture that this stream takes part in is still valid; `None` outside of a capture.
     pub(crate) fn capture_state(&self) -> Option<bool> {
         self.capturing().map(|capture| !capture.invalid.load(Ordering::Acquire))
     }
@@ -113,7 +113,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Lets an operation of the null stream wait for all earlier operations of blocking streams, and the reverse.
+    /// Makes an operation of the null stream wait for all earlier operations of blocking streams, and an operation of a
+    /// blocking stream wait for all earlier operations of the null stream.
     fn order_with_null_stream(&self) {
         if !self.blocking {
             return;
@@ -128,7 +129,7 @@ impl Stream {
         }
     }
 
-    /// Puts a mark after all operations so far. `None` during a capture.
+    /// Puts a mark after all operations that have been submitted so far. Returns `None` during a capture.
     pub(crate) fn mark(&self) -> Option<Arc<Mark>> {
         if self.capturing().is_some() {
             return None;
@@ -138,7 +139,7 @@ impl Stream {
         Some(mark)
     }
 
-    /// Records an event after all operations so far.
+    /// Records an event after all operations that have been submitted so far.
     pub(crate) fn record(&self, event: &Event) {
         let state = match self.capturing() {
             Some(capture) => {
@@ -153,13 +154,13 @@ impl Stream {
         *lock(&event.recorded) = state;
     }
 
-    /// Lets later operations wait for an event.
+    /// Makes operations that are submitted later wait for an event.
     pub(crate) fn wait_for(&self, event: &Event) -> Result<(), hipError_t> {
         let recorded = lock(&event.recorded).clone();
         match (recorded, self.capturing()) {
             (Recorded::Never, _) => Ok(()),
             (Recorded::Marked(_), Some(capture)) => {
-                // A captured operation cannot wait for one outside of the capture.
+                // A captured operation cannot wait for an operation outside of the capture.
                 capture.invalid.store(true, Ordering::Release);
                 Err(hipErrorStreamCaptureIsolation)
             }
@@ -186,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Waits for all operations. The error is that of the first failure.
+    /// Waits for all operations. If any has failed, returns the error of the first failure.
     pub(crate) fn synchronize(&self) -> Result<(), hipError_t> {
         if let Some(capture) = self.capturing() {
             capture.invalid.store(true, Ordering::Release);
@@ -203,7 +204,7 @@ impl Stream {
         lock(&self.failure).as_ref().map_or(Ok(()), |failure| Err(failure.code))
     }
 
-    /// Whether all submitted operations have run.
+    /// Whether all operations that were submitted have run.
     pub(crate) fn idle(&self) -> bool {
         self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
@@ -255,7 +256,7 @@ impl Stream {
     }
 }
 
-/// Runs on a stream's thread.
+/// The main loop of a stream's thread.
 fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure>>) {
     for task in tasks {
         match task {
@@ -290,7 +291,7 @@ fn run(operation: &Operation) -> Result<(), Failure> {
     })
 }
 
-/// All streams, with the null streams.
+/// All streams, including the null streams.
 static STREAMS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
 static NULL_STREAMS: Mutex<BTreeMap<i32, Arc<Stream>>> = Mutex::new(BTreeMap::new());
 
@@ -318,7 +319,7 @@ pub(crate) fn unregister(stream: &Arc<Stream>) {
     lock(&STREAMS).retain(|other| !Arc::ptr_eq(other, stream));
 }
 
-/// A device's streams, with its null stream.
+/// A device's streams, including its null stream.
 pub(crate) fn streams_of(device: i32) -> Vec<Arc<Stream>> {
     lock(&STREAMS).iter().filter(|stream| stream.device == device).cloned().collect()
 }

@@ -14,13 +14,13 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-/// One piece of a stream's work. A graph runs it again at every launch.
+/// One operation of a stream. If it was captured, its graph runs it again at every launch.
 pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
-/// A place between a stream's operations that others can wait for.
+/// A point between a stream's operations that other threads can wait for.
 #[derive(Default)]
 pub(crate) struct Mark {
-    /// When the stream reached it, and the error of the stream's failure before it.
+    /// The time at which the stream reached the mark, and the error if the stream had failed before.
     reached: Mutex<Option<(Instant, Option<hipError_t>)>>,
     changed: Condvar,
 }
@@ -31,7 +31,8 @@ impl Mark {
         self.changed.notify_all();
     }
 
-    /// Waits until the stream reaches the mark. Returns the time, and the error of the stream's failure before it.
+    /// Waits until the stream reaches the mark. Returns the time at which it did, and the error if the stream had
+    /// failed before.
     pub(crate) fn wait(&self) -> (Instant, Option<hipError_t>) {
         let mut reached = lock(&self.reached);
         loop {
@@ -42,7 +43,7 @@ impl Mark {
         }
     }
 
-    /// As [`Mark::wait`], or `None` if the stream has not reached the mark yet.
+    /// Returns the same as [`Mark::wait`], or `None` if the stream has not reached the mark yet.
     pub(crate) fn state(&self) -> Option<(Instant, Option<hipError_t>)> {
         *lock(&self.reached)
     }

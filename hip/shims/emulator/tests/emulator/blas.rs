@@ -1,4 +1,4 @@
-//! rocBLAS's and hipBLASLt's products against loops in fp64.
+//! Compares the products of rocBLAS and hipBLASLt with loops in fp64.
 
 use std::ffi::c_void;
 
@@ -9,7 +9,7 @@ use rocblas_sys as rb;
 
 use crate::{Libraries, libraries, noise};
 
-/// The bytes of numbers of a type, and their values after rounding.
+/// Converts numbers to a type. Returns their bytes, and their values after rounding.
 fn stored(kind: hipDataType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
     let mut bytes = Vec::new();
     let mut rounded = Vec::new();
@@ -66,7 +66,7 @@ fn rocblas_type(kind: hipDataType) -> rb::rocblas_datatype {
     }
 }
 
-/// A product of odd shape: sizes, transposes, a batch, and leading dimensions with gaps.
+/// A product of irregular shape: its sizes, transposes and batch, and leading dimensions that leave gaps.
 struct Case {
     sizes: (usize, usize, usize),
     transposed: (bool, bool),
@@ -96,7 +96,7 @@ impl Case {
         let strides = [0, 1, 2].map(|at| leading[at] * shapes[at].1 + 5);
         let kinds = [self.input, self.input, self.output];
         let made = [0usize, 1, 2].map(|at| {
-            // The last matrix ends with its last element. Nothing may touch the memory after it.
+            // The allocation ends with the last matrix's last element. Nothing may touch the memory after it.
             let last = leading[at] * (shapes[at].1 - 1) + shapes[at].0;
             let count = strides[at] * (self.batches - 1) + last;
             let (bytes, numbers) = stored(kinds[at], &noise(at as u32 + 20, count));
@@ -256,7 +256,7 @@ fn rocblas_multiplies() {
             case.compare(lib, &operands, |_, value| value);
         }
     }
-    // fp16 scalars are for computation in fp16, which is hardly ever wanted, and are never mixed with fp32 scalars.
+    // fp16 scalars go with computation in fp16, which is hardly ever wanted. They are never mixed with fp32 scalars.
     let case = Case {
         sizes: (4, 4, 4),
         transposed: (false, false),

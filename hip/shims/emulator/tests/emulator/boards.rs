@@ -1,4 +1,4 @@
-//! Tests of the kernels that work on whole boards: input planes, both transforms of a convolution,
+//! Tests of the kernels that work on whole boards: input planes, the two transforms of a convolution, and
 //! squeeze-and-excitation.
 
 use crate::kernels::{TYPES, Type, module, run, sigmoid};

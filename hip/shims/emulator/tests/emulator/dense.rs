@@ -1,4 +1,4 @@
-//! The kernels for matrix products of few rows.
+//! Tests of the kernels for matrix products of few rows.
 
 use std::ffi::CString;
 

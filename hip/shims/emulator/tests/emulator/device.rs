@@ -284,7 +284,7 @@ fn an_unknown_instruction_is_a_failure_that_names_it() {
     let mut code = crate::fixture().to_vec();
     let (start, bytes) =
         object::File::parse(&*code).unwrap().section_by_name(".text").unwrap().file_range().unwrap();
-    // The code is all image instructions, which the compiler never makes of the engine's kernels.
+    // The code consists of image instructions, which the compiler never generates for the engine's kernels.
     for word in code[start as usize..(start + bytes) as usize].chunks_exact_mut(4) {
         word.copy_from_slice(&0xf000_0000_u32.to_le_bytes());
     }
@@ -317,7 +317,7 @@ fn a_missing_wait_shows() {
         lib.check((lib.hip.hipEventCreateWithFlags)(&mut event, 0));
         lib.check((lib.hip.hipEventRecord)(event, first));
         assert_eq!((lib.hip.hipEventQuery)(event), hip::hipErrorNotReady);
-        // The second stream does not wait for the first, and its fill ends the first stream's kernel.
+        // The second stream does not wait for the first. Its fill lets the first stream's kernel end.
         lib.check((lib.hip.hipMemsetAsync)(flag.cast(), 1, 4, second));
         lib.check(lib.wait(second));
         lib.check((lib.hip.hipEventSynchronize)(event));

@@ -1,4 +1,4 @@
-//! Each of the heads' kernels: softmax, the legal moves' policies, the last layers of value and moves left.
+//! Tests of the heads' kernels: softmax, the legal moves' policies, and the last layers of value and moves left.
 
 use crate::kernels::{Activation, TYPES, module, run};
 use crate::{Libraries, libraries, noise};

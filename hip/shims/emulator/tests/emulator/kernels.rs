@@ -1,4 +1,4 @@
-//! The engine's kernels, from the code objects in hip/kernels/objects, against plain loops in fp64.
+//! Compares the engine's kernels, from the code objects in hip/kernels/objects, with plain loops in fp64.
 
 use std::ffi::{CString, c_void};
 use std::io::Read;
@@ -62,7 +62,7 @@ impl Type {
             .collect()
     }
 
-    /// The allowed error of a result near `value`: its own rounding and that of its operands.
+    /// The allowed error of a result near `value`: the rounding of the result and of its operands.
     pub(crate) fn tolerance(self, value: f64) -> f64 {
         value.abs().max(1.0) * [1e-5, 2e-3, 1.6e-2][self as usize]
     }
@@ -86,7 +86,7 @@ fn code() -> Vec<u8> {
     code
 }
 
-/// Runs a kernel with its structure of arguments. Returns the number of wave instructions.
+/// Runs a kernel with its structure of arguments. Returns the number of wave instructions that it executed.
 pub(crate) fn run<A>(
     lib: &Libraries,
     module: hip::hipModule_t,
@@ -145,7 +145,7 @@ pub(crate) struct Attention {
 /// The head dimensions that have a kernel of their own.
 const DEPTHS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
-/// Every kernel has a test here: compares the names in the code object, without type and size, with a list.
+/// Checks that every kernel has a test: the names in the code object, without type and size, must be those of a list.
 #[test]
 fn every_kernel_is_run_alone() {
     let tested = [

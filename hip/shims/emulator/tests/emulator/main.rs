@@ -1,4 +1,5 @@
-//! Tests of the emulator through the bindings, loaded by name from a folder, as the engine does.
+//! Tests of the emulator. They load it from a folder by the libraries' names and call it through the bindings, as the
+//! engine does.
 #![allow(unsafe_code, reason = "calls C interfaces")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
@@ -53,19 +54,19 @@ impl Libraries {
         assert_eq!(status, hip::hipSuccess, "{}: {}", self.hip.describe(status), self.fault());
     }
 
-    /// The last report.
+    /// The emulator's last report of an error, or an empty text.
     pub(crate) fn fault(&self) -> String {
         type Fault = unsafe extern "C" fn(*mut std::ffi::c_char, usize) -> usize;
         // SAFETY: the function has this signature.
         let fault = unsafe { self.control.get::<Fault>("rocm_emulator_fault") }.unwrap();
         let mut buffer = [0; 1000];
-        // SAFETY: the buffer is as long as it says.
+        // SAFETY: the buffer has the length that is passed.
         unsafe { fault(buffer.as_mut_ptr(), buffer.len()) };
         // SAFETY: the text ends with zero.
         unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_string_lossy().into_owned()
     }
 
-    /// Makes a call fail.
+    /// Makes a later call of a function fail; see `rocm_emulator_fail`.
     pub(crate) fn fail(&self, name: &CStr, call: u64) {
         type Fail = unsafe extern "C" fn(*const std::ffi::c_char, u64, u32);
         // SAFETY: the function has this signature.
@@ -96,7 +97,7 @@ impl Libraries {
         memory.cast()
     }
 
-    /// Allocates device memory with these numbers.
+    /// Allocates device memory and copies these numbers to it.
     pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> *mut T {
         let memory = self.empty::<T>(values.len());
         let kind = hip::hipMemcpyHostToDevice;

@@ -1,4 +1,4 @@
-//! Prints the speed of the emulator.
+//! Prints the emulator's speed on instructions and on matrix products.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ fn instructions_per_second() {
     }
 }
 
-/// One layer of a network with 256 channels, at batch 64: its attention, and the product before it.
+/// Times part of a layer of a network with 256 channels at batch 64: the attention and the product before it.
 #[test]
 fn a_layer_s_attention_and_product() {
     let (lib, _turn) = libraries();

@@ -56,12 +56,13 @@ pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// MUBUF: buffer memory, addressed in bytes. The indexed form and the one with a residency result are unknown.
+/// MUBUF: buffer memory, addressed in bytes. The emulator supports neither the indexed form nor the form that also
+/// returns residency.
 pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     let row = row(&[BUFFER], bits(word, 18, 8))?;
-    // IDXEN and TFE.
+    // These bits are IDXEN (an index from a register) and TFE (a residency result).
     if bits(second, 21, 1) == 1 || bits(second, 23, 1) == 1 {
         return None;
     }
@@ -71,7 +72,7 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
         Source::scalar((bits(second, 16, 5) * 4) as u8),
         source(reader, bits(second, 24, 8), Operand::B32, &mut None)?,
     ];
-    // For a store, the data.
+    // For a store this is the register of the data.
     instruction.destination = bits(second, 8, 8) as u16;
     instruction.immediate = i64::from(bits(word, 0, 12));
     // OFFEN: the vector register holds an offset.
@@ -79,7 +80,7 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// FLAT: global and flat memory. Scratch memory is unknown here: kernels that use it are refused before.
+/// FLAT: global and flat memory. Scratch memory is not supported, because the loader refuses kernels that use it.
 pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
@@ -98,7 +99,7 @@ pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
     ];
     instruction.destination = bits(second, 24, 8) as u16;
     instruction.immediate = i64::from((bits(word, 0, 13) << 19) as i32 >> 19);
-    // GLC: an atomic instruction returns the old value.
+    // The bit GLC makes an atomic instruction return the old value.
     instruction.high = bits(word, 14, 1) == 1;
     Some(instruction)
 }

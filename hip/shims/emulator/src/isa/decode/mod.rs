@@ -1,7 +1,7 @@
 //! Decodes the machine code of gfx11 (RDNA 3 and 3.5), once per code object.
 //!
-//! A code object may hold instructions that no run reaches, so an encoding that is in no table is not an error yet. It
-//! decodes to an instruction that stops the wave and reports the encoding's words.
+//! A code object may contain instructions that are never executed, so an encoding that is in no table is not an error
+//! when it is decoded. It becomes an instruction that stops the wave and reports the encoding's words.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,7 +33,7 @@ handler! {
     }
 }
 
-/// A decoded program, in order of address.
+/// A decoded program, with its instructions in the order of their addresses.
 pub(crate) struct Program {
     /// The address of the code object in memory.
     pub(crate) base: u64,
@@ -81,12 +81,12 @@ impl Program {
         Self { base, instructions }
     }
 
-    /// The number of the instruction at an address in memory.
+    /// The index of the instruction at an address in memory.
     pub(crate) fn at_address(&self, address: u64) -> Option<u32> {
         self.at(u32::try_from(address.checked_sub(self.base)?).ok()?)
     }
 
-    /// The number of the instruction at an offset in the code object.
+    /// The index of the instruction at an offset in the code object.
     pub(crate) fn at(&self, pc: u32) -> Option<u32> {
         self.instructions
             .binary_search_by_key(&pc, |instruction| instruction.pc)
@@ -145,7 +145,8 @@ mod tests {
         bytes
     }
 
-    /// The offsets and names of a file's instructions from LLVM's disassembler, or `None` if it is not installed.
+    /// The offsets and names of a file's instructions from LLVM's disassembler, or `None` if the disassembler is not
+    /// installed.
     fn disassembled(path: &Path) -> Option<Vec<(u32, String)>> {
         let tools = ["llvm-objdump-19", "llvm-objdump"];
         let run =

@@ -12,8 +12,9 @@ pub(super) const VECTOR: u32 = 256;
 /// The float constants that the source-operand codes 240 to 248 stand for. The last one is 1 / (2 pi).
 const FLOATS: [f32; 9] = [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.159_154_94];
 
-/// Decodes a 9-bit source-operand code for this kind of operand. The first literal is read from `reader` and kept in
-/// `literal` for the other operands of the instruction. `None` if the code is unknown or the literal is missing.
+/// Decodes a 9-bit source-operand code for this kind of operand. An instruction has at most one literal: it is read
+/// from `reader` the first time and kept in `literal` for the instruction's other operands. Returns `None` if the code
+/// is unknown or the literal is missing.
 pub(super) fn source(
     reader: &mut Reader<'_>,
     code: u32,

@@ -10,7 +10,7 @@ use crate::isa::table::Row;
 use crate::isa::vector::{ONE, THREE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
 use crate::isa::wave::{Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC};
 
-/// The codes of a first source that is permuted (DPP).
+/// The codes that mean a permuted first source (DPP).
 const DPP8: u32 = 233;
 const DPP8_FETCH_INACTIVE: u32 = 234;
 const DPP16: u32 = 250;
@@ -99,7 +99,7 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
     wrap_permuted(instruction, code, control)
 }
 
-/// Wraps an instruction into a permutation of its first source, which the control word describes.
+/// Wraps an instruction in another that first permutes its first source as the control word says.
 fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Instruction> {
     if inner.scalar == EXEC_RESULT {
         return None;
@@ -116,7 +116,7 @@ fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Inst
     Some(outer)
 }
 
-/// VOP2's dot product of pairs of halves. It has no operand selectors.
+/// VOP2's dot product of two pairs of fp16 numbers. Its encoding has no operand selectors.
 fn dot2acc(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let mut instruction = plain(v_dot2acc_f32_f16, "v_dot2acc_f32_f16");
@@ -227,7 +227,7 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// The instruction with this opcode in VOPD: its handler, its name, its number of operands.
+/// The handler, the name and the number of operands of the instruction with this opcode in VOPD.
 fn dual_row(opcode: u32) -> Option<(Handler, &'static str, usize)> {
     let of = |table: &'static [Row], name: &str| {
         table.iter().find(|row| row.name == name).map(|row| (row.handler, row.name, row.operands.len()))
@@ -253,7 +253,7 @@ fn dual_row(opcode: u32) -> Option<(Handler, &'static str, usize)> {
     }
 }
 
-/// VOPD: two instructions in one.
+/// VOPD: one encoding that holds two instructions.
 pub(super) fn vopd(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;

@@ -1,4 +1,4 @@
-//! One lane's access to memory: the range check, and the move between memory and a register.
+//! Accesses of one lane to memory: checks the range, and moves data between memory and registers.
 
 use crate::isa::wave::{Instruction, Wave};
 
@@ -13,14 +13,14 @@ macro_rules! accesses {
 }
 pub(super) use accesses;
 
-/// The data of a load or store, and their place in a register.
+/// The size of a load's or store's data, and their position in a register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// This many whole registers.
     Words(usize),
-    /// One or two bytes, extended to 32 bits with zeros.
+    /// One or two bytes, zero-extended to 32 bits.
     Unsigned(usize),
-    /// One or two bytes, extended to 32 bits with their sign.
+    /// One or two bytes, sign-extended to 32 bits.
     Signed(usize),
     /// One or two bytes, extended to 16 bits, in the lower or the upper half. The other half keeps its value.
     LowUnsigned(usize),
@@ -46,7 +46,8 @@ impl Form {
 /// Reads 1, 2 or 4 bytes.
 ///
 /// # Safety
-/// The address has this many bytes. Other threads change them only where the emulated program itself allows it.
+/// This many bytes at the address are valid. Other threads change them only where the emulated program itself allows
+/// it.
 #[inline(always)]
 pub(super) unsafe fn read(address: *const u8, bytes: usize) -> u32 {
     // SAFETY: the caller has checked the range.
@@ -76,7 +77,7 @@ pub(super) unsafe fn write(address: *mut u8, bytes: usize, value: u32) {
 }
 
 impl Wave {
-    /// Whether the kernel may touch these bytes. If it may not, the wave stops with a fault.
+    /// Whether the kernel may touch these bytes. Stops the wave with a fault if it may not.
     #[inline(always)]
     pub(super) fn allowed(
         &mut self,
@@ -120,7 +121,7 @@ impl Wave {
         self.fail(message);
     }
 
-    /// Whether LDS has these bytes. If it has not, the wave stops with a fault.
+    /// Whether these bytes are inside LDS. Stops the wave with a fault if they are not.
     #[inline(always)]
     pub(super) fn allowed_lds(
         &mut self,
@@ -141,10 +142,10 @@ impl Wave {
     }
 }
 
-/// Loads one lane's data into the registers from `destination` on.
+/// Loads one lane's data into registers, beginning with `destination`.
 ///
 /// # Safety
-/// The address has as many bytes as the form.
+/// As many bytes as the form has are valid at the address.
 #[inline(always)]
 pub(super) unsafe fn load_lane(
     wave: &mut Wave,
@@ -156,12 +157,12 @@ pub(super) unsafe fn load_lane(
     let register = usize::from(destination);
     if let Form::Words(count) = form {
         for word in 0..count {
-            // SAFETY: within the form's bytes.
+            // SAFETY: the access lies within the form's bytes.
             wave.vector[(register + word) & 511].0[lane] = unsafe { read(address.add(4 * word), 4) };
         }
         return;
     }
-    // SAFETY: exactly the form's bytes.
+    // SAFETY: the access covers exactly the form's bytes.
     let bits = unsafe { read(address, form.bytes()) };
     let extended = match form {
         Form::Signed(1) | Form::LowSigned(1) | Form::HighSigned(1) => i32::from(bits as i8) as u32,
@@ -176,7 +177,7 @@ pub(super) unsafe fn load_lane(
     };
 }
 
-/// Stores one lane's data from the registers from `source` on.
+/// Stores one lane's data from registers, beginning with `source`.
 ///
 /// # Safety
 /// As for [`load_lane`].
@@ -186,15 +187,15 @@ pub(super) unsafe fn store_lane(wave: &Wave, source: u16, lane: usize, address: 
     match form {
         Form::Words(count) => {
             for word in 0..count {
-                // SAFETY: within the form's bytes.
+                // SAFETY: the access lies within the form's bytes.
                 unsafe { write(address.add(4 * word), 4, wave.vector[(register + word) & 511].0[lane]) };
             }
         }
         Form::HighUnsigned(bytes) | Form::HighSigned(bytes) => {
-            // SAFETY: exactly the form's bytes.
+            // SAFETY: the access covers exactly the form's bytes.
             unsafe { write(address, bytes, wave.vector[register & 511].0[lane] >> 16) };
         }
-        // SAFETY: exactly the form's bytes.
+        // SAFETY: the access covers exactly the form's bytes.
         _ => unsafe { write(address, form.bytes(), wave.vector[register & 511].0[lane]) },
     }
 }

@@ -1,12 +1,13 @@
 //! Buffer memory: accesses through a descriptor in four scalar registers. Loads outside of the descriptor's range
-//! return zero, and stores outside of it do nothing. AMD's own libraries use them; the engine's kernels do not.
+//! return zero, and stores outside of it do nothing. AMD's own libraries use buffer memory, and the engine's kernels do
+//! not.
 
 use super::access::{Form, accesses, load_lane, store_lane};
 use crate::isa::table::{Row, handler};
 use crate::isa::wave::{Instruction, Source, WAVE, Wave};
 
 accesses! {
-    /// Loads and stores, and the instructions that invalidate caches, which the emulator does not have.
+    /// Loads and stores. The instructions that invalidate caches do nothing, because the emulator has no caches.
     BUFFER, "buffer_":
     0x10 load_u8 = load(Form::Unsigned(1));
     0x11 load_i8 = load(Form::Signed(1));
@@ -37,7 +38,7 @@ accesses! {
 #[inline(always)]
 fn nothing(_wave: &mut Wave, _instruction: &Instruction) {}
 
-/// The address and the size of a buffer, from its descriptor.
+/// The address and the size in bytes of a buffer, from its descriptor.
 struct Buffer {
     base: u64,
     bytes: u64,
@@ -59,9 +60,8 @@ fn buffer(wave: &mut Wave, instruction: &Instruction) -> Option<Buffer> {
     Some(Buffer { base: u64::from(low) | u64::from(high & 0xffff) << 32, bytes: u64::from(bytes) })
 }
 
-/// Each lane's offset into the buffer, and the scalar offset. Sources: the vector offset (if the decoder has set the
-/// flag
-/// `high`), the descriptor, the scalar offset.
+/// Each lane's offset into the buffer, and the scalar offset. The sources are the vector offset (if the decoder has set
+/// the flag `high`), the descriptor, and the scalar offset.
 fn offsets(wave: &Wave, instruction: &Instruction) -> ([u64; WAVE], u64) {
     let own = wave.vector[usize::from(instruction.sources[0].index & 511)].0;
     let immediate = instruction.immediate as u64;
@@ -74,13 +74,13 @@ fn within(buffer: &Buffer, offset: u64, scalar: u64, bytes: u64) -> bool {
     offset + scalar + bytes <= buffer.bytes
 }
 
-/// Loads the words that are in range, and zeros for the others.
+/// Loads the words that are in range, and sets the others to zero.
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
     let exec = wave.exec();
     let Some(buffer) = buffer(wave, instruction) else { return };
     let (offsets, scalar) = offsets(wave, instruction);
-    // A lane that is out of range reads these.
+    // A lane that is out of range reads these zeros.
     let zeros = [0_u8; 16];
     for (lane, &offset) in offsets.iter().enumerate() {
         if (exec >> lane) & 1 == 0 {
@@ -145,7 +145,7 @@ mod tests {
     use crate::isa::wave::{EXEC, Stop, Wave};
     use crate::memory::{self, Place, Regions};
 
-    /// Runs an instruction. The descriptor in s8 to s11 is of `bytes` bytes, and v9 holds each lane's offset.
+    /// Runs an instruction. The descriptor in s8 to s11 has a range of `bytes` bytes, and v9 holds each lane's offset.
     fn run(words: [u32; 2], memory: u64, bytes: u32) -> Box<Wave> {
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let program = Program::decode(&code, 0, 0);

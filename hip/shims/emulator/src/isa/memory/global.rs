@@ -13,14 +13,14 @@ enum Space {
     Flat,
 }
 
-/// What an access does, for its message.
+/// The verb for an access in messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Read,
     Write,
 }
 
-/// Each lane's address. Sources: the vector address, and the scalar base or [`NULL`].
+/// Each lane's address. The sources are the vector address, and the scalar base or [`NULL`].
 #[inline(always)]
 fn addresses(wave: &Wave, instruction: &Instruction) -> [u64; WAVE] {
     let [vector, base, _] = &instruction.sources;
@@ -93,7 +93,7 @@ fn store(wave: &mut Wave, instruction: &Instruction, space: Space, form: Form) {
     }
 }
 
-/// An atomic operation. Workgroups run in parallel, so this must be atomic in the host's memory, too.
+/// An atomic operation. Workgroups run in parallel, so the operation must be atomic in the host's memory, too.
 #[inline(always)]
 fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: Atomic) {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -110,11 +110,12 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: A
         }
         let operand = wave.vector[data & 511].0[lane];
         let compare = wave.vector[(data + 1) & 511].0[lane];
-        // SAFETY: checked and aligned; the emulated program reaches it through this type or plain loads.
+        // SAFETY: the address is checked and aligned, and the emulated program accesses it through this type or with
+        // plain loads.
         let place = unsafe { AtomicU32::from_ptr(place.cast()) };
         let change = |old| Some(operation.apply(old, operand, compare));
         let old = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).unwrap_or_default();
-        // For an atomic instruction this flag means that it returns the old value.
+        // An atomic instruction with this flag returns the old value.
         if instruction.high {
             wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
         }

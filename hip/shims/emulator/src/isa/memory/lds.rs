@@ -78,7 +78,8 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns
     }
 }
 
-/// Moves values between lanes: backward, each lane names the lane that it reads; forward, the lane that it writes.
+/// Moves values between lanes. In the backward form each lane names the lane that it reads, and in the forward form the
+/// lane that it writes.
 #[inline(always)]
 fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
     let exec = wave.exec();
@@ -176,8 +177,8 @@ accesses! {
     0xff ds_load_b128 = load(Form::Words(4));
 }
 
-/// The instructions of [`lds_pair`]: opcode, name, opcode of one step, the offset's unit in bytes, registers of one
-/// step.
+/// The instructions of [`lds_pair`]: the opcode, the name, the opcode of one step, the unit of the offset in bytes, and
+/// the number of registers of one step.
 pub(crate) const LDS_PAIRS: &[(u16, &str, u16, i64, u16)] = &[
     (0x0e, "ds_store_2addr_b32", 0x0d, 4, 1),
     (0x0f, "ds_store_2addr_stride64_b32", 0x0d, 256, 1),

@@ -4,7 +4,7 @@ use super::access::{accesses, read};
 use crate::isa::table::{Row, handler};
 use crate::isa::wave::{Instruction, Wave};
 
-/// Loads `words` words. Sources: the base, and an offset in a register or [`NULL`](super::super::wave::NULL).
+/// Loads `words` words. The sources are the base, and an offset in a register or [`NULL`](super::super::wave::NULL).
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, words: usize) {
     let base = wave.uniform64(&instruction.sources[0]);

@@ -10,7 +10,7 @@ fn lanes_exchange_numbers() {
     let in_row = |lane: usize, place: usize| (lane & 16) | place;
     let mut tested = 0;
     for (text, bytes) in instructions() {
-        // The lane that is read, or `None` if the result keeps its old value; and the lanes that are written at all.
+        // The lane that is read, or `None` if the result keeps its old value; and the mask of lanes that are written.
         let (from, written): (Source, u32) = match text.as_str() {
             t if t.contains("quad_perm:[1,0,3,2]") => {
                 (Box::new(move |lane| Some((lane & !3) | quad[lane & 3])), !0)

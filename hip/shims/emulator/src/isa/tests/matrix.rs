@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::*;
 
-/// Element k of row or column `index` of a matrix operand, the same in both halves of the wave.
+/// Element k of row or column `index` of a matrix operand. Both halves of the wave hold the same elements.
 fn mirrored(wave: &mut Wave, first: usize, count: usize) {
     for register in first..first + count {
         let lanes = &mut wave.vector[register].0;

@@ -1,5 +1,5 @@
-//! Each instruction of tests/fixtures/instructions.s, assembled by LLVM, against an oracle that is independent of the
-//! handlers: plain Rust with fp64 and the `half` crate, one lane at a time.
+//! Compares each instruction of tests/fixtures/instructions.s, assembled by LLVM, with an oracle that is independent of
+//! the handlers: plain Rust with fp64 and the `half` crate, one lane at a time.
 
 use half::f16;
 
@@ -16,7 +16,7 @@ const S4: u32 = 0x7654_3210;
 const S5: u32 = 0xfedc_ba98;
 const CARRY: u32 = 0x5a3c_96e1;
 
-/// The instructions: their text without the encoding's suffixes, and their words.
+/// Each instruction's text, without the encoding's suffixes, and its words.
 fn instructions() -> Vec<(String, Vec<u8>)> {
     let parse = |line: &str| {
         let (text, bytes) = line.rsplit_once('|').unwrap();
@@ -28,7 +28,7 @@ fn instructions() -> Vec<(String, Vec<u8>)> {
     FIXTURE.lines().map(parse).collect()
 }
 
-/// Numbers of all kinds: any bits, floats of moderate size in fp32 or in two halves, small integers, extremes.
+/// Test operands of all kinds: random bits, floats of moderate size in fp32 or in two halves, small integers, extremes.
 fn numbers(seed: u32) -> [u32; WAVE] {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     std::array::from_fn(|lane| {

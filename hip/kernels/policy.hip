@@ -6,17 +6,17 @@
 // both:             probabilities = softmax(inverse_temperature * logit) over a position's legal moves
 //
 //   grid           B blocks of 512 threads: a block computes one position
-//   a thread owns  attention_policy: every 32nd vector of eight elements of a move's product, 32 lanes per move;
+//   a thread owns  attention_policy: every 32nd group of eight elements of a move's dot product; 32 lanes share a move;
 //                  policy: every 512th move
-//   layouts        moves of position p: moves[first_moves[p]] to moves[first_moves[p + 1] - 1], and probabilities alike
-//   shared memory  7504 bytes: room for all 1858 logits, which a test requests, and one float per 32 lanes
+//   layouts        moves of position p: moves[first_moves[p]] to moves[first_moves[p + 1] - 1]; probabilities likewise
+//   shared memory  7504 bytes: room for 1858 logits (only a test requests them all), and one float per 32 lanes
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
-//   memory         attention_policy reads only the queries and keys of legal moves, some 30 of 4096 products: at most
-//                  256 * depth bytes per position in 16 bits
+//   memory         attention_policy reads only the queries and keys of legal moves, about 30 of 4096 dot products; with
+//                  16-bit elements, that is at most 256 * depth bytes per position
 #include "activations.h"
 
 #define POLICY_THREADS 512
-#define LARGEST_MOVES 1858
+#define MAX_MOVES 1858
 
 // Combines a value of every thread of the block, and gives each thread the result. `scratch` has one float per 32
 // lanes.
@@ -53,7 +53,7 @@ GPU_FUNCTION void write_softmax(const float* logits, i32 count, float inverse_te
 
 template <class T>
 GPU_FUNCTION void attention_policy(const AttentionPolicyArguments& a) {
-    GPU_SHARED(float, logits, LARGEST_MOVES);
+    GPU_SHARED(float, logits, MAX_MOVES);
     const i32 position = block_x();
     const i32 first = load4(a.first_moves + position);
     const i32 count = load4(a.first_moves + position + 1) - first;
@@ -90,7 +90,7 @@ GPU_FUNCTION void attention_policy(const AttentionPolicyArguments& a) {
 
 template <class T>
 GPU_FUNCTION void policy(const PolicyArguments& a) {
-    GPU_SHARED(float, logits, LARGEST_MOVES);
+    GPU_SHARED(float, logits, MAX_MOVES);
     const i32 position = block_x();
     const i32 first = load4(a.first_moves + position);
     const i32 count = load4(a.first_moves + position + 1) - first;

@@ -3,12 +3,12 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize; without arguments, the first three run. Each step has a
+# Steps: correct speed profile branches sweep large sanitize; if none is named, the first three run. Each step has a
 # time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but
 # sanitize: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   OUT      the folder for logs and tables (default: a temporary one)
-#   STORE    the folder for files that the next call needs again: large networks, compiled kernels, tables of products
+#   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 # Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
 # networks, and compute-sanitizer for the step sanitize.
 set -uo pipefail
@@ -26,7 +26,7 @@ mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
-# Links give the shim ROCm's names, so that it is loaded only once.
+# The names of ROCm's libraries are links to the same file, the shim, so that it is loaded only once.
 libraries=$work/rocm
 mkdir -p "$libraries"
 for name in amdhip64 hiprtc rocblas hipblaslt; do
@@ -99,8 +99,8 @@ run() {
     return $status
 }
 
-# Tests the shim alone: products by every algorithm that is offered, and a captured graph. Then compares every network
-# of tests/data and of ../shared with lc0's figures in fp32, fp16 and bf16, in every bucket.
+# Tests the shim alone: matrix products by every algorithm that is offered, and a captured graph. Then compares every
+# network of tests/data and of PACKED/shared with lc0's figures in fp32, fp16 and bf16, in every bucket of batch sizes.
 step_correct() {
     if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
         tail -25 "$out/card.log"
@@ -150,7 +150,7 @@ measure() {
 }
 milliseconds=500
 
-# The options that name a network's table of measured products, which the first measurement makes.
+# The options for full tuning of matrix products, with the network's tuning file, which the first measurement writes.
 tuned() {
     echo "tune=full,tuning_file=$1.csv"
 }
@@ -196,7 +196,7 @@ step_sweep() {
     return $status
 }
 
-# Checks correctness with parallel branches, with kernels that are launched early, and with measured products.
+# Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
@@ -240,7 +240,7 @@ step_sanitize() {
     return $status
 }
 
-# Measures the time of each kind of step, run alone, and of each operation.
+# Measures the time of each kind of step of the forward pass, run alone, and of each operation.
 step_profile() {
     large_networks
     local name batch status=0

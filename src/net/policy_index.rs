@@ -22,8 +22,8 @@ pub const POLICY_SIZE: usize = 1858;
 /// `[from-file][to-file][queen, rook, bishop]`.
 pub const ATTENTION_LOGITS: usize = 64 * 64 + 8 * 8 * 3;
 
-/// The number of planes of a convolution policy head that stand for moves. Files have 80 planes; the last 7 are
-/// unused.
+/// The number of planes of a convolution policy head that stand for moves. In network files the head has 80 planes;
+/// the last 7 are unused.
 pub const CONVOLUTION_PLANES: usize = 73;
 
 /// The index of the first promotion.

@@ -425,7 +425,7 @@ fn batches_may_be_empty_dropped_or_too_large() {
             large.add(EvalRequest { history, moves });
         }
         let error = large.submit().wait().expect_err("four do not fit").to_string();
-        assert!(error.contains("4 positions, at most 3"), "{error}");
+        assert!(error.contains("the batch has 4 positions, more than the maximum of 3"), "{error}");
         let mut abandoned = backend.new_batch();
         abandoned.add(EvalRequest { history: &samples[0].history, moves: &samples[0].moves });
         drop(abandoned.submit());

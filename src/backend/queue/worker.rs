@@ -80,7 +80,7 @@ impl WorkerTicket {
     /// Blocks until the outcome arrives. Returns an error if the worker is gone.
     pub(crate) fn finish(self) -> Outcome {
         self.outcome.recv().unwrap_or_else(|_| {
-            let reason = "the backend was shut down before the batch was evaluated".to_owned();
+            let reason = "the backend's thread ended before the batch was evaluated".to_owned();
             Err(BackendError::Evaluate { name: self.name, reason })
         })
     }

@@ -65,7 +65,7 @@ pub(crate) struct Kernel {
     /// The descriptor's word `compute_pgm_rsrc2`. It says which registers hold the workgroup's and the work item's
     /// indices when a wave starts.
     pub(crate) registers: u32,
-    /// The descriptor's `kernel_code_properties`. It says which addresses the first scalar registers hold when a wave
+    /// The descriptor's `kernel_code_properties`. It says which values the first scalar registers hold when a wave
     /// starts.
     pub(crate) properties: u32,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // The guards cannot be damaged: the emulator has refused every store to them.
+        // Freeing fails only if the guards are damaged, and the emulator has refused every store to them.
         let _ = memory::free(self.image, |place| matches!(place, Place::Code(_)));
     }
 }
@@ -224,7 +224,7 @@ fn kernel(
     let metadata = metadata.get(name).ok_or_else(|| invalid(format!("no metadata of {name}")))?;
     let refuse = |reason: &str| Err(invalid(format!("kernel {name} {reason}")));
     if word(4) != 0 || number(metadata, ".private_segment_fixed_size") != 0 {
-        return refuse("uses scratch memory: its registers are spilled");
+        return refuse("uses scratch memory, for spilled registers or local arrays");
     }
     if properties & (1 << 10) == 0 {
         return refuse("is not compiled for waves of 32 lanes");
@@ -233,7 +233,7 @@ fn kernel(
         return refuse("flushes denormal numbers to zero");
     }
     if properties & 0b111_0111 != 0 {
-        return refuse("needs an address in its first registers that the emulator does not provide");
+        return refuse("needs a value in its first registers, and the emulator does not provide this value");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(Kernel {

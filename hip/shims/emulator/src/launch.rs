@@ -95,7 +95,7 @@ impl Launch {
         let backwards = group.iter().sum::<u32>() % 2 == 1;
         let mut executed = 0;
         let result = loop {
-            let mut order = |number: usize| {
+            let mut run_wave = |number: usize| {
                 let wave = &mut waves[if backwards { count - 1 - number } else { number }];
                 if wave.stop != Stop::End {
                     wave.stop = Stop::Running;
@@ -106,7 +106,7 @@ impl Launch {
                     stop => Ok(stop),
                 }
             };
-            let stops: Result<Vec<Stop>, String> = (0..count).map(&mut order).collect();
+            let stops: Result<Vec<Stop>, String> = (0..count).map(&mut run_wave).collect();
             match stops {
                 Err(message) => break Err(message),
                 Ok(stops) if stops.iter().all(|&stop| stop == Stop::End) => break Ok(()),
@@ -120,7 +120,8 @@ impl Launch {
     /// Sets the registers that have a value when a wave starts. All others stay poisoned.
     fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
         let registers = self.kernel.registers;
-        // The only address that a kernel can request is that of its arguments. The loader refuses all others.
+        // A kernel can request several values in its first registers. The loader refuses all but the arguments'
+        // address.
         if self.kernel.properties & 8 != 0 {
             wave.set_scalar64(0, self.arguments.as_ptr() as u64);
         }
@@ -162,7 +163,7 @@ fn advance(wave: &mut Wave, program: &Program) -> u64 {
             let instruction = &program.instructions[wave.next as usize];
             wave.next += 1;
             count += 1;
-            // SAFETY: `Module::load` is reached only where the machine has the handlers' instructions.
+            // SAFETY: a module is loaded only if the host has the instruction sets that the handlers are compiled for.
             unsafe { (instruction.execute)(wave, instruction) };
             if count >= MAX_INSTRUCTIONS {
                 wave.fail(format!("the wave still runs after {count} instructions"));

@@ -94,7 +94,7 @@ fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
     columns
 }
 
-// A value of `Avx512` exists only if the processor has the extensions; the blocks below refer to this.
+// A value of `Avx512` exists only if the processor has the extensions; the SAFETY comments below rely on this.
 impl<const BF16: bool> Simd for Avx512<BF16> {
     const LANES: usize = LANES;
     /// 12 x 2 sums, 2 vectors of B and a splat of A use 27 of 32 registers. The 24 sums are independent; the

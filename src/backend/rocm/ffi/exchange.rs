@@ -24,7 +24,7 @@ pub enum Waiting {
 /// The time between two polls. Each poll takes the driver's lock, which other slots need too.
 const POLL_INTERVAL: Duration = Duration::from_micros(2);
 
-/// A polling thread sleeps for half of a batch's usual time, if that half is longer than this.
+/// Before its first poll, a thread sleeps for half of a batch's usual time, if that half is longer than this.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(400);
 
 /// Page-locked host memory, which the device can copy asynchronously.

@@ -18,9 +18,9 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
     }
 }
 
-/// Decides how many of the `budget` visits each child gets, and adds these visits in flight at the child's link.
-/// Afterwards `candidates` contains only the children that get visits. Returns the number of visits whose child was
-/// being evaluated by another thread.
+/// Decides how many of the `budget` visits each child gets, and adds them to the visits in flight of the child's link.
+/// Afterwards `candidates` contains only the children that get visits. Returns the number of visits that no child gets,
+/// because the chosen child is already being evaluated or because all moves are pruned.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
@@ -30,9 +30,10 @@ pub(crate) fn plan(
     candidates: &mut Vec<Candidate>,
 ) -> u32 {
     let exploration = choice.exploration;
-    // An untried move and its rival. The last visit needs no rival, because no visits follow that a rival would limit.
+    // Lists at least two untried moves, if there are any: one to visit, and its rival. The last visit needs no rival,
+    // because there is no later visit for the rival to limit.
     let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
-    // The root already has links for all its moves.
+    // Only the root has a focus, and it already has links for all its moves.
     let mut may_be_more = choice.focus.is_none();
     let mut left = budget;
     let mut collided = 0;

@@ -16,8 +16,8 @@ pub(crate) fn known(address: usize, bytes: usize) -> bool {
         .is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
 }
 
-/// Checks the source or the target of a copy. Device memory must be a live allocation. Host memory may be anywhere
-/// else.
+/// Checks the source or the target of a copy or fill. If `wants_device` is true, it must lie in a live allocation of
+/// device or pinned memory. If it is false, it must not be device memory. `None` allows both.
 fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result<(), hipError_t> {
     match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
         Some((end, place)) => {
@@ -26,18 +26,20 @@ fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result
                 .is_some_and(|wanted| wanted && !device && place != Place::Pinned || !wanted && device)
             {
                 report(&format!(
-                    "a copy of {bytes} bytes whose kind does not match the memory at {address:#x}"
+                    "a copy or fill of {bytes} bytes whose kind does not match the memory at {address:#x}"
                 ));
                 return Err(hipErrorInvalidValue);
             }
             if address as u64 + bytes as u64 > end {
-                report(&format!("a copy of {bytes} bytes at {address:#x} past the end of an allocation"));
+                report(&format!(
+                    "a copy or fill of {bytes} bytes at {address:#x} past the end of an allocation"
+                ));
                 return Err(hipErrorInvalidValue);
             }
             Ok(())
         }
         None if wants_device == Some(true) => {
-            report(&format!("a copy of {bytes} bytes at {address:#x}, which is not device memory"));
+            report(&format!("a copy or fill of {bytes} bytes at {address:#x}, which is not device memory"));
             Err(hipErrorInvalidValue)
         }
         None => Ok(()),

@@ -36,7 +36,8 @@ special_rows! {
     0x22 v_fma_mixhi_f16 (Mixed, Mixed, Mixed) -> B16;
 }
 
-/// The two halves of a packed source, one for the low result and one for the high result, each in the low 16 bits.
+/// For each lane, the half of a packed source for the low half of the result and the half for the high half, each in
+/// the low 16 bits. If `float` is set, the sign modifiers apply.
 #[inline(always)]
 fn halves(wave: &Wave, source: &Source, float: bool) -> (Lanes, Lanes) {
     let mut space = Lanes::ZERO;
@@ -151,7 +152,7 @@ pub(crate) fn byte(word: u32, number: usize, signed: bool) -> i32 {
     if signed { i32::from(bits as i8) } else { i32::from(bits) }
 }
 
-/// The sum of four products of bytes, plus the third operand. The sign modifiers say which operands are signed.
+/// The sum of four products of bytes, plus the third operand. `signed_a` and `signed_b` say which operands are signed.
 #[inline(always)]
 fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bool) {
     let mut spaces = [Lanes::ZERO; 3];
@@ -177,7 +178,7 @@ handler! { fn v_dot4_i32_iu8(wave, instruction) {
 handler! { fn v_dot4_u32_u8(wave, instruction) { dot4(wave, instruction, false, false); } }
 
 /// An operand of a mixed-precision instruction. It is fp32, or if `high_for_high` is set, the fp16 half that `high`
-/// selects. The second sign modifier means the absolute value.
+/// selects. `negate_high` means the absolute value.
 #[inline(always)]
 fn mixed(wave: &Wave, source: &Source) -> [f32; WAVE] {
     let mut space = Lanes::ZERO;

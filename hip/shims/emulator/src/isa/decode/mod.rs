@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// The stored code objects for architectures that the emulator knows.
+    /// The stored code objects for gfx1100 and gfx1151.
     fn objects() -> Vec<PathBuf> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_decoder_knows_every_instruction_of_the_kernels_by_the_disassembler_s_name() {
         let objects = objects();
-        assert!(!objects.is_empty(), "tests/fixtures has code objects");
+        assert!(!objects.is_empty(), "no code objects were found");
         let mut compared = 0;
         for path in objects {
             let file = unpacked(&path);

@@ -35,7 +35,7 @@ fn middle<T: PartialOrd + Copy>(mut values: [T; 3]) -> T {
     values[1]
 }
 
-/// The result of an instruction `name v3, v0 [, v1 [, v2]]` in one lane, or `None` if this list lacks it.
+/// The result of an instruction `name v3, v0 [, v1 [, v2]]` in one lane, or `None` if this function does not know it.
 fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
     use Kind::{Bits, Half, Halves, Short, Single};
     let (ai, bi, ci) = (a as i32, b as i32, c as i32);
@@ -242,10 +242,10 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
     assert!(tested > 110, "only {tested} instructions were tested");
 }
 
-/// The result in one lane of v0, v1, v2 and the old v3.
+/// Computes the result in one lane from that lane of v0, v1, v2 and the old v3.
 type Oracle = Box<dyn Fn(u32, u32, u32, u32) -> (Kind, u32)>;
 
-/// Instructions with modifiers, masks and several registers: the text, and the expected result per lane.
+/// Instructions with modifiers, constants or an accumulator: the text, and the expected result per lane.
 #[test]
 fn modifiers_change_operands_and_results() {
     let one = |bits: u32| f32::from_bits(bits);

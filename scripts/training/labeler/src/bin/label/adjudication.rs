@@ -11,7 +11,7 @@ const WON: [(i16, usize, f64); 2] = [(400, 8, 0.4), (1000, 6, 0.35)];
 const LEVEL_SCORE: i16 = 10;
 /// Consecutive level searches that end a game.
 const LEVEL_PLIES: usize = 16;
-/// Plies before which a game is not ended as level.
+/// The first ply at which a game can end as level.
 const LEVEL_AFTER: usize = 60;
 /// Share of games that end when they are level.
 const LEVEL_SHARE: f64 = 0.75;

@@ -280,7 +280,7 @@ fn batches_may_be_empty_dropped_or_too_large() {
         large.add(EvalRequest { history, moves });
     }
     let error = large.submit().wait().expect_err("three do not fit").to_string();
-    assert!(error.contains("3 positions, at most 2"), "{error}");
+    assert!(error.contains("the batch has 3 positions, more than the maximum of 2"), "{error}");
 }
 
 /// Each network has a bias that is not a number, or weights so large that the arithmetic overflows.

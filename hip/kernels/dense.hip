@@ -1,4 +1,4 @@
-// Matrix products of few rows by matrix instructions. Arguments: DenseArguments (kernels.h).
+// Matrix products of few rows, computed with matrix instructions. Arguments: DenseArguments (kernels.h).
 //
 //   dense:      output[r][n] = sum over k of input[r][k] * weights[n][k]
 //   norm_dense: the same with LN(act(input[r] + bias)) in place of input[r]; LN as in layer_norm.hip
@@ -15,7 +15,7 @@
 //
 // A library computes a product of sixteen rows as one row of large tiles. That takes only a few workgroups, each of
 // which goes through the whole summed axis alone. These kernels split that axis between waves instead. They are meant
-// for smolgen's hidden layers and for the scalar heads, up to some 64 rows. With more rows, tiles of 16 x 16 read the
+// for smolgen's hidden layers and for the scalar heads, up to about 64 rows. With more rows, tiles of 16 x 16 read the
 // same operands too often.
 //
 // In norm_dense every block itself normalises its 16 rows, with 16 threads per row, and writes them to shared memory.
@@ -35,8 +35,8 @@
 #define LARGEST_NORM_INPUTS 512
 #define NORM_ROW_THREADS (DENSE_THREADS / TILE)
 
-// Writes the block's 16 rows to `normalised`, normalised and rounded to T. Row starts are `row_vectors` vectors of
-// eight elements apart.
+// Normalises the block's 16 rows, rounds them to T and writes them to `normalised`. Each row begins `row_vectors`
+// vectors of eight elements after the previous row.
 template <class T>
 GPU_FUNCTION void normalise_rows(const DenseArguments& a, i32 first_row, Words4* normalised, i32 row_vectors) {
     constexpr i32 VECTORS = LARGEST_NORM_INPUTS / 8 / NORM_ROW_THREADS;

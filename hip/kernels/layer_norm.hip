@@ -8,8 +8,8 @@
 //   layouts        input, residual and output [rows][width]; the width is a multiple of 8, at most the kernel's
 //   shared memory  none up to 1024 wide; 32 bytes for the wider rows
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
-//   memory         every element of input, residual and output moves once, in consecutive addresses; gammas, betas,
-//                  bias and gates are cached
+//   memory         every element of input, residual and output moves once, at consecutive addresses; gammas, betas,
+//                  bias, multiply and add come from the cache
 //
 // Mean and variance are fp32. The variance is taken about the mean, in a second pass over the registers, so that a row
 // far from zero keeps its precision.

@@ -1,9 +1,9 @@
 // 16 x 16 tiles of a matrix instruction, D = own * other^T + D in fp32, over elements of 16 bits.
 //
-// The "own" side is the one whose rows a lane keeps to itself: attention's queries. The "other" side is spread over a
-// lane's registers: keys, or the columns of the values. Both operands are rows of 16 neighbouring elements, so that a
-// lane loads each with few wide loads. Platforms differ in which lane holds which element. The four layouts below
-// describe that, and all code above them is written once.
+// All sums that a lane holds belong to one or two rows of the "own" side (attention's queries). The rows of the "other"
+// side (the keys, or the columns of the values) are spread over the lane's registers. Both operands are rows of 16
+// neighbouring elements, so that a lane loads each with a few wide loads. Platforms differ in which lane holds which
+// element. The four layouts below describe that, and the code that uses them is written once.
 //
 // The kernels need not know the layout, because two orders can be chosen freely:
 //   * The rows of the other side may come in any order. The order is chosen so that a lane's sums are runs of eight
@@ -163,7 +163,7 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
 #pragma unroll
             for (i32 k = 0; k < (single ? 2 : 4); k++) {
                 const u32 low = words.word[k], high = words.word[(k + 2) % 4];
-                // The second own row's words lie between the first's.
+                // The words of the lane's two rows alternate.
                 fragments[2 * pair + k / 2].word[OWN_ROWS * (k % 2) + part] =
                     single && group() % 2 != 0 ? high : low;
             }

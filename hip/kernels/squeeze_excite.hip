@@ -6,8 +6,8 @@
 //
 // Arguments: SqueezeExciteArguments (kernels.h). The means come from winograd_output.
 //   grid           B blocks of 256 threads: a block computes one position
-//   a thread owns  squeeze: every 32nd vector of eight channels of a row, 32 lanes per row; excite: two neighbouring
-//                  outputs; output: vectors of eight elements, 256 vectors apart
+//   a thread owns  squeeze: every 32nd vector of eight channels of a row, 32 lanes per row; excite: pairs of
+//                  neighbouring outputs, 256 pairs apart; output: vectors of eight elements, 256 vectors apart
 //   layouts        branch, residual and output [B][64][channels]; squeeze [hidden][channels]; excite, transposed,
 //                  [hidden][2 * channels]; at most 1024 channels and 512 hidden units
 //   shared memory  14336 bytes: means, hidden, scales and shifts

@@ -5,11 +5,12 @@
         'rukh=target/release/rukh' 'lc0=lc0 --backend=blas'
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables. The engines take turns, position by
-position, each with a new tree. A position is solved if the engine plays one of its `bm` moves. The script prints, for
-each engine, how many positions it solved, how many the first engine alone and this engine alone solved, and the nodes
-that it searched: engines may exceed a limit by a batch, or stop early if a move is certain. With --concurrency N, N
-positions are searched at a time, each by its own processes. After --seconds S no new position is started. Ctrl-C ends
-the run; the script then prints the results so far.
+position, each with a new tree. A position is solved if the engine plays one of its `bm` moves. For each engine, the
+script prints how many positions it solved, and its mean nodes and seconds per position. (Engines may exceed a limit by
+a batch, or stop early if a move is certain.) For each engine but the first, it also prints how many positions only the
+first engine solved, and how many only this engine solved. With --concurrency N, N positions are searched at a time,
+each by its own processes. After --seconds S no new position is started. Ctrl-C ends the run; the script then prints the
+results so far.
 
 Needs python-chess (PyPI `chess`).
 """
@@ -32,7 +33,7 @@ class Contestant:
 
     def __init__(self, name, environment, words):
         self.name, self.environment, self.words = name, environment, words
-        # By the number of the position: whether it was solved, nodes and seconds.
+        # Maps a position's number to (whether it was solved, nodes, seconds).
         self.results = {}
 
     async def start(self, options):
@@ -104,7 +105,7 @@ def main():
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
-    parser.add_argument("--nodes", type=int, default=10_000, help="nodes of a search")
+    parser.add_argument("--nodes", type=int, default=10_000, help="nodes per position")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="UCI option of all engines")
     parser.add_argument("--suite", default=DEFAULT_SUITE, help="EPD file")
     parser.add_argument("--positions", type=int, help="use only the first positions of the suite")

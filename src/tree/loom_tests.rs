@@ -1,9 +1,9 @@
 //! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model runs
 //! the tree's own code on a tree of a few nodes.
 //!
-//! A thread that only reads is started last. `loom` lets it read outdated values too. But where the other threads load
-//! a value before they change it, `loom` does not go back to try the value that the reader would have read at the
-//! start.
+//! A thread that only reads is started last. `loom` also tries the outdated values that such a thread may read. It
+//! misses one case: if another thread loads a value before changing it, `loom` does not try the run in which the reader
+//! still reads the original value.
 
 use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
 use crate::chess::{PackedMove, Position};
@@ -48,7 +48,7 @@ fn child_of(tree: &Tree, link: LinkId, key: Option<u64>) -> NodeId {
 }
 
 #[test]
-fn one_thread_claims_and_who_sees_it_expanded_sees_its_priors() {
+fn one_thread_claims_and_readers_of_an_expanded_node_see_its_priors() {
     check_model(3, || {
         let tree = Arc::new(Tree::new());
         let claim = |tree: Arc<Tree>| {
@@ -79,7 +79,7 @@ fn one_thread_claims_and_who_sees_it_expanded_sees_its_priors() {
 }
 
 #[test]
-fn a_claim_that_is_given_back_can_be_had_once_more() {
+fn a_cancelled_claim_can_be_taken_again_by_one_thread() {
     check_model(4, || {
         let tree = Arc::new(Tree::new());
         let claim = |tree: Arc<Tree>| {
@@ -101,7 +101,7 @@ fn a_claim_that_is_given_back_can_be_had_once_more() {
 }
 
 #[test]
-fn proofs_and_bounds_lose_nothing_of_each_other() {
+fn proofs_and_bounds_do_not_overwrite_each_other() {
     use super::{Bounds, Outcome, TerminalKind};
     check_model(4, || {
         let tree = Arc::new(Tree::new());
@@ -126,7 +126,7 @@ fn proofs_and_bounds_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn two_threads_that_make_links_make_the_same() {
+fn two_threads_that_link_a_node_find_the_same_links() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let root = tree.node(tree.root());
@@ -208,7 +208,7 @@ fn transpositions_are_one_node_while_their_shard_grows() {
 }
 
 #[test]
-fn sums_hold_at_least_the_visits_that_are_seen() {
+fn sums_include_at_least_the_visits_that_a_reader_sees() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let finish = |tree: Arc<Tree>| spawn(move || tree.node(tree.root()).finish(one_visit()));
@@ -279,7 +279,7 @@ fn a_link_never_has_more_visits_than_its_child() {
 }
 
 #[test]
-fn two_that_absorb_count_a_visit_once() {
+fn two_threads_that_absorb_count_each_visit_once() {
     check_model(3, || {
         let (tree, links) = tree_with_links(1);
         let link = links[0];
@@ -308,7 +308,7 @@ fn two_that_absorb_count_a_visit_once() {
 /// [`Link::absorb`] relies on this. It loads the child's visits, then the link's visits in flight, and then the link's
 /// finished visits.
 #[test]
-fn a_visit_that_is_not_under_way_any_more_is_counted() {
+fn a_visit_that_is_no_longer_in_flight_is_counted() {
     check_model(4, || {
         let (tree, links) = tree_with_links(1);
         let link = links[0];
@@ -325,10 +325,10 @@ fn a_visit_that_is_not_under_way_any_more_is_counted() {
             spawn(move || {
                 let link = tree.link(link);
                 let of_child = tree.node(child).visits();
-                let under_way = link.in_flight();
+                let in_flight = link.in_flight();
                 // With the Relaxed load in `in_flight`, this fence acts as the Acquire load in `absorb`.
                 fence(Ordering::Acquire);
-                assert!(of_child <= under_way + link.visits());
+                assert!(of_child <= in_flight + link.visits());
             })
         };
         visit.join().unwrap();
@@ -337,7 +337,7 @@ fn a_visit_that_is_not_under_way_any_more_is_counted() {
 }
 
 #[test]
-fn what_is_free_is_never_more_than_what_was_freed() {
+fn free_bytes_never_exceed_the_bytes_that_were_freed() {
     check_model(3, || {
         let tree = Arc::new(Tree::new());
         let mut allocator = Allocator::default();

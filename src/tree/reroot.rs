@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proven_node_passed_up_stays() {
+    fn the_visits_of_a_proven_node_stay_in_its_ancestors() {
         let mut builder = Builder::new();
         for path in [&[0][..], &[0, 0], &[0, 0, 0]] {
             builder.expand(path);

@@ -1,4 +1,4 @@
-// Runs a block's threads as fibers on one processor. A fiber hands over to the next at a barrier and at an exchange
+// Runs a block's threads as fibers on one CPU thread. A fiber hands over to the next at a barrier and at an exchange
 // between lanes. Waves run one after another, each as far as it can, in index order or in reverse. A missing barrier
 // makes results depend on this order, so a test fails.
 //
@@ -33,8 +33,8 @@ namespace host {
 // The most bytes that a lane can offer in an exchange.
 constexpr size_t PARCEL_BYTES = 64;
 
-// A group of threads that wait for each other.
-struct Meeting {
+// A barrier for a group of threads.
+struct Barrier {
     int members = 0, arrived = 0;
     unsigned generation = 0;
 
@@ -67,14 +67,15 @@ class Block {
         body = &kernel;
         while ((int)fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
         everyone = {threads};
-        waves.assign((threads + wave - 1) / wave, Meeting{});
-        groups.assign((threads + GROUP - 1) / GROUP, Meeting{});
+        waves.assign((threads + wave - 1) / wave, Barrier{});
+        groups.assign((threads + GROUP - 1) / GROUP, Barrier{});
         for (int i = 0; i < threads; i++) {
             waves[i / wave].members++;
             groups[i / GROUP].members++;
             start(*fibers[i]);
         }
-        // A wave runs as long as it can before the next wave gets a turn: no GPU lets waves drift further apart.
+        // A wave runs as far as it can before the next wave gets a turn. No GPU lets waves drift further apart than
+        // this.
         const int count = (int)waves.size();
         for (bool moved = true; moved;) {
             moved = false;
@@ -82,24 +83,24 @@ class Block {
                 while (run_wave(reverse ? count - 1 - i : i, threads, reverse)) moved = true;
         }
         for (int i = 0; i < threads; i++)
-            if (!fibers[i]->done) fail("threads wait for each other at different places", i);
+            if (!fibers[i]->done) fail("threads wait at different barriers or exchanges", i);
     }
 
-    void meet_block() { meet(everyone); }
+    void wait_for_block() { wait_at(everyone); }
 
     // Offers `bytes` at `own` to the wave, or to 32 lanes of it. `read` then looks at other lanes' bytes with
     // `parcel_of`. The two halves of a wave of 64 lanes may exchange at different places, because neither reads the
     // other.
     template <class Read>
     void exchange(bool whole_wave, const void* own, size_t bytes, Read read) {
-        if (bytes > PARCEL_BYTES) fail("too much to exchange", thread);
+        if (bytes > PARCEL_BYTES) fail("an exchange of too many bytes", thread);
         Fiber& fiber = *fibers[thread];
-        Meeting& meeting = whole_wave ? waves[thread / wave] : groups[thread / GROUP];
+        Barrier& barrier = whole_wave ? waves[thread / wave] : groups[thread / GROUP];
         std::memcpy(fiber.parcel, own, bytes);
         fiber.exchanges++;
-        meet(meeting);
+        wait_at(barrier);
         read();
-        meet(meeting);
+        wait_at(barrier);
     }
     const void* parcel_of(int lane) {
         const int other = thread / wave * wave + lane;
@@ -117,7 +118,7 @@ class Block {
         std::vector<char> stack = std::vector<char>(256 << 10);
         void* sanitizer_stack = nullptr;
         bool done = true;
-        Meeting* waits_for = nullptr;
+        Barrier* waits_for = nullptr;
         unsigned generation = 0, exchanges = 0;
         alignas(16) char parcel[PARCEL_BYTES];
     };
@@ -133,21 +134,21 @@ class Block {
             moved = true;
             enter(fiber);
             if (!fiber.done) continue;
-            for (Meeting* meeting : {&everyone, &waves[thread / wave], &groups[thread / GROUP]}) {
-                meeting->members--;
-                meeting->release_if_complete();
+            for (Barrier* barrier : {&everyone, &waves[thread / wave], &groups[thread / GROUP]}) {
+                barrier->members--;
+                barrier->release_if_complete();
             }
         }
         return moved;
     }
 
-    void meet(Meeting& meeting) {
+    void wait_at(Barrier& barrier) {
         Fiber& fiber = *fibers[thread];
-        const unsigned generation = meeting.generation;
-        meeting.arrived++;
-        meeting.release_if_complete();
-        if (meeting.generation != generation) return;
-        fiber.waits_for = &meeting;
+        const unsigned generation = barrier.generation;
+        barrier.arrived++;
+        barrier.release_if_complete();
+        if (barrier.generation != generation) return;
+        fiber.waits_for = &barrier;
         fiber.generation = generation;
         leave(fiber, false);
         fiber.waits_for = nullptr;
@@ -197,8 +198,8 @@ class Block {
 
     std::vector<std::pair<void*, size_t>> shared;
     std::vector<std::unique_ptr<Fiber>> fibers;
-    std::vector<Meeting> waves, groups;
-    Meeting everyone;
+    std::vector<Barrier> waves, groups;
+    Barrier everyone;
     int wave = 32;
     const std::function<void()>* body = nullptr;
     ucontext_t main_context;

@@ -27,7 +27,7 @@ GPU_FUNCTION i32 block_y() {
     return host::Block::current().block_y;
 }
 GPU_FUNCTION void synchronise_block() {
-    host::Block::current().meet_block();
+    host::Block::current().wait_for_block();
 }
 GPU_FUNCTION void keep_order() {}
 

@@ -33,7 +33,7 @@ impl Steps {
         self.dense_into(layer, rows, x, y, activation);
     }
 
-    /// Does the same as [`Steps::dense`] with memory that must be long enough.
+    /// Does the same as [`Steps::dense`], but `y` must be long enough.
     pub(super) fn dense_into(
         &mut self,
         layer: &PackedMatrix,

@@ -18,67 +18,67 @@ use std::time::Duration;
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
-        description: "AMD GPU through ROCm, fp16 (options: gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune; policy_head, value_head)",
+        description: "AMD GPU through ROCm, in fp16 (options: gpu, streams, max_batch, graph, gemm, fork, few_rows, wait, tune, policy_head, value_head)",
         selection: Selection::Automatic,
         make: |maker, options| make_rocm(maker, BackendName::RocmAuto, RocmPrecision::Auto, options),
     },
     BackendKind {
         name: BackendName::RocmFp16,
-        description: "AMD GPU, weights and matrix products in fp16",
+        description: "AMD GPU, with weights and matrix products in fp16",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::RocmFp16, RocmPrecision::Fp16, options),
     },
     BackendKind {
         name: BackendName::RocmBf16,
-        description: "AMD GPU, weights and matrix products in bf16",
+        description: "AMD GPU, with weights and matrix products in bf16",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::RocmBf16, RocmPrecision::Bf16, options),
     },
     BackendKind {
         name: BackendName::Rocm,
-        description: "AMD GPU, fp32",
+        description: "AMD GPU, in fp32",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::Rocm, RocmPrecision::Fp32, options),
     },
     BackendKind {
         name: BackendName::Cpu,
-        description: "CPU, fp32 (options: threads, batch_size, isa; policy_head, value_head)",
+        description: "CPU, in fp32 (options: threads, batch_size, isa, policy_head, value_head)",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Fp32, options),
     },
     BackendKind {
         name: BackendName::CpuBf16,
-        description: "CPU, matrix products in bf16: twice as fast with AVX512-BF16, less accurate",
+        description: "CPU, with matrix products in bf16: less accurate than fp32, but twice as fast with AVX512-BF16",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Bf16, options),
     },
     BackendKind {
         name: BackendName::Trivial,
-        description: "no network: counts material; for tests and for benchmarks of the search",
+        description: "counts material without a network, for tests and for benchmarks of the search",
         selection: Selection::WithoutNetwork,
         make: |_, _| Ok(Arc::new(TrivialBackend::new())),
     },
     BackendKind {
         name: BackendName::Random,
-        description: "no network: repeatable random evaluations (options: seed, uniform; delay, per_position, slots, batch)",
+        description: "returns repeatable random evaluations without a network (options: seed, uniform, delay, per_position, slots, batch)",
         selection: Selection::WithoutNetwork,
         make: make_random,
     },
     BackendKind {
         name: BackendName::Check,
-        description: "compares two backends (options: mode=check/display/histo, atol, rtol, freq)",
+        description: "compares the evaluations of two backends (options: mode=check/display/histo, atol, rtol, freq)",
         selection: Selection::WithoutNetwork,
         make: make_check,
     },
     BackendKind {
         name: BackendName::RecordReplay,
-        description: "writes evaluations to record_file, or reads them from replay_file",
+        description: "records the evaluations of a backend, or replays recorded evaluations (options: record_file, replay_file)",
         selection: Selection::WithoutNetwork,
         make: make_record_replay,
     },
     BackendKind {
         name: BackendName::RoundRobin,
-        description: "several backends that take batches in turn",
+        description: "gives whole batches to several backends in turn",
         selection: Selection::WithoutNetwork,
         make: |maker, options| {
             let mut children = maker.children(options)?;
@@ -87,13 +87,13 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         name: BackendName::Multiplexing,
-        description: "several backends behind one queue, with small batches merged (options: max_batch, workers)",
+        description: "merges small batches into large ones, in one queue for several backends (options: max_batch, workers)",
         selection: Selection::WithoutNetwork,
         make: |maker, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
     },
     BackendKind {
         name: BackendName::Demux,
-        description: "several backends that share each batch (options: step, workers)",
+        description: "splits each batch among several backends (options: step, workers)",
         selection: Selection::WithoutNetwork,
         make: |maker, options| {
             let step = options.number("step", 1, 1..=LARGEST_BATCH)?;

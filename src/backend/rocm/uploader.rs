@@ -206,7 +206,7 @@ impl LayerStore for Uploader {
 }
 
 fn overflow(name: &str, value: f32) -> RocmError {
-    RocmError::Unsupported(format!("{name}: {value} does not fit fp16"))
+    RocmError::Unsupported(format!("{name}: the value {value} is too large for fp16"))
 }
 
 fn check_squeeze(name: &str, channels: usize, hidden: usize) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
 /// Adds positions for the cache to `batch`, up to `params.max_prefetch` requests in all. Does nothing for a backend on
-/// the CPU, where a position costs as much in a larger batch.
+/// the CPU, because a larger batch does not make a position cheaper there.
 pub(super) fn prefetch(
     context: &SearchContext,
     counters: &Counters,

@@ -2,8 +2,8 @@
 //!
 //! The formulas are lc0's, so that evaluation bars and statistics mean the same for both engines.
 //!
-//! All values are in the view of the side to move at the root. `wl` is the probability of a win minus that of a loss
-//! (-1…1), `d` is the probability of a draw (0…1), and `q` is `wl` plus `d` times the draw score.
+//! All values are from the point of view of the side to move at the root. `wl` is the probability of a win minus that
+//! of a loss (-1…1), `d` is the probability of a draw (0…1), and `q` is `wl` plus `d` times the draw score.
 
 use crate::options::ScoreType;
 use crate::search::policy::outcome_model::OutcomeModel;
@@ -29,7 +29,7 @@ pub(crate) fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
         ScoreType::CentipawnWithDrawScore => 90.0 * (1.563_754_189_7 * wide_q).tan(),
         ScoreType::Centipawn2019 => 295.0 * wide_wl / (1.0 - 0.976_953_126 * wide_wl.powi(14)),
         ScoreType::Centipawn2018 => 290.680_623_072 * (1.548_090_806 * wide_wl).tan(),
-        // In single precision, so that 0.9 gives 9000 and not 8999.
+        // This value and the next two are computed in single precision, so that a q of 0.9 gives 9000 and not 8999.
         ScoreType::WinPercentage => f64::from(wl * 5000.0 + 5000.0),
         ScoreType::Q => f64::from(q * 10_000.0),
         ScoreType::WinMinusLoss => f64::from(wl * 10_000.0),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn draw_score_counts_only_where_its_name_says() {
+    fn the_draw_score_counts_only_in_q_and_centipawn_with_draw_score() {
         let inputs = ScoreInputs { wl: 0.0, d: 0.5, q: -0.25, mu: 0.0, has_wdl: true };
         assert_eq!(score(ScoreType::Centipawn, inputs), 0);
         assert_eq!(score(ScoreType::CentipawnWithDrawScore, inputs), -37);

@@ -97,7 +97,7 @@ impl Minibatch {
 }
 
 impl Gathered {
-    /// Adds a step.
+    /// Adds a step, and returns its index.
     pub(crate) fn push(&mut self, step: Step) -> StepIndex {
         self.steps.push(step);
         (self.steps.len() - 1) as StepIndex

@@ -9,7 +9,7 @@
 //! | [`legacy`] (default) | equal shares for all expected moves; time saved by smart pruning goes to the next move |
 //! | [`smooth`] | plans in nodes: expects tree reuse and early stops, and keeps a reserve for hard moves |
 //! | [`alphazero`] | a fixed percentage of the remaining time |
-//! | [`simple`] | a percentage that grows with the ply and with the increment |
+//! | [`simple`] | a percentage of the remaining time that grows with the ply and with the increment |
 //!
 //! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
 //! formula to the time on the clock less the move overhead, and keeps it above zero, so that no formula can lose on

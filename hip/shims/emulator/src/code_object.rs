@@ -91,7 +91,7 @@ impl Module {
         let elf = ElfFile64::<Endianness>::parse(file).map_err(invalid)?;
         let header = elf.elf_header();
         if header.e_machine.get(Endianness::Little) != MACHINE_AMDGPU {
-            return Err(invalid("not for an AMD GPU"));
+            return Err(invalid("it is not for an AMD GPU"));
         }
         let number = header.e_flags.get(Endianness::Little) & ARCHITECTURE_MASK;
         match ARCHITECTURES.iter().find(|(code, _)| *code == number) {
@@ -110,7 +110,7 @@ impl Module {
         };
         let bytes = loads.iter().map(|part| end(&part)).max().unwrap_or_default() as usize;
         if bytes == 0 || bytes > 1 << 30 {
-            return Err(invalid("no code, or more than 1 GiB of it"));
+            return Err(invalid("it has no segments to load, or more than 1 GiB of them"));
         }
         let image = memory::allocate(bytes, Place::Code(device)).ok_or_else(|| invalid("out of memory"))?;
         // Dropping the module frees the image, also on the errors below.
@@ -124,12 +124,13 @@ impl Module {
         let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
         memory.fill(0);
         for part in loads {
-            let data =
-                part.data(Endianness::Little, file).map_err(|()| invalid("a segment outside of the file"))?;
+            let data = part
+                .data(Endianness::Little, file)
+                .map_err(|()| invalid("a segment lies outside of the file"))?;
             let at = part.p_vaddr(Endianness::Little) as usize;
             memory
                 .get_mut(at..at + data.len())
-                .ok_or_else(|| invalid("a segment larger than its memory"))?
+                .ok_or_else(|| invalid("a segment is larger than its memory"))?
                 .copy_from_slice(data);
         }
 
@@ -137,7 +138,7 @@ impl Module {
             relocate(&elf, relocations.data().map_err(invalid)?, memory, image)?;
         }
 
-        let text = elf.section_by_name(".text").ok_or_else(|| invalid("no code"))?;
+        let text = elf.section_by_name(".text").ok_or_else(|| invalid("it has no section .text"))?;
         let code = text.data().map_err(invalid)?;
         module.program = Program::decode(code, text.address() as u32, image);
         let metadata = metadata(&elf)?;
@@ -160,15 +161,15 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
         let start = match info as u32 {
             ABSOLUTE_64 => {
                 let index = SymbolIndex((info >> 32) as usize);
-                let table = elf.dynamic_symbol_table().ok_or_else(|| invalid("no symbol table"))?;
+                let table = elf.dynamic_symbol_table().ok_or_else(|| invalid("it has no symbol table"))?;
                 table.symbol_by_index(index).map_err(invalid)?.address()
             }
             RELATIVE_64 => 0,
-            kind => return Err(invalid(format!("unknown relocation type {kind}"))),
+            kind => return Err(invalid(format!("it has a relocation of unknown type {kind}"))),
         };
         let target =
             usize::try_from(place).ok().and_then(|place| memory.get_mut(place..place.checked_add(8)?));
-        let target = target.ok_or_else(|| invalid("a relocation outside of the image"))?;
+        let target = target.ok_or_else(|| invalid("a relocation lies outside of the image"))?;
         target.copy_from_slice(&image.wrapping_add(start).wrapping_add(addend).to_le_bytes());
     }
     Ok(())
@@ -176,7 +177,7 @@ fn relocate(elf: &ElfFile64<'_>, entries: &[u8], memory: &mut [u8], image: u64) 
 
 /// The kernels' metadata by kernel name. Each object that was linked in has its own note.
 fn metadata(elf: &ElfFile64<'_>) -> Result<BTreeMap<String, Value>, LoadError> {
-    let section = elf.section_by_name(".note").ok_or_else(|| invalid("no metadata"))?;
+    let section = elf.section_by_name(".note").ok_or_else(|| invalid("it has no section .note"))?;
     let data = section.data().map_err(invalid)?;
     let word = |at: usize| -> Option<usize> {
         Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?) as usize)
@@ -216,15 +217,17 @@ fn kernel(
     metadata: &BTreeMap<String, Value>,
 ) -> Result<Kernel, LoadError> {
     let at = descriptor as usize;
-    let bytes = memory.get(at..at + 64).ok_or_else(|| invalid("a kernel descriptor outside of the image"))?;
+    let outside =
+        |part: &str| invalid(format!("the {part} of kernel {name} lies outside of the code object"));
+    let bytes = memory.get(at..at + 64).ok_or_else(|| outside("descriptor"))?;
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let offset = i64::from(word(16)) | i64::from(word(20)) << 32;
     let entry = u32::try_from(descriptor.wrapping_add_signed(offset)).ok().and_then(|pc| program.at(pc));
     let (mode, registers, properties) = (word(48), word(52), word(56) & 0xffff);
-    let metadata = metadata.get(name).ok_or_else(|| invalid(format!("no metadata of {name}")))?;
+    let metadata = metadata.get(name).ok_or_else(|| invalid(format!("kernel {name} has no metadata")))?;
     let refuse = |reason: &str| Err(invalid(format!("kernel {name} {reason}")));
     if word(4) != 0 || number(metadata, ".private_segment_fixed_size") != 0 {
-        return refuse("uses scratch memory, for spilled registers or local arrays");
+        return refuse("uses scratch memory (for spilled registers or local arrays)");
     }
     if properties & (1 << 10) == 0 {
         return refuse("is not compiled for waves of 32 lanes");
@@ -233,12 +236,12 @@ fn kernel(
         return refuse("flushes denormal numbers to zero");
     }
     if properties & 0b111_0111 != 0 {
-        return refuse("needs a value in its first registers, and the emulator does not provide this value");
+        return refuse("expects a value in its first registers that the emulator does not provide");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(Kernel {
         name: name.to_owned(),
-        entry: entry.ok_or_else(|| invalid("a kernel entry outside of the code"))?,
+        entry: entry.ok_or_else(|| invalid(format!("kernel {name} does not begin at an instruction")))?,
         arguments: arguments
             .iter()
             .map(|argument| Argument {

@@ -11,7 +11,7 @@ pub(crate) type Bf16Pair = u32;
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The number of elements in a vector.
     const LANES: usize;
-    /// The number of rows in the register tile of a matrix product. Its columns are two vectors.
+    /// The number of rows in the register tile of a matrix product. The tile is two vectors wide.
     const TILE_ROWS: usize;
     /// The number of rows in the register tile if the factors are pairs of bf16.
     const TILE_ROWS_BF16: usize;

@@ -1,7 +1,7 @@
-//! From a decoded file to a checked [`Network`].
+//! Builds a checked [`Network`] from a decoded file.
 //!
 //! The header says which parts there are, the layers' own lengths say how large they are, and each layer must
-//! fit the one before it. A layer that does not fit is refused by name.
+//! fit the one before it. If a layer does not fit, the error names it.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -29,7 +29,7 @@ use kinds::Kinds;
 pub(super) use heads::{policy_head_names, policy_layers, value_head_names};
 pub use selection::HeadSelection;
 
-/// Builds the network of an upgraded header and its weights.
+/// Builds the network from an upgraded header and the weights.
 pub(super) fn assemble(
     format: &NetworkFormat,
     weights: &Weights,

@@ -104,7 +104,7 @@ api! {
 ///
 /// # Safety
 /// The list is null or ends as HIP's documentation says.
-#[allow(clippy::multiple_unsafe_ops_per_block, reason = "an entry of a list in C is two operations")]
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "reading an entry of a C array is two operations")]
 unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>, hipError_t> {
     if extra.is_null() {
         return Ok(None);

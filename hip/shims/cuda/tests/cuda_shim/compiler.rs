@@ -13,14 +13,14 @@ use super::{Libraries, libraries};
 /// C strings, and the list of their addresses.
 fn texts(texts: impl IntoIterator<Item = String>) -> (Vec<CString>, Vec<*const c_char>) {
     let texts: Vec<CString> =
-        texts.into_iter().map(|text| CString::new(text).expect("no zeros in it")).collect();
+        texts.into_iter().map(|text| CString::new(text).expect("no NUL bytes")).collect();
     let addresses = texts.iter().map(|text| text.as_ptr()).collect();
     (texts, addresses)
 }
 
 /// Compiles a source. Returns the code, or the compiler's log.
 fn compile(lib: &Libraries, source: &str, headers: &[(String, String)]) -> Result<Vec<u8>, String> {
-    let source = CString::new(source).expect("no zeros in it");
+    let source = CString::new(source).expect("no NUL bytes");
     let (_bodies, mut bodies) = texts(headers.iter().map(|(_, body)| body.clone()));
     let (_names, mut names) = texts(headers.iter().map(|(name, _)| name.clone()));
     let (_options, mut options) = texts(["--offload-arch=sm_90", "-O3", "-std=c++17"].map(str::to_owned));
@@ -85,7 +85,7 @@ fn the_kernels_compile_for_hopper() {
     }
     let source = fs::read_to_string(folder.join("all.hip")).expect("the kernels");
     let code = compile(&lib, &source, &headers).unwrap_or_else(|log| panic!("{log}"));
-    assert!(code.starts_with(b"\x7fELF"), "machine code, not PTX");
+    assert!(code.starts_with(b"\x7fELF"), "expected machine code, not PTX");
     for kernel in [
         "attention_f16_d32",
         "attention_bf16_d128",
@@ -101,7 +101,7 @@ fn the_kernels_compile_for_hopper() {
 }
 
 #[test]
-fn what_does_not_compile_is_told() {
+fn a_compile_error_is_reported() {
     let lib = libraries();
     if !has_compiler(&lib) {
         return;

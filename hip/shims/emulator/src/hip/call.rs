@@ -42,15 +42,15 @@ pub(super) unsafe fn write_text(buffer: *mut c_char, bytes: c_int, text: &str) -
     unsafe { c_interface::write_text(buffer, bytes, text) }.map_err(|_| hipErrorInvalidValue)
 }
 
-/// Defines functions that the bindings lack.
+/// Defines functions without a check of their signatures. Only functions that the bindings lack use it directly.
 macro_rules! unchecked_api {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says: pointers are valid, and those that work on a stream uses stay valid until
-            /// it is done.
+            /// As HIP's documentation says, pointers are valid. If an operation on a stream uses them, they stay valid
+            /// until the operation is done.
             #[allow(non_snake_case, reason = "HIP's names")]
             #[allow(clippy::too_many_arguments, reason = "HIP's signatures")]
             #[unsafe(no_mangle)]

@@ -56,7 +56,7 @@ fn error_name(error: hipError_t) -> &'static std::ffi::CStr {
     }
 }
 
-/// HIP's function of this name.
+/// HIP's function of this name: returns the error's name, or `hipErrorUnknown` if the emulator never returns the error.
 #[allow(non_snake_case, reason = "HIP's name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {

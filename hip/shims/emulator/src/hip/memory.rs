@@ -99,7 +99,7 @@ fn free(address: *mut c_void, kind: impl Fn(Place) -> bool) -> Result<(), hipErr
     }
     for stream in stream::streams_of(current_device()?) {
         if stream.capture_state().is_none() {
-            // Its failure is reported by the caller's own wait for the stream.
+            // If the stream has failed, the caller learns it when it waits for the stream itself.
             let _ = stream.synchronize();
         }
     }

@@ -48,8 +48,8 @@ fn sign_extend24(bits: u32) -> i32 {
     (bits << 8) as i32 >> 8
 }
 
-/// `width` bits of a word from bit `offset` on. Only the low five bits of both operands count, so a width of 32 means
-/// 0.
+/// `width` bits of a word from bit `offset` on. Only the low five bits of `offset` and `width` count, so a width of 32
+/// means 0.
 #[inline(always)]
 fn bit_field(bits: u32, offset: u32, width: u32) -> u32 {
     let width = width & 31;
@@ -310,7 +310,7 @@ impl Lane for U16F {
 lanes! { v_dual_add_nc_u32 (a: U32, b: U32) -> U32 = a.wrapping_add(b) }
 lanes! { v_dot2acc_f32_f16 (a: U32, b: U32, c: F32) -> F32 = dot2(a, b, c) }
 
-/// The sum of two products of fp16 halves and an fp32 number.
+/// The dot product of two pairs of fp16 numbers, plus an fp32 number.
 #[inline(always)]
 pub(crate) fn dot2(a: u32, b: u32, c: f32) -> f32 {
     let low = f16_to_f32(a & 0xffff).mul_add(f16_to_f32(b & 0xffff), c);

@@ -190,7 +190,8 @@ mod tests {
                     None => false,
                 };
                 if !same && name != "s_code_end" {
-                    wrong.push(format!("{pc:#x}: {name} is {}", found.unwrap_or("inside of another")));
+                    let found = found.unwrap_or("a part of another instruction");
+                    wrong.push(format!("{pc:#x}: {name} is decoded as {found}"));
                 }
                 compared += 1;
             }

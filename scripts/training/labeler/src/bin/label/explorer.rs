@@ -18,8 +18,8 @@ use rukh::net::{HeadSelection, HistoryFill, InputFormat};
 
 /// lc0's default PolicyTemperature, which its search applies to the policy.
 const TEMPERATURE: f64 = 1.359;
-/// Probability of a random legal move, which the network may never consider.
-const ANYTHING_SHARE: f64 = 0.1;
+/// Probability of a uniformly random legal move, which the policy may give almost no probability.
+const UNIFORM_SHARE: f64 = 0.1;
 
 /// A network that proposes moves, shared by all threads.
 pub(crate) struct Explorer {
@@ -50,18 +50,20 @@ impl Explorer {
         rng.random_bool(self.share)
     }
 
-    /// A legal move of the last position, drawn from the policy; `None` if there is no legal move.
+    /// Draws a legal move of the last position from the policy, or sometimes from all moves with equal probability.
+    /// Returns `None` if there is no legal move.
     pub(crate) fn choose(&self, rng: &mut StdRng, history: &PositionHistory) -> Option<Move> {
         let position = history.last();
         let moves = position.legal_moves();
-        if rng.random_bool(ANYTHING_SHARE) {
+        if rng.random_bool(UNIFORM_SHARE) {
             return moves.choose(rng).copied();
         }
         let (planes, transform) = encode(history, self.format, HistoryFill::FenOnly);
-        let said = self.network.evaluate_raw(&[planes]);
+        let outputs = self.network.evaluate_raw(&[planes]);
         let side = position.side_to_move();
-        let logit =
-            |m: Move| f64::from(said[0].policy[usize::from(index_of(PackedMove::new(m), side, transform))]);
+        let logit = |m: Move| {
+            f64::from(outputs[0].policy[usize::from(index_of(PackedMove::new(m), side, transform))])
+        };
         let largest = moves.iter().map(|&m| logit(m)).fold(f64::NEG_INFINITY, f64::max);
         moves.choose_weighted(rng, |&m| ((logit(m) - largest) / TEMPERATURE).exp()).ok().copied()
     }
@@ -75,7 +77,7 @@ mod tests {
     use rukh::net::discover::EMBEDDED;
 
     #[test]
-    fn likely_moves_are_tried_more_often_than_bad_ones_but_those_too() {
+    fn likely_moves_are_tried_often_and_bad_moves_sometimes() {
         let explorer = Explorer::load(EMBEDDED, 0.5).expect("a network");
         // Black's queen hangs.
         let fen = "rnb1kbnr/pppp1ppp/8/4p1q1/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";

@@ -49,7 +49,7 @@ macro_rules! unchecked_api {
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says: pointers are valid, and those that work on a stream uses stay valid until
+            /// As HIP's documentation says, pointers are valid, and those that work on a stream uses stay valid until
             /// it is done.
             #[allow(non_snake_case, reason = "HIP's names")]
             #[allow(clippy::too_many_arguments, reason = "HIP's signatures")]

@@ -50,7 +50,7 @@ api! {
             report("this machine lacks the vector instructions (AVX2, FMA, F16C) that the emulator needs");
             return Err(hipErrorNotSupported);
         }
-        // SAFETY: the caller's pointer to a whole image.
+        // SAFETY: the caller passes a pointer to a whole image.
         let file = unsafe { code_of(image.cast()) }?;
         let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
@@ -68,7 +68,7 @@ api! {
 
     fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, name: *const c_char) {
         let loaded = MODULES.get(module.addr()).ok_or(hipErrorInvalidHandle)?;
-        // SAFETY: the caller's text.
+        // SAFETY: the caller passes a valid text.
         let name = unsafe { text(name) }.ok_or(hipErrorInvalidValue)?;
         let kernel = loaded.module.kernels.get(name).ok_or(hipErrorNotFound)?.as_ref().map_err(image_error)?;
         let mut functions = lock(&loaded.functions);
@@ -130,7 +130,7 @@ api! {
         if lds_bytes > MAX_LDS_BYTES - kernel.lds_bytes || stream.device != function.device {
             return Err(hipErrorInvalidValue);
         }
-        // SAFETY: the caller's arguments.
+        // SAFETY: the caller passes valid arguments.
         let mut arguments = unsafe { arguments_of(kernel, parameters, extra) }?;
         hidden_arguments(kernel, &mut arguments, grid, block, lds_bytes);
         let words = arguments.chunks(8).map(|bytes| {

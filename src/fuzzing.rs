@@ -1,8 +1,8 @@
-//! Properties that hold for any input. `tests/fuzz` has a fuzz target for each function, and the integration tests have a
-//! property test.
+//! Properties that hold for any input. For each function, `tests/fuzz` has a fuzz target, and the integration tests
+//! have a property test.
 //!
-//! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or if
-//! text changes when it is written and read again.
+//! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or
+//! if text changes when it is written and read again.
 
 use crate::chess::{Position, PositionHistory, uci_move};
 use crate::net::{HeadSelection, Network};

@@ -410,11 +410,13 @@ def main():
         "--margin", type=int, default=0, metavar="MS", help="milliseconds by which an engine may overstep its time"
     )
     parser.add_argument(
-        "--patience", type=float, default=60, metavar="S", help="seconds after which an engine that does not answer loses"
-    )
+        "--patience", type=float, default=60, metavar="S",
+        help="seconds after which an engine that does not answer loses",
+    )  # fmt: skip
     parser.add_argument(
-        "--resign", type=int, default=0, metavar="CP", help="end a game when both engines' scores are beyond this (0: never)"
-    )
+        "--resign", type=int, default=0, metavar="CP",
+        help="end a game when both engines' scores are beyond this (0: never)",
+    )  # fmt: skip
     arguments = parser.parse_args()
     try:
         run(arguments)

@@ -135,7 +135,7 @@ class Loss(nn.Module):
         best = other.masked_fill(~labelled, -1.0).argmax(1)
         said = (_weights(other, best, labelled, soft) * labels[-repeats:]).sum(1)
         # With one label the second-best move is unknown: the network's own other moves are the target.
-        unsaid = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.CONTENT)
+        unsaid = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.DRAW_AVOIDING_SCORE)
         return torch.where(unsaid, (repetition.without(first, played) * again).sum(1), said)
 
 
@@ -158,7 +158,7 @@ class Metrics:
         self.positions += len(best)
         first = log_probabilities.argmax(1)
         self.sums["top1"] += (first == best[:, 0]).sum().item()
-        won = expected_score(batch.scores[:, 0]) > repetition.CONTENT
+        won = expected_score(batch.scores[:, 0]) > repetition.DRAW_AVOIDING_SCORE
         self.won += won.sum().item()
         again = policy_map.log_probabilities(logits_again, legal).argmax(1)
         self.sums["same_again"] += ((first == again) & won).sum().item()

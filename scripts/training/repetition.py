@@ -11,8 +11,8 @@ from records import FLAG_REPEATED, RECORD
 
 #: Probability that the move played before leads to a draw now.
 DRAW_SHARE = 0.75
-#: A side with a higher expected score than this avoids a draw.
-CONTENT = 0.55
+#: A side whose expected score is higher than this avoids a draw.
+DRAW_AVOIDING_SCORE = 0.55
 
 _FLAGS = RECORD.fields["flags"][1]
 

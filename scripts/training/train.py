@@ -5,8 +5,8 @@
 
 The data may grow during training. --seconds counts from the start of the program, including the wait for data and the
 compilation; a run that continues from a checkpoint counts the earlier runs too. The learning rate depends on the time
-alone, so that it always ends at zero. The exported network has the moving average of the weights. SIGTERM and SIGINT
-end training early, with a checkpoint and an export. Needs PyTorch and numpy.
+alone, and always ends at a thousandth of --learning-rate. The exported network has the moving average of the weights.
+SIGTERM and SIGINT end training early, with a checkpoint and an export. Needs PyTorch and numpy.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def arguments():
     files.add_argument("--checkpoint", help="file to continue from, if it exists; written every --checkpoint-interval seconds")
     files.add_argument("--start-from", help="network file to start with, if there is no checkpoint yet")
     files.add_argument("--export", help="network file to write with each checkpoint")
-    files.add_argument("--log", help="file for the printed figures, one JSON object a line")
+    files.add_argument("--log", help="file for the printed figures, one JSON object per line")
     files.add_argument("--name", default="network", help="name of the network in messages")
 
     shape = parser.add_argument_group("network")
@@ -69,7 +69,7 @@ def arguments():
 
     run = parser.add_argument_group("training")
     run.add_argument("--seconds", type=float, required=True, help="time of all runs together")
-    run.add_argument("--batch", type=int, default=4096, help="positions in a step")
+    run.add_argument("--batch", type=int, default=4096, help="positions per step")
     run.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
     run.add_argument("--learning-rate", type=float, default=1e-3)
     run.add_argument("--weight-decay", type=float, default=0.05)
@@ -87,7 +87,7 @@ def arguments():
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     machine.add_argument("--processes", type=int, default=1,
-                         help="number of processes, each with its own GPU and --batch positions a step")  # fmt: skip
+                         help="number of processes, each with its own GPU and --batch positions per step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
@@ -161,7 +161,7 @@ class Trainer:
         return self.seconds_before + time.monotonic() - self.started
 
     def rate(self):
-        """The current learning rate: warm-up, plateau, linear decay to zero, by the time since training began."""
+        """The learning rate by the time since training began: warm-up, plateau, linear decay to a thousandth."""
         args = self.args
         length = max(args.seconds - self.training_from, 1e-9)
         share = min(max((self.elapsed() - self.training_from) / length, 0.0), 1.0)
@@ -247,7 +247,7 @@ class Trainer:
         for one in self.optimizers:
             one.step()
         self.step += 1
-        # The average is shorter at the beginning.
+        # At the beginning the average covers fewer steps.
         decay = min(args.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)

@@ -28,7 +28,7 @@ pub enum TablebaseError {
     /// No directory has a table.
     #[error("SyzygyPath: found no tables (*.rtbw, *.rtbz) in {paths}")]
     Empty {
-        /// The directory.
+        /// The value of the option SyzygyPath.
         paths: String,
     },
 }
@@ -45,7 +45,8 @@ pub struct Tablebases {
 pub struct RootMoves {
     /// The moves that keep the best result.
     pub best: Vec<PackedMove>,
-    /// Whether the moves were ranked by distance to zeroing, so that each of them can still win in time.
+    /// Whether the moves were ranked by distance to zeroing, which takes the fifty-move rule into account. Otherwise a
+    /// table was missing, and the moves were ranked by their results alone.
     pub by_distance: bool,
 }
 
@@ -98,8 +99,8 @@ impl Tablebases {
         })
     }
 
-    /// The moves that keep the best result for the last position of `history`. With `shortest`, only the winning moves
-    /// with the smallest distance to zeroing; otherwise all moves that still win in time. After a repetition the
+    /// The moves that keep the best result for the last position of `history`. If it is a win, these are all moves that
+    /// still win in time, or with `shortest` only those with the smallest distance to zeroing. After a repetition the
     /// distance always counts, so that the engine makes progress.
     ///
     /// `None` if the tables do not have the position or the position after one of its moves.

@@ -136,7 +136,7 @@ fn searches_are_sound_on_random_schedules() {
     run(RandomScheduler::new(schedules()), random_backend);
 }
 
-/// Schedules with few switches, which also reach steps at which random schedules seldom switch.
+/// Runs schedules with few switches. A thread runs for long between two switches, which is rare in random schedules.
 #[test]
 fn searches_are_sound_on_schedules_of_few_switches() {
     run(PctScheduler::new(4, schedules()), random_backend);

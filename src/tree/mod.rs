@@ -232,11 +232,12 @@ impl Tree {
         self.unreachable_bytes.load(Ordering::Relaxed)
     }
 
-    /// Estimates the unreachable bytes after the root has moved: `kept` of the `of` visits lie below the new root.
-    fn note_kept_share(&self, kept: u32, of: u32) {
+    /// Estimates the unreachable bytes after the root has moved. `kept` of the old root's `total` visits lie below the
+    /// new root.
+    fn note_kept_share(&self, kept: u32, total: u32) {
         let known = self.unreachable_bytes();
         let reachable = self.used_bytes().saturating_sub(known);
-        let left_behind = u64::from(of.saturating_sub(kept)) * (reachable / u64::from(of.max(1)));
+        let left_behind = u64::from(total.saturating_sub(kept)) * (reachable / u64::from(total.max(1)));
         self.unreachable_bytes.store(known + left_behind, Ordering::Relaxed);
     }
 

@@ -4,10 +4,10 @@
 use crate::backend::BackendError;
 use crate::quote::quoted;
 
-/// The deepest nesting that is accepted, because backends are made recursively.
+/// The maximum nesting depth. Backends are created recursively, so a limit protects the stack.
 const MAXIMUM_DEPTH: usize = 8;
 
-/// One pair of parentheses, or the whole text.
+/// A backend in the text, with or without parentheses. The root is the whole text.
 #[derive(Debug)]
 pub(super) struct ParsedNode {
     /// The name before the parentheses; empty for a nameless child and for the root.
@@ -100,7 +100,8 @@ impl<'a> Parser<'a> {
         Ok(self.nodes)
     }
 
-    /// Reads the commas and closing parentheses after an item. Returns true at the end of the text.
+    /// Reads the closing parentheses after an item, and the comma or the end of the text after them. Returns true at
+    /// the end of the text.
     fn end_of_item(&mut self, mut token: Token<'a>) -> Result<bool, BackendError> {
         while token == Token::Close {
             if self.depth == 0 {

@@ -33,9 +33,9 @@ pub(super) struct Measured {
 /// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
 pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
 
-/// A matrix product that a forward pass asks for.
+/// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct GemmProblem {
     pub(super) shape: GemmShape,
     pub(super) operands: GemmOperands,
     pub(super) bias: Address,
@@ -59,7 +59,7 @@ pub(super) struct Gemms {
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
     /// During a [`Gemms::survey`], the products that were requested so far.
-    survey: RefCell<Option<Vec<Wanted>>>,
+    survey: RefCell<Option<Vec<GemmProblem>>>,
 }
 
 /// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
@@ -110,7 +110,7 @@ impl Gemms {
     }
 
     /// Runs `lay_out` and returns every product that it requested from [`Gemms::step`], with the requested epilogue.
-    pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<Wanted>> {
+    pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<GemmProblem>> {
         self.survey.replace(Some(Vec::new()));
         let outcome = lay_out();
         let found = self.survey.take().unwrap_or_default();
@@ -119,10 +119,10 @@ impl Gemms {
 
     /// The choices that tuning should time: up to `proposals` algorithms of hipBLASLt, and rocBLAS if there is no
     /// epilogue.
-    pub(super) fn candidates(&self, wanted: &Wanted, proposals: usize) -> Vec<GemmChoice> {
-        let count = self.plans(&wanted.shape, wanted.bias, PROPOSALS).map_or(0, |plans| plans.len());
+    pub(super) fn candidates(&self, problem: &GemmProblem, proposals: usize) -> Vec<GemmChoice> {
+        let count = self.plans(&problem.shape, problem.bias, PROPOSALS).map_or(0, |plans| plans.len());
         let hipblaslt = (0..count.min(proposals)).map(|rank| GemmChoice::HipblasLt { rank });
-        let rocblas = self.has_rocblas && wanted.shape.epilogue == Epilogue::None;
+        let rocblas = self.has_rocblas && problem.shape.epilogue == Epilogue::None;
         hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
     }
 
@@ -159,13 +159,13 @@ impl Gemms {
         operands: GemmOperands,
         bias: Address,
     ) -> Result<Option<Step>> {
-        let wanted = Wanted { shape: *shape, operands, bias };
+        let problem = GemmProblem { shape: *shape, operands, bias };
         if let Some(survey) = &mut *self.survey.borrow_mut() {
-            survey.push(wanted);
+            survey.push(problem);
         }
         let choice = self.choice(shape);
         if let GemmChoice::HipblasLt { .. } = choice {
-            match self.step_by(name, &wanted, choice) {
+            match self.step_by(name, &problem, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
                 // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
                 // step for the epilogue.
@@ -180,7 +180,7 @@ impl Gemms {
             GemmChoice::Rocblas { solution } => solution,
             GemmChoice::HipblasLt { .. } => None,
         };
-        self.step_by(name, &wanted, GemmChoice::Rocblas { solution })
+        self.step_by(name, &problem, GemmChoice::Rocblas { solution })
     }
 
     /// An error with the failure `what` and the reason why the other library is not used.
@@ -190,8 +190,13 @@ impl Gemms {
     }
 
     /// The step that computes a product with `choice`; `None` if that library cannot compute it.
-    pub(super) fn step_by(&self, name: &str, wanted: &Wanted, choice: GemmChoice) -> Result<Option<Step>> {
-        let Wanted { shape, operands, bias } = *wanted;
+    pub(super) fn step_by(
+        &self,
+        name: &str,
+        problem: &GemmProblem,
+        choice: GemmChoice,
+    ) -> Result<Option<Step>> {
+        let GemmProblem { shape, operands, bias } = *problem;
         match choice {
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),
             GemmChoice::Rocblas { solution } => {

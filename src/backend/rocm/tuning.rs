@@ -10,7 +10,7 @@ use super::ffi::gemm::{Epilogue, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::program::{Program, Step, Stopwatch};
 use super::ffi::rocblas;
-use super::gemm::{GemmChoice, GemmTable, Measured, Wanted};
+use super::gemm::{GemmChoice, GemmProblem, GemmTable, Measured};
 use super::options::{RocmOptions, Tuning};
 use super::slot::{SlotMaker, Workspace};
 use super::steps::StepList;
@@ -140,10 +140,10 @@ impl Tuner<'_> {
         }
         for positions in by_importance(&rungs) {
             let maker = self.maker;
-            let wanted = maker.gemms.survey(|| maker.program(&self.workspace, positions).map(|_| ()))?;
-            let mut shapes: BTreeMap<GemmShape, Vec<Wanted>> = BTreeMap::new();
-            for wanted in wanted {
-                shapes.entry(wanted.shape).or_default().push(wanted);
+            let problems = maker.gemms.survey(|| maker.program(&self.workspace, positions).map(|_| ()))?;
+            let mut shapes: BTreeMap<GemmShape, Vec<GemmProblem>> = BTreeMap::new();
+            for problem in problems {
+                shapes.entry(problem.shape).or_default().push(problem);
             }
             for (shape, layers) in shapes {
                 if self.table.contains_key(&shape) {
@@ -160,7 +160,7 @@ impl Tuner<'_> {
     }
 
     /// Removes a table entry that cannot run.
-    fn check(&mut self, shape: &GemmShape, layers: &[Wanted]) {
+    fn check(&mut self, shape: &GemmShape, layers: &[GemmProblem]) {
         let Some(Measured { choice, .. }) = self.table.get(shape).copied() else {
             return;
         };
@@ -177,7 +177,7 @@ impl Tuner<'_> {
 
     /// Finds the fastest choice for a shape. `layers` are all products of that shape. Returns `None` if no choice could
     /// be measured.
-    fn fastest(&mut self, layers: &[Wanted]) -> Option<Measured> {
+    fn fastest(&mut self, layers: &[GemmProblem]) -> Option<Measured> {
         let candidates = self.maker.gemms.candidates(&layers[0], self.tuning.proposals());
         let pilot = candidates.iter().find_map(|&choice| self.microseconds(layers, choice, 2, 1))?;
         let launches = ((GRAPH_MICROSECONDS / pilot.max(0.1)) as usize).clamp(2, MOST_LAUNCHES);
@@ -202,8 +202,8 @@ impl Tuner<'_> {
     }
 
     /// Times a plain product of rocBLAS followed by our own epilogue kernel.
-    fn split(&mut self, layers: &[Wanted], launches: usize) -> Option<Measured> {
-        let Wanted { shape, operands, bias } = layers[0];
+    fn split(&mut self, layers: &[GemmProblem], launches: usize) -> Option<Measured> {
+        let GemmProblem { shape, operands, bias } = layers[0];
         if !self.maker.gemms.may_split(&shape) {
             return None;
         }
@@ -214,8 +214,10 @@ impl Tuner<'_> {
             Epilogue::BiasSwish => Activation::Swish,
         };
         let plain_shape = GemmShape { epilogue: Epilogue::None, ..shape };
-        let plain: Vec<Wanted> =
-            layers.iter().map(|&layer| Wanted { shape: plain_shape, bias: Address::NULL, ..layer }).collect();
+        let plain: Vec<GemmProblem> = layers
+            .iter()
+            .map(|&layer| GemmProblem { shape: plain_shape, bias: Address::NULL, ..layer })
+            .collect();
         if !self.table.contains_key(&plain_shape) {
             let measured = self.fastest(&plain)?;
             self.table.insert(plain_shape, measured);
@@ -235,7 +237,7 @@ impl Tuner<'_> {
     /// The time of one product.
     fn microseconds(
         &mut self,
-        layers: &[Wanted],
+        layers: &[GemmProblem],
         choice: GemmChoice,
         launches: usize,
         runs: usize,
@@ -244,7 +246,7 @@ impl Tuner<'_> {
         Some(self.time(&program, runs)? / launches as f32)
     }
 
-    fn steps(&self, layers: &[Wanted], choice: GemmChoice, launches: usize) -> Option<Program> {
+    fn steps(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
         let some = layers.iter().cycle().take(launches);
         let steps: Option<Vec<Step>> =
             some.map(|layer| self.maker.gemms.step_by("product", layer, choice).ok().flatten()).collect();

@@ -1,4 +1,4 @@
-//! Prepares a file's network for a backend. No other code walks through all layers.
+//! Prepares a file's network for a backend. No other code gives layers to a backend.
 //!
 //! This module does the work that all backends have in common. It joins queries, keys and values into one layer,
 //! reorders the weights of layers that read a flattened board to `[square][channel]`, adds the row that all promotions
@@ -41,7 +41,7 @@ pub(crate) struct PreparedNetwork<S: LayerStore> {
 }
 
 impl Network {
-    /// Gives all layers to `store`, in the order of the forward pass.
+    /// Gives all layers to `store`: first the body, then the layer that all smolgens share, and then the heads.
     ///
     /// # Errors
     /// The first error of the store, which names the layer.

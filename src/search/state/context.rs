@@ -1,4 +1,4 @@
-//! The part of a search's state that is constant while the search runs, and questions about its tree and root.
+//! The part of a search's state that is constant while the search runs, and queries of its tree and root.
 
 use super::setup::SearchSetup;
 use crate::backend::Backend;
@@ -83,7 +83,7 @@ impl SearchContext {
         self.searchmoves.is_empty() || self.searchmoves.contains(&m)
     }
 
-    /// Some root move that is searched, for a search that has found nothing.
+    /// The first legal root move that the user allows: the best move if the search has failed or has no results.
     pub(crate) fn any_searched_move(&self) -> Option<Move> {
         let moves = self.history.last().legal_moves();
         moves.into_iter().find(|&m| self.is_searched(PackedMove::new(m)))

@@ -1,5 +1,4 @@
-//! A time manager that spends a fixed percentage of the remaining time. The AlphaZero paper played its matches this
-//! way, with 12 % in the shorter games.
+//! A time manager that spends a fixed percentage of the remaining time, as lc0's time manager `alphazero` does.
 
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::Clock;

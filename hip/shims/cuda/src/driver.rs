@@ -143,7 +143,7 @@ struct Context(Handle);
 
 // SAFETY: contexts may be used from any thread.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: the reason above applies here too.
 unsafe impl Sync for Context {}
 
 /// HIP's result for a result of the driver.

@@ -47,7 +47,7 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is
+            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the product is
             /// done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
@@ -75,13 +75,13 @@ api! {
         if cublaslt().is_none() {
             eprintln!("rocm-cuda-shim: cannot find libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { cublaslt!(cublasLtCreate)(handle) })
     }
 
     fn hipblasLtDestroy(handle: hipblasLtHandle_t) {
         current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         check(unsafe { cublaslt!(cublasLtDestroy)(handle) })
     }
 
@@ -91,7 +91,7 @@ api! {
         }
         // SAFETY: the function takes no arguments.
         let found = unsafe { cublaslt!(cublasLtGetVersion)() };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { version.write(found as c_int) };
         Ok(())
     }
@@ -100,12 +100,12 @@ api! {
         layout: *mut hipblasLtMatrixLayout_t, kind: hipDataType, rows: u64, columns: u64, leading: i64,
     ) {
         // HIP and CUDA use the same numbers for data types.
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { cublaslt!(cublasLtMatrixLayoutCreate)(layout.cast(), kind as c_int, rows, columns, leading) })
     }
 
     fn hipblasLtMatrixLayoutDestroy(layout: hipblasLtMatrixLayout_t) {
-        // SAFETY: the caller's layout.
+        // SAFETY: the caller passes a valid layout.
         check(unsafe { cublaslt!(cublasLtMatrixLayoutDestroy)(layout.cast()) })
     }
 
@@ -123,7 +123,7 @@ api! {
             lt::HIPBLASLT_MATRIX_LAYOUT_LD => cublas::LAYOUT_LEADING,
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
-        // SAFETY: the caller's layout and buffer.
+        // SAFETY: the caller passes a valid layout and buffer.
         check(unsafe { cublaslt!(cublasLtMatrixLayoutSetAttribute)(layout.cast(), attribute, buffer, bytes) })
     }
 
@@ -140,12 +140,12 @@ api! {
             lt::HIPBLAS_COMPUTE_32I => cublas::COMPUTE_32I,
             _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
         };
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { cublaslt!(cublasLtMatmulDescCreate)(description.cast(), compute, scale as c_int) })
     }
 
     fn hipblasLtMatmulDescDestroy(description: hipblasLtMatmulDesc_t) {
-        // SAFETY: the caller's description.
+        // SAFETY: the caller passes a valid description.
         check(unsafe { cublaslt!(cublasLtMatmulDescDestroy)(description.cast()) })
     }
 
@@ -167,17 +167,17 @@ api! {
         }
         let set = cublaslt!(cublasLtMatmulDescSetAttribute);
         if wanted == 8 {
-            // SAFETY: the caller's description and buffer.
+            // SAFETY: the caller passes a valid description and buffer.
             return check(unsafe { set(description.cast(), attribute, buffer, bytes) });
         }
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         let value = unsafe { buffer.cast::<u32>().read_unaligned() };
         let value = match name {
             lt::HIPBLASLT_MATMUL_DESC_TRANSA | lt::HIPBLASLT_MATMUL_DESC_TRANSB => operation(value)?,
             lt::HIPBLASLT_MATMUL_DESC_EPILOGUE => epilogue(value)?,
             _ => value,
         };
-        // SAFETY: the caller's description.
+        // SAFETY: the caller passes a valid description.
         check(unsafe { set(description.cast(), attribute, (&raw const value).cast(), size_of::<u32>()) })
     }
 
@@ -196,13 +196,13 @@ api! {
             // SAFETY: the preference is alive.
             check(unsafe { set(made, attribute, (&raw const value).cast(), size_of::<u32>()) })?;
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { preference.write(made.cast()) };
         Ok(())
     }
 
     fn hipblasLtMatmulPreferenceDestroy(preference: hipblasLtMatmulPreference_t) {
-        // SAFETY: the caller's preference.
+        // SAFETY: the caller passes a valid preference.
         check(unsafe { cublaslt!(cublasLtMatmulPreferenceDestroy)(preference.cast()) })
     }
 
@@ -215,7 +215,7 @@ api! {
             lt::HIPBLASLT_MATMUL_PREF_SEARCH_MODE => return Ok(()),
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
         };
-        // SAFETY: the caller's preference and buffer.
+        // SAFETY: the caller passes a valid preference and buffer.
         check(unsafe { cublaslt!(cublasLtMatmulPreferenceSetAttribute)(preference.cast(), attribute, buffer, bytes) })
     }
 
@@ -228,7 +228,7 @@ api! {
         if wanted < 1 || results.is_null() || count.is_null() {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { count.write(0) };
         let nothing = HeuristicResult {
             algorithm: Algorithm { data: [0; 8] },
@@ -239,7 +239,7 @@ api! {
         };
         let mut found = vec![nothing; wanted as usize];
         let mut found_count = 0;
-        // SAFETY: the caller's objects, and a list with as many places as results are requested.
+        // SAFETY: the caller passes valid objects, and a list with room for the requested number of results.
         let status = unsafe {
             cublaslt!(cublasLtMatmulAlgoGetHeuristic)(
                 handle, description.cast(), a.cast(), b.cast(), c.cast(), d.cast(), preference.cast(), wanted,
@@ -264,7 +264,7 @@ api! {
             // SAFETY: the caller's list has as many places as it asks for results.
             unsafe { results.add(index).write(made) };
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { count.write(found.len() as c_int) };
         Ok(())
     }
@@ -277,10 +277,10 @@ api! {
     ) {
         let driver = current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         let matmul = cublaslt!(cublasLtMatmul);
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         let algorithm = unsafe { original(algorithm) }?;
         let run = || {
-            // SAFETY: the caller's objects, matrices and scalars.
+            // SAFETY: the caller passes valid objects, matrices and scalars.
             let status = unsafe {
                 matmul(
                     handle, description.cast(), alpha, a, a_layout.cast(), b, b_layout.cast(), beta, c,
@@ -290,7 +290,7 @@ api! {
             status.cast_unsigned()
         };
         let name = || {
-            // SAFETY: the caller's objects.
+            // SAFETY: the caller passes valid objects.
             unsafe { shape(description.cast(), b_layout.cast(), d_layout.cast()) }
         };
         check(profile::time(driver, stream.cast(), name, run).cast_signed())

@@ -13,7 +13,7 @@ use crate::nvrtc::{Functions, Status, nvrtc};
 /// The functions of NVRTC, or an error if it was not found.
 fn compiler() -> Result<&'static Functions, hiprtcResult> {
     nvrtc().ok_or_else(|| {
-        eprintln!("rocm-cuda-shim: cannot find libnvrtc.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
+        eprintln!("rocm-cuda-shim: cannot find NVRTC, libnvrtc.so (RUKH_CUDA_SHIM_PATH can name its folder)");
         HIPRTC_ERROR_INTERNAL_ERROR
     })
 }
@@ -33,7 +33,7 @@ macro_rules! api {
             /// hiprtc's function of this name.
             ///
             /// # Safety
-            /// As hiprtc's documentation says: pointers are valid during the call.
+            /// As hiprtc's documentation says, pointers are valid during the call.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hiprtc's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hiprtcResult {
@@ -47,7 +47,7 @@ macro_rules! api {
 
 api! {
     fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) {
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         check(unsafe { (compiler()?.nvrtcVersion)(major, minor) })
     }
 
@@ -56,12 +56,12 @@ api! {
         headers: *mut *const c_char, names: *mut *const c_char,
     ) {
         let create = compiler()?.nvrtcCreateProgram;
-        // SAFETY: the caller's pointers and texts.
+        // SAFETY: the caller passes valid pointers and texts.
         check(unsafe { create(program.cast(), source, name, count, headers.cast_const(), names.cast_const()) })
     }
 
     fn hiprtcDestroyProgram(program: *mut hiprtcProgram) {
-        // SAFETY: the caller's program.
+        // SAFETY: the caller passes a valid program.
         check(unsafe { (compiler()?.nvrtcDestroyProgram)(program.cast()) })
     }
 
@@ -82,22 +82,22 @@ api! {
     }
 
     fn hiprtcGetCodeSize(program: hiprtcProgram, bytes: *mut usize) {
-        // SAFETY: the caller's program and pointer.
+        // SAFETY: the caller passes a valid program and pointer.
         check(unsafe { (compiler()?.nvrtcGetCUBINSize)(program.cast(), bytes) })
     }
 
     fn hiprtcGetCode(program: hiprtcProgram, code: *mut c_char) {
-        // SAFETY: the caller's program and buffer.
+        // SAFETY: the caller passes a valid program and buffer.
         check(unsafe { (compiler()?.nvrtcGetCUBIN)(program.cast(), code) })
     }
 
     fn hiprtcGetProgramLogSize(program: hiprtcProgram, bytes: *mut usize) {
-        // SAFETY: the caller's program and pointer.
+        // SAFETY: the caller passes a valid program and pointer.
         check(unsafe { (compiler()?.nvrtcGetProgramLogSize)(program.cast(), bytes) })
     }
 
     fn hiprtcGetProgramLog(program: hiprtcProgram, log: *mut c_char) {
-        // SAFETY: the caller's program and buffer.
+        // SAFETY: the caller passes a valid program and buffer.
         check(unsafe { (compiler()?.nvrtcGetProgramLog)(program.cast(), log) })
     }
 }

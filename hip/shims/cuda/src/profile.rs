@@ -31,7 +31,7 @@ pub(crate) fn time(
     let first = run();
     let Some(file) = file() else { return first };
     let mut capturing = 0;
-    // SAFETY: the driver writes a number; the caller's stream.
+    // SAFETY: the driver writes a number, and the caller passes a valid stream.
     let asked = unsafe { (driver.cuStreamIsCapturing)(stream, &mut capturing) };
     if first != CUDA_SUCCESS || asked != CUDA_SUCCESS || capturing != 0 {
         return first;
@@ -52,7 +52,7 @@ fn repeat(driver: &Functions, stream: Handle, run: impl Fn() -> Status) -> Optio
     let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
     let mut milliseconds = 0.0;
     let succeeds = |status| status == CUDA_SUCCESS;
-    // SAFETY: the driver writes handles and a number; the caller's stream.
+    // SAFETY: the driver writes handles and a number, and the caller passes a valid stream.
     let is_measured = unsafe {
         let begun = succeeds((driver.cuStreamBeginCapture_v2)(stream, CAPTURE_THREAD_LOCAL));
         let has_run = begun && (0..REPETITIONS).all(|_| succeeds(run()));

@@ -45,7 +45,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says: pointers are valid, and matrices stay valid until the product is done.
+            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the product is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -71,34 +71,34 @@ api! {
         // SAFETY: cuBLAS writes a handle.
         check(unsafe { (cublas.cublasCreate_v2)(&mut raw) })?;
         let made = Box::into_raw(Box::new(Handle { raw, stream: Cell::new(std::ptr::null_mut()) }));
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { handle.write(made.cast()) };
         // SAFETY: the handle is alive.
         check(unsafe { (cublas.cublasSetMathMode)(raw, cublas::MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) })
     }
 
     fn rocblas_destroy_handle(handle: rocblas_handle) {
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let raw = unsafe { handle_of(handle) }?.raw;
-        // SAFETY: made by `rocblas_create_handle` and destroyed once.
+        // SAFETY: `rocblas_create_handle` made the handle, and it is destroyed once.
         drop(unsafe { Box::from_raw(handle.cast::<Handle>()) });
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
         current().map_err(|_| rb::rocblas_status_internal_error)?;
-        // SAFETY: as above.
+        // SAFETY: cuBLAS made the handle, which is destroyed once.
         check(unsafe { (cublas.cublasDestroy_v2)(raw) })
     }
 
     fn rocblas_set_stream(handle: rocblas_handle, stream: hipStream_t) {
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         handle.stream.set(stream.cast());
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // SAFETY: the caller's stream.
+        // SAFETY: the caller passes a valid stream.
         check(unsafe { (cublas.cublasSetStream_v2)(handle.raw, stream.cast()) })
     }
 
     fn rocblas_set_pointer_mode(handle: rocblas_handle, mode: rocblas_pointer_mode) {
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
         // Both libraries use the same numbers for the two modes.
@@ -107,18 +107,18 @@ api! {
     }
 
     fn rocblas_set_atomics_mode(handle: rocblas_handle, mode: rocblas_atomics_mode) {
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // SAFETY: the handle is alive; the numbers are the same.
+        // SAFETY: the handle is alive, and both libraries use the same numbers.
         check(unsafe { (cublas.cublasSetAtomicsMode)(handle.raw, mode as c_int) })
     }
 
     fn rocblas_set_workspace(handle: rocblas_handle, address: *mut c_void, bytes: usize) {
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // SAFETY: the caller's memory.
+        // SAFETY: the caller passes valid memory.
         check(unsafe { (cublas.cublasSetWorkspace_v2)(handle.raw, address, bytes) })
     }
 
@@ -126,7 +126,7 @@ api! {
         if bytes.is_null() {
             return Err(rb::rocblas_status_invalid_pointer);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         unsafe { bytes.write(VERSION.len()) };
         Ok(())
     }
@@ -138,7 +138,7 @@ api! {
         if bytes < VERSION.len() {
             return Err(rb::rocblas_status_invalid_size);
         }
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(VERSION.as_ptr(), VERSION.len()) };
         Ok(())
     }
@@ -152,13 +152,13 @@ api! {
     ) {
         same_output((c, c_type, ldc), (d, d_type, ldd))?;
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         let [transpose_a, transpose_b] = [operation(transpose_a)?, operation(transpose_b)?];
         let [a_type, b_type, d_type] = [data_type(a_type)?, data_type(b_type)?, data_type(d_type)?];
         let compute = compute(compute_type)?;
         let run = || {
-            // SAFETY: the caller's matrices and scalars.
+            // SAFETY: the caller passes valid matrices and scalars.
             unsafe {
                 (cublas.cublasGemmEx)(
                     handle.raw, transpose_a, transpose_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, d,
@@ -183,13 +183,13 @@ api! {
             return Err(rb::rocblas_status_not_implemented);
         }
         let cublas = cublas().ok_or(rb::rocblas_status_internal_error)?;
-        // SAFETY: the caller's handle.
+        // SAFETY: the caller passes a valid handle.
         let handle = unsafe { handle_of(handle) }?;
         let [transpose_a, transpose_b] = [operation(transpose_a)?, operation(transpose_b)?];
         let [a_type, b_type, d_type] = [data_type(a_type)?, data_type(b_type)?, data_type(d_type)?];
         let compute = compute(compute_type)?;
         let run = || {
-            // SAFETY: the caller's matrices and scalars.
+            // SAFETY: the caller passes valid matrices and scalars.
             unsafe {
                 (cublas.cublasGemmStridedBatchedEx)(
                     handle.raw, transpose_a, transpose_b, m, n, k, alpha, a, a_type, lda, stride_a, b, b_type, ldb,

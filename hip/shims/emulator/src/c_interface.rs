@@ -66,7 +66,7 @@ pub(crate) unsafe fn write_text(buffer: *mut c_char, bytes: usize, text: &str) -
     let count = text.len().min(bytes - 1);
     // SAFETY: as the caller promises.
     unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), count) };
-    // SAFETY: as above.
+    // SAFETY: the reason above applies here too.
     unsafe { buffer.add(count).write(0) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Matrix products for rocBLAS and hipBLASLt. Operands have several types; sums are fp32, or int32 for bytes.
+//! Matrix products for rocBLAS and hipBLASLt. Products of 8-bit integers are summed in int32, and all others in fp32.
 //!
 //! Matrices are column-major, as in both libraries: element (row, column) is at `row + column * leading`.
 
@@ -56,7 +56,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The address of the first byte that a batch touches, and the number of bytes up to the last.
+    /// The address of the first byte of a batch, and the number of bytes from there to the end of its last byte.
     fn extent(&self, batches: usize) -> (u64, usize) {
         let last = (self.columns.max(1) - 1) * self.leading + self.rows;
         let far = self.stride * (batches as i64 - 1);
@@ -106,7 +106,7 @@ impl Matrix {
 
 /// Reads consecutive elements of a type and converts them to fp32.
 pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut Vec<f32>) {
-    // SAFETY: the caller has checked the memory; reads are unaligned.
+    // SAFETY: the caller has checked the memory, and the reads need no alignment.
     unsafe {
         match kind {
             Type::F32 => out.extend((0..count).map(|row| start.cast::<f32>().add(row).read_unaligned())),
@@ -128,10 +128,11 @@ pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut 
     }
 }
 
-/// Writes consecutive elements, rounded to the nearest value of a type.
+/// Converts numbers to a type and writes them as consecutive elements. It rounds to the nearest value of the type,
+/// except for int32, where it cuts off the fraction.
 fn store(start: *mut u8, kind: Type, values: &[f32]) {
     for (row, &value) in values.iter().enumerate() {
-        // SAFETY: the caller has checked the memory; writes are unaligned.
+        // SAFETY: the caller has checked the memory, and the writes need no alignment.
         unsafe {
             match kind {
                 Type::F32 => start.cast::<f32>().add(row).write_unaligned(value),

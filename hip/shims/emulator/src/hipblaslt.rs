@@ -85,7 +85,7 @@ unsafe fn attribute(buffer: *const c_void, bytes: usize, wanted: usize) -> Resul
         // SAFETY: as the caller promises.
         return Ok(u64::from(unsafe { buffer.cast::<u32>().read_unaligned() }));
     }
-    // SAFETY: as above.
+    // SAFETY: the reason above applies here too.
     Ok(unsafe { buffer.cast::<u64>().read_unaligned() })
 }
 
@@ -95,7 +95,7 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says: pointers are valid, and matrices stay valid until the product is
+            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the product is
             /// done.
             #[allow(non_snake_case, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
@@ -152,7 +152,7 @@ api! {
     ) {
         let layout = get(&LAYOUTS, layout.addr())?;
         let mut layout = lock(&layout);
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         let value = |wanted| unsafe { attribute(buffer, bytes, wanted) };
         match name {
             lt::HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT => layout.batches = value(4)? as i32,
@@ -193,7 +193,7 @@ api! {
             }
         };
         let description = get(&DESCRIPTIONS, description.addr())?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         let value = unsafe { attribute(buffer, bytes, wanted) }?;
         lock(&description).attributes.insert(name, value);
         Ok(())
@@ -214,7 +214,7 @@ api! {
     ) {
         let preference = get(&PREFERENCES, preference.addr())?;
         match name {
-            // SAFETY: the caller's buffer.
+            // SAFETY: the caller passes a valid buffer.
             lt::HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES => *lock(&preference) = unsafe { attribute(buffer, bytes, 8) }?,
             lt::HIPBLASLT_MATMUL_PREF_SEARCH_MODE => {}
             _ => return Err(lt::HIPBLAS_STATUS_INVALID_VALUE),
@@ -283,7 +283,7 @@ api! {
         }
         let mut needed = 0;
         if !algorithm.is_null() {
-            // SAFETY: the caller's pointer.
+            // SAFETY: the caller passes a valid pointer.
             let algorithm = unsafe { algorithm.read() };
             if algorithm.data[..4] != ALGORITHM_MARK {
                 report("hipblasLtMatmul: the algorithm does not come from the heuristic");

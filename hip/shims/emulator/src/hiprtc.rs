@@ -44,7 +44,7 @@ macro_rules! api {
             /// hiprtc's function of this name.
             ///
             /// # Safety
-            /// As hiprtc's documentation says: pointers are valid during the call.
+            /// As hiprtc's documentation says, pointers are valid during the call.
             #[allow(non_snake_case, reason = "hiprtc's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hiprtcResult {
@@ -59,7 +59,7 @@ api! {
     fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) {
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(major, 9) }?;
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         unsafe { write_result(minor, 0) }
     }
 
@@ -67,7 +67,7 @@ api! {
         handle: *mut hiprtcProgram, source: *const c_char, _name: *const c_char, count: c_int,
         headers: *mut *const c_char, names: *mut *const c_char,
     ) {
-        // SAFETY: the caller's text.
+        // SAFETY: the caller passes a valid text.
         let source = unsafe { text(source) }.ok_or(HIPRTC_ERROR_INVALID_INPUT)?.to_owned();
         let mut included = Vec::new();
         for number in 0..usize::try_from(count).map_err(|_| HIPRTC_ERROR_INVALID_INPUT)? {
@@ -85,7 +85,7 @@ api! {
         if handle.is_null() {
             return Err(HIPRTC_ERROR_INVALID_INPUT);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         let found = PROGRAMS.remove(unsafe { handle.read() }.addr()).ok_or(HIPRTC_ERROR_INVALID_PROGRAM)?;
         drop(found);
         // SAFETY: the caller passes null or a pointer that may be written to.
@@ -137,7 +137,7 @@ api! {
         let from = lock(&program.log);
         // SAFETY: the caller's buffer has as many bytes as the size function returned.
         unsafe { log.cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-        // SAFETY: as above, with the zero.
+        // SAFETY: the buffer also has room for the zero.
         unsafe { log.add(from.len()).write(0) };
         Ok(())
     }

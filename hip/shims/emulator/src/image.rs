@@ -39,7 +39,7 @@ pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipE
     if start == BUNDLE {
         // SAFETY: the table of a bundle lies within it, and gives the ends of its entries.
         let bytes = unsafe { bundle_length(image) };
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         return part(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);
     }
     Err(damaged("an image that is neither a code object nor a bundle"))

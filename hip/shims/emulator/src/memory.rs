@@ -65,7 +65,7 @@ pub(crate) fn allocate(bytes: usize, place: Place) -> Option<u64> {
     }
     // SAFETY: the block has the guards and the bytes between them.
     unsafe { block.write_bytes(GUARD_BYTE, layout.size()) };
-    // SAFETY: as above.
+    // SAFETY: the reason above applies here too.
     let start = unsafe { block.add(GUARD) };
     let poison = POISON.to_ne_bytes();
     // SAFETY: these are the bytes between the guards, which `write_bytes` has initialised.
@@ -112,7 +112,7 @@ pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), Fre
     let start: *mut u8 = std::ptr::with_exposed_provenance_mut(address as usize);
     // SAFETY: the allocation was live until now, with its guards.
     let before = unsafe { std::slice::from_raw_parts(start.sub(GUARD), GUARD) };
-    // SAFETY: as above.
+    // SAFETY: the reason above applies here too.
     let after = unsafe { std::slice::from_raw_parts(start.add(bytes), GUARD) };
     let damage = if before.iter().any(|&byte| byte != GUARD_BYTE) {
         Some("before the start")

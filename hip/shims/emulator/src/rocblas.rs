@@ -51,7 +51,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says: pointers are valid, and matrices stay valid until the product is done.
+            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the product is done.
             #[allow(non_snake_case, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -125,7 +125,7 @@ api! {
     ) {
         let matrices = [(a.addr(), a_type, lda, 0), (b.addr(), b_type, ldb, 0), (c.addr(), c_type, ldc, 0), (d.addr(), d_type, ldd, 0)];
         let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches: 1, matrices, compute_type, algo };
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         unsafe { call.submit(handle, alpha, beta) }
     }
 
@@ -143,7 +143,7 @@ api! {
             (d.addr(), d_type, ldd, stride_d),
         ];
         let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches, matrices, compute_type, algo };
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         unsafe { call.submit(handle, alpha, beta) }
     }
 }

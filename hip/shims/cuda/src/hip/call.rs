@@ -37,7 +37,7 @@ macro_rules! api {
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says: pointers are valid, and those that work on a stream uses stay valid until
+            /// As HIP's documentation says, pointers are valid, and those that work on a stream uses stay valid until
             /// it is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "HIP's names")]
             #[unsafe(no_mangle)]

@@ -18,7 +18,7 @@ api! {
     }
 
     fn hipDriverGetVersion(version: *mut c_int) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { (driver()?.functions.cuDriverGetVersion)(version) })
     }
 
@@ -44,19 +44,19 @@ api! {
 
     fn hipDeviceGetName(name: *mut c_char, bytes: c_int, device: hipDevice_t) {
         let driver = driver()?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         check(unsafe { (driver.functions.cuDeviceGetName)(name, bytes, driver.device(device)?) })
     }
 
     fn hipDeviceGetPCIBusId(name: *mut c_char, bytes: c_int, device: c_int) {
         let driver = driver()?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller passes a valid buffer.
         check(unsafe { (driver.functions.cuDeviceGetPCIBusId)(name, bytes, driver.device(device)?) })
     }
 
     fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) {
         let driver = driver()?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { (driver.functions.cuDeviceTotalMem_v2)(bytes, driver.device(device)?) })
     }
 
@@ -68,7 +68,7 @@ api! {
     }
 
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         check(unsafe { (current()?.cuCtxGetStreamPriorityRange)(least, greatest) })
     }
 

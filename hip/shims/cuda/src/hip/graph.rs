@@ -11,32 +11,32 @@ use crate::driver::{check, current};
 
 api! {
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
-        // SAFETY: the caller's stream.
+        // SAFETY: the caller passes a valid stream.
         check(unsafe { (current()?.cuStreamBeginCapture_v2)(stream.cast(), mode) })
     }
 
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
-        // SAFETY: the caller's stream and pointer.
+        // SAFETY: the caller passes a valid stream and pointer.
         check(unsafe { (current()?.cuStreamEndCapture)(stream.cast(), graph.cast()) })
     }
 
     fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) {
-        // SAFETY: the caller's stream and pointer.
+        // SAFETY: the caller passes a valid stream and pointer.
         check(unsafe { (current()?.cuStreamIsCapturing)(stream.cast(), status) })
     }
 
     fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { (current()?.cuThreadExchangeStreamCaptureMode)(mode) })
     }
 
     fn hipGraphDestroy(graph: hipGraph_t) {
-        // SAFETY: the caller's graph.
+        // SAFETY: the caller passes a valid graph.
         check(unsafe { (current()?.cuGraphDestroy)(graph.cast()) })
     }
 
     fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, count: *mut usize) {
-        // SAFETY: the caller's graph and pointers.
+        // SAFETY: the caller passes a valid graph and valid pointers.
         check(unsafe { (current()?.cuGraphGetNodes)(graph.cast(), nodes.cast(), count) })
     }
 
@@ -44,17 +44,17 @@ api! {
         executable: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char,
         _bytes: usize,
     ) {
-        // SAFETY: the caller's graph and pointer.
+        // SAFETY: the caller passes a valid graph and pointer.
         check(unsafe { (current()?.cuGraphInstantiateWithFlags)(executable.cast(), graph.cast(), 0) })
     }
 
     fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) {
-        // SAFETY: the caller's graph and stream.
+        // SAFETY: the caller passes a valid graph and stream.
         check(unsafe { (current()?.cuGraphLaunch)(executable.cast(), stream.cast()) })
     }
 
     fn hipGraphExecDestroy(executable: hipGraphExec_t) {
-        // SAFETY: the caller's graph.
+        // SAFETY: the caller passes a valid graph.
         check(unsafe { (current()?.cuGraphExecDestroy)(executable.cast()) })
     }
 }

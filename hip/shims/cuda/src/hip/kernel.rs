@@ -18,22 +18,22 @@ const USUAL_SHARED_BYTES: c_uint = 48 << 10;
 
 api! {
     fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) {
-        // SAFETY: the caller's pointer and code.
+        // SAFETY: the caller passes a valid pointer and a whole image.
         check(unsafe { (current()?.cuModuleLoadData)(module.cast(), image) })
     }
 
     fn hipModuleUnload(module: hipModule_t) {
-        // SAFETY: the caller's module.
+        // SAFETY: the caller passes a valid module.
         check(unsafe { (current()?.cuModuleUnload)(module.cast()) })
     }
 
     fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, name: *const c_char) {
-        // SAFETY: the caller's module, pointer and text.
+        // SAFETY: the caller passes a valid module, pointer and text.
         check(unsafe { (current()?.cuModuleGetFunction)(function.cast(), module.cast(), name) })
     }
 
     fn hipFuncGetAttribute(value: *mut c_int, attribute: hipFunction_attribute, function: hipFunction_t) {
-        // SAFETY: the caller's pointer and function.
+        // SAFETY: the caller passes a valid pointer and function.
         check(unsafe { (current()?.cuFuncGetAttribute)(value, attribute as c_int, function.cast()) })
     }
 
@@ -41,7 +41,7 @@ api! {
         blocks: *mut c_int, function: hipFunction_t, threads: c_int, shared_bytes: usize,
     ) {
         let ask = current()?.cuOccupancyMaxActiveBlocksPerMultiprocessor;
-        // SAFETY: the caller's pointer and function.
+        // SAFETY: the caller passes a valid pointer and function.
         check(unsafe { ask(blocks, function.cast(), threads, shared_bytes) })
     }
 
@@ -54,10 +54,10 @@ api! {
         let (function, stream): (Handle, Handle) = (function.cast(), stream.cast());
         if shared_bytes > USUAL_SHARED_BYTES {
             let attribute = driver::FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the caller's function.
+            // SAFETY: the caller passes a valid function.
             check(unsafe { (driver.cuFuncSetAttribute)(function, attribute, shared_bytes as c_int) })?;
         }
-        // SAFETY: the caller's list.
+        // SAFETY: the caller passes a valid list.
         let mut extra = unsafe { cuda_extra(extra) }?;
         let extra = extra.as_mut().map_or(std::ptr::null_mut(), |list| list.as_mut_ptr());
         // A launch after a wait for another stream must not begin early.
@@ -77,10 +77,10 @@ api! {
         };
         let launch = || {
             if early {
-                // SAFETY: the caller's arguments, which the driver copies.
+                // SAFETY: the caller passes valid arguments, and the driver copies them.
                 return unsafe { (driver.cuLaunchKernelEx)(&config, function, parameters, extra) };
             }
-            // SAFETY: as above.
+            // SAFETY: the reason above applies here too.
             unsafe {
                 (driver.cuLaunchKernel)(
                     function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
@@ -92,7 +92,7 @@ api! {
             let mut name = std::ptr::null();
             // SAFETY: the driver writes a pointer to a text that lives as long as the function.
             let found = unsafe { (driver.cuFuncGetName)(&mut name, function) };
-            // SAFETY: as above.
+            // SAFETY: the reason above applies here too.
             let name = if found == 0 { unsafe { CStr::from_ptr(name) }.to_string_lossy() } else { "kernel".into() };
             format!("{name} {grid_x}x{grid_y}x{grid_z}")
         };
@@ -122,10 +122,10 @@ unsafe fn cuda_extra(extra: *mut *mut c_void) -> Result<Option<[*mut c_void; 5]>
             _ => return Err(hipErrorInvalidValue),
         };
         made[index] = std::ptr::without_provenance_mut(cuda);
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         made[index + 1] = unsafe { *extra.add(index + 1) };
     }
-    // SAFETY: as above.
+    // SAFETY: the reason above applies here too.
     let end = unsafe { *extra.add(4) };
     if end == HIP_LAUNCH_PARAM_END { Ok(Some(made)) } else { Err(hipErrorNotSupported) }
 }

@@ -13,7 +13,7 @@ fn address(pointer: *const c_void) -> DevicePointer {
 
 api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         check(unsafe { (current()?.cuMemGetInfo_v2)(free, total) })
     }
 
@@ -31,13 +31,13 @@ api! {
         if pointer.is_null() {
             return Ok(());
         }
-        // SAFETY: the caller's memory, which nothing uses any more. The driver waits for running work.
+        // SAFETY: the caller passes valid memory, which nothing uses any more. The driver waits for running work.
         check(unsafe { (current()?.cuMemFree_v2)(address(pointer)) })
     }
 
     fn hipHostMalloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
         // Of HIP's flags, CUDA has portable, mapped and write-combined.
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         check(unsafe { (current()?.cuMemHostAlloc)(pointer, bytes, flags & 7) })
     }
 
@@ -45,13 +45,13 @@ api! {
         if pointer.is_null() {
             return Ok(());
         }
-        // SAFETY: the caller's memory, which nothing uses any more.
+        // SAFETY: the caller passes valid memory, which nothing uses any more.
         check(unsafe { (current()?.cuMemFreeHost)(pointer) })
     }
 
     fn hipMemcpy(to: *mut c_void, from: *const c_void, bytes: usize, _kind: hipMemcpyKind) {
         let driver = current()?;
-        // SAFETY: the caller's memory.
+        // SAFETY: the caller passes valid memory.
         check(unsafe { (driver.cuMemcpy)(address(to), address(from), bytes) })?;
         // The driver may return before the last bytes have arrived, and non-blocking streams would not wait for them.
         // SAFETY: null is the default stream.
@@ -60,13 +60,13 @@ api! {
 
     fn hipMemcpyAsync(to: *mut c_void, from: *const c_void, bytes: usize, _kind: hipMemcpyKind, stream: hipStream_t) {
         let (to, from) = (address(to), address(from));
-        // SAFETY: the caller's memory.
+        // SAFETY: the caller passes valid memory.
         check(unsafe { (current()?.cuMemcpyAsync)(to, from, bytes, stream.cast()) })
     }
 
     fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
         let driver = current()?;
-        // SAFETY: the caller's memory.
+        // SAFETY: the caller passes valid memory.
         check(unsafe { (driver.cuMemsetD8_v2)(address(to), value as u8, bytes) })?;
         // The reason for the wait is the same as in hipMemcpy.
         // SAFETY: null is the default stream.
@@ -74,7 +74,7 @@ api! {
     }
 
     fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {
-        // SAFETY: the caller's memory.
+        // SAFETY: the caller passes valid memory.
         check(unsafe { (current()?.cuMemsetD8Async)(address(to), value as u8, bytes, stream.cast()) })
     }
 }

@@ -1,5 +1,5 @@
-//! Tests of hipBLASLt's layouts, descriptors and preferences, which are cuBLASLt's. The tests need cuBLASLt, but not a
-//! card.
+//! Tests of hipBLASLt's layouts, descriptors and preferences, which the shim makes with cuBLASLt. The tests need
+//! cuBLASLt, but no GPU.
 
 use std::ptr::{from_ref, null_mut};
 
@@ -9,7 +9,7 @@ use hipblaslt_sys as lt;
 use super::libraries;
 
 #[test]
-fn attributes_are_taken_and_foreign_epilogues_are_refused() {
+fn attributes_are_accepted_and_epilogues_that_cublaslt_lacks_are_refused() {
     let lib = libraries();
     let blas = &lib.hipblaslt;
     let mut description = null_mut();
@@ -22,7 +22,7 @@ fn attributes_are_taken_and_foreign_epilogues_are_refused() {
     }
     assert_eq!(made, lt::HIPBLAS_STATUS_SUCCESS);
     let set = |name, value: u32| {
-        // SAFETY: the description is alive; the value has four bytes.
+        // SAFETY: the description is alive, and the value has four bytes.
         unsafe { (blas.hipblasLtMatmulDescSetAttribute)(description, name, from_ref(&value).cast(), 4) }
     };
     assert_eq!(set(lt::HIPBLASLT_MATMUL_DESC_TRANSA, lt::HIPBLAS_OP_T), lt::HIPBLAS_STATUS_SUCCESS);

@@ -47,7 +47,7 @@ pub(crate) unsafe fn arguments_of(
         if key == HIP_LAUNCH_PARAM_END {
             break;
         }
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         let value = unsafe { extra.add(at + 1).read() };
         if key == HIP_LAUNCH_PARAM_BUFFER_POINTER {
             from = value.cast_const().cast::<u8>();

@@ -86,7 +86,7 @@ api! {
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(least, 1) }?;
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         unsafe { write_result(greatest, -1) }
     }
 }

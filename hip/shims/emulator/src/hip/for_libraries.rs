@@ -85,18 +85,18 @@ fn passed(status: hipError_t) -> Result<(), hipError_t> {
 unchecked_api! {
     fn hipMallocAsync(address: *mut *mut c_void, bytes: usize, stream: hipStream_t) {
         stream_of(stream)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         passed(unsafe { hipMalloc(address, bytes) })
     }
 
     fn hipFreeAsync(address: *mut c_void, stream: hipStream_t) {
         stream_of(stream)?.synchronize()?;
-        // SAFETY: the caller's address.
+        // SAFETY: the caller passes a valid address.
         passed(unsafe { hipFree(address) })
     }
 
     fn hipDeviceGetDefaultMemPool(pool: *mut *mut c_void, _device: c_int) {
-        // SAFETY: the caller's pointer. The emulator has no memory pools and never uses the handle.
+        // SAFETY: the caller passes a valid pointer. The emulator has no memory pools and never uses the handle.
         unsafe { write_result(pool, std::ptr::without_provenance_mut(1)) }
     }
 
@@ -106,7 +106,7 @@ unchecked_api! {
         to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: hipMemcpyKind,
     ) {
         let stream = std::ptr::null_mut();
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         passed(unsafe { hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, stream) })?;
         stream_of(stream)?.synchronize()
     }
@@ -143,7 +143,7 @@ unchecked_api! {
         if path.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        // SAFETY: the caller's text.
+        // SAFETY: the caller passes a valid text.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
         let file = std::fs::read(&*path).map_err(|_| hip_runtime_sys::hipErrorFileNotFound)?;
         // SAFETY: the image is a whole file.
@@ -162,10 +162,10 @@ unchecked_api! {
         let grid = (groups(items_x, block_x)?, groups(items_y, block_y)?, groups(items_z, block_z)?);
         let lds_bytes = u32::try_from(lds_bytes).map_err(|_| hipErrorInvalidValue)?;
         if !start.is_null() {
-            // SAFETY: the caller's handles.
+            // SAFETY: the caller passes valid handles.
             passed(unsafe { hipEventRecord(start, stream) })?;
         }
-        // SAFETY: the caller's arguments.
+        // SAFETY: the caller passes valid arguments.
         passed(unsafe {
             hipModuleLaunchKernel(
                 function, grid.0, grid.1, grid.2, block_x, block_y, block_z, lds_bytes, stream, parameters, extra,
@@ -174,7 +174,7 @@ unchecked_api! {
         if stop.is_null() {
             return Ok(());
         }
-        // SAFETY: the caller's handles.
+        // SAFETY: the caller passes valid handles.
         passed(unsafe { hipEventRecord(stop, stream) })
     }
 
@@ -184,7 +184,7 @@ unchecked_api! {
     ) {
         let function = registered(host)?;
         let lds_bytes = u32::try_from(lds_bytes).map_err(|_| hipErrorInvalidValue)?;
-        // SAFETY: the caller's arguments.
+        // SAFETY: the caller passes valid arguments.
         passed(unsafe {
             hipModuleLaunchKernel(
                 function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds_bytes, stream, parameters,
@@ -202,7 +202,7 @@ unchecked_api! {
         grid: *mut Dimensions, block: *mut Dimensions, lds_bytes: *mut usize, stream: *mut hipStream_t,
     ) {
         let next = NEXT_LAUNCH.take().ok_or(hipErrorInvalidValue)?;
-        // SAFETY: the caller's pointers.
+        // SAFETY: the caller passes valid pointers.
         unsafe {
             write_result(grid, next.0)?;
             write_result(block, next.1)?;

@@ -44,9 +44,9 @@ api! {
         if mode.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        // SAFETY: the caller's pointer.
+        // SAFETY: the caller passes a valid pointer.
         let wanted = unsafe { mode.read() };
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         unsafe { write_result(mode, CAPTURE_MODE.replace(wanted)) }
     }
 
@@ -60,7 +60,7 @@ api! {
             return Err(hipErrorInvalidValue);
         }
         if !nodes.is_null() {
-            // SAFETY: the caller's pointer.
+            // SAFETY: the caller passes a valid pointer.
             let room = unsafe { count.read() };
             for number in 0..room.min(graph.len()) {
                 // SAFETY: the caller's buffer has room for `room` nodes.

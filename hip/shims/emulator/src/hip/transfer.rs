@@ -98,7 +98,7 @@ pub(crate) fn fill(to: *mut c_void, value: c_int, bytes: usize) -> Result<Operat
         }
         check_end(to, bytes, Some(true))
             .map_err(|code| Failure { code, message: "memory was freed before the fill ran".to_owned() })?;
-        // SAFETY: checked just now.
+        // SAFETY: the range was checked just now.
         unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).write_bytes(value as u8, bytes) };
         Ok(())
     }))

@@ -98,8 +98,8 @@ mod tests {
                 assert_eq!(f64_to_f16(f64::from(value)), f32_to_f16(value), "{value:e}");
             }
         }
-        // The value is a little more than half an ulp above. An intermediate fp32 would be rounded down to the tie, and
-        // then to even.
+        // The value is a little more than half an ulp of fp16 above 1. An intermediate fp32 would be rounded down to
+        // the tie, and then to even.
         let value = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f64_to_f16(value), 0x3c01);
         assert_eq!(f32_to_f16_towards_zero(65535.0), 0x7bff);

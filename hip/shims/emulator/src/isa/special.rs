@@ -376,9 +376,9 @@ handler! {
     /// Two instructions. Both read their sources before either writes its result.
     fn dual(wave, instruction) {
         if let Some([first, second]) = instruction.inner.as_deref() {
-            // SAFETY: decoded like any other instruction. The first one writes to a scratch register.
+            // SAFETY: the instruction was decoded like any other. The first one writes to a scratch register.
             unsafe { (first.execute)(wave, first) };
-            // SAFETY: as above.
+            // SAFETY: the reason above applies here too.
             unsafe { (second.execute)(wave, second) };
             let result = wave.vector[usize::from(SCRATCH_RESULT)];
             wave.write(instruction.destination, &result);
@@ -439,7 +439,7 @@ handler! {
         }
         wave.vector[usize::from(SCRATCH_SOURCE)] = moved;
         wave.set_scalar(super::wave::EXEC, enabled);
-        // SAFETY: decoded like any other instruction. It reads the permuted source from a scratch register.
+        // SAFETY: the instruction was decoded like any other. It reads the permuted source from a scratch register.
         unsafe { (inner.execute)(wave, inner) };
         wave.set_scalar(super::wave::EXEC, exec);
     }

@@ -30,8 +30,8 @@ impl Event {
         Self { timing, recorded: Mutex::default() }
     }
 
-    /// The mark at which the event was recorded, or `Ok(None)` if it was never recorded. An event that was recorded in
-    /// a capture is an error.
+    /// The mark at which the event was recorded, or `Ok(None)` if it was never recorded. If the event was recorded in a
+    /// capture, the call fails and invalidates the capture.
     pub(crate) fn mark(&self) -> Result<Option<Arc<Mark>>, hipError_t> {
         match &*lock(&self.recorded) {
             Recorded::Never => Ok(None),

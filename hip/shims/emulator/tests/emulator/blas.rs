@@ -36,7 +36,7 @@ fn stored(kind: hipDataType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
     (bytes, rounded)
 }
 
-/// The numbers of a type in these bytes.
+/// Reads the bytes as numbers of a type.
 fn values(kind: hipDataType, bytes: &[u8]) -> Vec<f64> {
     let word = |part: &[u8]| u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
     let short = |part: &[u8]| u16::from_le_bytes([part[0], part[1]]);
@@ -66,9 +66,11 @@ fn rocblas_type(kind: hipDataType) -> rb::rocblas_datatype {
     }
 }
 
-/// A product of irregular shape: its sizes, transposes and batch, and leading dimensions that leave gaps.
+/// A matrix product to test. The columns of its operands have gaps between them.
 struct Case {
+    /// m, n and k.
     sizes: (usize, usize, usize),
+    /// Whether A and B are transposed.
     transposed: (bool, bool),
     batches: usize,
     input: hipDataType,
@@ -77,7 +79,7 @@ struct Case {
     beta: f32,
 }
 
-/// The operands of a case, in device memory and as numbers: A, B and C. D starts as a copy of C.
+/// The operands A, B and C of a case, in device memory and as numbers. D overwrites C.
 struct Operands {
     shapes: [(usize, usize); 3],
     leading: [usize; 3],
@@ -129,7 +131,8 @@ impl Case {
         }
     }
 
-    /// Compares D, and checks that the gaps between its columns still hold C's values.
+    /// Compares D with the expected values, and checks that the gaps between its columns still hold C's values.
+    /// `finish` applies the epilogue to an element, given its row.
     fn compare(&self, lib: &Libraries, operands: &Operands, finish: impl Fn(usize, f64) -> f64) {
         let count = operands.numbers[2].len();
         let bytes = lib.download(operands.device[2].cast_const(), count * bytes_of(self.output));
@@ -256,7 +259,7 @@ fn rocblas_multiplies() {
             case.compare(lib, &operands, |_, value| value);
         }
     }
-    // fp16 scalars go with computation in fp16, which is hardly ever wanted. They are never mixed with fp32 scalars.
+    // If the compute type is fp16, alpha and beta are fp16 too.
     let case = Case {
         sizes: (4, 4, 4),
         transposed: (false, false),
@@ -304,7 +307,7 @@ fn rocblas_multiplies() {
     check(gemm(7, f16_type, 6));
     lib.check(lib.wait(stream));
     case.compare(lib, &operands, |_, value| value);
-    assert_eq!(gemm(3, f16_type, 6), rb::rocblas_status_invalid_size, "a leading dimension below the rows");
+    assert_eq!(gemm(3, f16_type, 6), rb::rocblas_status_invalid_size, "the leading dimension is too small");
     assert_eq!(gemm(7, rb::rocblas_datatype_f64_r, 6), rb::rocblas_status_not_implemented);
     // D ends after the end of its allocation.
     check(gemm(7, f16_type, 600));
@@ -483,7 +486,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     let ask = |plan: &Plan| {
         let mut count = 0;
         let [a, b, d] = plan.layouts;
-        // SAFETY: as above, and there is room for one result.
+        // SAFETY: the objects are alive, and there is room for one result.
         unsafe {
             let mut result: lt::hipblasLtMatmulHeuristicResult_t = std::mem::zeroed();
             (functions.hipblasLtMatmulAlgoGetHeuristic)(
@@ -503,7 +506,7 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     assert_eq!(ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)), lt::HIPBLAS_STATUS_SUCCESS);
     assert_eq!(ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_16F)), lt::HIPBLAS_STATUS_NOT_SUPPORTED);
     let wrong = plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F);
-    // SAFETY: as above.
+    // SAFETY: the description is alive, and the value has eight bytes.
     unsafe {
         // An attribute of a wrong length, and an activation that hipBLASLt lacks.
         let set = functions.hipblasLtMatmulDescSetAttribute;
@@ -520,6 +523,6 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     assert_eq!(
         ask(&plan(lib, &case, &operands, lt::HIPBLAS_COMPUTE_32F)),
         lt::HIPBLAS_STATUS_INVALID_VALUE,
-        "shapes"
+        "the shapes do not match"
     );
 }

@@ -23,7 +23,7 @@ struct Dense {
 }
 
 #[test]
-fn products_of_few_rows_with_a_normalisation_before_or_without() {
+fn dense_kernels_multiply_few_rows_with_and_without_a_layer_norm() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     for name in ["dense", "norm_dense"] {

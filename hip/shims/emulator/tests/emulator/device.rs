@@ -25,9 +25,9 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
         lib.launch(c"axpy", (4, 256), stream, &mut arguments);
         lib.launch(c"axpy", (4, 256), stream, &mut arguments);
         let mut memory = std::ptr::null_mut();
-        let refused =
+        let exchanged =
             (lib.hip.hipThreadExchangeStreamCaptureMode)(&mut hip::hipStreamCaptureModeRelaxed.clone());
-        lib.check(refused);
+        lib.check(exchanged);
         lib.check((lib.hip.hipMalloc)(&mut memory, 16));
         lib.check((lib.hip.hipThreadExchangeStreamCaptureMode)(&mut hip::hipStreamCaptureModeGlobal.clone()));
         lib.check((lib.hip.hipStreamEndCapture)(stream, &mut graph));
@@ -43,9 +43,9 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
         assert_eq!(nodes, 2);
         lib.check((lib.hip.hipGraphDestroy)(graph));
     }
-    assert_eq!(lib.download(dy, 1000), once, "a capture does nothing");
+    assert_eq!(lib.download(dy, 1000), once, "a capture does not run the kernels");
     for _ in 0..2 {
-        // SAFETY: the stream and the event are alive.
+        // SAFETY: the stream and the graph are alive.
         lib.check(unsafe { (lib.hip.hipGraphLaunch)(executable, stream) });
     }
     lib.check(lib.wait(stream));
@@ -54,8 +54,9 @@ fn a_kernel_computes_what_its_source_says_and_a_graph_does_it_again() {
     assert_eq!(lib.download(dy, 1000), five_times);
 }
 
-/// Captures a copy of `x` to `y` on a branch and of `y` to `z` on the main stream, which waits for the branch before
-/// its copy or after it. Returns `z` after each of two launches.
+/// Captures two copies in a graph: `x` to `y` on a side stream, and `y` to `z` on the main stream. The main stream
+/// waits for the side stream before its own copy if `waits_before` is true, otherwise after it. Returns `z` after each
+/// of two launches.
 fn copied_by_branches(waits_before: bool) -> [f32; 2] {
     let (lib, _turn) = libraries();
     let (x, z) = (lib.upload(&[1.0]), lib.upload(&[0.0]));
@@ -102,7 +103,7 @@ fn copied_by_branches(waits_before: bool) -> [f32; 2] {
 }
 
 #[test]
-fn a_graph_shows_what_its_branches_do_not_wait_for() {
+fn a_graph_reveals_a_missing_wait_between_its_branches() {
     assert_eq!(copied_by_branches(true), [1.0, 1.0]);
     assert_eq!(copied_by_branches(false), [1.0, 0.0]);
 }
@@ -305,7 +306,7 @@ fn an_unknown_instruction_is_a_failure_that_names_it() {
 }
 
 #[test]
-fn a_missing_wait_shows() {
+fn a_missing_wait_between_streams_is_noticed() {
     let (lib, _turn) = libraries();
     let mut flag = lib.upload(&[0i32]);
     let (first, second) = (lib.stream(), lib.stream());
@@ -333,7 +334,7 @@ fn calls_fail_when_they_are_told_to() {
     // SAFETY: the pointer is to a local variable.
     let statuses = [(); 3].map(|()| unsafe { (lib.hip.hipMalloc)(&mut memory, 64) });
     assert_eq!(statuses, [hip::hipSuccess, hip::hipErrorOutOfMemory, hip::hipSuccess]);
-    // SAFETY: no arguments.
+    // SAFETY: the function takes no arguments.
     assert_eq!(unsafe { (lib.hip.hipGetLastError)() }, hip::hipErrorOutOfMemory);
     let stream = lib.stream();
     lib.fail(c"execution", 1);

@@ -19,16 +19,17 @@ use hip_runtime_sys::{self as hip, Hip, hipFunction_t, hipModule_t, hipStream_t}
 use hipblaslt_sys::HipblasLt;
 use rocblas_sys::Rocblas;
 
-/// The four libraries of an emulator in a temporary folder.
+/// The emulator's libraries, loaded from a temporary folder.
 pub(crate) struct Libraries {
     pub(crate) folder: PathBuf,
     pub(crate) hip: Hip,
     pub(crate) rocblas: Rocblas,
     pub(crate) hipblaslt: HipblasLt,
+    /// A handle for the functions that only the emulator has, such as `rocm_emulator_fault`.
     pub(crate) control: libloading::Library,
 }
 
-/// Loads the libraries once. Only one test at a time uses them, because injected failures concern the whole process.
+/// Loads the libraries once. Only one test at a time uses them, because injected failures affect the whole process.
 pub(crate) fn libraries() -> (&'static Libraries, MutexGuard<'static, ()>) {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());

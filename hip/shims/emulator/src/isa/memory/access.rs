@@ -1,4 +1,4 @@
-//! Accesses of one lane to memory: checks the range, and moves data between memory and registers.
+//! Memory accesses of one lane. They check the address range, and move data between memory and registers.
 
 use crate::isa::wave::{Instruction, Wave};
 
@@ -13,7 +13,7 @@ macro_rules! accesses {
 }
 pub(super) use accesses;
 
-/// The size of a load's or store's data, and their position in a register.
+/// The size of the data that a load or store moves, and the data's position in a register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// This many whole registers.
@@ -22,7 +22,8 @@ pub(super) enum Form {
     Unsigned(usize),
     /// One or two bytes, sign-extended to 32 bits.
     Signed(usize),
-    /// One or two bytes, extended to 16 bits, in the lower or the upper half. The other half keeps its value.
+    /// One or two bytes, extended to 16 bits, in the lower half (`Low`) or the upper half (`High`) of a register. The
+    /// other half keeps its value.
     LowUnsigned(usize),
     LowSigned(usize),
     HighUnsigned(usize),
@@ -135,7 +136,7 @@ impl Wave {
         }
         let size = self.lds_bytes;
         self.fail(format!(
-            "{} of lane {lane}: {bytes} bytes at {offset:#x} of {size:#x} bytes of LDS",
+            "{} of lane {lane} accesses {bytes} bytes at {offset:#x}, outside the {size:#x} bytes of LDS",
             instruction.name
         ));
         false
@@ -145,7 +146,7 @@ impl Wave {
 /// Loads one lane's data into registers, beginning with `destination`.
 ///
 /// # Safety
-/// As many bytes as the form has are valid at the address.
+/// `form.bytes()` bytes are valid at the address.
 #[inline(always)]
 pub(super) unsafe fn load_lane(
     wave: &mut Wave,

@@ -92,7 +92,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
                 return;
             }
             let from = std::ptr::with_exposed_provenance(address as usize);
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { load_lane(wave, instruction.destination, lane, from, form) };
             continue;
         }
@@ -105,7 +105,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
                 return;
             }
             let from = std::ptr::with_exposed_provenance(place as usize);
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { load_lane(wave, instruction.destination + word as u16, lane, from, Form::Words(1)) };
         }
     }
@@ -133,7 +133,7 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
                 return;
             }
             let to = std::ptr::with_exposed_provenance_mut(address as usize);
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { store_lane(wave, instruction.destination + part as u16, lane, to, unit) };
         }
     }
@@ -162,7 +162,7 @@ mod tests {
             wave.vector[9].0[lane] = if lane == 7 { 0x8000_0000 } else { 4 * lane as u32 };
             wave.vector[3].0[lane] = 1000 + lane as u32;
         }
-        // SAFETY: decoded just now, for a machine that has the handlers' instructions.
+        // SAFETY: the instruction was decoded just now, for a machine that has the handlers' instructions.
         unsafe { (program.instructions[0].execute)(&mut wave, &program.instructions[0]) };
         wave
     }
@@ -193,7 +193,7 @@ mod tests {
         // buffer_store_b32 v3, v9, s[8:11], 0 offen: 10 lanes are in range, but lane 0 is inactive.
         let wave = run([0xe068_0000, 0x8042_0309], memory, 40);
         assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
-        // SAFETY: as above.
+        // SAFETY: 64 words are allocated there.
         let after = unsafe { std::slice::from_raw_parts(start, 64) };
         for (i, &word) in after.iter().enumerate() {
             let stored = (1..10).contains(&i) && i != 7;

@@ -72,7 +72,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, space: Space, form: Form) {
             else {
                 return;
             };
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { load_lane(wave, instruction.destination, lane, from, form) };
         }
     }
@@ -87,7 +87,7 @@ fn store(wave: &mut Wave, instruction: &Instruction, space: Space, form: Form) {
             else {
                 return;
             };
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { store_lane(wave, instruction.sources[2].index, lane, to, form) };
         }
     }

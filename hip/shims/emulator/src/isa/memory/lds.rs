@@ -15,7 +15,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
             if !wave.allowed_lds(instruction, lane, place, form.bytes()) {
                 return;
             }
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe { load_lane(wave, instruction.destination, lane, wave.lds.add(place as usize), form) };
         }
     }
@@ -31,7 +31,7 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
             if !wave.allowed_lds(instruction, lane, place, form.bytes()) {
                 return;
             }
-            // SAFETY: checked just now.
+            // SAFETY: the range was checked just now.
             unsafe {
                 store_lane(wave, instruction.sources[1].index, lane, wave.lds.add(place as usize), form)
             };
@@ -46,9 +46,9 @@ handler! {
         let Some([first, second]) = instruction.inner.as_deref() else { return };
         let address = wave.vector[usize::from(instruction.sources[0].index & 511)];
         wave.vector[usize::from(SCRATCH_SOURCE)] = address;
-        // SAFETY: decoded like any other load or store.
+        // SAFETY: the instruction was decoded like any other load or store.
         unsafe { (first.execute)(wave, first) };
-        // SAFETY: as above.
+        // SAFETY: the reason above applies here too.
         unsafe { (second.execute)(wave, second) };
     }
 }
@@ -65,9 +65,9 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns
             if !wave.allowed_lds(instruction, lane, place, 4) {
                 return;
             }
-            // SAFETY: checked just now; a workgroup's waves run one at a time.
+            // SAFETY: the range was checked just now, and a workgroup's waves run one at a time.
             let old = unsafe { read(wave.lds.add(place as usize), 4) };
-            // SAFETY: as above.
+            // SAFETY: the reason above applies here too.
             unsafe {
                 write(wave.lds.add(place as usize), 4, operation.apply(old, first.0[lane], second.0[lane]))
             };

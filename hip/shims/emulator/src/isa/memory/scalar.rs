@@ -15,7 +15,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, words: usize) {
     }
     let from: *const u8 = std::ptr::with_exposed_provenance(address as usize);
     for word in 0..words {
-        // SAFETY: checked above.
+        // SAFETY: the range was checked above.
         let value = unsafe { read(from.add(4 * word), 4) };
         wave.set_scalar(instruction.scalar + word as u8, value);
     }

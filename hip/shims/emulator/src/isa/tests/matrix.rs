@@ -4,7 +4,8 @@ use half::{bf16, f16};
 
 use super::*;
 
-/// Element k of row or column `index` of a matrix operand. Both halves of the wave hold the same elements.
+/// Copies lanes 0 to 15 of a matrix operand's registers to lanes 16 to 31. The instructions read both halves of the
+/// wave and need them equal.
 fn mirrored(wave: &mut Wave, first: usize, count: usize) {
     for register in first..first + count {
         let lanes = &mut wave.vector[register].0;
@@ -18,7 +19,8 @@ fn matrix_instructions_multiply_tiles() {
     let mut tested = 0;
     for (text, bytes) in instructions().into_iter().filter(|(text, _)| text.starts_with("v_wmma")) {
         let bytewise = text.contains("iu8");
-        // Floats of moderate size in all halves; 16-bit accumulators lie in the low halves.
+        // Operands of bytes are random bits. All other numbers are floats of moderate size: fp32 in the accumulators of
+        // v_wmma_f32, otherwise two 16-bit floats in each register. A 16-bit accumulator uses only the lower one.
         let ran = run(&bytes, 12, u32::MAX, |wave| {
             for register in 8..32 {
                 for lane in 0..WAVE {
@@ -79,14 +81,14 @@ fn what_the_hardware_forbids_is_a_fault() {
     let program = Program::decode(&bytes, 0, 0);
     for (exec, words) in [(0x7fff_ffff, "inactive lanes"), (u32::MAX, "the two halves")] {
         let mut wave = start(1, exec);
-        // SAFETY: decoded from a fixture.
+        // SAFETY: the instruction was decoded from a fixture.
         unsafe { (program.instructions[0].execute)(&mut wave, &program.instructions[0]) };
         assert!(wave.stop == Stop::Fault && wave.fault.contains(words), "{}", wave.fault);
     }
-    // An image instruction.
+    // The emulator has no image instructions.
     let program = Program::decode(&[0, 0, 0, 0xf0, 0, 0, 0, 0], 0, 0);
     let mut wave = start(1, u32::MAX);
-    // SAFETY: as above.
+    // SAFETY: the decoder made the instruction.
     unsafe { (program.instructions[0].execute)(&mut wave, &program.instructions[0]) };
     assert_eq!(wave.fault, "unknown instruction f0000000 00000000");
 }

@@ -16,7 +16,7 @@ const S4: u32 = 0x7654_3210;
 const S5: u32 = 0xfedc_ba98;
 const CARRY: u32 = 0x5a3c_96e1;
 
-/// Each instruction's text, without the encoding's suffixes, and its words.
+/// Each instruction's text, without the suffixes of its encoding, and its bytes.
 fn instructions() -> Vec<(String, Vec<u8>)> {
     let parse = |line: &str| {
         let (text, bytes) = line.rsplit_once('|').unwrap();
@@ -78,7 +78,7 @@ fn run(bytes: &[u8], seed: u32, exec: u32, prepare: impl Fn(&mut Wave)) -> Ran {
     let (mut before, mut after) = (start(seed, exec), start(seed, exec));
     prepare(&mut before);
     prepare(&mut after);
-    // SAFETY: decoded from a fixture; the tests run only where the handlers do.
+    // SAFETY: the instruction was decoded from a fixture, and the tests run only where the handlers do.
     unsafe { (program.instructions[0].execute)(&mut after, &program.instructions[0]) };
     assert!(after.stop == Stop::Running, "{}", after.fault);
     Ran { before, after }

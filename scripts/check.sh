@@ -31,8 +31,8 @@ step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 step_test() { cargo test --workspace --quiet; }
 
-# The signature is the same on every machine. The tests' binary computes it, because `cargo run` would build the engine
-# again with other features of its dependencies.
+# The signature is the same on every machine. A test computes it, because `cargo run` would build the engine again with
+# other features of its dependencies.
 step_signature() { cargo test --quiet --workspace --test signature -- --nocapture; }
 
 step_quick() {
@@ -45,7 +45,7 @@ step_quick() {
 # Checks the protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
-# Tests the training scripts. Where PyTorch is missing, only the tests of the record run.
+# Tests the training scripts. Where PyTorch is missing, only the tests of the training record run.
 step_training() {
     local python=${PYTHON:-target/python/bin/python}
     [ -x "$python" ] || python=${PYTHON:-python3}
@@ -68,7 +68,7 @@ step_kernels() {
         unless_unchanged kernels hip/kernels scripts/kernels "${LLVM_BIN:-/usr/lib/llvm-19/bin}" -- \
             scripts/kernels/compile.sh --check
     else
-        skip "clang 19 compiles the kernels: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
+        skip "the kernels need clang 19: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
     fi
 }
 

@@ -6,14 +6,15 @@
 # usage: scripts/checks/concurrency.sh [STEP ...]      loom and shuttle without arguments; sanitizer on request
 # environment:
 #   RUKH_SCHEDULES=10000      schedules of each search under shuttle (default 200); more for longer runs
-#   LOOM_MAX_PREEMPTIONS=4    preemptions in a loom model, instead of each model's own number, which takes seconds
+#   LOOM_MAX_PREEMPTIONS=4    preemptions in every loom model (default: each model's own number, with which it takes
+#                             seconds)
 #   RUSTUP_NIGHTLY=nightly    the toolchain of the step `sanitizer`, which needs the component rust-src
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
 
-# test_with FEATURE FILTER ...: the library's tests of that name, built with the feature. It is an error if there are no
-# such tests.
+# test_with FEATURE FILTER ...: runs the library's tests whose names contain a filter, built with the feature. Fails if
+# there are no such tests.
 test_with() {
     local output
     output=$(cargo test --quiet --lib --features "$1" -- "${@:2}" | tee /dev/stderr)

@@ -16,7 +16,7 @@ schema=${2:-}
 profile=${PROFILE:-release}
 
 cargo build --profile "$profile" -p rukh
-# In two commands: with one, Cargo leaves the shared library of an earlier build beside the new examples.
+# These are two commands, because with one Cargo leaves the shared library of an earlier build beside the new examples.
 cargo build --profile "$profile" -p rocm-cuda-shim --lib
 cargo build --profile "$profile" -p rocm-cuda-shim --example distance --example sweep
 tests=$(cargo test --profile "$profile" -p rocm-cuda-shim --test cuda_shim --no-run --message-format=json \
@@ -32,8 +32,8 @@ strip -o "$folder/sweep" "$built/examples/sweep"
 strip -o "$folder/lib/cuda_shim" "$tests"
 strip -o "$folder/lib/librocm_cuda_shim.so" "$built/librocm_cuda_shim.so"
 if [ -d ../shared/nets ]; then
-    # The checkout has the networks of tests/data, and the tests make the networks of other input formats from
-    # micro-attn.
+    # Leaves out the networks of tests/data, which the checkout has, and those of other input formats (micro-in*), which
+    # the tests make from micro-attn.
     for golden in ../shared/goldens/*.json; do
         name=$(basename "$golden" .json)
         [ "$name" = planes ] || [ -e "tests/data/$name.json.gz" ] || cp "$golden" "$folder/shared/"

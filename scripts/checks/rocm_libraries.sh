@@ -11,9 +11,9 @@
 #   run-time   runs the engine on gfx1150, for which it has no code object: it compiles the kernels when it starts, and
 #              multiplies with hipBLASLt
 #   refusal    runs the engine on gfx1150, where rocBLAS would end the process, and on gfx1200, which neither library
-#              supports: it must refuse the card
+#              supports: it must name the reason and still answer with a bestmove
 #   hipblaslt  compares every network with lc0's figures in fp16 and bf16 on gfx1151, where hipBLASLt multiplies
-#   rocblas    does the same, and fp32, on gfx1100, where rocBLAS multiplies
+#   rocblas    does the same in fp32, fp16 and bf16 on gfx1100, where rocBLAS multiplies
 # Needs Debian on x86-64, or another system with apt and the keyring of Debian's archive if DEBIAN_MIRROR is the address
 # of a mirror. The steps that run tests take 20 minutes on two cores in all.
 set -euo pipefail
@@ -56,8 +56,8 @@ END
         paste -d' ' - - | tee "$root/versions"
 }
 
-# Builds tests, and makes a link with the target's name to each program. Cargo's messages tell the tests apart from the
-# engine, which lies in the same folder with the same name.
+# Builds tests, and makes a link with the target's name to each test program. Cargo's messages tell the tests apart from
+# the engine, which lies in the same folder with the same name.
 build_tests() {
     local path name
     cargo test --profile "$profile" --no-run --message-format=json-render-diagnostics "$@" |

@@ -43,7 +43,7 @@ elif [ "${RUKH_ANY_CLANG:-}" = 1 ]; then
     echo "clang is $version, not $objects_version: the bytes of the code objects are not compared"
 else
     echo "clang is $version, but the code objects in the repository are made by $objects_version, and only that version" \
-        "makes the same bytes: install it, or set RUKH_ANY_CLANG=1 to leave the bytes out" >&2
+        "makes the same bytes: install it, or set RUKH_ANY_CLANG=1 to skip the comparison of bytes" >&2
     exit 1
 fi
 work=$(mktemp -d)

@@ -17,7 +17,8 @@ run() {
     "$compiler" -x c++ -std=c++20 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -Werror \
         -Wno-unknown-pragmas -DMATRIX_LAYOUT="$layout" "$test.cc" -o "$program"
     "$program" >"$program.out" 2>"$program.err" || {
-        # gcc's runtime prints this in every run; the fibers tell the sanitizer about their stacks.
+        # GCC's runtime prints this warning in every run. It does not apply here, because the host's fibers tell the
+        # sanitizer about their stacks.
         grep -v 'ASan doesn.t fully support makecontext' "$program.err" >&2
         return 1
     }

@@ -11,7 +11,7 @@ part, so that sums are wrong: clang 19 does this to v_permlanex16 and v_wmma.
 The check follows EXEC, the mask of active lanes, along all paths: where it is saved, narrowed by a condition, and
 restored. An exchange is right if EXEC is what it was at the start of the kernel, or if all conditions since then have
 the same value in all lanes that take part: conditions made of scalars and of the number of the wave (or of the half of
-64 lanes) in its block. scripts/kernels/compile.sh runs the check on all kernels. Needs Python alone.
+64 lanes) in its block. scripts/kernels/compile.sh runs the check on all kernels. Needs only Python.
 """
 import re
 import sys
@@ -21,8 +21,14 @@ EXCHANGE = re.compile(r"v_permlane|v_s?wmma|v_mfma|v_smfmac|ds_b?permute|ds_swiz
 WIDE = re.compile(r"v_mfma|v_smfmac|ds_b?permute|v_permlane64")
 LINE = re.compile(r"\t(\S+) *(.*?) *// ([0-9A-F]+):")
 TARGET = re.compile(r"<(\w+)(?:\+0x([0-9a-f]+))?>")
-ALL = ("all",)  # EXEC as at the start of the kernel, in each group of lanes that arrives at all
-EITHER = ("either",)  # all lanes of a group, or none
+# A mask of lanes. The check looks at groups of 32 or 64 lanes, and each group may take another path.
+ALL = ("all",)  # EXEC as it was at the start of the kernel, in each group that reaches the instruction
+EITHER = ("either",)  # in each group, all of its lanes or none
+# The other masks are tuples whose last element is a mask that contains them:
+#   ("part", address, outer)   the lanes of `outer` that the condition at this address selects
+#   ("rest", part, outer)      the lanes of `outer` that are not in `part`
+#   ("meet", address, outer)   the lanes that reach this address on paths with different masks
+#   ("unknown", address, ALL)  lanes about which nothing more is known
 
 
 def parse(lines):
@@ -77,11 +83,13 @@ def within(inner, outer):
 
 
 def common(a, b):
+    """The smallest known mask that contains both."""
     others = set(above(b))
     return next(mask for mask in above(a) if mask in others)
 
 
 def union(a, b):
+    """The lanes of a and b together, or None if no known mask has exactly these lanes."""
     if within(a, b):
         return b
     if within(b, a):
@@ -99,6 +107,7 @@ def without(a, b):
 
 
 def merge(place, a, b):
+    """The mask at the address `place`, which is reached with mask a on one path and with mask b on another."""
     if a == b:
         return a
     if a[0] == "meet" and a[1] == place:
@@ -163,7 +172,7 @@ def step(instruction, state, lanes):
         if kind == "s_mov":
             return a
         if a == EITHER or b == EITHER:
-            # All lanes or none, combined with another mask.
+            # One operand is all lanes or none.
             other = b if a == EITHER else a
             return EITHER if other in (ALL, EITHER) else None
         if kind in ("s_xor", "s_andn2", "s_and_not1") and a and a == b:
@@ -206,10 +215,10 @@ def step(instruction, state, lanes):
         a, b = value(operands[1]), value(operands[2]) if len(operands) > 2 else None
         result = combine(base, a, b)
         if to == "exec" and result is None and base == "s_or":
-            # A mask of the lanes that have left a loop.
+            # The other operand holds the lanes that have left a loop.
             return before_loop(mask), held, same
     if to == "exec":
-        # All lanes or none; with none, nothing happens.
+        # If the result is all lanes or none, it counts as all, because with none nothing happens.
         return (ALL if result == EITHER else result or unknown), held, same
     if name.startswith(("s_cmp", "s_bitcmp", "s_cbranch", "s_waitcnt", "s_delay", "global_store", "ds_store", "ds_write")):
         return mask, held, same
@@ -241,17 +250,17 @@ def step(instruction, state, lanes):
 
 def check(code):
     """The number of exchanges, and those among them that run where lanes may be inactive."""
-    # Exchanges within 32 lanes, or, in a wave of 64 lanes, among all of them.
+    # Code for waves of 64 lanes uses `exec`, and code for 32 lanes uses `exec_lo`.
     wide = any("exec" in operands for _, _, operands, _ in code)
-    exchanges, asleep = [], []
+    exchanges, violations = [], []
     for lanes in (32, 64) if wide else (32,):
         for i, mask in masks(code, lanes).items():
             name = code[i][1]
             if EXCHANGE.match(name) and lanes == (64 if wide and WIDE.match(name) else 32):
                 exchanges.append(i)
                 if mask != ALL:
-                    asleep.append(i)
-    return len(exchanges), [code[i] for i in sorted(asleep)]
+                    violations.append(i)
+    return len(exchanges), [code[i] for i in sorted(violations)]
 
 
 def masks(code, lanes):
@@ -260,8 +269,8 @@ def masks(code, lanes):
     states = {0: (ALL, {}, {"v0": "item"})}
     todo, stuck = [0], set()
     while todo or stuck:
-        # The mask at the end of a loop is known once the loop's start has been reached from there. Otherwise its mask
-        # stays unknown.
+        # The mask after a loop is known only when the loop's start has been reached from its end. Until then the
+        # instruction waits in `stuck`. If nothing else is left to do, its mask is unknown.
         i = todo.pop() if todo else stuck.pop()
         after = step(code[i], states[i], lanes)
         if after[0] is None:
@@ -291,7 +300,7 @@ def text(instruction):
 
 
 # Two ways in which clang 19 has compiled "add the lanes, store the sum in lane 0", shortened. The right one also has a
-# branch with two sides and a loop that lanes leave one by one, with exchanges behind them.
+# branch with two sides and a loop that lanes leave one by one, each followed by an exchange.
 SINKING = """
 0000000000000000 <moved>:
 	v_mov_b32_dpp v6, v4 row_xmask:8 row_mask:0xf bank_mask:0xf // 000000000000: 00000000
@@ -323,10 +332,10 @@ SINKING = """
 def test():
     """Tests the check itself."""
     kernels = parse(SINKING.splitlines())
-    total, asleep = check(kernels["moved"])
-    assert total == 2 and [i[0] for i in asleep] == [0x10], asleep
-    total, asleep = check(kernels["right"])
-    assert total == 3 and not asleep, asleep
+    total, violations = check(kernels["moved"])
+    assert total == 2 and [i[0] for i in violations] == [0x10], violations
+    total, violations = check(kernels["right"])
+    assert total == 3 and not violations, violations
 
 
 def main():
@@ -334,10 +343,10 @@ def main():
     failed = False
     for path in sys.argv[1:]:
         for kernel, code in parse(open(path)).items():
-            total, asleep = check(code)
-            if asleep:
+            total, violations = check(code)
+            if violations:
                 failed = True
-                print(f"{path} {kernel}: {len(asleep)} of {total} exchanges, first {text(asleep[0])}")
+                print(f"{path} {kernel}: {len(violations)} of {total} exchanges, first {text(violations[0])}")
     sys.exit(failed)
 
 

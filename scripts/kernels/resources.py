@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Prints the table of the resources of each kernel, and fails if a kernel spills, is empty or lacks its instructions.
+"""Prints each kernel's resources as a table, and fails if a kernel spills, looks empty or lacks matrix instructions.
 
 usage: resources.py FOLDER VERSION ARCHITECTURE ...
 
 For each architecture FOLDER holds the compiler's remarks (.remarks), llvm-readelf's notes and symbols (.notes) and
-llvm-objdump's text (.text). scripts/kernels/compile.sh makes them and runs this script. Needs Python alone.
+llvm-objdump's text (.text). scripts/kernels/compile.sh makes them and runs this script. Needs only Python.
 """
 import re
 import sys
 
 import lanes
 
-# An attention kernel's matrix instructions: for each 16 queries, 4 tiles of keys times its depth in tiles, twice.
 MATRIX = re.compile(r"v_(wmma|mfma)_")
-PLAIN = {"gfx1030"}
+WITHOUT_MATRIX = {"gfx1030"}
 # Kernels that exist only where there are matrix instructions.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
@@ -74,6 +73,8 @@ def check(architecture, name, row, code):
     matrix = sum(bool(MATRIX.match(c)) for c in code)
     depth = re.fullmatch(r"attention_b?f16_d(\d+)", name)
     if depth:
+        # Each of the two products, scores and weighted values, has 4 tiles of keys times the depth in tiles of 16 for
+        # each tile of 16 queries. A wave has two tiles of queries if it has 64 lanes, as on gfx9.
         tiles = 2 if architecture.startswith("gfx9") else 1
         expected = tiles * 2 * 4 * max(1, int(depth.group(1)) // 16)
         if matrix != expected:
@@ -90,11 +91,11 @@ def check_lanes(architecture, path):
     """Fails if a kernel reads registers of lanes that may be inactive."""
     exchanges = 0
     for name, code in lanes.parse(open(path)).items():
-        total, asleep = lanes.check(code)
+        total, violations = lanes.check(code)
         exchanges += total
-        if asleep:
-            where = f"{architecture} {name}: {len(asleep)} of {total} exchanges between lanes"
-            fail(f"{where} run where lanes may be inactive, first {lanes.text(asleep[0])}")
+        if violations:
+            where = f"{architecture} {name}: {len(violations)} of {total} exchanges between lanes"
+            fail(f"{where} run where lanes may be inactive, first {lanes.text(violations[0])}")
     if exchanges < 100:
         fail(f"{architecture} has only {exchanges} exchanges between lanes")
 
@@ -102,7 +103,7 @@ def check_lanes(architecture, path):
 def main():
     lanes.test()
     folder, version, *architectures = sys.argv[1:]
-    print("# What each kernel needs")
+    print("# Resources of the kernels")
     print()
     print(f"scripts/kernels/compile.sh made this file with clang {version}; do not edit it. VGPRs and AGPRs are per lane, SGPRs")
     print("per wave, and shared memory is per block. The column \"waves\" has the number of waves that registers and shared")
@@ -113,8 +114,8 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
-        expected = {n for n in names or rows if architecture not in PLAIN or not NEEDS_MATRIX.search(n)}
-        if architecture not in PLAIN:
+        expected = {n for n in names or rows if architecture not in WITHOUT_MATRIX or not NEEDS_MATRIX.search(n)}
+        if architecture not in WITHOUT_MATRIX:
             if names is not None and set(rows) != set(names):
                 fail(f"{architecture} has other kernels than {architectures[0]}")
             names = names or list(rows)

@@ -9,11 +9,12 @@ Each engine is `NAME=COMMAND` or `NAME:NODES=COMMAND`, and the command may begin
 take turns, position by position, each with a new tree. The positions are those of a match (`--pgn`) in which `--player`
 was to move, without those in which the judge expects less than 5 or more than 95 %. The judge evaluates its own move
 and every move that an engine chose, each with `--judge-nodes`. The loss of a move is the expected score of the best of
-these moves minus its own, on lichess's curve for games between people.
+these moves minus that of the move. lichess's curve for games between people turns the judge's scores into expected
+scores.
 
 The script prints the mean loss of each engine, its blunders (moves that lose 0.1 or more), and the paired difference
-from the first engine with its standard error. A game adds up some forty such losses, so this measurement tells settings
-apart with fewer searches than games need. After --seconds S no new position is started.
+from the first engine with its standard error. The result of a game depends on the sum of some forty such losses, so
+this measurement tells settings apart with fewer searches than games need. After --seconds S no new position is started.
 
 Needs python-chess (PyPI `chess`).
 """
@@ -54,7 +55,7 @@ class Judge:
         self.engine, self.limit = engine, chess.engine.Limit(nodes=nodes)
 
     async def value(self, board, move=None):
-        """The given move, or the best one, and the expected score of the side to move after it."""
+        """The given move, or else the best one, and the expected score that it gives the side to move."""
         moves = [move] if move else None
         info = await self.engine.analyse(board, self.limit, game=object(), root_moves=moves)
         score = info["score"].relative
@@ -95,7 +96,7 @@ async def work(engines, positions, losses, arguments):
 def print_summary(engines, losses):
     """Prints mean losses, and paired differences from the first engine."""
     first = next(iter(engines))
-    print(f"{len(losses)} positions; loss of expected score a move, in thousandths")
+    print(f"{len(losses)} positions; loss of expected score per move, in thousandths")
     for name in engines:
         own = [1000 * loss[name] for loss in losses]
         error = statistics.stdev(own) / math.sqrt(len(own))

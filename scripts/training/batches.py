@@ -12,7 +12,7 @@ from records import FLAG_NO_END, FLAG_REPEATED, FLAG_SOFT, RULE50_SCALE, UNKNOWN
 class Batch:
     """A decoded batch of B records."""
 
-    #: [B][64][17], see PLANES
+    #: [B][64][17], the planes of records.PLANES
     planes: torch.Tensor
     #: [B][1858] bool
     legal: torch.Tensor
@@ -37,13 +37,13 @@ class Batch:
 
 
 def _bits(data):
-    """[B][n] bytes to [B][8 n] bits, low bit first."""
+    """Converts [B][n] bytes to [B][8 n] bits, low bit first."""
     shifts = torch.arange(8, device=data.device, dtype=torch.uint8)
     return ((data[:, :, None] >> shifts) & 1).flatten(1)
 
 
 def _unsigned(data, count):
-    """[B][2 count] bytes to [B][count] little-endian u16, as int64."""
+    """Converts [B][2 count] bytes, little-endian u16, to int64 [B][count]."""
     pairs = data.view(-1, count, 2).long()
     return pairs[:, :, 0] + 256 * pairs[:, :, 1]
 

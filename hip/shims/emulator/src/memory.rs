@@ -93,7 +93,7 @@ pub(crate) enum FreeError {
     Overrun(String),
 }
 
-/// Frees the allocation at an address, if `kind` accepts the place where it is.
+/// Frees the allocation at an address, if `kind` accepts the allocation's place.
 pub(crate) fn free(address: u64, kind: impl Fn(Place) -> bool) -> Result<(), FreeError> {
     let allocation = with_heap(|heap| {
         let found = heap.allocations.get(&address).copied().filter(|allocation| kind(allocation.place));
@@ -138,7 +138,7 @@ pub(crate) fn allocated(device: i32) -> u64 {
     with_heap(|heap| heap.allocated.get(&device).copied().unwrap_or_default())
 }
 
-/// The live allocation that contains an address, as its start, its size in bytes and its place.
+/// The live allocation that contains an address or ends there, as its start, its size in bytes and its place.
 pub(crate) fn find(address: u64) -> Option<(u64, usize, Place)> {
     with_heap(|heap| {
         let (&start, allocation) = heap.allocations.range(..=address).next_back()?;
@@ -174,7 +174,7 @@ impl Regions {
         Self { list, arguments }
     }
 
-    /// The region that holds all of these bytes, if there is one.
+    /// The region that holds all `bytes` bytes at an address, or `None` if there is no such region.
     pub(crate) fn find(&self, address: u64, bytes: usize) -> Option<(u64, u64)> {
         let end = address.checked_add(bytes as u64)?;
         let inside = |&(start, stop): &(u64, u64)| start <= address && end <= stop;

@@ -22,11 +22,11 @@ use crate::sync::lock;
 /// The object behind a rocBLAS handle.
 struct Handle {
     device: i32,
-    settings: Mutex<Settings>,
+    settings: Mutex<HandleSettings>,
 }
 
 #[derive(Clone, Copy)]
-struct Settings {
+struct HandleSettings {
     stream: usize,
     pointer_mode: rocblas_pointer_mode,
 }
@@ -65,7 +65,7 @@ macro_rules! api {
 api! {
     fn rocblas_create_handle(handle: *mut rocblas_handle) {
         let device = current_device().map_err(|_| rb::rocblas_status_internal_error)?;
-        let settings = Settings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
+        let settings = HandleSettings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
         let made = HANDLES.add(Arc::new(Handle { device, settings: Mutex::new(settings) }));
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(handle, std::ptr::without_provenance_mut(made)) }

@@ -58,9 +58,9 @@ impl Scalar for f32 {
 }
 
 /// An fp16 number in the low half of a register. Computations are in fp32.
-struct H(f32);
+struct Half(f32);
 
-impl Scalar for H {
+impl Scalar for Half {
     const OPERAND: Operand = Operand::B16;
     #[inline(always)]
     fn read(wave: &Wave, instruction: &Instruction, number: usize) -> Self {
@@ -72,8 +72,8 @@ impl Scalar for H {
     }
 }
 
-/// Defines a table. A row has an opcode, a name, operands with their types, the result's type, and an expression that
-/// returns an `Out`. The expression can read the condition code from `wave`.
+/// Defines a table. A row has an opcode, a name, operands with their types and source numbers, the result's type, and
+/// an expression that returns an `Out`. The expression can read the condition code from `wave`.
 macro_rules! scalars {
     ($(#[$attribute:meta])* $table:ident($wave:ident, $instruction:ident): $($opcode:literal $name:ident ($($argument:ident: $type:ty = $number:literal),*) -> $result:ty = $body:expr;)*) => {
         $(#[$attribute])*
@@ -163,11 +163,11 @@ scalars! {
     0x46 s_fmamk_f32 (a: f32 = 0, b: f32 = 1, c: f32 = 2) -> f32 = keep(a.mul_add(b, c));
     0x47 s_fmac_f32 (a: f32 = 0, b: f32 = 1, c: f32 = 2) -> f32 = keep(a.mul_add(b, c));
     0x48 s_cvt_pk_rtz_f16_f32 (a: f32 = 0, b: f32 = 1) -> u32 = keep(f32_to_f16_towards_zero(a) | f32_to_f16_towards_zero(b) << 16);
-    0x49 s_add_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0 + b.0));
-    0x4a s_sub_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0 - b.0));
-    0x4b s_min_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0.min(b.0)));
-    0x4c s_max_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0.max(b.0)));
-    0x4d s_mul_f16 (a: H = 0, b: H = 1) -> H = keep(H(a.0 * b.0));
+    0x49 s_add_f16 (a: Half = 0, b: Half = 1) -> Half = keep(Half(a.0 + b.0));
+    0x4a s_sub_f16 (a: Half = 0, b: Half = 1) -> Half = keep(Half(a.0 - b.0));
+    0x4b s_min_f16 (a: Half = 0, b: Half = 1) -> Half = keep(Half(a.0.min(b.0)));
+    0x4c s_max_f16 (a: Half = 0, b: Half = 1) -> Half = keep(Half(a.0.max(b.0)));
+    0x4d s_mul_f16 (a: Half = 0, b: Half = 1) -> Half = keep(Half(a.0 * b.0));
 }
 
 /// `(a << by) + b`. The condition code is the carry out of the shift or the sum.
@@ -186,7 +186,7 @@ fn signed_field(bits: i64, offset: u32, width: u32, size: u32) -> i64 {
     if width == 0 { 0 } else { (bits >> offset) << (64 - width) >> (64 - width) }
 }
 
-/// The position of the first set bit, or -1.
+/// The result of an instruction that looks for a bit: `number`, or -1 if there is no such bit.
 fn position(none: bool, number: u32) -> i32 {
     if none { -1 } else { number as i32 }
 }
@@ -233,8 +233,8 @@ scalars! {
     0x65 s_cvt_f32_u32 (a: u32 = 0) -> f32 = keep(a as f32);
     0x66 s_cvt_i32_f32 (a: f32 = 0) -> i32 = keep(a as i32);
     0x67 s_cvt_u32_f32 (a: f32 = 0) -> u32 = keep(a as u32);
-    0x68 s_cvt_f16_f32 (a: f32 = 0) -> H = keep(H(a));
-    0x69 s_cvt_f32_f16 (a: H = 0) -> f32 = keep(a.0);
+    0x68 s_cvt_f16_f32 (a: f32 = 0) -> Half = keep(Half(a));
+    0x69 s_cvt_f32_f16 (a: Half = 0) -> f32 = keep(a.0);
     0x6a s_cvt_hi_f32_f16 (a: u32 = 0) -> f32 = keep(f16_to_f32(a >> 16));
 }
 
@@ -336,7 +336,7 @@ conditions! {
     0x4e s_cmp_nlt_f32 (a: f32, b: f32) = !(a < b);
 }
 
-/// Defines instructions with a 16-bit constant, which change a register and the condition code.
+/// Defines instructions with a 16-bit constant. They can change a register, the condition code or the wave's state.
 macro_rules! with_constant {
     ($(#[$attribute:meta])* $table:ident: $($opcode:literal $name:ident |$wave:ident, $register:ident, $constant:ident| $body:block)*) => {
         $(#[$attribute])*

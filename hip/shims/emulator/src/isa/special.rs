@@ -15,7 +15,7 @@ special_rows! {
 }
 
 special_rows! {
-    /// The instructions of VOP1 whose result is not one number per lane.
+    /// The instructions of VOP1 that convert from or to fp64, or that write a scalar register, two registers or none.
     ONE_SPECIAL:
     0x00 v_nop () -> B32;
     0x02 v_readfirstlane_b32 (B32) -> B32;
@@ -80,7 +80,7 @@ handler! { fn v_cndmask_b16(wave, instruction) {
     wave.finish::<U16>(instruction, &mut result);
 } }
 
-/// Sums or differences of 33 bits. The low 32 bits go to a register, and the highest bit goes to a mask.
+/// Defines sums or differences of 33 bits. The low 32 bits go to a register, and the highest bit goes to a mask.
 macro_rules! carries {
     ($($name:ident |$a:ident, $b:ident, $carry:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -123,7 +123,7 @@ fn write_wide(wave: &mut Wave, index: u16, values: &[u64; WAVE]) {
     wave.write(index + 1, &high);
 }
 
-/// An instruction with two 32-bit operands, a 64-bit operand and a 64-bit result.
+/// Defines instructions with two 32-bit operands, a 64-bit operand and a 64-bit result.
 macro_rules! products {
     ($($name:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -146,7 +146,7 @@ products! {
     v_mad_i64_i32 |a, b, c| (i64::from(a as i32) * i64::from(b as i32)).wrapping_add(c as i64) as u64;
 }
 
-/// An instruction with a 32-bit operand, a 64-bit operand and a 64-bit result.
+/// Defines instructions with a 32-bit operand, a 64-bit operand and a 64-bit result.
 macro_rules! shifts {
     ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
@@ -293,7 +293,7 @@ handler! {
         for lane in 0..WAVE {
             let quotient = f32::from_bits(c.0[lane]);
             let (a, b) = (f32::from_bits(a.0[lane]), f32::from_bits(b.0[lane]));
-            // The sum and the scaling are rounded only once in all, so that a subnormal quotient is right, too.
+            // The scaled sum is rounded to fp32 only once, so that a subnormal quotient is right, too.
             let back = 2f64.powi(if exponent(quotient) > 127 { 64 } else { -64 });
             let scaled = f64::from(a).mul_add(f64::from(b), f64::from(quotient)) * back;
             let marked = (marked >> lane) & 1 == 1;
@@ -303,7 +303,8 @@ handler! {
     }
 }
 
-/// For each lane, adds the number of set bits of the mask below the lane's own bit to the second operand.
+/// For each lane, adds the number of set bits of the mask below the lane's own bit to the second operand. The mask is
+/// for lanes 0 to 31 if `low` is true, and otherwise for lanes 32 to 63, none of which is below a lane of this wave.
 #[inline(always)]
 fn masked_count(wave: &mut Wave, instruction: &Instruction, low: bool) {
     let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
@@ -373,7 +374,7 @@ handler! { fn v_permlane16_b32(wave, instruction) { permute_lanes(wave, instruct
 handler! { fn v_permlanex16_b32(wave, instruction) { permute_lanes(wave, instruction, 16); } }
 
 handler! {
-    /// Two instructions. Both read their sources before either writes its result.
+    /// A dual instruction. Both of its parts read their sources before either writes its result.
     fn dual(wave, instruction) {
         if let Some([first, second]) = instruction.inner.as_deref() {
             // SAFETY: the instruction was decoded like any other. The first one writes to a scratch register.
@@ -386,7 +387,7 @@ handler! {
     }
 }
 
-/// The lane that a lane reads under DPP, or `None` if it is outside of its row.
+/// The lane that `lane` reads under DPP, or `None` if that lane would be outside of the row.
 pub(crate) fn dpp_source(control: u32, lane: usize) -> Option<usize> {
     let (row, place) = (lane & 16, lane & 15);
     let amount = (control & 15) as usize;
@@ -405,7 +406,7 @@ pub(crate) fn dpp_source(control: u32, lane: usize) -> Option<usize> {
 
 handler! {
     /// An instruction whose first source is permuted within rows of 16 or of 8 lanes. The immediate holds DPP's control
-    /// word. Its bit 32 means DPP8, whose control word has eight 3-bit selectors.
+    /// word. If its bit 32 is set, it is a control word of DPP8, which has eight 3-bit selectors.
     fn permuted(wave, instruction) {
         let Some([inner]) = instruction.inner.as_deref() else { return };
         let exec = wave.exec();

@@ -31,7 +31,7 @@ macro_rules! handler {
     };
 }
 
-/// Defines the handler of a row. It writes the expression's value to each active lane.
+/// Defines the handler of a row. The handler writes the expression's value to each active lane.
 macro_rules! lanes {
     ($name:ident () -> $result:ty = $body:expr) => {
         handler! { fn $name(wave, instruction) {

@@ -47,11 +47,12 @@ pub(crate) struct Source {
     pub(crate) kind: Kind,
     pub(crate) negate: bool,
     pub(crate) absolute: bool,
-    /// A 16-bit operand is the upper half. For a packed operand, the low result reads the upper half.
+    /// Whether a 16-bit operand is the upper half of its register, or the low result of a packed operation reads the
+    /// upper half.
     pub(crate) high: bool,
-    /// The high result of a packed operation reads the upper half.
+    /// Whether the high result of a packed operation reads the upper half.
     pub(crate) high_for_high: bool,
-    /// The high result of a packed operation reads the negated value.
+    /// Whether the high result of a packed operation reads the negated value.
     pub(crate) negate_high: bool,
     pub(crate) index: u16,
     pub(crate) value: u32,
@@ -91,11 +92,12 @@ pub(crate) struct Instruction {
     pub(crate) execute: Handler,
     pub(crate) name: &'static str,
     pub(crate) sources: [Source; 3],
-    /// The vector register that is written, or the data of a store.
+    /// The first vector register that is written, or the first one with the data of a buffer store.
     pub(crate) destination: u16,
     /// The scalar register for the result of a scalar instruction or a comparison, or for a carry.
     pub(crate) scalar: u8,
-    /// The 16-bit result goes to the upper half.
+    /// Whether a 16-bit result goes to the upper half, an atomic operation returns the old value, or a buffer access
+    /// has a vector offset.
     pub(crate) high: bool,
     pub(crate) clamp: bool,
     /// The factor of the output modifier OMOD, or 1.
@@ -111,7 +113,7 @@ pub(crate) struct Instruction {
     pub(crate) inner: Option<Box<[Instruction]>>,
 }
 
-/// Why a wave stopped.
+/// Whether a wave is running, and if not, why it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     Running,
@@ -217,7 +219,7 @@ impl Wave {
         }
     }
 
-    /// A source's 32 bits in every lane, without modifiers.
+    /// A source's 32 bits in every lane, without modifiers. If they are not in a vector register, `space` holds them.
     #[inline(always)]
     pub(crate) fn raw<'a>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         if source.kind == Kind::Vector {
@@ -227,7 +229,8 @@ impl Wave {
         space
     }
 
-    /// A source in every lane, read as the operand's type says, with its half and its sign modifiers applied.
+    /// A source in every lane, read as the operand's type says, with its half and its sign modifiers applied. If the
+    /// result is not a vector register, `space` holds it.
     #[inline(always)]
     pub(crate) fn operand<'a, T: Lane>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         let plain = !source.negate && !source.absolute && !(T::HALF && source.high);
@@ -379,7 +382,8 @@ lane!(F32, f32, f32::from_bits, f32::to_bits, FLOAT: bool = true;
 lane!(U16, u32, |bits| bits & 0xffff, |value| value & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
 lane!(I16, i32, |bits: u32| i32::from(bits as u16 as i16), |value: i32| value as u32 & 0xffff, HALF: bool = true, OPERAND: Operand = Operand::B16);
 
-/// fp16. Computations are in fp32, which is exact enough for one sum, product, quotient or root to be rounded once.
+/// fp16. Handlers compute in fp32, which has enough digits that a sum, a product, a quotient or a root is still rounded
+/// correctly when it is converted to fp16.
 pub(crate) struct F16;
 
 impl Lane for F16 {

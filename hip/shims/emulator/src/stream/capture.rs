@@ -85,7 +85,7 @@ pub(crate) fn forbid_in_capture(code: hipError_t) -> Result<(), hipError_t> {
 }
 
 impl Capture {
-    /// Notes that another stream has waited for all operations of this one.
+    /// Notes that another stream has waited for all operations of the stream with this number.
     pub(super) fn join(&self, stream: u64) {
         if let Some(joined) = lock(&self.branches).get_mut(&stream) {
             *joined = true;

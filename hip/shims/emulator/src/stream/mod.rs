@@ -40,7 +40,9 @@ pub(crate) use work::{Failure, Mark, Operation};
 
 enum Task {
     Run(Operation),
+    /// Sets a mark, for which other threads wait.
     Reach(Arc<Mark>),
+    /// Waits until another stream's thread has set the mark.
     Wait(Arc<Mark>),
 }
 

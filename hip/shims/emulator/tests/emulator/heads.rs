@@ -44,7 +44,8 @@ fn rows_of_any_width_become_probabilities() {
     }
 }
 
-/// The legal moves of some positions (none, one, about a wave's size, many), and where each position's moves begin.
+/// For each position, the index of its first legal move, and the moves of all positions. A position has no legal move,
+/// one, about as many as a wave has lanes, or many.
 fn legal_moves() -> (Vec<u32>, Vec<u16>) {
     let counts = [0_u32, 1, 25, 31, 32, 33, 64, 218];
     let mut ends = vec![0];
@@ -68,7 +69,7 @@ struct Policy {
     reserved: i32,
 }
 
-/// Compares probabilities with the softmax of each position's logits.
+/// Compares probabilities with the softmax of each position's logits, or with the logits themselves if `scale` is 0.
 fn compare(
     lib: &Libraries,
     name: &str,
@@ -93,7 +94,7 @@ fn compare(
 }
 
 #[test]
-fn policies_of_logits_are_those_of_the_legal_moves() {
+fn policy_logits_become_probabilities_of_the_legal_moves() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     let (ends, moves) = legal_moves();
@@ -146,7 +147,7 @@ struct AttentionPolicy {
 }
 
 #[test]
-fn policies_of_queries_and_keys_are_those_of_the_legal_moves() {
+fn queries_and_keys_become_probabilities_of_the_legal_moves() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     let (ends, moves) = legal_moves();
@@ -192,7 +193,7 @@ fn policies_of_queries_and_keys_are_those_of_the_legal_moves() {
                 let key = row(56 + to, 1);
                 f64::from(factor) * dot(row(48 + from, 0), key) + dot(&p[piece * depth..][..depth], key)
             };
-            // An fp32 sum of a thousand products of the same magnitude.
+            // The tolerance allows for an fp32 sum of a thousand products of the same magnitude.
             compare(lib, &name, probabilities, &ends, logit, f64::from(scale), 1e-4);
         }
     }

@@ -106,7 +106,7 @@ pub(crate) fn run<A>(
         hip::HIP_LAUNCH_PARAM_END,
     ];
     let before = lib.instructions();
-    // SAFETY: the structure is the one that kernels.h gives the kernel.
+    // SAFETY: the structure is the one that kernels.h declares for the kernel's arguments.
     unsafe {
         lib.check((lib.hip.hipModuleGetFunction)(&mut function, module, name.as_ptr()));
         lib.check((lib.hip.hipModuleLaunchKernel)(
@@ -147,7 +147,7 @@ const DEPTHS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
 /// Checks that every kernel has a test: the names in the code object, without type and size, must be those of a list.
 #[test]
-fn every_kernel_is_run_alone() {
+fn every_kernel_has_a_test() {
     let tested = [
         "activation",
         "attention_any",
@@ -286,7 +286,7 @@ struct LayerNorm {
 }
 
 #[test]
-fn layer_normalisation_of_a_sum() {
+fn layer_norm_normalises_the_sum_of_input_bias_and_residual() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     for kind in [Type::F32, Type::F16, Type::Bf16] {
@@ -353,7 +353,7 @@ pub(crate) struct Activation {
 }
 
 impl Activation {
-    /// Runs `activation(input + bias)` on rows of a width, with one bias for all rows.
+    /// The arguments that compute `activation(input + bias)` on rows of a width, with one bias for all rows.
     pub(crate) fn of(
         (input, bias, output): (*const u8, *const u8, *mut u8),
         (rows, width): (usize, usize),
@@ -378,7 +378,7 @@ pub(crate) fn sigmoid(x: f64) -> f64 {
 }
 
 #[test]
-fn activations_have_their_values_everywhere() {
+fn activations_are_right_for_small_and_large_arguments() {
     let (lib, _turn) = libraries();
     let module = module(lib);
     let functions: [&dyn Fn(f64) -> f64; 8] = [

@@ -26,7 +26,7 @@ fn instructions_per_second() {
 
 /// Times part of a layer of a network with 256 channels at batch 64: the attention and the product before it.
 #[test]
-fn a_layer_s_attention_and_product() {
+fn attention_and_product_of_a_layer() {
     let (lib, _turn) = libraries();
     let (positions, heads, depth) = (64usize, 8usize, 32usize);
     let width = heads * depth;

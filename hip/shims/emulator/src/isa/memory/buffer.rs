@@ -69,7 +69,7 @@ fn offsets(wave: &Wave, instruction: &Instruction) -> ([u64; WAVE], u64) {
     (offsets, u64::from(wave.uniform(&instruction.sources[2])))
 }
 
-/// Whether `bytes` bytes at an offset are in range.
+/// Whether the `bytes` bytes at the sum of both offsets are inside the buffer.
 fn within(buffer: &Buffer, offset: u64, scalar: u64, bytes: u64) -> bool {
     offset + scalar + bytes <= buffer.bytes
 }
@@ -183,13 +183,13 @@ mod tests {
         assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
         for lane in 1..32 {
             for word in 0..4 {
-                // Both offsets are 16 bytes. Words past 128 bytes and all of lane 7 are zero.
+                // The immediate and the scalar offset are 16 bytes each. Words past 128 bytes and lane 7 are zero.
                 let index = lane + 8 + word;
                 let expected = if lane == 7 || index >= 32 { 0 } else { index as u32 };
                 assert_eq!(wave.vector[4 + word].0[lane], expected, "lane {lane}, word {word}");
             }
         }
-        assert_ne!(wave.vector[4].0[0], 8, "a lane that is not active");
+        assert_ne!(wave.vector[4].0[0], 8, "lane 0 is inactive");
         // buffer_store_b32 v3, v9, s[8:11], 0 offen: 10 lanes are in range, but lane 0 is inactive.
         let wave = run([0xe068_0000, 0x8042_0309], memory, 40);
         assert_eq!(wave.stop, Stop::Running, "{}", wave.fault);
@@ -199,7 +199,7 @@ mod tests {
             let stored = (1..10).contains(&i) && i != 7;
             assert_eq!(word, if stored { 1000 + i as u32 } else { i as u32 }, "word {i}");
         }
-        // A descriptor whose range is larger than the allocation.
+        // The range of this descriptor reaches past the end of the allocation.
         let wave = run([0xe068_0000, 0x8042_0309], memory + 160, 128);
         assert!(
             wave.stop == Stop::Fault && wave.fault.contains("of an allocation of 256 bytes"),

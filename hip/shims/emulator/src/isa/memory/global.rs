@@ -13,7 +13,7 @@ enum Space {
     Flat,
 }
 
-/// The verb for an access in messages.
+/// Whether an access reads or writes, for the message of a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Read,
@@ -115,7 +115,7 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: A
         let place = unsafe { AtomicU32::from_ptr(place.cast()) };
         let change = |old| Some(operation.apply(old, operand, compare));
         let old = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).unwrap_or_default();
-        // An atomic instruction with this flag returns the old value.
+        // The flag `high` of an atomic instruction means that it returns the old value.
         if instruction.high {
             wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
         }

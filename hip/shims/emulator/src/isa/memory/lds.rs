@@ -40,8 +40,8 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
 }
 
 handler! {
-    /// Two loads or stores in one instruction, each with its own offset. Both use a copy of the address register, which
-    /// the first load may overwrite.
+    /// Two loads or stores in one instruction, each with its own offset. Both read the address from a copy, because the
+    /// first load may overwrite the address register.
     fn lds_pair(wave, instruction) {
         let Some([first, second]) = instruction.inner.as_deref() else { return };
         let address = wave.vector[usize::from(instruction.sources[0].index & 511)];
@@ -98,7 +98,8 @@ fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
     wave.write(instruction.destination, &result);
 }
 
-/// A fixed exchange between lanes, which the offset encodes: within four lanes, or by masks within 32.
+/// An exchange between lanes whose pattern the offset encodes: a permutation within each group of four lanes, or masks
+/// for the number of the lane to read.
 #[inline(always)]
 fn swizzle(wave: &mut Wave, instruction: &Instruction) {
     let (exec, code) = (wave.exec(), instruction.immediate as usize);
@@ -119,7 +120,7 @@ fn swizzle(wave: &mut Wave, instruction: &Instruction) {
 }
 
 accesses! {
-    /// DS: the instructions of LDS.
+    /// DS, the instructions that use LDS.
     LDS, "":
     0x00 ds_add_u32 = atomic(Atomic::Add, false);
     0x01 ds_sub_u32 = atomic(Atomic::Sub, false);
@@ -177,8 +178,8 @@ accesses! {
     0xff ds_load_b128 = load(Form::Words(4));
 }
 
-/// The instructions of [`lds_pair`]: the opcode, the name, the opcode of one step, the unit of the offset in bytes, and
-/// the number of registers of one step.
+/// The instructions of [`lds_pair`]: the opcode, the name, the opcode of a single access, the unit of the offsets in
+/// bytes, and the number of registers of a single access.
 pub(crate) const LDS_PAIRS: &[(u16, &str, u16, i64, u16)] = &[
     (0x0e, "ds_store_2addr_b32", 0x0d, 4, 1),
     (0x0f, "ds_store_2addr_stride64_b32", 0x0d, 256, 1),

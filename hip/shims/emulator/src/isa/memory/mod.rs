@@ -6,7 +6,7 @@
 //! | [`global`] | global and flat memory, atomics among them |
 //! | [`lds`] | a workgroup's shared memory, and exchanges between lanes |
 //! | [`scalar`] | loads into scalar registers |
-//! | [`access`] | one lane's access: the range check and the move |
+//! | [`access`] | one lane's access: the range check and the transfer |
 //! | [`atomic`] | the operations of atomic instructions |
 
 mod access;

@@ -10,7 +10,8 @@ fn lanes_exchange_numbers() {
     let in_row = |lane: usize, place: usize| (lane & 16) | place;
     let mut tested = 0;
     for (text, bytes) in instructions() {
-        // The lane that is read, or `None` if the result keeps its old value; and the mask of lanes that are written.
+        // `from` returns the lane that a lane reads, or `None` if the lane keeps its old value. `written` is the mask
+        // of the lanes that are written.
         let (from, written): (Source, u32) = match text.as_str() {
             t if t.contains("quad_perm:[1,0,3,2]") => {
                 (Box::new(move |lane| Some((lane & !3) | quad[lane & 3])), !0)
@@ -49,7 +50,7 @@ fn lanes_exchange_numbers() {
         assert_eq!(ran.after.exec(), u32::MAX, "{text}");
     }
     assert_eq!(tested, 10);
-    // Inactive lanes are not read. With `bound_ctrl` the result is zero instead.
+    // Inactive lanes are not read. With `bound_ctrl`, zero takes the place of their values.
     let (text, bytes) = instructions().into_iter().find(|(text, _)| text.contains("row_shl:1")).unwrap();
     let ran = run(&bytes, 9, 0xffff_fff7, |_| {});
     for lane in (0..WAVE).filter(|&lane| lane != 3) {
@@ -148,7 +149,7 @@ fn scalar_registers_take_masks_carries_and_sums() {
                     assert!(same(Kind::Single(0), after.vector[4].0[lane], single(at(1) * at(0)), 0));
                     assert!(
                         same(Kind::Single(0), after.vector[5].0[lane], single(at(4) + at(3)), 0),
-                        "the old v4"
+                        "the second part reads the old v4"
                     );
                 }
             }

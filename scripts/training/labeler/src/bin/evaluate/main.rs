@@ -4,8 +4,8 @@
 //! evaluate --weights a.pb.gz --weights b.pb.gz heldout-*.bin
 //! ```
 //!
-//! It measures any network that the engine can load. The network sees each position with White to move, because records
-//! show positions from the side to move. It sees no history, as if the position came from a FEN.
+//! The program measures any network that the engine can load. A network sees each position with White to move, because
+//! records show positions from the side to move, and without history, as if the position came from a FEN.
 
 mod heldout;
 
@@ -56,14 +56,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, heldout: &Heldout, transform: u8, said: &RawEvaluation) {
+    fn add(&mut self, heldout: &Heldout, transform: u8, outputs: &RawEvaluation) {
         // The policy of a network with canonical input refers to the transformed board.
         let logit = |index: u16| {
-            let turned = match transform {
+            let transformed = match transform {
                 0 => index,
                 _ => index_of(move_at(index, Color::White, 0), Color::White, transform),
             };
-            f64::from(said.policy[usize::from(turned)])
+            f64::from(outputs.policy[usize::from(transformed)])
         };
         let best = logit(heldout.best);
         let largest = heldout.legal.iter().map(|&index| logit(index)).fold(f64::NEG_INFINITY, f64::max);
@@ -71,19 +71,19 @@ impl Sums {
         self.positions += 1;
         self.top1 += usize::from(best == largest);
         self.policy += total.ln() - (best - largest);
-        let (q, d) = (f64::from(said.q), f64::from(said.d));
+        let (q, d) = (f64::from(outputs.q), f64::from(outputs.d));
         let wdl = [(1.0 - d + q) / 2.0, d, (1.0 - d - q) / 2.0];
         // The bound keeps a probability that was rounded to 0 from dominating the mean.
-        let surprise = |(label, said): (f64, f64)| -label * said.max(1e-6).ln();
+        let surprise = |(label, output): (f64, f64)| -label * output.max(1e-6).ln();
         self.wdl += heldout.wdl.into_iter().zip(wdl).map(surprise).sum::<f64>();
         self.q += (q - (heldout.wdl[0] - heldout.wdl[2])).abs();
         if let Some(plies) = heldout.plies_left {
             self.with_end += 1;
-            self.moves_left += (f64::from(said.m) - f64::from(plies)).abs();
+            self.moves_left += (f64::from(outputs.m) - f64::from(plies)).abs();
         }
     }
 
-    fn and(self, other: Sums) -> Sums {
+    fn plus(self, other: Sums) -> Sums {
         Sums {
             positions: self.positions + other.positions,
             top1: self.top1 + other.top1,
@@ -129,9 +129,9 @@ fn measure(network: &CpuNetwork, format: rukh::net::InputFormat, positions: &[He
                 encode(&PositionHistory::new(heldout.position.clone()), format, HistoryFill::FenOnly)
             })
             .unzip();
-        let said = network.evaluate_raw(&inputs);
-        for ((heldout, transform), said) in batch.iter().zip(transforms).zip(&said) {
-            sums.add(heldout, transform, said);
+        let evaluations = network.evaluate_raw(&inputs);
+        for ((heldout, transform), outputs) in batch.iter().zip(transforms).zip(&evaluations) {
+            sums.add(heldout, transform, outputs);
         }
     }
     sums
@@ -151,7 +151,7 @@ fn report(path: &Path, arguments: &Arguments, positions: &[Heldout]) -> Result<(
         threads
             .into_iter()
             .map(|thread| thread.join().expect("an evaluation does not panic"))
-            .fold(Sums::default(), Sums::and)
+            .fold(Sums::default(), Sums::plus)
     });
     let count = sums.positions as f64;
     let or_none = |has: bool, value: f64| if has { format!("{value:.4}") } else { "-".to_owned() };

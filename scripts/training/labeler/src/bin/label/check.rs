@@ -36,10 +36,13 @@ struct Statistics {
     legal_moves: u64,
     ends: u64,
     plies_to_end: u64,
-    /// Sums of the expected score by label and by result, over the records with a result.
+    /// Sums over the records with a result: the expected score by label, the score by result, and the square of their
+    /// difference.
     label_points: f64,
     result_points: f64,
     squared_difference: f64,
+    /// The sum of the centipawns between the best and the last labelled move, at most 1000 for each record, over the
+    /// records with several labelled moves.
     spread: f64,
 }
 
@@ -160,7 +163,7 @@ impl fmt::Display for Statistics {
         writeln!(f)?;
         writeln!(
             f,
-            "moves        {:.1} legal, a single one in {}",
+            "moves        {:.1} legal on average, a single one in {}",
             self.legal_moves as f64 / good,
             share(self.one_move)
         )?;
@@ -172,7 +175,7 @@ impl fmt::Display for Statistics {
         )?;
         writeln!(
             f,
-            "of these     Chess960 {}, in check {}, castling rights {}, en passant {}, rule 50 from 40 plies on {}",
+            "features     Chess960 {}, in check {}, castling rights {}, en passant {}, rule50 of 40 plies or more {}",
             share(self.chess960),
             share(self.in_check),
             share(self.castling),

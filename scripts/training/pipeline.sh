@@ -3,7 +3,7 @@
 # machine. Needs Rust, Stockfish 15 or newer, and Python with PyTorch and numpy.
 #
 # usage: scripts/training/pipeline.sh DIRECTORY 'NAME GPUS TRAIN_ARGUMENTS' ...
-#   for example DIR 'small 0,1 --width 128 --layers 6 --heads 8 --ffn 256 --smolgen 8,64,32' 'large 2 --width 256'
+#   for example      'small 0,1 --width 128 --layers 6 --heads 8 --ffn 256 --smolgen 8,64,32' 'large 2 --width 256'
 #   DIRECTORY        gets shards/ and, for each network, NAME.pt (checkpoint), NAME.pb.gz, NAME.jsonl and NAME.log;
 #                    existing shards are added to, and existing checkpoints are continued
 #   GPUS             numbers separated by commas, one training process for each; or `none` to train on the CPU

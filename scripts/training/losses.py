@@ -11,16 +11,16 @@ from model import MOVES_LEFT_UNIT, plies_left
 from policy_map import INDEX_OF_LOGIT, LOGIT_OF_INDEX
 from records import MATE_THRESHOLD
 
-#: Centipawns over which the odds of winning change by a factor e. The narrow scale is Stockfish's own, on which 100
-#: means an expected score of 0.75. The wide one leaves differences between won positions.
+#: Centipawns over which the odds of winning change by a factor of e. The narrow scale is Stockfish's own, on which 100
+#: means an expected score of 0.75. On the wide scale, won positions still differ from each other.
 NARROW_SCALE = 91.0
 WIDE_SCALE = 360.0
-#: Centipawns of a mate in 0 moves, and the deduction for each move.
+#: The score of a mate in 0 moves, and the deduction for each move to the mate, both in centipawns.
 MATE_SCORE = 1600.0
 MATE_STEP = 20.0
-#: Difference in expected score that makes a move less likely by a factor e.
+#: Difference in expected score that makes a move less likely by a factor of e.
 SOFT_TEMPERATURE = 0.04
-#: Share of the best move in the policy target; the softmax over the labelled moves has the rest.
+#: Share of the policy target that the best move gets. The rest goes to the labelled moves by a softmax of their scores.
 SOFT_BEST = 0.25
 
 #: Logit of illegal moves.
@@ -92,8 +92,9 @@ class PolicyMap(nn.Module):
 
 
 class Loss(nn.Module):
-    """The loss of a network. `forward(batch, repeats)` returns it with its parts [4] (total, policy, value, moves left), as
-    means over the batch. The last `repeats` positions repeat the first ones (`repetition.show_again`)."""
+    """The loss of a network. `forward(batch, repeats)` returns the total loss, and a tensor [4] of the total and its
+    parts (policy, value, moves left). All are means over the batch. The last `repeats` positions are copies of the
+    first ones that are marked as repeated (`repetition.show_again`)."""
 
     def __init__(self, network, weights):
         super().__init__()
@@ -125,7 +126,7 @@ class Loss(nn.Module):
         return total, torch.stack([total, policy, value, plies]).detach()
 
     def _again(self, batch, log_probabilities, labels, repeats):
-        """Log probabilities [repeats] of the target moves in the positions that have occurred before."""
+        """Mean log probabilities [repeats] of the target moves, in the positions that have occurred before."""
         first, again = log_probabilities[:repeats].detach(), log_probabilities[-repeats:]
         played = first.argmax(1)
         labelled, soft = batch.labelled[-repeats:], batch.soft[-repeats:]
@@ -133,15 +134,18 @@ class Loss(nn.Module):
         scores = expected_score(batch.scores[-repeats:])
         other = repetition.scores_again(scores, is_played)
         best = other.masked_fill(~labelled, -1.0).argmax(1)
-        said = (_weights(other, best, labelled, soft) * labels[-repeats:]).sum(1)
-        # With one label the second-best move is unknown: the network's own other moves are the target.
-        unsaid = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.DRAW_AVOIDING_SCORE)
-        return torch.where(unsaid, (repetition.without(first, played) * again).sum(1), said)
+        by_label = (_weights(other, best, labelled, soft) * labels[-repeats:]).sum(1)
+        # If the only labelled move was played before, the second-best move is unknown. Then the target is what the
+        # network itself prefers among the other moves.
+        lacks_label = ~soft & is_played[:, 0] & (scores[:, 0] > repetition.DRAW_AVOIDING_SCORE)
+        return torch.where(lacks_label, (repetition.without(first, played) * again).sum(1), by_label)
 
 
 class Metrics:
     """Sums over held-out positions, without label smoothing and without the games' results."""
 
+    # `same_again` is measured in positions whose expected score is above `repetition.DRAW_AVOIDING_SCORE`: the share in
+    # which the network prefers the same move when the position is marked as repeated.
     NAMES = ("top1", "policy_cross_entropy", "wdl_cross_entropy", "q_error", "moves_left_error", "same_again")
 
     def __init__(self):

@@ -18,7 +18,7 @@ from records import PLANES
 #: Added to the variance in the encoders' LayerNorms, and in smolgen's.
 ENCODER_EPSILON = 1e-6
 SMOLGEN_EPSILON = 1e-3
-#: Plies per unit of the moves-left output, which makes it of order 1.
+#: Plies per unit of the moves-left output, chosen so that the output is of order 1.
 MOVES_LEFT_UNIT = 20.0
 
 ACTIVATIONS = {
@@ -61,8 +61,8 @@ class Shape:
 
 
 def positional_table():
-    """The fixed table [64][64] of PE_MAP: -1 for the square itself, 1 for squares that a queen or a knight on it reaches
-    on an empty board, and 0 for others."""
+    """The fixed table [64][64] of PE_MAP: -1 for the square itself, 1 for squares that a queen or a knight on it
+    reaches on an empty board, and 0 for others."""
     table = torch.zeros(64, 64)
     for square in range(64):
         for other in range(64):
@@ -129,7 +129,8 @@ class Encoder(nn.Module):
 
 
 class ScalarHead(nn.Module):
-    """The value or the moves-left head: a dense layer for each square, then two over the whole board."""
+    """The value or the moves-left head: a dense layer that is applied to each square, then two layers over the whole
+    board."""
 
     def __init__(self, shape, sizes, outputs):
         super().__init__()
@@ -145,7 +146,7 @@ class ScalarHead(nn.Module):
 
 
 class PolicyHead(nn.Module):
-    """The attention policy: products of queries and keys of squares, with offsets for promotions."""
+    """The attention policy: products of the squares' queries and keys, with offsets for promotions."""
 
     def __init__(self, shape):
         super().__init__()
@@ -172,8 +173,8 @@ class PolicyHead(nn.Module):
 
 
 class Network(nn.Module):
-    """The whole network. `forward` takes `records.Batch.planes` and gives 4288 policy logits, 3 logits of win, draw
-    and loss, and the plies left in units of MOVES_LEFT_UNIT, before the ReLU that `plies_left` applies."""
+    """The whole network. `forward` takes `batches.Batch.planes` and returns 4288 policy logits, 3 logits of win,
+    draw and loss, and the plies left in units of MOVES_LEFT_UNIT, before the ReLU that `plies_left` applies."""
 
     def __init__(self, shape):
         super().__init__()
@@ -192,7 +193,8 @@ class Network(nn.Module):
         self.initialise()
 
     def initialise(self):
-        """Xavier's scale, less in the branches as DeepNorm has it (Wang et al. 2022), and a start of some 60 plies."""
+        """Draws the initial weights at Xavier's scale, and at a smaller scale in the encoders' branches, as in DeepNorm
+        (Wang et al. 2022). The moves-left output begins at about 60 plies."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_normal_(module.weight)

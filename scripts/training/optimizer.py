@@ -2,7 +2,8 @@
 
 Muon's step is the orthogonal matrix nearest to the momentum, computed by five Newton-Schulz iterations in bf16 with
 Jordan's coefficients. Its length is scaled to that of AdamW's steps (Liu et al. 2025), so that one learning rate fits
-both. Matrices of one shape are orthogonalised together, because two dozen small products take as long as one.
+both. Matrices of one shape are orthogonalised together, because a stack of two dozen small products takes as
+long as one product.
 """
 
 import torch

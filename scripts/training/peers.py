@@ -39,13 +39,13 @@ class Peers:
             distributed.all_reduce(tensor)
         return tensor
 
-    def first_one_says(self, figures, device):
+    def broadcast_from_first(self, figures, device):
         """Returns the first process's figures in all processes."""
         if self.count == 1:
             return figures
-        said = torch.tensor(figures, dtype=torch.float64, device=device)
-        distributed.broadcast(said, src=0)
-        return said.tolist()
+        received = torch.tensor(figures, dtype=torch.float64, device=device)
+        distributed.broadcast(received, src=0)
+        return received.tolist()
 
     def share_tensors(self, tensors):
         """Replaces the tensors of all processes by those of the first."""

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Makes networks from nothing: labels positions, and trains any number of networks on them at the same time, all on one
+# Makes networks from scratch: labels positions and, at the same time, trains any number of networks on them, all on one
 # machine. Needs Rust, Stockfish 15 or newer, and Python with PyTorch and numpy.
 #
-# usage: scripts/training/pipeline.sh DIRECTORY 'NAME GPUS ARGUMENTS of train.py' ...
-#   for instance        'small 0,1 --width 128 --layers 6 --heads 8 --ffn 256 --smolgen 8,64,32' 'large 2 --width 256'
-#   GPUS         numbers separated by commas, one training process for each; or `none` to train on the CPU
-#   DIRECTORY    gets shards/ and, for each network, NAME.pt (checkpoint), NAME.pb.gz, NAME.jsonl and NAME.log; existing
-#                shards are added to, and existing checkpoints are continued
+# usage: scripts/training/pipeline.sh DIRECTORY 'NAME GPUS TRAIN_ARGUMENTS' ...
+#   for example      'small 0,1 --width 128 --layers 6 --heads 8 --ffn 256 --smolgen 8,64,32' 'large 2 --width 256'
+#   DIRECTORY        gets shards/ and, for each network, NAME.pt (checkpoint), NAME.pb.gz, NAME.jsonl and NAME.log;
+#                    existing shards are added to, and existing checkpoints are continued
+#   GPUS             numbers separated by commas, one training process for each; or `none` to train on the CPU
+#   TRAIN_ARGUMENTS  more arguments for train.py
 # environment:
-#   STOCKFISH=stockfish  LABEL=(the program; built if not given)  PYTHON=python3
+#   STOCKFISH=stockfish  LABEL=(path of `label`; built if not given)  PYTHON=python3
 #   LABEL_SECONDS=570  TRAIN_SECONDS=960  SEED=101
 #   PROCESSES=(number of cores, less two for each network)
-#   LABEL_ARGUMENTS, for instance --nodes 2000 --multipv-nodes 2500 --multipv-share 0.2
+#   LABEL_ARGUMENTS=(more arguments for `label`), for example --nodes 2000 --multipv-nodes 2500 --multipv-share 0.2
 set -euo pipefail
 if [ $# -lt 2 ]; then
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
@@ -29,7 +30,7 @@ fi
 processes=${PROCESSES:-$(($(nproc) - 2 * $#))}
 [ "$processes" -gt 0 ] || processes=1
 
-# The processes end with this script; training then writes its checkpoint.
+# When this script ends, it also ends its processes; a training process then still writes its checkpoint.
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 # shellcheck disable=SC2086  # LABEL_ARGUMENTS holds several words
 nice -n 19 "$LABEL" --stockfish "${STOCKFISH:-stockfish}" --processes "$processes" \

@@ -2,8 +2,8 @@
 
 A policy index stands for the two squares of a move, seen from the side to move (a1 = 0, the side to move at the
 bottom). The first 1792 are the pairs of squares between which a queen or a knight can move, ordered by origin and
-target. Then each of the 22 ways of a pawn onto the last rank has an index for queen, rook and bishop (66 in all). The
-plain pair of squares is the promotion to a knight. Castling is king takes own rook.
+target. Then each of the 22 pawn moves to the last rank has an index for queen, rook and bishop (66 in all). The plain
+pair of squares is the promotion to a knight. Castling is encoded as the king capturing its own rook.
 
 An attention policy computes 64 x 64 + 192 logits: `from * 64 + to`, then `4096 + 24 * from file + 3 * to file +
 piece` (queen, rook, bishop).

@@ -1,6 +1,6 @@
-"""Records of python-chess boards, for tests and for `compare_with_rukh.py`.
+"""Makes records of python-chess boards, for tests and for `compare_with_rukh.py`.
 
-The program `label` writes the records of a training run. These functions are slow.
+These functions are slow. The program `label` writes the records of a training run.
 """
 
 import random
@@ -15,7 +15,7 @@ PROMOTIONS = {chess.QUEEN: 0, chess.ROOK: 1, chess.BISHOP: 2}
 
 
 def policy_index(board, move):
-    """lc0's policy index of a legal move: castling is king takes rook."""
+    """lc0's policy index of a legal move. Castling is encoded as the king capturing its own rook."""
     origin, target = move.from_square, move.to_square
     if board.is_castling(move):
         king_side = chess.square_file(target) > chess.square_file(origin)
@@ -26,7 +26,7 @@ def policy_index(board, move):
 
 
 def record(board, moves=None, scores=(), flags=0, result=UNKNOWN, win=0, loss=0, plies_left=1):
-    """A record of a board that is not over, labelled with `moves` (the first legal one by default)."""
+    """A record of a board whose game is not over, labelled with `moves` (the first legal one by default)."""
     seen = board if board.turn else board.mirror()
     legal = list(board.legal_moves)
     moves = legal[:1] if moves is None else moves
@@ -72,6 +72,6 @@ def random_games(count=20, plies=120, seed=1, chess960=False):
 
 
 def raw_records(boards, **fields):
-    """The records of boards as a uint8 array [boards][296]; `fields` as for `record`."""
+    """The records of boards as a uint8 array [boards][296]; `fields` are passed to `record`."""
     rows = b"".join(record(board, **fields).tobytes() for board in boards)
     return np.frombuffer(rows, dtype=np.uint8).reshape(-1, RECORD.itemsize).copy()

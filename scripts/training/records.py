@@ -44,14 +44,14 @@ RECORD = np.dtype(
     }
 )
 
-#: Labelled moves of a record.
+#: The largest number of labelled moves in a record.
 MAXIMUM_LABELS = RECORD["moves"].shape[0]
 
-#: Input planes of the network that a record fills, in the order of `Batch.planes`: the pieces of the side to move and
-#: of its opponent, whether the position has occurred before, castling rooks on the queen's and on the king's side, plies
-#: since the last capture or pawn move, ones.
+#: Input planes of the network that a record fills, in the order of `batches.Batch.planes`: the pieces of the side to
+#: move and of its opponent, whether the position has occurred before, castling rooks on the queen's and on the king's
+#: side, plies since the last capture or pawn move, and ones.
 PLANES = [*range(13), 104, 105, 109, 111]
-#: `Batch.planes` holds plane 109 divided by this.
+#: `batches.Batch.planes` holds plane 109 divided by this.
 RULE50_SCALE = 100.0
 
 
@@ -68,7 +68,7 @@ def read_shard(path):
 
 
 def plausible(raw):
-    """A boolean for each row of an array [records][296]: whether its best move is legal and its numbers are in range."""
+    """For each row of an array [records][296], whether its best move is legal and its numbers are in range."""
     records = raw.reshape(-1).view(RECORD)
     first = records["moves"][:, 0].astype(np.int64)
     in_range = (first < POLICY_SIZE) & (records["labels"] >= 1) & (records["labels"] <= MAXIMUM_LABELS)
@@ -80,7 +80,7 @@ def plausible(raw):
 
 
 def position_hash(raw):
-    """A 64-bit hash of each row's pieces, castling rights and en passant file; the move counter does not count."""
+    """A 64-bit hash of each row's pieces, castling rights and en passant file, without the rule-50 counter."""
     pieces = np.concatenate([bytes_of(raw, "occupied"), bytes_of(raw, "pieces")], axis=1)
     words = pieces.view("<u8").astype(np.uint64)
     rest = np.zeros((len(raw), 8), dtype=np.uint8)

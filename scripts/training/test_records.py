@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the training record and of the policy's indices, against python-chess and against the labeller.
 
-Needs numpy and python-chess, and not PyTorch.
+Needs numpy and python-chess, but not PyTorch.
 
     python -m unittest discover scripts/training -p test_records.py
 """
@@ -24,8 +24,8 @@ class PolicyMapTest(unittest.TestCase):
     def test_mirroring_twice_changes_nothing(self):
         self.assertTrue((MIRRORED_INDEX[MIRRORED_INDEX] == np.arange(len(MOVES))).all())
 
-    def test_known_indices(self):
-        # Figures of lc0: a1b1, e2e4, g1f3, the first promotion.
+    def test_indices_are_those_of_lc0(self):
+        # a1b1, e2e4 and the first promotion.
         self.assertEqual(INDEX_OF[0, 1, None], 0)
         self.assertEqual(INDEX_OF[chess.E2, chess.E4, None], 322)
         self.assertEqual(INDEX_OF[48, 56, 0], 1792)
@@ -60,7 +60,7 @@ class RecordTest(unittest.TestCase):
             for name in RECORD.names:
                 self.assertEqual(made[name].tolist(), written[name].tolist(), f"{example['fen']}: {name}")
 
-    def test_hash_is_of_the_position_without_its_counter(self):
+    def test_hash_covers_the_position_without_its_rule_50_counter(self):
         boards = list(random_games(5))
         raw = raw_records(boards)
         other = raw.copy()
@@ -70,7 +70,7 @@ class RecordTest(unittest.TestCase):
         keys = {(board.board_fen(), board.turn, board.castling_rights, board.ep_square) for board in boards}
         self.assertLessEqual(len(set(position_hash(raw).tolist())), len(keys))
 
-    def test_senseless_records_are_found(self):
+    def test_implausible_records_are_found(self):
         raw = raw_records([chess.Board()] * 4)
         raw[1, 46:48] = 255  # no such policy index
         raw[2, 46:48] = 0  # an illegal move

@@ -77,7 +77,7 @@ class DecodeTest(unittest.TestCase):
         mirrored = decode(raw, one, torch.from_numpy(MIRRORED_INDEX))
         self.assertTrue(torch.equal(mirrored.planes, decode(raw).planes))
 
-    def test_repeated_positions_are_marked_by_their_plane_alone(self):
+    def test_repeated_positions_differ_only_in_the_repetition_plane(self):
         raw = torch.from_numpy(raw_records(list(random_games(2))))
         planes, again = decode(raw).planes, decode(repetition.as_repeated(raw)).planes
         self.assertTrue((again[:, :, PLANES.index(12)] == 1).all())
@@ -86,7 +86,7 @@ class DecodeTest(unittest.TestCase):
 
 
 class LossTest(unittest.TestCase):
-    def test_scores_are_in_order(self):
+    def test_expected_scores_increase_with_the_score(self):
         scores = torch.tensor([-31999.0, -31990, -3000, -300, 0, 300, 900, 31970, 31990, 31999])
         expected = expected_score(scores)
         self.assertTrue((expected.diff() > 0).all(), expected)
@@ -101,8 +101,8 @@ class LossTest(unittest.TestCase):
         self.assertTrue(weights[0] > weights[1] > weights[2] > weights[3])
         self.assertEqual(weights[3].item(), 0)
 
-    def test_a_network_that_is_right_loses_nothing(self):
-        class Right(torch.nn.Module):
+    def test_a_perfect_network_has_no_loss(self):
+        class Perfect(torch.nn.Module):
             def forward(self, planes):
                 logits = torch.full((len(planes), 4288), -30.0)
                 logits[:, PolicyMap().logit_of_index[batch.moves[:, 0]]] = 30.0
@@ -111,12 +111,13 @@ class LossTest(unittest.TestCase):
         board = chess.Board()
         raw = raw_records([board], moves=[chess.Move.from_uci("e2e4")], result=255, win=1000, loss=0, plies_left=80)
         batch = decode(torch.from_numpy(raw))
-        _, parts = Loss(Right(), Weights(smoothing=0.0))(batch)
+        _, parts = Loss(Perfect(), Weights(smoothing=0.0))(batch)
         np.testing.assert_allclose(parts.numpy(), 0, atol=1e-6)
 
     def again(self, scores, first, **fields):
-        """Returns the move that gains most by a step against the gradient when the starting position occurs again.
-        e2e4, d2d4 and c2c4 are labelled with `scores`, or e2e4 alone. The network prefers `first`, and a2a3 next."""
+        """Returns the move whose logit a gradient step raises most when the starting position occurs again. e2e4, d2d4
+        and c2c4 are labelled with `scores`; a single score labels e2e4 alone. The network prefers `first`, and a2a3
+        next."""
         board = chess.Board()
         moves = [board.parse_uci(move) for move in ("e2e4", "d2d4", "c2c4")][: len(scores)]
         raw = torch.from_numpy(raw_records([board], moves=moves, scores=scores, flags=4 if len(scores) > 1 else 0))
@@ -134,7 +135,7 @@ class LossTest(unittest.TestCase):
         Loss(Fixed(), Weights())(batch, repeats=1)[0].backward()
         return min(place, key=lambda move: logits.grad[1, place[move]].item())
 
-    def test_a_won_position_that_occurs_again_wants_another_move(self):
+    def test_a_won_position_that_occurs_again_has_another_move_as_its_target(self):
         self.assertEqual(self.again([300, 280, -50], first="e2e4"), "d2d4")
         # The move that was played before was not the best.
         self.assertEqual(self.again([300, 120, -50], first="d2d4"), "e2e4")
@@ -180,7 +181,7 @@ class FileTest(unittest.TestCase):
                 for a, b in zip(network(planes), back(planes), strict=True):
                     self.assertLess((a - b).abs().max().item(), 5e-3)
 
-    def test_unseen_planes_have_no_weight(self):
+    def test_planes_that_no_record_fills_have_zero_weights(self):
         matrix = lc0_file._embedding(Network(SMALL))
         unseen = [plane for plane in range(112) if plane not in PLANES]
         self.assertEqual(np.abs(matrix[:, unseen]).max(), 0)
@@ -192,7 +193,7 @@ class DataTest(unittest.TestCase):
         raw.tofile(part)
         part.rename(path)
 
-    def test_shards_are_found_once_and_held_out_positions_never_trained_on(self):
+    def test_shards_are_found_once_and_held_out_positions_are_never_trained_on(self):
         boards = list(random_games(10))
         raw = raw_records(boards)
         with tempfile.TemporaryDirectory() as name:
@@ -268,11 +269,11 @@ def average_and_check(peers):
     peers.average_gradients(parameters)
     assert all((parameter.grad == 0.5).all() for parameter in parameters), parameters
     assert peers.sum(torch.tensor([1.0 + peers.rank])).item() == 3
-    assert peers.first_one_says([7.5 + peers.rank], "cpu") == [7.5]
+    assert peers.broadcast_from_first([7.5 + peers.rank], "cpu") == [7.5]
 
 
 class PeersTest(unittest.TestCase):
-    def test_gradients_are_averaged_and_the_first_one_is_heard(self):
+    def test_gradients_are_averaged_and_all_get_the_figures_of_the_first(self):
         peers.run(2, "cpu", average_and_check)
 
 
@@ -285,7 +286,7 @@ def shards(directory):
 
 
 def program(directory, *arguments):
-    """The command that trains a very small network on the shards of a directory, and writes into it."""
+    """The command that trains a very small network on the shards in a directory, and writes its files there."""
     return [
         sys.executable, Path(__file__).with_name("train.py"), f"--data={directory}", "--device=cpu", "--no-compile",
         "--batch=16", "--capacity=1000", "--minimum-records=10", f"--export={directory / 'network.pb.gz'}",
@@ -305,7 +306,7 @@ class ProgramTest(unittest.TestCase):
             self.assertGreater(entries[-1]["step"], 0)
             self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
 
-    def test_a_run_ends_in_time_and_is_gone_on_with(self):
+    def test_a_run_ends_in_time_and_can_be_continued(self):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
             raw = shards(directory)
@@ -318,7 +319,7 @@ class ProgramTest(unittest.TestCase):
             for seconds in (8, 24):
                 started = time.monotonic()
                 subprocess.run([*command, f"--seconds={seconds}"], check=True, stdout=subprocess.DEVNULL)
-                # With a margin for the start of the interpreter and for a busy machine.
+                # The limit leaves time for the start of the interpreter and for a busy machine.
                 self.assertLess(time.monotonic() - started, seconds + 120)
                 entries = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
                 steps.append(entries[-1]["step"])

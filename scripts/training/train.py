@@ -361,7 +361,7 @@ class Trainer:
         if self.peers.count == 1 or self.step % STEPS_BETWEEN_LOOKS == 0 or self.learning_rate is None:
             is_over = self.elapsed() >= self.args.seconds or self.stop
             is_save_due = time.monotonic() - self.saved >= self.args.checkpoint_interval
-            said = self.peers.first_one_says([self.rate(), float(is_over), float(is_save_due)], self.device)
+            said = self.peers.broadcast_from_first([self.rate(), float(is_over), float(is_save_due)], self.device)
             self.learning_rate, self.is_over, self.is_save_due = said[0], bool(said[1]), bool(said[2])
         return not self.is_over
 

@@ -5,7 +5,7 @@
     reason = "the processor's instruction takes an address: see the SAFETY note of the only block"
 )]
 
-/// Starts to load the cache line with the first byte of `value`, without waiting for the data. Does nothing on
+/// Starts to load the cache line that contains the first byte of `value`, without waiting for the data. Does nothing on
 /// processors other than x86-64.
 #[inline]
 pub(super) fn load_ahead<T>(value: &T) {

@@ -13,9 +13,9 @@ use crate::options::Options;
 pub const WIDEST_RULE50_BUCKET: u16 = 64;
 /// The largest width of a bucket of counters from [`WIDEST_RULE50_BUCKET`] on, in plies.
 const LATE_RULE50_BUCKET: u16 = 8;
-/// The first rule-50 counter that has a bucket of its own, as all later counters do. So close to the draw at ply 100,
-/// an evaluation must not come from a position that has more plies left.
-const LAST_RULE50_PLIES: u16 = 92;
+/// The first rule-50 counter that has a bucket of its own. All later counters have one too. So close to the draw at ply
+/// 100, an evaluation must not come from a position that has more plies left.
+const FIRST_EXACT_RULE50_PLY: u16 = 92;
 
 /// Selects the parts of a position's history that its cache key covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ pub fn cache_key(history: &PositionHistory, rules: KeyRules) -> u64 {
 fn rule50_bucket(rule50_ply: u16, size: u16) -> u16 {
     let size = match rule50_ply {
         0..WIDEST_RULE50_BUCKET => size,
-        WIDEST_RULE50_BUCKET..LAST_RULE50_PLIES => size.min(LATE_RULE50_BUCKET),
+        WIDEST_RULE50_BUCKET..FIRST_EXACT_RULE50_PLY => size.min(LATE_RULE50_BUCKET),
         _ => return rule50_ply,
     };
     rule50_ply / size.max(1) * size.max(1)

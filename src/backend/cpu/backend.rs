@@ -68,7 +68,7 @@ struct Memory {
 }
 
 impl CpuBackend {
-    /// Packs the network. If this is the only reference to it, each layer is freed as soon as it is packed.
+    /// Packs the network. If `network` is the only reference, each layer is freed as soon as it is packed.
     ///
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///
@@ -145,10 +145,10 @@ fn attributes(
     }
 }
 
-/// The number of positions per thread above which a larger batch of a tower gains little. Weights are read once per
-/// batch, and four boards fill the tiles of the matrix products.
+/// The number of positions per thread above which a larger batch gains little on a residual tower. Weights are read
+/// once per batch, and four boards fill the tiles of the matrix products.
 const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
-/// The same number for an attention body, where smolgen's dense layers have one row per position and read megabytes of
+/// The same number for an attention body. Its smolgen layers have only one row per position, and read megabytes of
 /// weights for these rows.
 const RECOMMENDED_BATCH_ATTENTION: usize = 8;
 
@@ -156,9 +156,9 @@ impl Core {
     /// Memory for a batch. The memory of a finished batch is reused if there is any.
     fn memory(&self) -> Memory {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = memories.pop();
+        let finished = memories.pop();
         drop(memories);
-        let mut memory = known.unwrap_or_else(|| Memory {
+        let mut memory = finished.unwrap_or_else(|| Memory {
             scratch: Scratch::new(self.network.isa),
             parts: Vec::new(),
             indices: Vec::new(),
@@ -220,14 +220,15 @@ impl Core {
         let answers = self.pool.send(memory.parts[1..used].iter_mut().map(std::mem::take));
         memory.parts[0].evaluate(&self.network, &mut memory.scratch).map_err(|reason| self.failed(reason))?;
         for _ in 1..used {
-            let (index, answer) = answers.recv().map_err(|_| self.failed("a worker is gone".to_owned()))?;
+            let (index, answer) =
+                answers.recv().map_err(|_| self.failed("a worker thread has died".to_owned()))?;
             memory.parts[1 + index] = answer.map_err(|reason| self.failed(reason))?;
         }
         Ok(())
     }
 
-    /// Appends an evaluation, with the softmax over the legal moves. The result is not finite if a prior is not
-    /// finite.
+    /// Appends an evaluation whose priors are the softmax over the legal moves. Returns the divisor of the softmax,
+    /// which is not finite if a prior is not finite.
     fn push(&self, evaluations: &mut Evaluations, value: Value, logits: &[f32], moves: &[u16]) -> f32 {
         let logit = |index: &u16| logits[usize::from(self.network.policy_places[usize::from(*index)])];
         let largest = moves.iter().map(logit).fold(f32::NEG_INFINITY, f32::max);

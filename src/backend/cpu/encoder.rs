@@ -14,7 +14,7 @@ use crate::net::input::InputPlanes;
 use crate::net::network::{Gates, PositionLayers};
 
 /// The number of positions that go through an encoder together, after smolgen's small layers. The queries, keys, values
-/// and logits of 2 positions fit the second-level cache. (1 to 8 differ by 3 %.)
+/// and logits of 2 positions fit the second-level cache. (The speeds with 1 to 8 positions differ by 3 %.)
 const GROUP: usize = 2;
 
 impl CpuNetwork {
@@ -102,7 +102,7 @@ impl CpuNetwork {
         let positions = rows / SQUARES;
         let d_model = encoder.qkv.outputs() / 3;
         let head_logits = stack.heads * SQUARES * SQUARES;
-        // Loading has checked that a network with smolgen has the global layer.
+        // The loader has checked that a network with smolgen has smolgen's global layer.
         let has_logits = match (&encoder.smolgen, &self.layers.smolgen_global) {
             (Some(_), Some(global)) => {
                 // [B * heads][generated] -> dense -> [B * heads][64 * 64]

@@ -10,8 +10,8 @@ use crate::net::architecture::Activation;
 use crate::net::policy_index::ATTENTION_LOGITS;
 
 impl CpuNetwork {
-    /// `stream [T][channels]` -> `output [B][3]`, win, draw and loss before their softmax, or `[B][1]`, q before its
-    /// tanh.
+    /// `stream [T][channels]` -> `output`, which is `[B][3]` with the logits of win, draw and loss, or `[B][1]` with q
+    /// before its tanh.
     pub(super) fn value_head(
         &self,
         positions: usize,

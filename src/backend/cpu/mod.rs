@@ -13,13 +13,14 @@
 //! | [`tower`], [`encoder`], [`heads`] | its stages |
 //! | [`mod@reference`] | the same network in plain loops, with which the tests compare |
 //! | [`network`] | a network packed for this processor |
-//! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers |
+//! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers to it |
 //! | [`scratch`] | memory for intermediate results and outputs |
 //! | [`steps`] | one step of the pass: a dense layer, a LayerNorm |
 //! | [`kernels`] | the arithmetic |
 //! | [`simd`] | the instructions; the only `unsafe` here |
 //!
-//! The hot path of a batch: [`CpuBackend`]'s ticket, [`forward`], [`kernels::matrix`], [`simd::tile`].
+//! The hot path of a batch leads from [`CpuBackend`]'s ticket through [`forward`] and [`kernels::matrix`] to
+//! [`simd::tile`].
 //!
 //! Other modules read networks ([`crate::net`]), cache evaluations, and split batches larger than the maximum.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]

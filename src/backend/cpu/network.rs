@@ -16,14 +16,14 @@ pub enum Precision {
     Fp32,
     /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32.
     /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
-    /// residual tower gains nothing. Largest differences from lc0's fp32, over all golden networks and
-    /// positions: raw policy logit 0.13, q 0.014, d 0.011, moves left 0.22 (asserted in the tests, with a
-    /// margin). It is nearly twice as fast as fp32 if the processor has AVX512-BF16. Otherwise bf16
+    /// residual tower gains nothing. Over all golden networks and positions, the largest differences from lc0's
+    /// fp32 are 0.13 in a raw policy logit, 0.014 in q, 0.011 in d and 0.22 in moves left. The tests assert
+    /// this with a margin. Bf16 is nearly twice as fast as fp32 if the processor has AVX512-BF16. Otherwise it
     /// is emulated, with the same results, and is no faster than fp32.
     Bf16,
 }
 
-/// An instruction set that this machine has. Only tests choose another one than the best.
+/// An instruction set that this machine has. Only tests choose another than the best.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(super) Isa);
 
@@ -48,7 +48,7 @@ impl InstructionSet {
         self.name().trim_end_matches(" BF16")
     }
 
-    /// Whether it multiplies bf16 in hardware.
+    /// Whether the processor multiplies bf16 in hardware with this instruction set.
     pub fn has_bf16(self) -> bool {
         self.0.has_bf16()
     }

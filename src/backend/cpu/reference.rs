@@ -1,8 +1,8 @@
 //! A reference implementation of the forward pass: plain loops over the layers of the file, with sums in f64.
 //!
-//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by
-//! reading. It shares only the structure of the network with them: no kernel, no prepared layer and no memory layout.
-//! Activations have the layout `[square][channel]`.
+//! The tests compare the other implementations with this one. It is slow, but simple enough to be checked by reading.
+//! It shares the structure of the network and a few formulas with the others, but no kernel, no prepared layer and no
+//! memory layout. Activations have the layout `[square][channel]`.
 
 use super::network::{RawEvaluation, win_draw};
 use crate::net::Network;

@@ -1,7 +1,7 @@
 //! `demux`: splits each batch among several backends, which evaluate their parts at the same time.
 //!
 //! **Queue protocol.** Each backend has a queue of its own. A submitted batch pushes one part to each queue, and its
-//! ticket waits on one channel for each part, in order. A worker of that backend pops the part, evaluates it, and sends
+//! ticket waits on one channel for each part, in order. A worker of each backend pops its part, evaluates it, and sends
 //! the outcome, `Ok` or `Err`. The first `Err` is the batch's outcome. Dropping the backend closes all queues. If no
 //! worker evaluates a part, or its worker dies, the part's end of the channel is dropped, and the ticket gets an `Err`.
 //!

@@ -8,9 +8,9 @@
 //! record_file="a, b.bin"                        quotes ('…' or "…") around text with , ( ) =
 //! ```
 //!
-//! The syntax is lc0's, so that text written for lc0 works here. If a child does not have an option, the value comes
-//! from the parentheses around the child. A bare word is a child without options; if a backend asks for a flag of that
-//! name, the bare word sets it. An option that no backend asks for is an error
+//! The syntax is lc0's, so that text written for lc0 works here. If a child does not have an option, it inherits the
+//! value of the nearest level around it that has the option. A bare word is a child without options; if a backend asks
+//! for a flag of that name, the bare word sets the flag. An option that no backend asks for is an error
 //! ([`ParsedOptions::check_all_used`]), so that a misspelt option is never ignored silently.
 //!
 //! Values stay text until a backend asks for them with a type, so that the error can name the expected type and range.
@@ -181,7 +181,8 @@ impl<'a> OptionsDict<'a> {
         }
     }
 
-    /// The meaning of the option's word in `choices` (word, meaning). The first choice is the default.
+    /// Looks up the option's text in `choices`, which are pairs of a word and its meaning. The first choice is the
+    /// default.
     ///
     /// # Errors
     /// [`BackendError::Option`] if the text is not one of the words.
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(children[0].number("gpu", 9, 0..=9).unwrap(), 0);
         assert_eq!(children[1].number("gpu", 9, 0..=9).unwrap(), 1);
         assert_eq!(children[1].number("delay", 0.0, 0.0..=9.0).unwrap(), 0.5);
-        // The number of threads is inherited, and the delay is a default.
+        // `threads` is inherited from the root. `gpu` is not given here, so the default applies.
         assert_eq!(children[2].number("threads", 1, 1..=64).unwrap(), 3);
         assert_eq!(children[2].number("gpu", 7, 0..=9).unwrap(), 7);
         let is_known = |name: &str| name == "cpu" || name == "trivial";

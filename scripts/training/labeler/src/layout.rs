@@ -1,7 +1,7 @@
 //! The layout of a record: 296 bytes, little endian, without padding.
 //!
 //! A record shows its position from the side to move: for Black the board is flipped vertically, and files are never
-//! mirrored. That is how lc0's networks see a position too.
+//! mirrored. lc0's networks see a position in the same way.
 //!
 //! | offset | field | type | content |
 //! |---|---|---|---|
@@ -28,7 +28,7 @@
 //!
 //! The trainer reads `record_layout.json`, which holds the fields, the flags and a few example records. The test
 //! `the_layout_file_is_up_to_date` compares that file with this module; `LABELER_WRITE_LAYOUT=1 cargo test -p labeler`
-//! writes it anew.
+//! regenerates it.
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 296;
@@ -48,14 +48,14 @@ pub const FLAG_SOFT: u8 = 4;
 /// The position has occurred before in its game. Only the trainer sets this flag, on copies in memory.
 pub const FLAG_REPEATED: u8 = 8;
 
-/// A field of a record: `count` numbers of a type, from `offset` on.
+/// A field of a record: `count` numbers of one type, which begin at `offset`.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// The name in `record_layout.json`.
     pub name: &'static str,
     /// Bytes before the field.
     pub offset: usize,
-    /// `u8`, `u16`, `i16`, `u32` or `u64`.
+    /// The type of the numbers: `u8`, `u16`, `i16`, `u32` or `u64`.
     pub number: &'static str,
     /// How many numbers the field holds.
     pub count: usize,

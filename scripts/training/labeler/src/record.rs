@@ -1,5 +1,4 @@
-//! The record of one labelled position: writing one from a position, and reading one back. [`crate::layout`] describes
-//! the bytes.
+//! Writes the record of a labelled position, and reads it back. [`crate::layout`] describes the bytes.
 
 use crate::layout::{
     CASTLING, EN_PASSANT, FLAG_CHESS960, FLAG_NO_END, FLAG_SOFT, FLAGS, GAME, LABELS, LEGAL, LEGAL_TAIL,
@@ -42,7 +41,7 @@ pub enum Outcome {
     Draw = 1,
     /// The side to move won.
     Win = 2,
-    /// The game was broken off, or a later blunder decided it.
+    /// The game was broken off, a later blunder decided it, or the position is in a side line.
     Unknown = 255,
 }
 
@@ -51,7 +50,7 @@ pub enum Outcome {
 pub struct Record([u8; RECORD_BYTES]);
 
 impl Record {
-    /// A record with these bytes, which may be damaged: [`Record::board`] and [`Record::label`] find that out.
+    /// A record with these bytes. They may be damaged; [`Record::board`] and [`Record::label`] check them.
     pub fn from_bytes(bytes: [u8; RECORD_BYTES]) -> Record {
         Record(bytes)
     }
@@ -310,7 +309,7 @@ pub(crate) mod tests {
         record
     }
 
-    /// Positions with both colours to move, castling on all sides, Chess960 rooks, en passant, promotions.
+    /// Positions with White and with Black to move, all castling rights, Chess960 rooks, en passant, and promotions.
     const POSITIONS: [&str; 9] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 7 10",
@@ -323,7 +322,7 @@ pub(crate) mod tests {
         "1rk1r3/8/8/8/8/8/8/R1K1R3 b EAeb - 3 30",
     ];
 
-    /// One record of each position, with its first legal moves labelled: FEN, moves and scores, record.
+    /// One record of each position, with some of its legal moves labelled.
     pub(crate) fn examples() -> Vec<Example> {
         let labels: [&[(&str, i16)]; 9] = [
             &[("e2e4", 35), ("d2d4", 31)],
@@ -397,8 +396,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_last_two_policy_indexes_have_their_own_place() {
-        // h7xg8 and h7-h8 as rook and bishop are among the last policy indexes.
+    fn the_last_two_policy_indices_have_their_own_place() {
+        // The last two policy indices are h7-h8 with promotion to a rook and to a bishop.
         let record = Record::of_position(&position("6n1/k6P/8/8/8/8/8/K7 w - - 0 1"), false);
         assert!(record.allows(1856) && record.allows(1857));
         assert_eq!(record.0[62..64], [3, 0]);
@@ -438,7 +437,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_the_counter_does_not_make_positions_differ() {
+    fn the_hash_of_a_position_leaves_out_its_rule_50_counter() {
         let hash = |fen: &str| Record::of_position(&position(fen), false).position_hash();
         let first = hash("4k2r/8/8/8/8/8/8/4K3 w k - 0 1");
         assert_eq!(first, hash("4k2r/8/8/8/8/8/8/4K3 w k - 40 90"));

@@ -1,4 +1,4 @@
-//! Shards, the files of records. A game goes to a training shard or, one game in many, to a held-out shard.
+//! Shards, which are the files of records. Most games go to training shards, and a few to held-out shards.
 //!
 //! The name of a shard ends in `.part` while it grows and in `.bin` once it is complete, so that a trainer may read
 //! every `.bin` file at any time.

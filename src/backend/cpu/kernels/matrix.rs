@@ -1,10 +1,10 @@
 //! Dense layers, `y = act(x W^T + b)`: most of the arithmetic of every network.
 //!
 //! When a network is loaded, its weights are packed into panels of `2 * LANES` outputs, in fp32 or as pairs of
-//! bf16 ([`PackedMatrix`]). The last panel is padded with zeros. The product goes through blocks of rows of x
-//! that fit the second-level cache, within a block through the panels, and within a panel through tiles of rows
-//! ([`crate::backend::cpu::simd::tile`]). The activation is applied to the rows of a panel's result while they
-//! are still in the cache.
+//! bf16 ([`PackedMatrix`]). The last panel is padded with zeros. The outer loop of the product is over blocks of
+//! rows of x that fit the second-level cache, the next loop is over the panels, and the inner loop is over tiles
+//! of rows ([`crate::backend::cpu::simd::tile`]). The activation is applied to the rows of a panel's result while
+//! they are still in the cache.
 
 use super::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Layout, MAX_PANEL, PanelProduct, Product, Start};
@@ -85,7 +85,7 @@ impl PackedMatrix {
             let (panel, column) = (output / panel_width, output % panel_width);
             which * matrix_words + (panel * steps + step) * panel_width + column
         };
-        // In the order of the outputs, so that the source is read sequentially.
+        // This order reads the source sequentially.
         let all = (0..count).flat_map(|which| (0..outputs).map(move |output| (which, output)));
         let panels = match format {
             Format::Fp32 => {
@@ -314,7 +314,7 @@ impl Blocks<'_> {
     }
 }
 
-/// The bias of a product that has none.
+/// The zeros that a product without a bias starts with.
 pub(crate) const NO_BIAS: [f32; MAX_PANEL] = [0.0; MAX_PANEL];
 
 #[cfg(test)]

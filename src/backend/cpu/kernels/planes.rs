@@ -1,4 +1,4 @@
-//! First layers, whose inputs are the 112 planes as bit masks.
+//! The first layers of the networks, whose inputs are the 112 planes as bit masks.
 //!
 //! Most of the 112 x 64 inputs are 0. About 250 of them are single bits (pieces), and the other nonzero inputs
 //! fill whole planes (castling rights, the side to move, the rule-50 counter, ones). So these layers are not
@@ -235,8 +235,8 @@ impl PlaneConvolution {
         let weight = |output: usize, plane: usize, tap: usize| {
             convolution.weights[(output * convolution.inputs + plane) * 9 + tap]
         };
-        // Whether a tap (0: before the square, 1: at it, 2: after it) of a square with index `edge` is on the
-        // board.
+        // Whether a tap (0: before the square, 1: on it, 2: after it) is on the board, for a square whose
+        // rank or file has the index `edge`.
         let inside = |edge: usize, tap: usize| !matches!((edge, tap), (0, 0) | (2, 2));
         PlaneConvolution {
             isa,
@@ -306,8 +306,8 @@ impl Kernel for ConvolvePlanes<'_> {
                 let count = (file + 2).min(8) - first;
                 let skipped = usize::from(file == 0);
                 for tap in 0..3 {
-                    // Tap `tap` of a result reads the rank `tap - 1` farther up, so the bit contributes to the
-                    // rank `tap - 1` farther down.
+                    // Tap `tap` of a square reads from `tap - 1` ranks above the square, so the bit contributes to
+                    // the squares that are `tap - 1` ranks below it.
                     let rank = (rank + 1).wrapping_sub(tap);
                     if rank < 8 {
                         let to = &mut self.to[(rank * 8 + first) * outputs..][..count * outputs];

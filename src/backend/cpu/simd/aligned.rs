@@ -27,7 +27,7 @@ enum Memory {
     Mapped(MmapMut),
 }
 
-/// A fixed number of elements that starts at a cache line.
+/// An array that starts at a cache line. Only [`AlignedVec::grow_to`] changes its length, and it replaces the memory.
 pub(crate) struct AlignedVec<T> {
     memory: Memory,
     len: usize,

@@ -57,7 +57,7 @@ impl Isa {
         }
     }
 
-    /// Whether it has instructions that multiply bf16.
+    /// Whether the instruction set can multiply bf16.
     pub(crate) fn has_bf16(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -115,13 +115,13 @@ struct Lengths {
     bias: isize,
 }
 
-struct Sized {
+struct ProductWithLengths {
     step_major: bool,
     width: usize,
     lengths: Lengths,
 }
 
-impl Kernel for Sized {
+impl Kernel for ProductWithLengths {
     type Output = bool;
 
     /// Whether the product is computed correctly; `false` if it panics.
@@ -164,7 +164,7 @@ fn a_product_accepts_slices_of_the_required_length_and_panics_for_shorter_ones()
     for isa in Isa::available() {
         for step_major in [false, true] {
             for width in [1, MAX_LANES, 2 * MAX_LANES] {
-                let accepts = |lengths| isa.run(Sized { step_major, width, lengths });
+                let accepts = |lengths| isa.run(ProductWithLengths { step_major, width, lengths });
                 let fit = Lengths::default();
                 assert!(accepts(fit), "{}", isa.name());
                 assert!(!accepts(Lengths { a: -1, ..fit }), "{} reads beyond A", isa.name());

@@ -160,7 +160,7 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     pub floor: f32,
 }
 
-/// The operands of a tile. Its pointers are valid for all steps of all rows, which [`PanelProduct::run`] has
+/// The operands of a tile. The pointers are valid for all steps of all rows, as [`PanelProduct::run`] has
 /// checked.
 #[derive(Clone, Copy)]
 struct Operands<W> {
@@ -263,7 +263,8 @@ impl<P: Product> PanelProduct<'_, P> {
             Layout::RowMajor { stride } => row * stride,
             Layout::StepMajor { .. } => row,
         };
-        // `wrapping_add`, because A may be empty if there are no steps. The pointer is not read in that case.
+        // The addition may wrap, because A may be empty if there are no steps. The pointer is not read in that
+        // case.
         let a = self.a.as_ptr().wrapping_add(first);
         let PanelProduct { layout, panel_stride, steps, floor, .. } = *self;
         Operands { a, layout, panel: self.panel.as_ptr(), panel_stride, steps, floor }

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rukh::chess::{Move, Position};
 
-/// Difference in centipawns that makes a move less likely by a factor e.
+/// A move that is this many centipawns worse than the best is less likely by a factor of e.
 const TEMPERATURE: f64 = 50.0;
 /// Score in centipawns beyond which deviations are rare, so that decided games end.
 const DECIDED_SCORE: i16 = 800;
@@ -23,8 +23,8 @@ pub(crate) enum Deviation {
 }
 
 impl Deviation {
-    /// Decides at random, before the search, because the search must know how many moves to score. `score` is the
-    /// previous position's score.
+    /// Makes the choice at random. This happens before the search, because the search must know how many moves to
+    /// score. `fresh` means that the position is not labelled yet, and `score` is the score of the previous position.
     pub(crate) fn toss(rng: &mut StdRng, ply: usize, fresh: bool, score: i16) -> Deviation {
         let decided = score.abs() > DECIDED_SCORE;
         let (among_best, anything) = match (fresh, decided) {
@@ -59,7 +59,8 @@ impl Deviation {
     }
 }
 
-/// Probabilities of a move among the best few, and of any move.
+/// The probabilities of [`Deviation::AmongBest`] and [`Deviation::Anything`] in a position that is neither labelled yet
+/// nor decided.
 fn deviations(ply: usize) -> (f64, f64) {
     match ply {
         0..16 => (0.20, 0.05),
@@ -68,8 +69,8 @@ fn deviations(ply: usize) -> (f64, f64) {
     }
 }
 
-/// The probability of labelling several moves in a position without a deviation that makes `share` of all positions
-/// have several labelled moves.
+/// The probability of scoring several moves in a position without [`Deviation::AmongBest`]. With this probability, a
+/// `share` of all positions has several labelled moves.
 pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
     let (among_best, _) = deviations(ply);
     ((share - among_best) / (1.0 - among_best)).clamp(0.0, 1.0)
@@ -82,7 +83,7 @@ mod tests {
     use rukh::chess::uci_move;
 
     #[test]
-    fn better_moves_are_chosen_more_often_and_lost_ones_hardly_ever() {
+    fn better_moves_are_chosen_more_often_and_blunders_hardly_ever() {
         let position = Position::startpos();
         let scored = |text: &str, score| {
             let m = uci_move::parse(&position, text).expect("test move");
@@ -95,14 +96,14 @@ mod tests {
             let chosen = Deviation::AmongBest.choose(&mut rng, &position, &moves);
             counts[moves.iter().position(|scored| scored.m == chosen).expect("one of them")] += 1;
         }
-        // 1 : 1 : 1/e : e^-12.6.
+        // The expected ratios are 1 : 1 : 1/e : e^-12.6.
         assert!((4000..4450).contains(&counts[0]) && (4000..4450).contains(&counts[1]), "{counts:?}");
         assert!((1400..1700).contains(&counts[2]) && counts[3] <= 2, "{counts:?}");
         assert_eq!(Deviation::None.choose(&mut rng, &position, &moves), moves[0].m);
     }
 
     #[test]
-    fn the_share_of_several_moves_counts_those_of_deviations() {
+    fn deviations_count_towards_the_share_of_positions_with_several_moves() {
         let mut rng = StdRng::seed_from_u64(4);
         for ply in [0, 30, 100] {
             let several = (0..20_000).filter(|_| {

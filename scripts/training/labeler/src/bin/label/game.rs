@@ -1,9 +1,9 @@
-//! A game. Every position is searched; the search gives its label and usually the next move.
+//! Plays a game. Every position is searched, and the search gives the position's label and usually the next move.
 //!
 //! Sometimes another move is played ([`Deviation`]), so that the data has positions after mistakes. A random move
 //! usually begins a side line: a few positions are labelled, without a result, and the game continues from before the
 //! mistake. If the mistake stays in the game and costs much, the result of the game no longer fits the positions before
-//! it: they keep their labels and lose their result.
+//! the mistake. Those positions keep their labels and lose their result.
 //!
 //! With an [`Explorer`], other side lines begin at positions of the game, and its network chooses all of their moves.
 
@@ -26,19 +26,20 @@ use rukh::net::policy_index::index_of;
 const MAX_PLIES: usize = 400;
 /// A start with at most this absolute score, in centipawns, is always played.
 const LEVEL_START: f64 = 100.0;
-/// Centipawns beyond `LEVEL_START` over which the probability that a start is played falls by a factor e.
+/// Centipawns beyond `LEVEL_START` over which the probability that a start is played falls by a factor of e.
 const LOPSIDED_START: f64 = 150.0;
 /// Least probability that an endgame is played, because won endgames teach the network how to win.
 const LOPSIDED_ENDGAME_SHARE: f64 = 0.4;
-/// A position that is labelled already is searched with the nodes divided by this, only to find a move.
+/// The nodes of a search are divided by this if the position is labelled already, because the search then only has to
+/// find a move.
 const KNOWN_FRACTION: u64 = 8;
 /// Share of random moves that stay in the game; the others begin a side line.
 const STANDING_SHARE: f64 = 0.2;
-/// Most positions of a side line after a random move.
+/// The largest number of positions in a side line after a random move.
 const MAX_SIDE_LINE: usize = 4;
-/// Most positions of an exploring line: the depth of a small search tree.
+/// The largest number of positions in an exploring line, which is about the depth of a small search tree.
 const MAX_EXPLORING_LINE: usize = 6;
-/// Loss of expected score by a deviation beyond which the positions before it lose their result.
+/// If a deviation costs more expected score than this, the positions before it lose their result.
 const BLUNDER: f64 = 0.15;
 
 /// The settings that all games share.
@@ -114,7 +115,7 @@ struct SideLine<'a> {
     back_to: usize,
     /// The move that the game continues with.
     best: Move,
-    /// Positions that are still to be labelled.
+    /// Positions that are still to be searched.
     left: usize,
     /// Chooses the moves; without an explorer the best moves are played.
     explorer: Option<&'a Explorer>,
@@ -129,9 +130,9 @@ struct Player<'a> {
     side_line: Option<SideLine<'a>>,
     /// The score of the last search, for its side to move.
     score: i16,
-    /// Records before this index have no part in the game's result.
+    /// The records in `labelled` before this index do not get the game's result.
     known_from: usize,
-    /// After a deviation: the side that deviated, and its expected score before, 0…1.
+    /// After a deviation: the side that deviated, and its expected score before the deviation, 0…1.
     expected: Option<(Color, f64)>,
 }
 
@@ -260,7 +261,8 @@ impl<'a> Player<'a> {
         rng.random_bool(if self.kind == Kind::Endgame { share.max(LOPSIDED_ENDGAME_SHARE) } else { share })
     }
 
-    /// Compares the outcome of a deviation, for the side that deviated, with the expected score before it.
+    /// Compares the outcome of a deviation, for the side that deviated, with the expected score before it. After a
+    /// blunder, all records so far lose the game's result.
     fn judge_deviation(&mut self, points: impl Fn(Color) -> f64) {
         if let Some((side, expected)) = self.expected.take()
             && expected - points(side) > BLUNDER

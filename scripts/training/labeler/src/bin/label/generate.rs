@@ -1,4 +1,5 @@
-//! A run: threads that play, each with a Stockfish process, a thread that writes, and a thread that watches.
+//! The threads of a run. Most of them play games, each with a Stockfish process of its own. One thread writes the
+//! records, and another watches the Stockfish processes.
 
 use crate::game::{self, Plan};
 use crate::progress::Progress;
@@ -47,8 +48,8 @@ pub(crate) struct Settings {
     pub(crate) plan: Plan,
 }
 
-/// A game on its way to the writer.
-struct Parcel {
+/// The records of a game on their way to the writer.
+struct GameRecords {
     held_out: bool,
     records: Vec<Record>,
 }
@@ -72,7 +73,7 @@ pub(crate) fn generate(settings: &Settings, progress: &Progress) -> Result<()> {
     let written = thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let result = write(settings, receiver);
-            // Nobody would store the games of a run without a writer.
+            // Without the writer, no more games would be stored.
             progress.stop();
             result
         });
@@ -133,7 +134,7 @@ fn play_games(
     seen: &Seen,
     progress: &Progress,
     next_game: &AtomicU32,
-    sender: &SyncSender<Parcel>,
+    sender: &SyncSender<GameRecords>,
 ) -> Result<()> {
     let mut engine = None;
     let mut failures = 0;
@@ -145,7 +146,7 @@ fn play_games(
                 Err(error) => {
                     failures += 1;
                     if failures >= MAX_FAILURES {
-                        return Err(error.context("a thread gives up"));
+                        return Err(error.context("a thread has given up"));
                     }
                     thread::sleep(Duration::from_millis(200));
                     continue;
@@ -167,12 +168,12 @@ fn play_games(
                 progress.failed();
                 eprintln!("label: {error:#}; replacing this Stockfish process");
                 if failures >= MAX_FAILURES {
-                    return Err(error.context("a thread gives up"));
+                    return Err(error.context("a thread has given up"));
                 }
             }
         }
         let held_out = nth.is_multiple_of(settings.heldout_every);
-        if sender.send(Parcel { held_out, records: game.records }).is_err() {
+        if sender.send(GameRecords { held_out, records: game.records }).is_err() {
             break;
         }
     }
@@ -186,7 +187,7 @@ fn first_game(seed: u64) -> u32 {
 }
 
 /// The body of the writing thread; returns the numbers of positions and shards written.
-fn write(settings: &Settings, receiver: Receiver<Parcel>) -> Result<(u64, u32)> {
+fn write(settings: &Settings, receiver: Receiver<GameRecords>) -> Result<(u64, u32)> {
     let shards = |prefix| {
         ShardWriter::new(
             &settings.output,
@@ -200,7 +201,7 @@ fn write(settings: &Settings, receiver: Receiver<Parcel>) -> Result<(u64, u32)> 
     let mut held_out = shards("heldout");
     loop {
         match receiver.recv_timeout(Duration::from_secs(1)) {
-            Ok(parcel) => if parcel.held_out { &mut held_out } else { &mut train }.write(&parcel.records)?,
+            Ok(game) => if game.held_out { &mut held_out } else { &mut train }.write(&game.records)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -291,7 +292,7 @@ mod tests {
         assert!((3000..3010).contains(&count) && distinct == count, "{distinct} of {count} positions");
         assert!(games[0].is_disjoint(&games[1]) && games[1].len() >= 2, "{games:?}");
         let files = std::fs::read_dir(&output).expect("the folder").count();
-        assert_eq!(files, shards.len(), "something but .bin is left in {}", output.display());
+        assert_eq!(files, shards.len(), "{} has files other than complete shards", output.display());
         std::fs::remove_dir_all(&output).expect("cleaning up");
     }
 

@@ -10,7 +10,7 @@
 //! a random endgame; most lopsided starts are discarded. Every position is searched for a fixed number of nodes. The
 //! best move, the score and the win/draw/loss of that search are the label of the position, and usually the best move
 //! is played. Sometimes another move is played, one of the best few or any legal one, so that the data has positions
-//! after mistakes too. For some positions a second search scores the best four moves.
+//! after mistakes too. For some positions, a second search scores the best four moves.
 //!
 //! A position is recorded once, whatever its rule-50 counter. The complete shards in the output folder count as well,
 //! so that a later run with another seed adds to them. Games end by the rules or by adjudication, which ends most games
@@ -111,7 +111,10 @@ fn run(arguments: Arguments) -> Result<()> {
         return check::check(shards);
     }
     let share_of_kinds = arguments.chess960_share + arguments.endgame_share;
-    ensure!(share_of_kinds <= 1.0, "--chess960-share and --endgame-share are {share_of_kinds} together");
+    ensure!(
+        share_of_kinds <= 1.0,
+        "--chess960-share and --endgame-share add up to {share_of_kinds}, more than 1"
+    );
     let seconds = |value: f64| Duration::try_from_secs_f64(value);
     let settings = generate::Settings {
         stockfish: arguments.stockfish,

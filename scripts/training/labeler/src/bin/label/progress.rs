@@ -12,7 +12,7 @@ pub(crate) struct Progress {
     /// `None` if the time is too long to be represented.
     deadline: Option<Instant>,
     max_positions: u64,
-    /// Shared with the handlers of signals.
+    /// Shared with the signal handlers.
     stopped: Arc<AtomicBool>,
     labelled: AtomicU64,
     repeated: AtomicU64,
@@ -64,7 +64,7 @@ impl Progress {
         if new { &self.labelled } else { &self.repeated }.fetch_add(1, Relaxed);
     }
 
-    /// Counts a game; without a result it was broken off.
+    /// Counts a game. `None` means that the game was broken off.
     pub(crate) fn played(&self, result: Option<GameResult>) {
         self.games.fetch_add(1, Relaxed);
         match result {

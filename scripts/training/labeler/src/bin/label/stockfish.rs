@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Depth limit of a search. Only tiny trees go deeper, which prints many lines without changing the result.
+/// Depth limit of a search. Only searches of tiny trees would go deeper; they would print many lines and find nothing
+/// new.
 const MAX_DEPTH: u32 = 40;
 
 /// Lets another thread kill a silent process.
 pub(crate) struct Watch {
     origin: Instant,
-    /// Milliseconds since `origin`, plus one, at which the current read began; 0 outside of reads.
+    /// The time at which the current read began, in milliseconds since `origin` plus one; 0 outside of reads.
     waiting_since: AtomicU64,
     process: Mutex<Option<Child>>,
 }
@@ -88,7 +89,7 @@ pub(crate) struct Stockfish {
 }
 
 impl Stockfish {
-    /// Starts the program and sets it up: one thread, 8 MB of hash, win, draw and loss shown.
+    /// Starts the program and sets its options: one thread, 8 MB of hash, and win/draw/loss in its output.
     ///
     /// # Errors
     /// If it does not start or does not answer in UCI.
@@ -97,7 +98,8 @@ impl Stockfish {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Ctrl-C in a terminal is only for this program, which then closes the shards.
+            // In a process group of its own, Stockfish does not get the terminal's Ctrl-C. Only this program gets it,
+            // and closes the shards.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {}", path.display()))?;
@@ -191,7 +193,7 @@ impl Stockfish {
                     found = Some(Findings { win: info.win, loss: info.loss, moves: vec![scored] });
                 }
                 // A stop within an iteration leaves later moves with scores of the previous iteration, which may be
-                // higher. Stockfish's order is kept, and their scores are capped.
+                // higher. Stockfish's order is kept, and the scores of these moves are capped.
                 Some(found) => {
                     let limit = found.moves.last().map_or(i16::MAX, |last| last.score);
                     if found.moves.iter().all(|other| other.m != m) {
@@ -331,8 +333,8 @@ mod tests {
         assert!(Info::parse("info depth 1 multipv 1 score cp 5 pv e2e4").is_err());
     }
 
-    /// A program that speaks enough UCI to be started, and answers `go` by a shell command of its own.
-    fn impostor(name: &str, answer: &str) -> std::path::PathBuf {
+    /// Writes a program that speaks enough UCI to be started, and runs the shell command `answer` when it gets `go`.
+    fn fake_stockfish(name: &str, answer: &str) -> std::path::PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = std::env::temp_dir().join(format!("label-{name}-{}", std::process::id()));
         let script = format!(
@@ -345,7 +347,7 @@ mod tests {
     }
 
     fn search_with(name: &str, answer: &str) -> Result<Findings> {
-        let path = impostor(name, answer);
+        let path = fake_stockfish(name, answer);
         let watch = Arc::new(Watch::new());
         let watcher = Arc::clone(&watch);
         let limit = Duration::from_millis(500);
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_mute_and_babbling_programs_are_errors() {
+    fn dead_silent_and_nonsensical_programs_are_errors() {
         let error = |name, answer| search_with(name, answer).expect_err(name).to_string();
         assert_eq!(error("dead", "exit 1"), "Stockfish ended");
         assert_eq!(error("mute", "exec sleep 60"), "Stockfish ended");

@@ -1,4 +1,4 @@
-//! Reading and writing FEN. The reader accepts what lc0 accepts, as far as that is safe.
+//! Reads and writes FEN. The reader accepts what lc0 accepts, as far as that is safe.
 //!
 //! Beyond the strict format it accepts missing fields (the defaults are white to move, no castling, no en passant
 //! square, counters 0 and 1), `-` for a counter, more material than a game can have, checks that no game can reach, and
@@ -6,8 +6,8 @@
 //! that no double push explains. Castling letters are X-FEN (`KQkq`, the outermost rook), Shredder-FEN (files), or a
 //! mixture.
 //!
-//! As in lc0, the side that just moved may be in check. Its king can then be taken, and
-//! [`super::Position`] scores that as a loss.
+//! As in lc0, the side that just moved may be in check. Its king can then be taken, and [`super::Position`] treats a
+//! side without a king as mated.
 //!
 //! The reader refuses positions that cannot be played: a board that is not 8 by 8, a side without exactly one king,
 //! pawns on the first or last rank, or both sides in check. It also refuses malformed fields, because a guess at
@@ -25,7 +25,7 @@ use shakmaty::{
 };
 use std::num::NonZeroU32;
 
-/// The reason why a FEN was refused. The texts are already quoted.
+/// The reason why a FEN was refused. The user input in it is already shortened and escaped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FenError {
     /// The text is empty or blank.
@@ -128,7 +128,7 @@ pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
 }
 
 /// shakmaty's position for `setup`, and whether it has more pieces than promotions can explain.
-#[expect(clippy::result_large_err, reason = "shakmaty's error holds the board; once per FEN")]
+#[expect(clippy::result_large_err, reason = "shakmaty's error holds the board; this runs once per FEN")]
 fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     let mut excess_material = false;
     let mut build = |setup| {

@@ -54,7 +54,7 @@ impl PositionHistory {
 
     /// The current position.
     pub fn last(&self) -> &Position {
-        // The constructor adds a position, and nothing removes the last one.
+        // The constructor adds the first position, and no method removes it.
         self.positions.last().expect("a history is never empty")
     }
 
@@ -119,10 +119,11 @@ impl PositionHistory {
     }
 }
 
-/// The latest of `positions` that is repeated by `next`, the position after them, and its distance in plies. Only
-/// positions with the same side to move are compared, and only as far back as the last capture or pawn move.
+/// The latest of `positions` that `next` repeats, and its distance from `next` in plies. `next` follows directly after
+/// `positions`. Only positions with the same side to move are compared, and only as far back as the last capture or
+/// pawn move.
 fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<(&'a Position, u16)> {
-    // The shortest cycle has two moves by each side, in plies.
+    // The length of the shortest cycle in plies: two moves by each side.
     const SHORTEST_CYCLE: u16 = 4;
     if next.rule50_ply() < SHORTEST_CYCLE {
         return None;
@@ -132,7 +133,7 @@ fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<
         if next.repeats(earlier) {
             return Some((earlier, plies));
         }
-        // The counter was reset within the last two plies, so no older position can be equal.
+        // The next candidate, two plies older, comes before a capture or pawn move, so it cannot be equal.
         if earlier.rule50_ply() < 2 {
             return None;
         }

@@ -170,7 +170,7 @@ mod tests {
             // En passant with a pin along the rank, and as the only answer to a check.
             "8/3p4/8/r3P2K/8/8/8/4k3 b - - 0 1",
             "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1",
-            // Two checks at once; castling Chess960.
+            // A double check, and castling in Chess960.
             "4k3/8/4r3/8/8/3n4/8/4K3 w - - 0 1",
             "1rk2r2/8/8/8/8/8/8/1RK2R2 w BFbf - 0 1",
             // More material than a game can have, and a king that can be taken.

@@ -18,8 +18,8 @@ pub(super) struct Invocation {
     pub options: Options,
     /// Whether to list the options for specialists.
     pub show_hidden: bool,
-    /// The error in a configuration file that a UCI engine ignores. If it exited, a chess program would only see that
-    /// the engine has ended.
+    /// The error in a configuration file that a UCI engine ignores. If the engine exited instead, a chess program
+    /// would only see that it has ended.
     pub configuration_error: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct BenchArgs {
     pub json: bool,
 }
 
-/// Parses a limit of nodes or milliseconds; -1 means no limit.
+/// A parser of a limit in nodes or milliseconds. -1 means no limit.
 fn limit() -> clap::builder::RangedI64ValueParser {
     clap::value_parser!(i64).range(-1..=999_999_999)
 }
@@ -167,7 +167,7 @@ pub(super) struct PerftArgs {
     pub json: bool,
 }
 
-/// Wraps an error that clap did not find in an error of clap.
+/// Makes a clap error of an error that clap's own checks did not find.
 fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
 }

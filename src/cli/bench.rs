@@ -1,8 +1,8 @@
 //! `bench` and `benchmark`: search a list of positions and report nodes per second.
 //!
 //! The output has lc0's format. As in lc0, only nodes and time end a search: smart pruning and the move overhead are
-//! off by default. `--signature` prints a hash of everything that the searches on the `trivial` backend did. It is the
-//! same on every machine and changes only if the search changes.
+//! off by default. `--signature` prints a hash of the nodes, depths and moves of searches on the `trivial` backend. The
+//! hash is the same on every machine and changes only if the search changes.
 
 use super::bench_positions::POSITIONS;
 use super::error::{CliError, print_error_line};
@@ -37,9 +37,9 @@ const SIGNATURE_NODES: u64 = 10_000;
 /// The positions to search, the limits, and the form of the output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Limit of nodes for each position.
+    /// Limit of nodes for each position; `None` means no limit.
     pub nodes: Option<u64>,
-    /// Milliseconds for each position.
+    /// Milliseconds for each position; `None` means no limit.
     pub movetime_ms: Option<u64>,
     /// A position to search instead of the list.
     pub fen: Option<String>,
@@ -69,7 +69,7 @@ pub(super) struct Searched {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// A position is invalid, or the backend fails.
+/// There is no limit, a position is invalid, or the backend fails.
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
@@ -159,7 +159,7 @@ fn move_text(best: &BestMove) -> String {
     best.best.map_or_else(|| "0000".to_owned(), |best| uci_move::text(best, true))
 }
 
-/// Nodes, milliseconds and nodes per second.
+/// The total nodes, the total milliseconds, and the nodes per second.
 fn totals(searched: &[Searched]) -> (u64, u64, u64) {
     let nodes: u64 = searched.iter().map(|one| one.nodes).sum();
     let time_ms: u64 = searched.iter().map(|one| one.time_ms).sum();
@@ -219,7 +219,7 @@ impl Recorder {
         Recorder { output, record: Mutex::default() }
     }
 
-    /// The record since the last call.
+    /// Returns the record since the last call, and starts an empty record.
     fn take(&self) -> Record {
         std::mem::take(&mut self.record())
     }

@@ -50,7 +50,7 @@ fn json(text: &str, path: &str) -> Value {
     Value::Object(sections)
 }
 
-/// Adds a value, as a number if it is a whole number.
+/// Adds a value to a section. A whole number becomes a JSON number.
 fn add(section: &mut Map<String, Value>, label: &str, value: &str) {
     let value = value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
     match section.get_mut(label) {

@@ -6,7 +6,7 @@
 use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// Adds the flags of the rows that `applies` selects to `command`. The help shows `defaults` as the default values.
+/// Adds to `command` the flags of the rows that `applies` selects. The help shows `defaults` as the default values.
 pub(super) fn add(
     command: Command,
     defaults: &Options,

@@ -1,11 +1,11 @@
-//! Why the engine refuses a command.
+//! The error of a command that the engine cannot execute.
 
 use crate::backend::BackendError;
 use crate::chess::{FenError, UciMoveError};
 use crate::options::OptionError;
 use crate::search::time::TimeManagerError;
 
-/// The reason why a command was refused. The command has not changed the engine's state.
+/// The reason why a command failed. The options and the game are as before, but a running search may have ended.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EngineError {

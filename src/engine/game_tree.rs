@@ -8,7 +8,7 @@ use crate::tree::Tree;
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
-    /// How often `ClearTree` had been pressed when this was last checked.
+    /// How often `ClearTree` had been pressed at the last call of `prepare`.
     cleared_at: Presses,
     /// Whether the last search looked for a mate (`go mate`).
     served_mate: bool,

@@ -11,7 +11,7 @@
 //! | [`root_tablebases`] | probes the tablebases at the root |
 //! | [`known_root`] | replaces the scores of a root that the tablebases know |
 //! | [`game`] | the start position and the moves played |
-//! | [`error`] | why a command was refused |
+//! | [`error`] | the error of a command that cannot be executed |
 
 mod error;
 mod game;
@@ -261,8 +261,8 @@ impl Engine {
         Ok(created.backend)
     }
 
-    /// Ends a running search, after it has sent its best move. Its threads no longer use the tree then. This does not
-    /// wait for the batch that is being evaluated, which may take a second with a large network on a CPU.
+    /// Ends a running search and waits until it has sent its best move. After that, its threads no longer use the tree.
+    /// This does not wait for the batch that is being evaluated, which may take a second with a large network on a CPU.
     fn end_search(&mut self) {
         self.pondering = None;
         if self.holds_answer {
@@ -332,7 +332,7 @@ impl Engine {
             params = params.for_mate_in(moves);
         }
         let stopper = self.stoppers(go)?;
-        // The tables know which moves win, not which of these mates first, so `go mate` cannot use the tables.
+        // The tables know which moves win, but not which of them mates first, so `go mate` cannot use the tables.
         let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
             true => RootProbe::none(searchmoves),
             false => {
@@ -371,7 +371,7 @@ impl Engine {
             tablebase_hits,
             correction_history,
             memory_limit,
-            // If the root already has its visits, one more visit gives the search something to report.
+            // After `go nodes 0`, a root without visits gets one, so that the search has something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
             stopper,
             start,

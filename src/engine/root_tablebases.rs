@@ -1,4 +1,4 @@
-//! Probes the tablebases at the root, which decide the moves to search and may give a certain score.
+//! Probes the tablebases at the root. The result decides which root moves are searched, and may give a certain score.
 
 use super::known_root::{KnownRoot, mating_moves};
 use crate::chess::tablebase::Tablebases;
@@ -81,8 +81,8 @@ impl RootTablebases {
         }
         match Tablebases::open(path) {
             Ok(tables) => {
-                let (files, men) = (tables.files(), tables.max_pieces());
-                responder.message(&format!("found {files} tablebase files with up to {men} pieces"));
+                let (files, pieces) = (tables.files(), tables.max_pieces());
+                responder.message(&format!("found {files} tablebase files with up to {pieces} pieces"));
                 self.tables = Some(Arc::new(tables));
             }
             Err(error) => responder.message(&format!("error: {error}")),

@@ -244,7 +244,7 @@ fn onnx_tensor(tensor: &OnnxTensor) -> String {
     }
 }
 
-/// The number of values in a layer, or 0 for an invalid layer, which loading the network reports.
+/// The number of values in a layer; 0 for an invalid layer. `flops` reports what is wrong with the layer.
 fn size(layer: &Option<Layer>) -> usize {
     count("", layer).unwrap_or(0)
 }

@@ -66,7 +66,7 @@ pub fn search_directories() -> Vec<PathBuf> {
 pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories {
-        let mut files = files_by_age(directory);
+        let mut files = dated_files(directory);
         files.sort_by(|a, b| b.cmp(a));
         let networks = files.into_iter().map(|(_, path)| path).filter(|path| file::looks_like_network(path));
         found.extend(networks);
@@ -75,7 +75,7 @@ pub fn discover_in(directories: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The regular files in `directory` that are large enough, with the times of their last changes.
-fn files_by_age(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
+fn dated_files(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };

@@ -280,7 +280,10 @@ fn unsupported_kinds_of_network_are_refused() {
     let no_heads = edited_weights("micro-attn", |weights| weights.headcount = None);
     refused(&no_heads, "it does not say how many attention heads it has (headcount)");
     let odd_heads = edited_weights("micro-attn", |weights| weights.headcount = Some(3));
-    refused(&odd_heads, "it has an attention width of 32 in encoder[0], which 3 heads do not divide");
+    refused(
+        &odd_heads,
+        "it has an attention width of 32 in encoder[0], which is not divisible by its 3 heads",
+    );
     let onnx = edited_network("micro-attn", |net| {
         net.weights = None;
         net.onnx_model.get_or_insert_default();

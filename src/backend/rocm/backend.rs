@@ -54,7 +54,7 @@ struct Core {
     format: InputFormat,
     history_fill: HistoryFill,
     /// The memory of finished batches, for reuse.
-    requests: Mutex<Vec<Requests>>,
+    spare_requests: Mutex<Vec<Requests>>,
 }
 
 /// A submitted batch.
@@ -100,7 +100,7 @@ impl RocmBackend {
         };
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
-        let Made { mut slots, maximum_batch, mut notices } =
+        let MadeSlots { mut slots, maximum_batch, mut notices } =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
         if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
@@ -124,7 +124,7 @@ impl RocmBackend {
             queue: Arc::new(WorkQueue::new()),
             format,
             history_fill,
-            requests: Mutex::default(),
+            spare_requests: Mutex::default(),
         });
         let mut workers = Workers::new();
         for slot in slots {
@@ -167,7 +167,7 @@ fn recommended_batch(compute_units: usize) -> usize {
 }
 
 /// The slots, the largest batch that they accept, and notices for the user.
-struct Made {
+struct MadeSlots {
     slots: Vec<Slot>,
     maximum_batch: usize,
     notices: Vec<String>,
@@ -179,9 +179,9 @@ fn make_slots(
     element: ElementType,
     options: &RocmOptions,
     inverse_temperature: f32,
-) -> Result<Made> {
-    let (code, what) = code_for(&gpu.architecture)?;
-    let kernels = Kernels::new(gpu.device, &code, &what, element)?;
+) -> Result<MadeSlots> {
+    let (code, code_name) = code_for(&gpu.architecture)?;
+    let kernels = Kernels::new(gpu.device, &code, &code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {
@@ -211,7 +211,7 @@ fn make_slots(
     if options.warm_up {
         slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
     }
-    Ok(Made { slots, maximum_batch: maker.maximum_batch, notices })
+    Ok(MadeSlots { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
 /// The loop of a slot's thread.
@@ -224,7 +224,7 @@ fn work(mut slot: Slot, core: &Core, queue: &WorkQueue<Job>) {
                 current.clone().map_err(|error| core.failed(error.to_string()))?;
                 core.evaluate(&mut slot, &requests)
             });
-            core.keep(requests);
+            core.recycle(requests);
             reply.send(outcome);
         }
     }
@@ -241,18 +241,18 @@ impl Core {
         requests: &Requests,
     ) -> std::result::Result<Evaluations, BackendError> {
         let mut evaluations = Evaluations::with_capacity(requests.len());
-        let mut not_a_number = None;
+        let mut not_finite = None;
         let outcome = slot.evaluate(requests, |answer| {
             let figures = answer.q + answer.d + answer.m + answer.error_logit.unwrap_or(0.0);
             let total = answer.priors().sum::<f32>() + figures;
-            if !total.is_finite() && not_a_number.is_none() {
-                not_a_number = Some(evaluations.len());
+            if !total.is_finite() && not_finite.is_none() {
+                not_finite = Some(evaluations.len());
             }
             let e = answer.error_logit.map_or(0.0, sigmoid);
             evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e }, answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
-        match not_a_number {
+        match not_finite {
             Some(index) => {
                 Err(self.failed(format!("the network's output for position {index} is not a finite number")))
             }
@@ -261,15 +261,15 @@ impl Core {
     }
 
     /// An empty batch, in the memory of a finished one if possible.
-    fn requests(&self) -> Requests {
-        let mut kept = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut requests = kept.pop().unwrap_or_default();
+    fn empty_requests(&self) -> Requests {
+        let mut spare = self.spare_requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = spare.pop().unwrap_or_default();
         requests.clear();
         requests
     }
 
-    fn keep(&self, requests: Requests) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(requests);
+    fn recycle(&self, requests: Requests) {
+        self.spare_requests.lock().unwrap_or_else(PoisonError::into_inner).push(requests);
     }
 }
 
@@ -279,7 +279,7 @@ impl Backend for RocmBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(RocmBatch { requests: self.core.requests(), core: Arc::clone(&self.core) })
+        Box::new(RocmBatch { requests: self.core.empty_requests(), core: Arc::clone(&self.core) })
     }
 }
 

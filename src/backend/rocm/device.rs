@@ -1,4 +1,4 @@
-//! Opening a device, with the libraries that can multiply on it.
+//! Opens a device, and loads the BLAS libraries that have kernels for it.
 
 use super::blas_files::{Loaded, check_hipblaslt, check_rocblas};
 use super::error::{Result, RocmError};
@@ -41,7 +41,7 @@ impl Gpu {
         let (hip, count) = hip::load()?;
         let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
         if ordinal >= count {
-            let text = format!("gpu={ordinal}, but HIP finds only {count} (numbered from 0)");
+            let text = format!("gpu={ordinal}, but HIP finds only {count} device(s), numbered from 0");
             return Err(RocmError::Unsupported(text));
         }
         let device = Device::new(hip, ordinal)?;

@@ -27,7 +27,7 @@ pub(super) fn embed(
     let planes = planes(&pass.input, embedding.planes.table, steps)?;
     steps.product("embedding", &embedding.planes.dense, rows, (planes, x))?;
     if let Some(PositionLayers { board, reader }) = &embedding.position {
-        // newest pieces [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
+        // pieces of the newest board [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
         let pieces = steps.region(Region::Narrow, steps.positions * board.inputs);
         expand(&pass.input, SquareTable::EMPTY, InputPlanes::PIECES, pieces, steps)?;
         let position = steps.region(Region::Wide, steps.positions * board.outputs);

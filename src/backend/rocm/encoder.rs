@@ -15,19 +15,19 @@ use super::steps::{Norm, Region, StepList};
 use crate::net::architecture::Activation;
 use crate::net::prepare::query_scale;
 
-/// The lane on which smolgen runs in parallel to Q, K and V, which do not depend on each other.
+/// The lane on which smolgen runs in parallel to Q, K and V. Neither side needs the result of the other.
 const SMOLGEN_LANE: Lane = 1;
 
 /// Applies all encoders of a stack to x `[T][width]`, in place.
 pub(super) fn encoders(
-    what: &str,
+    prefix: &str,
     stack: &EncoderStack,
     pass: &Pass<'_>,
     (x, width): (Address, usize),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
     for (index, encoder) in stack.encoders.iter().enumerate() {
-        let name = format!("{what} {index}");
+        let name = format!("{prefix} {index}");
         let rows = steps.rows();
         // Loading has checked that a network with smolgen has the global layer.
         let logits = match (&encoder.smolgen, &pass.network.layers.smolgen_global) {
@@ -89,8 +89,8 @@ fn attention(
     steps.product(&format!("{name} output"), &encoder.output, rows, (mixed, branch))
 }
 
-/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`. The next step
-/// adds the bias of the second layer.
+/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`. The next step adds the bias of
+/// the second layer.
 pub(super) fn feed_forward(
     name: &str,
     ffn: &FeedForward,

@@ -78,7 +78,8 @@ fn attention_policy(
     // [T][width] -> dense -> queries, keys [T][2 depth]
     let queries = steps.region(Region::Wide, rows * 2 * head.depth);
     steps.dense("policy queries and keys", &head.query_key, rows, (x, queries), Activation::None)?;
-    // legal moves: query[from] . key[to] / sqrt(depth), promotions + promotion[piece] . key[to], softmax
+    // logit of a legal move: query[from] . key[to] / sqrt(depth), plus promotion[piece] . key[to] for a promotion;
+    // then a softmax over the logits
     let launch = (steps.kernels.function("attention_policy", "")?, grid(steps.positions, 1, 512));
     let arguments = AttentionPolicyArguments {
         queries,
@@ -97,11 +98,11 @@ fn attention_policy(
     Ok(())
 }
 
-/// The function that the kernel applies to a scalar head's outputs. The values are the codes that the kernel uses.
-const NOTHING: i32 = 0;
-const SOFTMAX: i32 = 1;
-const TANH: i32 = 2;
-const RELU: i32 = 3;
+// The functions that `scalar_head` applies to a head's outputs, with the codes of kernels.h.
+const FINISH_NONE: i32 = 0;
+const FINISH_SOFTMAX: i32 = 1;
+const FINISH_TANH: i32 = 2;
+const FINISH_RELU: i32 = 3;
 
 /// The lane on which the value head and then the value-error head run in parallel to the policy head.
 const VALUE_LANE: Lane = 1;
@@ -118,7 +119,7 @@ pub(super) fn heads(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) 
             name: "moves left",
             regions: (Region::MovesLeftSquares, Region::MovesLeftHidden),
             output: pass.output.moves_left,
-            finish: RELU,
+            finish: FINISH_RELU,
         };
         steps.branch(MOVES_LEFT_LANE, |steps| {
             let hidden = hidden_layer(&moves_left, head, pass, stream, steps)?;
@@ -140,14 +141,15 @@ fn value_and_error(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -
         name: "value",
         regions: (Region::ValueSquares, Region::ValueHidden),
         output: pass.output.value,
-        finish: if network.architecture.wdl { SOFTMAX } else { TANH },
+        finish: if network.architecture.wdl { FINISH_SOFTMAX } else { FINISH_TANH },
     };
     let hidden = hidden_layer(&value, &network.value, pass, stream, steps)?;
     let layers = &network.value;
     scalar(&value, (&layers.hidden, &layers.output), pass, hidden, steps)?;
     let Some(head) = &network.value_error else { return Ok(()) };
-    // The host applies the sigmoid, which the kernel does not have. The value head has finished with these regions.
-    let (output, finish) = (pass.output.value_error, NOTHING);
+    // The host applies the sigmoid, because the kernel does not have it. The error head may use the value head's
+    // regions, because both heads run on one lane, one after the other.
+    let (output, finish) = (pass.output.value_error, FINISH_NONE);
     let error = Scalar { name: "value error", output, finish, ..value };
     match head {
         ValueError::ValueHead { output } => scalar(&error, (&layers.hidden, output), pass, hidden, steps),
@@ -198,8 +200,9 @@ fn scalar(
 ) -> Result<()> {
     let &Scalar { name, output, finish, .. } = kind;
     let positions = steps.positions;
-    let code = activation_code(pass.network.layers.activation())
-        .ok_or_else(|| RocmError::Unsupported(format!("{name} head: a softmax as activation")))?;
+    let code = activation_code(pass.network.layers.activation()).ok_or_else(|| {
+        RocmError::Unsupported(format!("{name} head: a softmax as activation is not supported"))
+    })?;
     // -> + bias -> act -> dense -> [B][outputs] -> softmax, tanh or relu
     let launch = (steps.kernels.function("scalar_head", "")?, grid(positions.div_ceil(8), 1, 256));
     let arguments = ScalarHeadArguments {

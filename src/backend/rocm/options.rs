@@ -1,4 +1,4 @@
-//! The options of the ROCm backend, and their names in `-o`.
+//! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
 use super::device::GemmLibrary;
 use super::ffi::exchange::Waiting;
@@ -66,8 +66,8 @@ pub struct RocmOptions {
     /// the heads.
     pub fork: usize,
     /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
-    /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because cuBLASLt
-    /// was faster.
+    /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
+    /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
     pub few_rows: usize,
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
@@ -110,7 +110,7 @@ impl Default for RocmOptions {
 }
 
 impl RocmOptions {
-    /// Reads the options from `-o`. No option may ask for more than `largest_batch` positions.
+    /// Reads the options from `BackendOptions`. No option may ask for more than `largest_batch` positions.
     ///
     /// # Errors
     /// A value is invalid or out of range.

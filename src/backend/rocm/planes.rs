@@ -39,5 +39,6 @@ pub(super) fn expand(
     Ok(())
 }
 
-// The width of a row must be a multiple of 8 elements, because kernels and products read 8 elements at a time.
+// A row of all planes must be a multiple of 8 elements wide, because the kernels and products that read it load 8
+// elements at a time.
 const _: () = assert!(InputPlanes::COUNT.is_multiple_of(8) && SQUARES == 64);

@@ -5,7 +5,7 @@
 //! libraries load code at first use. Later batches launch the bucket's captured graph. A batch then costs one copy to
 //! the device, one launch, one copy back and one event, and allocates no device memory.
 
-use super::buckets::{bucket_of, ladder};
+use super::buckets::{bucket_of, bucket_sizes};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::exchange::{Exchange, Waiting};
@@ -108,13 +108,13 @@ struct Bucket {
     graph: Option<Graph>,
     has_run: bool,
     /// The duration of the last batch of this bucket.
-    usual: Duration,
+    last_duration: Duration,
 }
 
 /// A slot. Fields are dropped in this order: programs and graphs must go before the streams and memory that they use.
 pub(super) struct Slot {
     buckets: Vec<Bucket>,
-    rungs: Vec<usize>,
+    bucket_sizes: Vec<usize>,
     lanes: Lanes,
     exchange: Exchange,
     network: Arc<DeviceNetwork>,
@@ -143,8 +143,8 @@ impl SlotMaker<'_> {
     }
 
     /// The batch sizes that programs are laid out for, in ascending order.
-    pub(super) fn rungs(&self) -> Vec<usize> {
-        ladder(self.maximum_batch)
+    pub(super) fn bucket_sizes(&self) -> Vec<usize> {
+        bucket_sizes(self.maximum_batch)
     }
 
     /// Allocates streams, handles and memory for the largest batch.
@@ -177,17 +177,17 @@ impl SlotMaker<'_> {
     pub(super) fn slot(&self) -> Result<Slot> {
         let device = self.gpu.device;
         let workspace = self.workspace()?;
-        let rungs = self.rungs();
-        let buckets = rungs
+        let bucket_sizes = self.bucket_sizes();
+        let buckets = bucket_sizes
             .iter()
             .map(|&positions| {
                 let program = self.program(&workspace, positions)?;
-                Ok(Bucket { positions, program, graph: None, has_run: false, usual: Duration::ZERO })
+                Ok(Bucket { positions, program, graph: None, has_run: false, last_duration: Duration::ZERO })
             })
             .collect::<Result<_>>()?;
         let Workspace { lanes, exchange, .. } = workspace;
         let (network, has_graphs) = (Arc::clone(self.network), self.has_graphs);
-        Ok(Slot { buckets, rungs, lanes, exchange, network, has_graphs, device })
+        Ok(Slot { buckets, bucket_sizes, lanes, exchange, network, has_graphs, device })
     }
 }
 
@@ -204,7 +204,7 @@ impl Slot {
         let mut requests = Requests::default();
         for index in 0..self.buckets.len() {
             if is_first {
-                (requests.len()..self.rungs[index]).for_each(|_| requests.push(&planes, [0]));
+                (requests.len()..self.bucket_sizes[index]).for_each(|_| requests.push(&planes, [0]));
                 self.run(&requests)?;
             }
             if self.has_graphs {
@@ -254,8 +254,8 @@ impl Slot {
     /// Runs a batch and waits for it. Returns the size of its bucket, in positions.
     fn run(&mut self, requests: &Requests) -> Result<usize> {
         let count = requests.len();
-        let Some(index) = bucket_of(&self.rungs, count) else {
-            let most = self.rungs.last().copied().unwrap_or(0);
+        let Some(index) = bucket_of(&self.bucket_sizes, count) else {
+            let most = self.bucket_sizes.last().copied().unwrap_or(0);
             let text = format!("a batch of {count} positions is too large: at most {most} fit");
             return Err(RocmError::Unsupported(text));
         };
@@ -273,8 +273,8 @@ impl Slot {
             Some(graph) => graph.launch(stream),
             None => program.enqueue(stream, lanes),
         })?;
-        self.exchange.wait(bucket.usual)?;
-        bucket.usual = begin.elapsed();
+        self.exchange.wait(bucket.last_duration)?;
+        bucket.last_duration = begin.elapsed();
         bucket.has_run = true;
         Ok(positions)
     }
@@ -285,7 +285,7 @@ impl Slot {
         positions: usize,
         repetitions: usize,
     ) -> Result<(usize, Vec<StepTime>)> {
-        let index = bucket_of(&self.rungs, positions).unwrap_or(self.rungs.len() - 1);
+        let index = bucket_of(&self.bucket_sizes, positions).unwrap_or(self.bucket_sizes.len() - 1);
         let bucket = &self.buckets[index];
         let times = bucket.program.time(self.device, self.exchange.stream(), &self.lanes, repetitions)?;
         Ok((bucket.positions, times))

@@ -1,6 +1,6 @@
 //! The builder of a forward pass: each call of a [`StepList`] appends the steps of one operation.
 //!
-//! A pass is laid out once without memory, which measures the size of each [`Region`], and then once for each bucket
+//! A pass is first laid out without memory, to measure the size of each [`Region`]. Then it is laid out for each bucket
 //! with the allocated memory.
 
 use super::error::{Result, RocmError};
@@ -257,7 +257,7 @@ impl<'a> StepList<'a> {
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
     }
 
-    /// `y[rows][outputs] = norm(x) W^T`. The content of x is undefined afterwards.
+    /// `y[rows][outputs] = norm(x) W^T`. `norm` works in place on x, whose content is undefined afterwards.
     pub(super) fn norm_product(
         &mut self,
         (norm_name, norm): (&str, Norm<'_>),
@@ -348,11 +348,13 @@ impl<'a> StepList<'a> {
     pub(super) fn layer_norm(&mut self, name: &str, norm: Norm<'_>, rows: usize) -> Result<()> {
         let width = norm.ln.width;
         if width > LARGEST_LAYER_NORM {
-            let text = format!("{name}: {width} channels, at most {LARGEST_LAYER_NORM}");
+            let text =
+                format!("{name}: {width} channels, but a LayerNorm can have at most {LARGEST_LAYER_NORM}");
             return Err(RocmError::Unsupported(text));
         }
-        let activation = activation_code(norm.activation)
-            .ok_or_else(|| RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm")))?;
+        let activation = activation_code(norm.activation).ok_or_else(|| {
+            RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm is not supported"))
+        })?;
         let (multiply, add) = norm.gates.unwrap_or((Address::NULL, Address::NULL));
         let launch = self.kernels.layer_norm(rows, width)?;
         let arguments = LayerNormArguments {

@@ -2,8 +2,8 @@
 
 use super::ffi::program::StepTime;
 
-/// Formats one line for each kind of step, in the order of the pass. The corresponding steps of all encoders or blocks
-/// are one kind.
+/// Formats a line with the totals, and then one line for each kind of step in the order of the pass. The corresponding
+/// steps of all encoders or blocks are one kind.
 pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
     struct Kind {
         name: String,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoders_are_added_up() {
+    fn the_steps_of_all_encoders_are_added_up() {
         let time = |name: &str, milliseconds, operations| StepTime {
             name: name.to_owned(),
             milliseconds,

@@ -124,7 +124,7 @@ fn convolution(
     let bytes = |channels: usize| COMPONENTS * tiles * channels * element.bytes();
     let components = steps.region_bytes(Region::Components, bytes(layer.inputs));
     let sums = steps.region_bytes(Region::Sums, bytes(layer.outputs));
-    let both_ends = |input, output, stride: usize, channels: usize| WinogradArguments {
+    let transform = |input, output, stride: usize, channels: usize| WinogradArguments {
         input,
         output,
         bias: Address::NULL,
@@ -137,7 +137,7 @@ fn convolution(
     // x [T][inputs] -> [36][4 B][inputs]
     let blocks = grid(layer.inputs.div_ceil(64), steps.positions, 128);
     let launch = (steps.kernels.function("winograd_input", "")?, blocks);
-    let arguments = both_ends(x, components, tiles * layer.inputs, layer.inputs);
+    let arguments = transform(x, components, tiles * layer.inputs, layer.inputs);
     steps.kernel(format!("{name} components"), launch, arguments);
     // -> 36 products -> [36][4 B][outputs]
     let shape = GemmShape {
@@ -154,7 +154,7 @@ fn convolution(
         residual: finish.residual,
         means: finish.means,
         activation: elementwise(name, finish.activation)?,
-        ..both_ends(sums, y, tiles * layer.outputs, layer.outputs)
+        ..transform(sums, y, tiles * layer.outputs, layer.outputs)
     };
     steps.kernel(format!("{name} board"), launch, arguments);
     Ok(())
@@ -162,5 +162,5 @@ fn convolution(
 
 fn elementwise(name: &str, activation: Activation) -> Result<i32> {
     activation_code(activation)
-        .ok_or_else(|| RocmError::Unsupported(format!("{name}: a softmax between convolutions")))
+        .ok_or_else(|| RocmError::Unsupported(format!("{name}: a softmax as activation is not supported")))
 }

@@ -130,15 +130,15 @@ struct Tuner<'a> {
 
 impl Tuner<'_> {
     fn all_buckets(&mut self) -> Result<()> {
-        let rungs = self.maker.rungs();
+        let bucket_sizes = self.maker.bucket_sizes();
         // Products of zeros are faster than products of real numbers, so a forward pass first fills all buffers.
-        if let Some(&largest) = rungs.last() {
+        if let Some(&largest) = bucket_sizes.last() {
             let program = self.maker.program(&self.workspace, largest)?;
             // An error of this pass is ignored, because the warm-up of the slots meets it again and reports it.
             let _ = program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes);
             let _ = self.workspace.exchange.stream().synchronize();
         }
-        for positions in by_importance(&rungs) {
+        for positions in by_importance(&bucket_sizes) {
             let maker = self.maker;
             let problems = maker.gemms.survey(|| maker.program(&self.workspace, positions).map(|_| ()))?;
             let mut shapes: BTreeMap<GemmShape, Vec<GemmProblem>> = BTreeMap::new();
@@ -262,13 +262,13 @@ impl Tuner<'_> {
 }
 
 /// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.
-fn by_importance(rungs: &[usize]) -> Vec<usize> {
-    let mut rungs = rungs.to_vec();
-    rungs.sort_by_key(|&rung| {
-        let distance = (f64::from(rung as u32) / 128.0).log2().abs();
-        (!rung.is_power_of_two(), (distance * 1000.0) as u64)
+fn by_importance(bucket_sizes: &[usize]) -> Vec<usize> {
+    let mut bucket_sizes = bucket_sizes.to_vec();
+    bucket_sizes.sort_by_key(|&size| {
+        let distance = (f64::from(size as u32) / 128.0).log2().abs();
+        (!size.is_power_of_two(), (distance * 1000.0) as u64)
     });
-    rungs
+    bucket_sizes
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! other purposes. It costs almost nothing, so benchmarks on it measure the speed of the search itself. Its
 //! evaluations have the same bits on every machine, so the search signature can be compared between machines.
 //!
-//! For the same bits, all arithmetic is on integers up to the last step, and that step uses only `+ - * /` and `sqrt`.
-//! IEEE 754 defines these exactly, while `exp` and `ln` differ between C libraries. Rust never fuses a multiplication
-//! and an addition on its own.
+//! To give the same bits everywhere, all arithmetic is on integers up to the last step, and that step uses only
+//! `+ - * /` and `sqrt`. IEEE 754 defines these exactly, while `exp` and `ln` differ between C libraries. Rust never
+//! fuses a multiplication and an addition on its own.
 //!
 //! The numbers below are round figures chosen by hand, not tuned for strength. The policy is not the result of a
 //! softmax, so `PolicyTemperature` has no effect on it.
@@ -69,7 +69,7 @@ const fn piece_square_table() -> [[i16; 64]; 8] {
     table
 }
 
-/// A position as bit planes, so that the role on a square is a few shifts without a branch.
+/// A position as bit planes, so that a few shifts without a branch give the role on a square.
 struct View {
     /// Bits 0, 1 and 2 of the role code of every square.
     role_bits: [u64; 3],
@@ -148,7 +148,7 @@ impl View {
         }
     }
 
-    /// The values that all moves of the piece on `from` have in common.
+    /// Looks up the piece on `from`.
     #[inline]
     fn mover(&self, from: Square) -> Mover {
         let role = self.role(from as usize);
@@ -198,14 +198,14 @@ impl View {
     }
 }
 
-/// The piece that a move moves.
+/// A piece that can move, with the values that all its moves share.
 struct Mover {
     from: Square,
-    /// The piece-square table of its role.
+    /// The piece-square table of the piece's role.
     place: &'static [i16; 64],
     /// The table's entry for `from`.
     place_now: i32,
-    /// Its value in centipawns.
+    /// The piece's value in centipawns.
     value: i32,
     is_pawn: bool,
     /// The points of a quiet move to an equally good square. They are higher if an enemy pawn attacks the piece.

@@ -8,9 +8,10 @@
 //! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
 //! ```
 //! Records vary in length (two bytes for each prior, see [`CompactPrior`]), so the ring holds as many as fit, and a new
-//! record overwrites the oldest. An index entry holds the lap on which its record was written, which shows whether the
-//! record has been overwritten since. The key in the record decides. Records are written front to back, so an
-//! overwritten record loses its key first.
+//! record overwrites the oldest. An index entry holds a tag, which is part of the key, and the lap on which its record
+//! was written, which shows whether the record has been overwritten since. Two keys can have the same tag, so a lookup
+//! also compares the key in the record. Records are written front to back, so an overwritten record loses its key
+//! first.
 
 use crate::backend::cache_line::load_ahead;
 use crate::backend::{CompactPrior, Evaluation, Value};
@@ -90,9 +91,10 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 /// One part of the cache, with the layout shown at the top of this file.
 struct Shard {
-    /// The records. The vector grows to `capacity` on the first lap, so that unused memory is never touched.
+    /// The records. The vector grows as records are written, mostly on the first lap, so that unused memory is never
+    /// touched.
     ring: Vec<u64>,
-    /// The ring's length in words after the first lap.
+    /// The largest length of the ring, in words.
     capacity: usize,
     /// The index in the ring where the next record goes.
     head: usize,
@@ -106,7 +108,7 @@ struct Shard {
 }
 
 /// The place of a record. From the top: 24 bits of its key, 8 bits for the lap on which it was written, and 32 bits for
-/// its index in the ring plus 1. The entry 0 is empty.
+/// its index in the ring plus 1. The value 0 means an empty entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct IndexEntry(u64);
 
@@ -131,7 +133,7 @@ impl IndexEntry {
 impl Shard {
     fn new(entries: usize) -> Option<Shard> {
         let capacity = entries.max(MINIMUM_SHARD_ENTRIES).checked_mul(WORDS_PER_ENTRY)?;
-        // If three quarters of the index are in use, few buckets overflow before the ring wraps.
+        // The index has four entries for every three records, so few buckets overflow before the ring wraps.
         let index_length = (entries.max(MINIMUM_SHARD_ENTRIES) / 3 + 1).checked_mul(BUCKET)?;
         if capacity >= u32::MAX as usize {
             return None; // An index entry has only 32 bits for the place.
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_at_both_ends() {
+    fn a_cache_may_be_off_or_tiny_and_an_impossible_size_is_refused() {
         let off = Store::new(0).unwrap();
         off.insert(1, value(1), &[1.0]);
         assert!(off.get(1, 1).is_none());

@@ -132,7 +132,8 @@ impl Backend for CheckBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        // Spreads the comparisons evenly and repeatably: batch n is compared if n * frequency passes an integer.
+        // Spreads the comparisons evenly and repeatably: batch n is compared if n * frequency and (n + 1) * frequency
+        // have different integer parts.
         let batch = self.batches.fetch_add(1, Ordering::Relaxed) as f64;
         let frequency = self.comparison.options.frequency;
         if ((batch + 1.0) * frequency).floor() <= (batch * frequency).floor() {

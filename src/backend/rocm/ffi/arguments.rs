@@ -31,7 +31,7 @@ kernel_arguments! {
         extra: i32,
         valued_plane: i32,
     }
-    /// `act(input + bias) * multiply + add`. The softmax over rows has the same arguments.
+    /// `act(input + bias) * multiply + add`. The kernel `softmax` takes the same structure.
     ActivationArguments {
         input: Address,
         bias: Address,
@@ -60,7 +60,7 @@ kernel_arguments! {
         alpha: f32,
         epsilon: f32,
     }
-    /// `act(x weights^T + bias)` for few rows; `norm_dense` applies a LayerNorm to x first.
+    /// `x weights^T` for few rows. x is the input, or `LN(act(input + bias))` for `norm_dense`.
     DenseArguments {
         input: Address,
         weights: Address,

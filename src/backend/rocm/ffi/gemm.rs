@@ -90,8 +90,8 @@ impl GemmShape {
         }
     }
 
-    /// The number of multiplications, which is also the number of additions.
-    pub(crate) fn operations(&self) -> f64 {
+    /// The number of multiply-adds. Each is two floating-point operations.
+    pub(crate) fn multiply_adds(&self) -> f64 {
         self.outputs as f64 * self.rows as f64 * self.inputs as f64 * self.batch as f64
     }
 }

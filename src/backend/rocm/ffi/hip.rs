@@ -131,7 +131,7 @@ impl Device {
         Ok((free, total))
     }
 
-    /// Checks that `bytes` can be allocated now. `what` is their purpose in the error message.
+    /// Checks that `bytes` can be allocated now. `what` says in the error message what the memory is for.
     ///
     /// HIP's amount of free memory is not enough to decide this, because an integrated GPU can allocate more than it
     /// reports.
@@ -154,7 +154,8 @@ pub(crate) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Allocates `bytes` of zeroed memory (at least 256). `what` is their purpose in the error message.
+    /// Allocates `bytes` of zeroed memory (at least 256). `what` says in the error message what the
+    /// memory is for.
     pub(crate) fn zeroed(device: Device, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let mut pointer = null_mut();
         // A null address means an absent argument, so even an empty buffer gets memory.
@@ -178,8 +179,7 @@ impl DeviceBuffer {
         self.bytes
     }
 
-    /// Copies `data` to byte `offset` and waits until the copy is done. `what` is the name of the data in the error
-    /// message.
+    /// Copies `data` to byte `offset` and waits until the copy is done. `what` names the data in the error message.
     ///
     /// # Panics
     /// If the data reach beyond the buffer's end.
@@ -403,9 +403,9 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads the code object in `code`. `what` is its name in the error message.
+    /// Loads the code object in `code`. `what` names it in the error message.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP does not get the length. It reads the length from the ELF header, or reads text up to a zero byte.
+        // HIP is not given the length. It takes the length from the ELF header, or reads text up to a zero byte.
         if code.len() < 64 {
             return Err(RocmError::Unsupported(format!("{what} is not a code object")));
         }

@@ -1,6 +1,6 @@
 //! A program: the steps of a forward pass in order, with all addresses, sizes and descriptors fixed.
 //!
-//! To run a program is only to enqueue its work on the device. This neither allocates memory nor waits.
+//! Running a program only enqueues its work on the device. It neither allocates memory nor waits.
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{GemmOperands, GemmShape};
@@ -153,7 +153,7 @@ impl Step {
         operands: GemmOperands,
         solution: Option<i32>,
     ) -> Step {
-        let operations = 2.0 * shape.operations();
+        let operations = 2.0 * shape.multiply_adds();
         Step::of(name, Operation::Rocblas { shape, operands, solution }, operations)
     }
 
@@ -164,7 +164,7 @@ impl Step {
         descriptor: Arc<hipblaslt::Descriptor>,
         operands: GemmOperands,
     ) -> Step {
-        let operations = 2.0 * plan.shape().operations();
+        let operations = 2.0 * plan.shape().multiply_adds();
         Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, operations)
     }
 

@@ -1,6 +1,6 @@
 //! Assembles the residual tower or the encoder stack.
 
-use super::encoder::{self, Surroundings};
+use super::encoder::{self, StackConfig};
 use super::kinds::Kinds;
 use crate::net::architecture::{BodyKind, InputEmbedding};
 use crate::net::error::Reason;
@@ -85,8 +85,8 @@ fn attention(kinds: &Kinds, weights: &Weights) -> Result<AssembledBody, Reason> 
         InputEmbedding::None | InputEmbedding::PeMap => ENCODER_LAYER_NORM_EPSILON,
     };
     let generated_size = smolgen_global.as_ref().map(|global| global.inputs);
-    let around = Surroundings { width, heads, generated_size, epsilon };
-    let (encoders, shape) = encoder::stack("encoder", &weights.encoder, around)?;
+    let config = StackConfig { width, heads, generated_size, epsilon };
+    let (encoders, shape) = encoder::stack("encoder", &weights.encoder, config)?;
     let Some(shape) = shape else {
         return Err(Reason::MissingLayer { layer: "encoder[0]".into() });
     };
@@ -149,7 +149,7 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
         )?;
         Ok::<_, Reason>((ffn, ln))
     });
-    // A file must have both gates or neither. lc0 ignores a single gate, but no trainer writes a single gate.
+    // A file must have both gates or neither. (lc0 ignores a single gate, but no trainer writes one.)
     let gated = has(&weights.ip_mult_gate) || has(&weights.ip_add_gate);
     let gate = |name, layer| gated.then(|| values(name, layer, &[width, 64])).transpose();
     let ln = ln.transpose()?;
@@ -171,8 +171,8 @@ fn embedding(kinds: &Kinds, weights: &Weights) -> Result<Embedding, Reason> {
     })
 }
 
-/// Splits a layer into two whose results must be added. The first reads the first `inputs` inputs and has the biases,
-/// the second reads the other inputs.
+/// Splits a layer into two whose results must be added. The first reads the first `inputs` inputs and has the biases.
+/// The second reads the other inputs.
 fn split_inputs(layer: &Dense, inputs: usize) -> (Dense, Dense) {
     let columns = |from: usize, to: usize, biases: Vec<f32>| Dense {
         weights: layer.weights.chunks_exact(layer.inputs).flat_map(|row| &row[from..to]).copied().collect(),

@@ -9,9 +9,9 @@ use crate::net::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::net::network::{Encoder, Smolgen};
 use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
-/// The sizes that an encoder must fit.
+/// The sizes that every encoder of a stack must have, and the epsilon of its LayerNorms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct StackConfig {
     /// The width of the residual stream.
     pub(super) width: usize,
     /// The number of heads, at least 1.
@@ -34,13 +34,13 @@ pub(super) struct EncoderShape {
 pub(super) fn stack(
     name: &str,
     layers: &[EncoderLayer],
-    around: Surroundings,
+    config: StackConfig,
 ) -> Result<(Vec<Encoder>, Option<EncoderShape>), Reason> {
     let mut encoders = Vec::new();
     let mut stack_shape: Option<EncoderShape> = None;
     for (index, layer) in layers.iter().enumerate() {
         let name = format!("{name}[{index}]");
-        let (encoder, shape) = encoder(&name, layer, around)?;
+        let (encoder, shape) = encoder(&name, layer, config)?;
         match stack_shape {
             Some(first) if first != shape => {
                 return Err(Reason::Unsupported(format!(
@@ -66,22 +66,18 @@ impl std::fmt::Display for EncoderShape {
     }
 }
 
-fn encoder(
-    name: &str,
-    layer: &EncoderLayer,
-    around: Surroundings,
-) -> Result<(Encoder, EncoderShape), Reason> {
+fn encoder(name: &str, layer: &EncoderLayer, config: StackConfig) -> Result<(Encoder, EncoderShape), Reason> {
     let named = |field: &str| format!("{name}.{field}");
     let missing = |field: &str| Reason::MissingLayer { layer: named(field) };
     let mha = layer.mha.as_ref().ok_or_else(|| missing("mha"))?;
     refuse_relative_positions(mha)?;
 
-    let width = around.width;
+    let width = config.width;
     let d_model = count_present(&named("mha.q_b"), &mha.q_b)?;
-    if d_model % around.heads != 0 {
+    if d_model % config.heads != 0 {
         return Err(Reason::Unsupported(format!(
-            "has an attention width of {d_model} in {name}, which {} heads do not divide",
-            around.heads
+            "has an attention width of {d_model} in {name}, which is not divisible by its {} heads",
+            config.heads
         )));
     }
     let projection = |field: char, weights, biases| {
@@ -89,7 +85,7 @@ fn encoder(
         dense_to((&w, weights), (&b, biases), width, d_model)
     };
     let smolgen =
-        mha.smolgen.as_ref().map(|layers| smolgen(&named("mha.smolgen"), layers, around)).transpose()?;
+        mha.smolgen.as_ref().map(|layers| smolgen(&named("mha.smolgen"), layers, config)).transpose()?;
     let (smolgen, smolgen_shape) = smolgen.unzip();
     let ffn = feed_forward(&named("ffn"), &layer.ffn, width)?;
     let shape = EncoderShape { d_model, ffn: ffn.dense1.outputs, smolgen: smolgen_shape };
@@ -110,14 +106,14 @@ fn encoder(
             (&named("ln1_gammas"), &layer.ln1_gammas),
             (&named("ln1_betas"), &layer.ln1_betas),
             width,
-            around.epsilon,
+            config.epsilon,
         )?,
         ffn,
         ln2: layer_norm(
             (&named("ln2_gammas"), &layer.ln2_gammas),
             (&named("ln2_betas"), &layer.ln2_betas),
             width,
-            around.epsilon,
+            config.epsilon,
         )?,
     };
     Ok((encoder, shape))
@@ -135,14 +131,14 @@ fn refuse_relative_positions(mha: &Mha) -> Result<(), Reason> {
 fn smolgen(
     name: &str,
     layers: &SmolgenLayers,
-    around: Surroundings,
+    config: StackConfig,
 ) -> Result<(Smolgen, SmolgenShape), Reason> {
     let named = |field: &str| format!("{name}.{field}");
-    let Some(generated_size) = around.generated_size else {
+    let Some(generated_size) = config.generated_size else {
         return Err(Reason::MissingLayer { layer: "smolgen_w".to_owned() });
     };
-    let hidden_channels = multiple_of(&named("compress"), &layers.compress, around.width)?;
-    let compress = matrix(&named("compress"), &layers.compress, around.width, hidden_channels)?;
+    let hidden_channels = multiple_of(&named("compress"), &layers.compress, config.width)?;
+    let compress = matrix(&named("compress"), &layers.compress, config.width, hidden_channels)?;
     let dense1 = dense(
         (&named("dense1_w"), &layers.dense1_w),
         (&named("dense1_b"), &layers.dense1_b),
@@ -158,7 +154,7 @@ fn smolgen(
         (&named("dense2_w"), &layers.dense2_w),
         (&named("dense2_b"), &layers.dense2_b),
         dense1.outputs,
-        generated_size.saturating_mul(around.heads),
+        generated_size.saturating_mul(config.heads),
     )?;
     let ln2 = layer_norm(
         (&named("ln2_gammas"), &layers.ln2_gammas),

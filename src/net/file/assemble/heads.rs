@@ -6,7 +6,7 @@
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::encoder::{self, Surroundings};
+use super::encoder::{self, StackConfig};
 use super::kinds::Kinds;
 use super::optimism;
 use super::selection::HeadSelection;
@@ -214,8 +214,8 @@ fn attention_policy(
         BodyKind::Attention { smolgen, .. } => smolgen.map(|shape| shape.generated_size),
         BodyKind::Convolution { .. } => None,
     };
-    let around = Surroundings { width, heads, generated_size, epsilon: POLICY_LAYER_NORM_EPSILON };
-    let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, around)?;
+    let config = StackConfig { width, heads, generated_size, epsilon: POLICY_LAYER_NORM_EPSILON };
+    let (encoders, _) = encoder::stack(&named("pol_encoder"), &layers.pol_encoder, config)?;
 
     let query =
         dense((&named("ip2_pol_w"), &layers.ip2_pol_w), (&named("ip2_pol_b"), &layers.ip2_pol_b), width)?;
@@ -285,9 +285,10 @@ pub(super) fn value(
     Ok(ScalarHead { input, hidden, output })
 }
 
-/// The head for the error of the value, which is in (0, 1) after a sigmoid. Some value heads have this second output
-/// layer. lc0's trainer adds it to the short-term head, so that head's layer is used if it exists. Otherwise the layer
-/// of the value head called `name` is used, whose layers are in `value`.
+/// The value-error head. After a sigmoid, its output estimates the error of the value, in (0, 1). Some value heads have
+/// it as a second output layer. lc0's trainer adds it to the short-term head `st`, so the layer of that head is used if
+/// it exists, and otherwise the layer of the value head called `name`. `value` is the assembled head `name`. An error
+/// head that has the same layers up to the output layer shares them with `value`.
 pub(super) fn value_error(
     kinds: &Kinds,
     weights: &Weights,

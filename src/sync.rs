@@ -1,13 +1,15 @@
-//! Atomics, locks and threads for the modules that several threads use. They are re-exports of `std`'s, except in builds
-//! that check the protocols between threads with a model checker.
+//! Atomics, locks and threads for the modules that several threads use. They are those of `std`, except in builds that
+//! check the protocols between threads with a model checker.
 //!
-//! | build | types | tests |
+//! | build | source of the types | tests that need this build |
 //! |---|---|---|
-//! | default | `std`'s, re-exported | |
-//! | `--features loom` | `loom`'s: it runs every interleaving of a few steps, with every value that the memory orderings allow | the modules `loom_tests` |
-//! | `--features shuttle` | `shuttle`'s: it runs whole searches in random schedules, with all atomics sequentially consistent | the modules `shuttle_tests` |
+//! | default | `std` | none |
+//! | `--features loom` | `loom` | the modules `loom_tests` |
+//! | `--features shuttle` | `shuttle` | the modules `shuttle_tests` |
 //!
-//! `scripts/checks/concurrency.sh` runs both. Such builds are only for these tests.
+//! `loom` runs every interleaving of a few steps, with every value that the memory orderings allow. `shuttle` runs
+//! whole searches in random schedules, with all atomics sequentially consistent. `scripts/checks/concurrency.sh` runs
+//! both. The builds with a model checker are only for these tests.
 
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("the features loom and shuttle exclude each other");
@@ -56,8 +58,8 @@ pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     }
 }
 
-/// Waits until `changed` is notified, but no longer than `limit`. It may also wake spuriously. `guard` must be a guard of
-/// `mutex`.
+/// Waits until `changed` is notified, but no longer than `limit`. The wait may also end spuriously. `guard` must be a
+/// guard of `mutex`.
 pub(crate) fn wait_timeout<'a, T>(
     changed: &Condvar,
     mutex: &'a Mutex<T>,
@@ -82,9 +84,10 @@ pub(crate) fn wait_timeout<'a, T>(
     }
 }
 
-/// `std`'s `OnceLock` with a mutex around initialisation. `loom` sees the mutex, so it checks that one thread initialises
-/// the value and all others that call `get_or_init` come after it. `loom` does not see calls of `get`: the caller must have
-/// synchronised with the initialising thread in another way, which `loom` checks at the atomics involved.
+/// `std`'s `OnceLock` with a mutex around initialisation. `loom` sees the mutex, so it checks that one thread
+/// initialises the value and that all other threads that call `get_or_init` come after that thread. `loom` does not see
+/// calls of `get`: the caller must have synchronised with the initialising thread in another way, which `loom` checks
+/// at the atomics involved.
 #[cfg(feature = "loom")]
 pub struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
@@ -110,8 +113,8 @@ impl<T> OnceLock<T> {
     }
 }
 
-/// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that the
-/// memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides the number.
+/// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that
+/// the memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides `preemptions`.
 #[cfg(all(feature = "loom", test))]
 pub(crate) fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

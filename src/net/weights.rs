@@ -11,7 +11,7 @@ pub const POLICY_LAYER_NORM_EPSILON: f32 = 1e-6;
 /// [`EMBEDDING_LAYER_NORM_EPSILON`].
 pub const ENCODER_LAYER_NORM_EPSILON: f32 = 1e-6;
 
-/// Added to the variance in smolgen's two LayerNorms and in the two of a PE_DENSE embedding.
+/// Added to the variance in smolgen's two LayerNorms and in the two LayerNorms of a PE_DENSE embedding.
 pub const EMBEDDING_LAYER_NORM_EPSILON: f32 = 1e-3;
 
 /// A dense layer: `y = x W^T + b`.
@@ -27,7 +27,8 @@ pub struct Dense {
     pub outputs: usize,
 }
 
-/// A convolution with stride 1 and same padding. Its batch normalisation has been folded in.
+/// A convolution with stride 1, and with zero padding that keeps the board's size. Its batch normalisation has been
+/// folded in.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Convolution {
     /// `[outputs][inputs][size][size]`.
@@ -53,8 +54,8 @@ pub struct LayerNorm {
     pub epsilon: f32,
 }
 
-/// The first layer of a head: a 1x1 convolution on a residual tower, a dense layer per square on an attention body.
-/// Both do the same arithmetic, but the next layer reads the flattened result in different orders.
+/// The first layer of a head: a 1x1 convolution on a residual tower, or a dense layer per square on an attention
+/// body. Both do the same arithmetic, but the next layer reads the flattened result in different orders.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HeadInput {
     /// The result is flattened as `[channel][square]`.
@@ -63,8 +64,8 @@ pub enum HeadInput {
     Dense(Dense),
 }
 
-/// PE_MAP's fixed table: -1 for the square itself, 1 for the squares that a queen or a knight on `square` could reach
-/// on an empty board, and 0 for all others.
+/// An entry of PE_MAP's fixed table: -1 if `other` is `square` itself, 1 if a queen or a knight on `square` could reach
+/// `other` on an empty board, and 0 otherwise.
 pub fn positional_value(square: usize, other: usize) -> f32 {
     let ranks = (square / 8).abs_diff(other / 8);
     let files = (square % 8).abs_diff(other % 8);

@@ -89,7 +89,8 @@ choices! {
         Disable = "disable",
     }
 
-    /// What evaluates positions. `backend::registry` has a row with a description for each name but `auto`.
+    /// The backend that evaluates positions. `backend::registry` has a row with a description for each name except
+    /// `auto`.
     BackendName {
         /// The fastest backend that runs the network on this machine.
         Auto = "auto",
@@ -121,13 +122,13 @@ choices! {
         Demux = "demux",
     }
 
-    /// What fills a network's history planes for positions before the game's first known one.
+    /// How a network's history planes are filled for positions before the first known position of the game.
     HistoryFill {
-        /// Nothing, except the previous board if an en passant square implies it.
+        /// They stay empty, except for the previous board if an en passant square implies it.
         No = "no",
-        /// The oldest board, unless the game began at the standard start position.
+        /// They repeat the oldest board, unless the game began at the standard start position.
         FenOnly = "fen_only",
-        /// The oldest board, always.
+        /// They always repeat the oldest board.
         Always = "always",
     }
 }

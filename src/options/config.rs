@@ -1,8 +1,8 @@
 //! The configuration file: one flag per line.
 //!
-//! `threads=2`, `--threads=2` and `--threads 2` mean the same. Blank lines and lines that begin with `#` are skipped. As
-//! in lc0, the file may set only options of the table, without short flags and without a mode's own flags. [`apply`] has no
-//! side effects: `cli` finds and reads the file.
+//! `threads=2`, `--threads=2` and `--threads 2` mean the same. Blank lines and lines that begin with `#` are skipped.
+//! As in lc0, the file may set only options of the table, by their long flags. Short flags and the flags of a single
+//! mode are not allowed. [`apply`] has no side effects: `cli` finds and reads the file.
 
 use super::{Kind, OptionError, Options, Spec, find_flag};
 use crate::quote::quoted;
@@ -15,7 +15,7 @@ pub(crate) enum ConfigError {
     Option {
         /// Counted from 1.
         line: usize,
-        /// What is wrong with the option.
+        /// The reason why the option was not set.
         error: OptionError,
     },
     /// The line has a short flag.
@@ -31,7 +31,7 @@ pub(crate) enum ConfigError {
 /// Sets the options that the file's text gives, in order.
 ///
 /// # Errors
-/// The first wrong line. No option changes then.
+/// The error of the first wrong line. In that case no option changes.
 pub(crate) fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
     let mut changed = options.clone();
     // Editors on Windows start a UTF-8 file with a byte-order mark.

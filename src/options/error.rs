@@ -1,4 +1,4 @@
-//! Why an option cannot be set.
+//! The errors of setting an option.
 
 use super::{Spec, TABLE};
 use crate::quote::quoted;
@@ -66,7 +66,8 @@ fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
 }
 
-/// The known word with the fewest edits from `given`, if these are fewer than half the letters of `given`.
+/// The known word with the fewest edits from `given`, if the number of edits is less than half the number of letters of
+/// `given`.
 fn nearest(given: &str, known: impl Iterator<Item = String>) -> Option<String> {
     // A longer text is not a typing error, and computing the edits takes time proportional to the product of the
     // lengths.

@@ -1,17 +1,17 @@
 //! Every option of the engine, from one table.
 //!
-//! [`table`] has one row for each option. The rows define the struct [`Options`], the defaults, the UCI `option` lines and
-//! `setoption` ([`Options::set`]), the command-line flags (`cli::flags` passes the rows to clap), the configuration file
-//! ([`config`]), the help texts, and the table in `docs/options.md` ([`listing`]). To add an option, add a row.
+//! [`table`] has one row for each option. The rows define the struct [`Options`], the defaults, the UCI `option` lines
+//! and `setoption` ([`Options::set`]), the command-line flags (`cli::flags` passes the rows to clap), the configuration
+//! file ([`config`]), the help texts, and the table in `docs/options.md` ([`listing`]). To add an option, add a row.
 //!
-//! This module does not know what an option does. It checks only that a value has the right kind and is in range; the code
-//! that opens a file reports a path that does not exist.
+//! This module does not know what an option does. It checks only that a value has the right kind and is in range. A
+//! path that does not exist is reported by the code that opens the file.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`config`] | reads the configuration file |
 //! | [`listing`] | writes the options as UCI lines and as a Markdown table |
-//! | [`error`] | why an option cannot be set |
+//! | [`error`] | the errors of setting an option |
 //! | [`table`] | all options |
 //! | [`spec`] | one row of the table, and how text becomes a checked value |
 //! | [`choices`] | the options whose value is one of a few words |

@@ -32,15 +32,15 @@ pub enum Kind {
 /// A value of some [`Kind`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Setting {
-    /// Of [`Kind::Text`] or [`Kind::Choice`].
+    /// The value of a [`Kind::Text`] or [`Kind::Choice`].
     Text(String),
-    /// Of [`Kind::Check`].
+    /// The value of a [`Kind::Check`].
     Check(bool),
-    /// Of [`Kind::Spin`].
+    /// The value of a [`Kind::Spin`].
     Spin(i64),
-    /// Of [`Kind::Float`].
+    /// The value of a [`Kind::Float`].
     Float(f32),
-    /// Of [`Kind::Button`].
+    /// A press of a [`Kind::Button`].
     Press,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for Setting {
 }
 
 impl Kind {
-    /// Reads a value. `None` if it is not one of [`Kind::expected`].
+    /// Reads a value. `None` if the value is not allowed.
     pub fn parse(self, text: &str) -> Option<Setting> {
         match self {
             // GUIs send this word for an empty text.
@@ -83,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// The allowed values, as an error message says them after "is not".
+    /// The allowed values, worded to follow "is not" in an error message.
     pub fn expected(self) -> String {
         match self {
             Kind::Text | Kind::Button => "a text".to_owned(),
@@ -115,7 +115,7 @@ pub enum Effect {
 
 /// A row of the table, for a field of the struct `O`.
 pub struct Row<O> {
-    /// The field in `O`; with `-` for `_` it is the long flag.
+    /// The name of the field in `O`. With `-` in place of `_` it is also the long flag.
     pub field: &'static str,
     /// The heading above the option in the help.
     pub section: &'static str,
@@ -179,7 +179,7 @@ impl<O> Row<O> {
         self
     }
 
-    /// Accepts the option without effect, for this reason.
+    /// Marks the option as accepted without effect, for this reason.
     pub(super) const fn no_effect(mut self, reason: &'static str) -> Row<O> {
         self.effect = Effect::None(reason);
         self
@@ -239,7 +239,8 @@ pub(super) const fn button<O>() -> Row<O> {
     Row::of(Kind::Button)
 }
 
-/// How often a button was pressed. The code that acts on it compares the count with the last one that it saw.
+/// The number of times that a button was pressed. The code that acts on presses compares this count with the last count
+/// that it saw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Presses(pub u32);
 

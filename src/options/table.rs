@@ -1,8 +1,9 @@
 //! The table of all options, by section. UCI and the help list them in this order.
 //!
-//! A row has the help text (which is also the field's documentation), the field of [`Options`] with its type and default,
-//! the kind and range of the values, the UCI name and the short flag. The long flag is the field's name. Names, defaults
-//! and ranges are lc0's, so that configurations and scripts made for lc0 work here.
+//! A row has the help text (which is also the field's documentation), the field of [`Options`] with its type and
+//! default, the kind and range of the values, the UCI name and the short flag. The long flag is the field's name with
+//! `-` in place of `_`. Names, defaults and ranges are lc0's, so that configurations and scripts made for lc0 work
+//! here.
 
 use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 use super::spec::{Field, Presses, Row, button, check, choice, float, spin, text};
@@ -91,8 +92,8 @@ options! {
     root_has_own_cpuct_params: bool = false, check().uci("RootHasOwnCpuctParams").hidden();
     /// Treats a repetition within the search as a draw at the second occurrence of the position.
     two_fold_draws: bool = true, check().uci("TwoFoldDraws");
-    /// Searches a position that several move orders reach only once, unless repetitions or the fifty-move rule make a
-    /// difference. If off, it is searched once for each move order.
+    /// Searches a position only once even if several move orders reach it, unless repetitions or the fifty-move rule
+    /// make a difference. If off, the position is searched once for each move order.
     graph_search: bool = true, check().uci("GraphSearch").hidden();
 
     ["Uncertainty"]
@@ -118,7 +119,7 @@ options! {
     /// Squared error up to which a value counts as certain.
     cpuct_uncertainty_min_uncertainty: f32 = 0.0,
         float(0.0, 1.0).uci("CpuctUncertaintyMinUncertainty").hidden();
-    /// Squared error from which on a value counts as uncertain.
+    /// Squared error at and above which a value counts as uncertain.
     cpuct_uncertainty_max_uncertainty: f32 = 0.347,
         float(0.0, 1.0).uci("CpuctUncertaintyMaxUncertainty").hidden();
     /// Multiplies cpuct by a factor that grows with the standard deviation of the values of a node's visits.
@@ -130,8 +131,8 @@ options! {
         float(0.0, 10000.0).uci("CpuctUtilityStdevPriorWeight").hidden();
     /// How closely the factor follows the standard deviation: 0 not at all, 1 in proportion.
     cpuct_utility_stdev_scale: f32 = 0.3437, float(0.0, 1.0).uci("CpuctUtilityStdevScale").hidden();
-    /// Corrects new evaluations by the network's error in positions with the same pawns, kings and piece counts, as the
-    /// search has measured it.
+    /// Corrects new evaluations by the error that the search has measured for the network in positions with the same
+    /// pawns, kings and piece counts.
     use_correction_history: bool = false, check().uci("UseCorrectionHistory").hidden();
     /// Share of the correction that is applied.
     correction_history_lambda: f32 = 0.3, float(0.0, 1.0).uci("CorrectionHistoryLambda").hidden();
@@ -143,7 +144,7 @@ options! {
     tempdecay_moves: u32 = 0u32, spin(0, 640).uci("TempDecayMoves").hidden();
     /// Number of moves before the temperature starts to fall.
     tempdecay_delay_moves: u32 = 0u32, spin(0, 100).uci("TempDecayDelayMoves").hidden();
-    /// Move number from which on `TempEndgame` is the temperature; 0 means never.
+    /// Move number at which `TempEndgame` becomes the temperature; 0 means never.
     temp_cutoff_move: u32 = 0u32, spin(0, 1000).uci("TempCutoffMove").hidden();
     /// Temperature from `TempCutoffMove` on. It stays constant.
     temp_endgame: f32 = 0.0, float(0.0, 100.0).uci("TempEndgame").hidden();
@@ -161,8 +162,8 @@ options! {
     /// Prints the visits, policy, value and score of every root move when the search ends. If off, they go only to the
     /// log file.
     verbose_move_stats: bool = false, check().uci("VerboseMoveStats").short('v');
-    /// Reports the same statistics with every info line: it prints them if `VerboseMoveStats` is on, and else writes
-    /// them to the log file.
+    /// Reports the same statistics with every info line: it prints them if `VerboseMoveStats` is on, and otherwise
+    /// writes them to the log file.
     log_live_stats: bool = false, check().uci("LogLiveStats").hidden();
 
     ["First play urgency"]
@@ -186,7 +187,7 @@ options! {
     move_rule_bucket_size: u32 = 64u32, spin(1, 64).uci("MoveRuleBucketSize").hidden();
     /// Most collisions in a batch. A collision is a descent that ends at a leaf that is already being evaluated.
     max_collision_events: u32 = 917u32, spin(1, 65536).uci("MaxCollisionEvents");
-    /// Most visits that all collisions of a batch together may stand for.
+    /// Most colliding visits in a batch. One collision can stand for several visits.
     max_collision_visits: u32 = 80_000u32, spin(1, 100_000_000).uci("MaxCollisionVisits");
     /// Tree size at which the limit on collision visits starts to grow from 1.
     max_collision_visits_scaling_start: u32 = 28u32, spin(1, 100_000).uci("MaxCollisionVisitsScalingStart");
@@ -195,10 +196,10 @@ options! {
         spin(0, 100_000_000).uci("MaxCollisionVisitsScalingEnd");
     /// Exponent of the growth between these two sizes.
     max_collision_visits_scaling_power: f32 = 1.25, float(0.01, 100.0).uci("MaxCollisionVisitsScalingPower");
-    /// Backs up cached and terminal positions as soon as gathering reaches them. If off, it does so only before the
-    /// first position of a batch.
+    /// Gathers a full batch in addition to the cached and terminal positions, which are backed up at once. If off,
+    /// these positions count towards the batch size.
     out_of_order_eval: bool = true, check().uci("OutOfOrderEval");
-    /// Limit on the positions backed up this way while a batch is gathered, as a multiple of the batch size.
+    /// Limit on the positions that are backed up while a batch is gathered, as a multiple of the batch size.
     max_out_of_order_evals_factor: f32 = 2.4, float(0.0, 100.0).uci("MaxOutOfOrderEvalsFactor");
 
     ["Endgames"]
@@ -218,7 +219,7 @@ options! {
     ["Moves left"]
     /// Largest bonus for a move that wins sooner or loses later.
     moves_left_max_effect: f32 = 0.0345, float(0.0, 1.0).uci("MovesLeftMaxEffect");
-    /// Absolute q from which on the length of the game counts.
+    /// Absolute q at which the length of the game starts to count.
     moves_left_threshold: f32 = 0.8, float(0.0, 1.0).uci("MovesLeftThreshold");
     /// Bonus for each ply of difference, up to `MovesLeftMaxEffect`.
     moves_left_slope: f32 = 0.0027, float(0.0, 1.0).uci("MovesLeftSlope");
@@ -259,7 +260,8 @@ options! {
     wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden();
     /// Draw rate that the network predicts for equal positions.
     wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference");
-    /// Advantage with which games leave the opening book where Elo is measured. Used only with `WDLDrawRateTarget`.
+    /// Advantage of one side when games leave the opening book in the matches that measure Elo. Used only with
+    /// `WDLDrawRateTarget`.
     wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden();
 
     ["Threading details"]
@@ -267,10 +269,10 @@ options! {
     max_concurrent_searchers: u32 = 1u32, spin(0, 128).uci("MaxConcurrentSearchers").no_effect(SIDE_BY_SIDE);
     /// Number of helper threads for each search thread.
     task_workers: i32 = -1, spin(-1, 128).uci("TaskWorkers").no_effect(ONE_WORKER_PER_THREAD);
-    /// Number of positions from which on helpers take part in processing.
+    /// Smallest number of positions for which helpers take part in processing.
     minimum_processing_work: u32 = 20u32,
         spin(2, 100_000).uci("MinimumProcessingWork").no_effect(ONE_WORKER_PER_THREAD);
-    /// Number of visits from which on a branch may go to a helper.
+    /// Smallest number of visits with which a branch may go to a helper.
     minimum_picking_work: u32 = 1u32,
         spin(1, 100_000).uci("MinimumPickingWork").no_effect(ONE_WORKER_PER_THREAD);
     /// Number of visits that must remain for a branch to go to a helper.
@@ -289,16 +291,17 @@ options! {
     /// Percentage of the move's time to wait before old branches are freed.
     garbage_collection_delay: f32 = 10.0,
         float(0.0, 100.0).uci("GarbageCollectionDelay").no_effect("memory is freed when it is needed");
-    /// If a batch is not full, adds up to this many positions that the search will probably need soon.
+    /// A batch with fewer positions than this is filled up to this number with positions that the search will probably
+    /// need soon. Backends on the CPU ignore this option.
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
-    /// Number of visits from which on a node's children are stored contiguously.
+    /// Number of visits at which a node's children start to be stored contiguously.
     solid_tree_threshold: u32 = 100u32,
         spin(1, 2_000_000_000).uci("SolidTreeThreshold").no_effect("children are always stored contiguously");
 
     ["When to stop"]
     /// Number of visits between measurements of how much the visit distribution changes.
     kldgain_average_interval: u32 = 100u32, spin(1, 10_000_000).uci("KLDGainAverageInterval").hidden();
-    /// Stops when the distribution changes by less than this for each visit; 0 never stops.
+    /// Stops when the visit distribution changes by less than this per visit; 0 never stops.
     minimum_kldgain_per_node: f32 = 0.0, float(0.0, 1.0).uci("MinimumKLDGainPerNode").hidden();
     /// Skips root moves that cannot overtake the best move in the time left, and stops when only one move remains.
     /// Values above 1 give up on moves sooner, values below 1 later; 0 turns this off.
@@ -340,7 +343,7 @@ options! {
     /// game began at the standard start position (`fen_only`), or `always`.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
     /// The network file. `<autodiscover>` uses the newest network in `./`, else in `./weights/`, else beside the
-    /// binary, else in the user's data directory, and else the one embedded in the binary, `<embedded>`.
+    /// binary, else in the user's data directory, and otherwise the network embedded in the binary, `<embedded>`.
     weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
     /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine.
     backend: BackendName = BackendName::Auto, choice(BackendName::NAMES).uci("Backend").short('b');

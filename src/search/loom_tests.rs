@@ -15,6 +15,7 @@ use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, Termi
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 
+/// A responder that ignores everything, and a stopper that never stops.
 struct Nobody;
 
 impl Responder for Nobody {
@@ -80,7 +81,7 @@ fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
     for &id in links {
         let link = tree.link(id);
         link.add_in_flight(1);
-        let node = link.child().expect("the model made one");
+        let node = link.child().expect("the test has made this child");
         steps.push(Step { parent: Some(steps.len() as u32 - 1), link: Some(id), node, in_flight: 1 });
     }
     steps
@@ -99,7 +100,7 @@ fn finish_batch(
 }
 
 #[test]
-fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
+fn one_of_two_simultaneous_terminal_leaves_proves_their_parent() {
     // No preemption is allowed, because the values that loads may return already give very many combinations. (The test
     // still fails if the fence is weakened.)
     check_model(0, || {
@@ -119,7 +120,7 @@ fn of_two_last_moves_that_end_at_once_one_proves_the_node_before() {
         };
         let threads = [end(moves[0]), end(moves[1])];
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let parent = tree.link(to_parent).child().expect("the model made one");
+        let parent = tree.link(to_parent).child().expect("the test has made this child");
         let outcome = tree.node(parent).outcome().map(|outcome| (outcome.result, outcome.plies));
         assert_eq!(outcome, Some((-1, 1)));
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
@@ -210,7 +211,7 @@ fn a_parked_minibatch_is_resumed_or_cancelled_once() {
 }
 
 #[test]
-fn one_worker_is_alone_and_all_resume() {
+fn one_worker_works_alone_and_all_resume() {
     check_model(3, || {
         let shared = SharedTree::new(2);
         let alone = {
@@ -242,7 +243,7 @@ fn one_worker_is_alone_and_all_resume() {
 }
 
 #[test]
-fn two_that_want_to_be_alone_do_not_wait_for_each_other_for_ever() {
+fn two_workers_that_want_to_be_alone_do_not_deadlock() {
     check_model(3, || {
         let shared = SharedTree::new(2);
         let worker = |index: usize| {
@@ -301,7 +302,7 @@ fn a_panic_leaves_no_thread_waiting() {
 }
 
 #[test]
-fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
+fn a_minibatch_that_is_parked_during_recycling_is_backed_up() {
     check_model(2, || {
         let tree = Arc::new(Tree::new());
         let links = expand(&tree, tree.root(), 3);
@@ -353,7 +354,7 @@ fn what_is_evaluated_while_the_tree_is_recycled_finds_its_way_back() {
         comes_back.join().unwrap();
         // The visits are the same whether the tree was recycled before or after.
         assert_eq!((shared.context.root().visits(), tree.node(child).visits()), (5, 1));
-        assert_eq!(tree.node(old).state(), State::Unevaluated, "it was collapsed");
+        assert_eq!(tree.node(old).state(), State::Unevaluated, "a child with few visits is collapsed");
         assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
     });
 }

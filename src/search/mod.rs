@@ -16,8 +16,8 @@
 //! | 7 back up | `iteration/backup.rs` | counts the visits up to the root, and ends the minibatch |
 //!
 //! Beside the workers there is one [`watchdog`] thread for the clock. It sends the best move as soon as the search
-//! stops, without waiting for workers that are still evaluating. The next search gets the tree without waiting for
-//! them, too ([`state`], `Parking`).
+//! stops, without waiting for workers that are still evaluating. The next search does not wait for them either: it gets
+//! the tree as soon as no worker uses it ([`state`], `Parking`).
 //!
 //! # The modules
 //! Each module uses only modules below it.
@@ -87,8 +87,8 @@ impl Search {
     /// Starts the threads of a search. It sends its reports and its best move to `responder`.
     ///
     /// # Errors
-    /// If the system cannot start any worker. If it starts fewer workers than requested, the search runs with them and
-    /// sends a message.
+    /// If the system cannot start the watchdog or any worker. If it starts fewer workers than requested, the search
+    /// runs with them and sends a message.
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));
@@ -136,7 +136,7 @@ impl Search {
         shared.notify();
     }
 
-    /// Blocks until the best move was sent.
+    /// Blocks until the best move has been sent.
     pub fn wait_for_move(&self) {
         let shared = &self.state.control;
         let mut control = shared.lock();
@@ -145,7 +145,7 @@ impl Search {
         }
     }
 
-    /// Whether the best move was sent.
+    /// Whether the best move has been sent.
     pub fn has_responded(&self) -> bool {
         self.state.control.lock().has_responded
     }

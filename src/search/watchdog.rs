@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// The longest sleep of the watchdog. It bounds the delay of info lines.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// How long a stopped search waits for the evaluation of its root before it sends any legal move. If a command ends one
-/// search and the next search is stopped at once, each of them waits this long. Together that is less than the 50 ms
-/// that a GUI waits.
+/// The maximum time that a stopped search waits for the evaluation of its root before it sends any legal move. If a
+/// command ends one search and the next search is stopped at once, each of them may wait this long. Together that is
+/// less than the 50 ms that a GUI waits.
 const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A move with at most this value is as good as lost (lc0's limit).

@@ -67,9 +67,11 @@ pub(super) struct FreeLists {
     /// Unused entries that ended threads had reserved.
     node_ranges: Mutex<Vec<Range>>,
     word_ranges: Mutex<Vec<Range>>,
-    /// The number of free nodes and words in the lists. Relaxed suffices, because the number is only reported. It is
-    /// increased before an entry can be taken and decreased after an entry was taken, so it is never below zero.
+    /// The number of free nodes in the lists. Relaxed suffices, because the number is only reported and used as a hint
+    /// about whether to look into the lists, which have locks. It is increased before an entry can be taken and
+    /// decreased after an entry was taken, so it is never below zero.
     free_nodes: AtomicU64,
+    /// The number of free words in the lists, under the same rules.
     free_words: AtomicU64,
 }
 

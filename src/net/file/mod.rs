@@ -174,7 +174,7 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     Ok(map::map(&file)?)
 }
 
-/// Whether the first bytes of a file, after decompression, are those of a network; `false` if it cannot be
+/// Whether the first bytes of a file, after decompression, are those of a network. `false` if the file cannot be
 /// read.
 pub(super) fn looks_like_network(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
@@ -208,7 +208,7 @@ fn check_head(head: &[u8]) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Decodes the header, which is then upgraded, and the weights.
+/// Decodes the header and the weights, and upgrades the header.
 fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
     check_head(&bytes[..bytes.len().min(HEAD_SIZE)])?;
     if bytes.len() as u64 > MAXIMUM_SIZE {

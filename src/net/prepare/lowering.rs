@@ -30,11 +30,11 @@ pub(super) fn side_by_side<const N: usize>(layers: [Dense; N]) -> Dense {
     joined
 }
 
-/// Reorders each row of `row` values from `[channel][square]` to `[square][channel]`.
-pub(super) fn squares_first(values: &[f32], row: usize) -> Vec<f32> {
-    let channels = row / SQUARES;
+/// Reorders each row of `row_length` values from `[channel][square]` to `[square][channel]`.
+pub(super) fn squares_first(values: &[f32], row_length: usize) -> Vec<f32> {
+    let channels = row_length / SQUARES;
     let from = |i: usize| {
-        let (start, within) = (i / row * row, i % row);
+        let (start, within) = (i / row_length * row_length, i % row_length);
         start + within % channels * SQUARES + within / channels
     };
     (0..values.len()).map(|i| values[from(i)]).collect()
@@ -46,8 +46,8 @@ pub(super) fn head_layers(input: HeadInput, next: Dense) -> (Dense, Dense) {
     match input {
         HeadInput::Dense(input) => (input, next),
         HeadInput::Convolution(Convolution { weights, biases, inputs, outputs, .. }) => {
-            let turned = squares_first(&next.weights, next.inputs);
-            (Dense { weights, biases, inputs, outputs }, Dense { weights: turned, ..next })
+            let reordered = squares_first(&next.weights, next.inputs);
+            (Dense { weights, biases, inputs, outputs }, Dense { weights: reordered, ..next })
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn promotions(layer: &Dense) -> Dense {
     Dense { weights, biases: vec![0.0; 3], inputs: depth, outputs: 3 }
 }
 
-/// PE_MAP's table, `[64][64]`. A row has the inputs of a square that follow its planes.
+/// PE_MAP's table, `[64][64]`. Each row has the inputs of one square that follow the square's planes.
 pub(super) fn positional_table() -> Vec<f32> {
     (0..SQUARES * SQUARES).map(|i| positional_value(i / SQUARES, i % SQUARES)).collect()
 }
@@ -132,9 +132,9 @@ mod tests {
         // Two rows of two channels, numbered in the file's order [channel][square].
         let row = 2 * SQUARES;
         let values: Vec<f32> = (0..2 * row).map(|i| i as f32).collect();
-        let turned = squares_first(&values, row);
-        assert_eq!(turned[..4], [0.0, 64.0, 1.0, 65.0]);
-        assert_eq!(turned[row..row + 4], [128.0, 192.0, 129.0, 193.0]);
+        let reordered = squares_first(&values, row);
+        assert_eq!(reordered[..4], [0.0, 64.0, 1.0, 65.0]);
+        assert_eq!(reordered[row..row + 4], [128.0, 192.0, 129.0, 193.0]);
     }
 
     #[test]
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn logits_are_turned_row_by_row() {
+    fn key_first_order_transposes_the_logits() {
         let layer = counted(SQUARES * SQUARES, 2);
         assert_eq!(ordered_scores(layer.clone(), ScoreOrder::QueryFirst), layer);
-        let turned = ordered_scores(layer.clone(), ScoreOrder::KeyFirst);
+        let reordered = ordered_scores(layer.clone(), ScoreOrder::KeyFirst);
         // The first two outputs are key 0 of queries 0 and 1: rows 0 and 64 of the file.
-        assert_eq!(turned.weights[..4], [0.0, 1.0, 128.0, 129.0]);
-        assert_eq!(turned.biases[..2], [0.0, -64.0]);
-        assert_eq!(ordered_scores(turned, ScoreOrder::KeyFirst), layer);
+        assert_eq!(reordered.weights[..4], [0.0, 1.0, 128.0, 129.0]);
+        assert_eq!(reordered.biases[..2], [0.0, -64.0]);
+        assert_eq!(ordered_scores(reordered, ScoreOrder::KeyFirst), layer);
     }
 
     #[test]

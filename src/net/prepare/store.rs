@@ -1,4 +1,4 @@
-//! The interface between the traversal and a backend.
+//! The interface between the traversal of a network's layers and a backend.
 
 use super::super::network::Layers;
 use super::super::weights::{Convolution, Dense, LayerNorm};
@@ -108,7 +108,7 @@ pub(crate) trait LayerStore:
     /// The backend cannot hold the layer. The error gives the layer's name and the reason.
     fn layer_norm(&mut self, name: &str, layer: LayerNorm) -> Result<Self::LayerNorm, Self::Error>;
 
-    /// Takes values `[square][channel]`.
+    /// Takes a gate's values, `[square][channel]`.
     ///
     /// # Errors
     /// The backend cannot hold the values. The error gives the layer's name and the reason.

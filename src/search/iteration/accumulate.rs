@@ -32,8 +32,8 @@ pub(super) trait VisitAccumulator: Copy + Default {
     fn plus(self, other: Self) -> Self;
     #[must_use]
     fn for_parent(self) -> Self;
-    /// Counts the visits at the node of a step, and then at the link that led there: a link never has more visits than
-    /// its child.
+    /// Counts the visits at the node of a step, and then at the link that led there. In this order a link never has
+    /// more visits than its child.
     fn finish(&self, context: &SearchContext, step: &Step);
 }
 

@@ -1,7 +1,7 @@
 //! Step 7, back up: adds the values of leaves, and proofs, to all nodes on the paths to the root.
 //!
 //! [`back_up_batch`] backs up all leaves of an evaluated minibatch in one pass. [`back_up`] backs up the visits whose
-//! value is known while gathering (*out of order*). Both end the visits in flight of the steps that they pass.
+//! value is known while gathering (*out of order*). Both remove the visits in flight from the steps that they pass.
 
 use super::accumulate::{StepValues, VisitAccumulator, finish_sample};
 use super::proof::{Proof, try_prove};

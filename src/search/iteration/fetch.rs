@@ -53,7 +53,8 @@ fn fetch_as<T: VisitAccumulator>(
     values.clear();
     values.resize(gathered.steps.len(), T::default());
     let mut counts = VisitCounts::default();
-    // The last leaf comes first, because then the allocator hands out the same places as it would during backup.
+    // Leaves are expanded in the order of backup, from the last to the first. So the allocator gives each leaf the same
+    // place as if backup expanded it.
     for (index, leaf) in gathered.waiting.iter().enumerate().rev() {
         let Some(leaf) = leaf else { continue };
         let step = gathered.step(leaf.step);

@@ -2,7 +2,7 @@
 //!
 //! The network was trained on games between equal players. Against a weaker opponent more games are decisive, and the
 //! stronger side wins more of them. In the model behind the adjustment, a game's outcome is a random walk whose end has
-//! a logistic distribution with mean mu and scale s. An end above 1 is a win, an end below -1 is a loss. Playing
+//! a logistic distribution with mean mu and scale s. An end above 1 is a win, and an end below -1 is a loss. Playing
 //! strength multiplies the scale by a *ratio*. A difference in strength shifts the mean by `s * s * diff`. Ratio and
 //! diff are computed from the options with lc0's formulas and fitted constants, so that the same settings have the same
 //! effect in both engines.

@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn similar_positions_share_a_slot() {
         let here = slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R w KQkq - 0 1");
-        // Other squares of the pieces, and other move counters.
+        // The pieces stand on other squares, and the move counters differ.
         assert_eq!(here, slot("2r1k2r/pp3ppp/8/8/4n3/8/PP1N1PPP/R3K2R w KQk - 7 9"));
-        // Colours swapped.
+        // The colours are swapped.
         assert_eq!(here, slot("r3k2r/pp3ppp/2n5/8/8/2N5/PP3PPP/R3K2R b KQkq - 0 1"));
         for other in [
             "r3k2r/pp3ppp/2n5/8/8/2N4P/PP3PP1/R3K2R w KQkq - 0 1",

@@ -42,7 +42,7 @@ pub struct CollisionParams {
     pub max_visits: u32,
     /// In a tree of at most this number of visits, one colliding visit ends the gathering.
     pub scaling_start: u64,
-    /// The number of visits of a tree from which `max_visits` is the limit.
+    /// The number of visits of a tree at which the limit reaches `max_visits`.
     pub scaling_end: u64,
     /// The exponent of the growth between `scaling_start` and `scaling_end`.
     pub scaling_power: f32,
@@ -59,12 +59,12 @@ pub struct TemperatureParams {
     pub decay_moves: u32,
     /// The number of moves before the temperature starts to fall.
     pub decay_delay_moves: u32,
-    /// The move of the game from which `endgame` is the temperature. 0 means never.
+    /// The number of the move at which `endgame` becomes the temperature. 0 means never.
     pub cutoff_move: u32,
-    /// The temperature from `cutoff_move` on. Before, it is the lower bound of the falling temperature.
+    /// The temperature from `cutoff_move` on. Before that move it is the lower bound of the falling temperature.
     pub endgame: f32,
-    /// Moves whose win probability is lower than that of the most visited move by more than this, in percent, are not
-    /// chosen.
+    /// A move is not chosen if its win probability is lower than that of the most visited move by more than this many
+    /// percent.
     pub value_cutoff: f32,
     /// The number added to each move's visits before they become probabilities.
     pub visit_offset: f32,
@@ -109,9 +109,10 @@ pub struct SearchParams {
     pub sticky_endgames: bool,
     /// The longest mate that a mate search looks for, in plies. `None` means an ordinary search.
     pub mate_plies: Option<usize>,
-    /// Whether leaves with a known value are backed up before the batch is evaluated.
+    /// Whether a batch is filled in addition to the leaves that are backed up while gathering. If not, these leaves
+    /// count towards the batch size.
     pub out_of_order_eval: bool,
-    /// The maximum number of leaves with a known value in one batch, as a multiple of the batch size.
+    /// The maximum number of visits that are backed up while one batch is gathered, as a multiple of the batch size.
     pub max_out_of_order_factor: f32,
     /// The limits on collisions in one batch.
     pub collisions: CollisionParams,

@@ -1,4 +1,4 @@
-//! The uncertainty of values: it changes the weights of visits, and cpuct.
+//! Adjusts the weights of visits, and cpuct, to the uncertainty of values.
 //!
 //! There are three options, which are off by default. The first two need a network with a head that predicts the
 //! value's error *e* (0 … 1). The formulas are those of KataGo's "uncertainty-weighted MCTS playouts" and
@@ -32,7 +32,7 @@ pub struct CpuctUncertainty {
     pub max_factor: f32,
     /// The square of e up to which the factor is `min_factor`.
     pub min_uncertainty: f32,
-    /// The square of e from which the factor is `max_factor`.
+    /// The square of e at and above which the factor is `max_factor`.
     pub max_uncertainty: f32,
 }
 

@@ -8,7 +8,7 @@ use crate::tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use rand::RngExt;
 use std::cmp::Ordering;
 
-/// A child with the figures by which it is ranked, in its parent's view.
+/// A child with the figures by which it is ranked, from its parent's point of view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RankedChild {
     pub(super) edge: Edge,

@@ -101,8 +101,8 @@ fn root_statistics(context: &SearchContext, counters: &Counters, draw_score: f32
     line
 }
 
-/// The network's value of `node` in the node's view. The node belongs to the last position of `history`. `None` if the
-/// value is not in the cache.
+/// The result of `node` if it is terminal, and otherwise the network's value, both in the node's view. The node belongs
+/// to the last position of `history`. `None` if the network's value is not in the cache.
 fn own_value(context: &SearchContext, node: &Node, history: &PositionHistory) -> Option<f32> {
     if let Some(outcome) = node.outcome() {
         return Some(f32::from(outcome.result));

@@ -1,5 +1,5 @@
-//! How the threads of a search control each other: the stop flag, the state behind a lock, and the signals on which
-//! threads sleep. The decisions are made elsewhere, in the [watchdog](crate::search::watchdog).
+//! The control that the threads of a search share: the stop flag, the state behind a lock, and the signals on which
+//! threads sleep. The module [`watchdog`](crate::search::watchdog) makes the decisions.
 
 use crate::chess::PackedMove;
 use crate::search::info::Responder;
@@ -22,7 +22,7 @@ pub(crate) struct Control {
     pub(crate) first_batch: Option<Instant>,
     /// Whether the best move may be sent. It may not while the search is infinite or ponders.
     pub(crate) may_respond: bool,
-    /// Whether the best move was sent, or is no longer wanted.
+    /// Whether the best move has been sent, or is no longer wanted.
     pub(crate) has_responded: bool,
     /// When the stop flag was set.
     pub(crate) stopped_at: Option<Instant>,
@@ -68,7 +68,8 @@ pub(crate) struct SharedControl {
     stop: AtomicBool,
     control: Mutex<Control>,
     control_changed: Condvar,
-    /// The number of finished iterations of all workers. A worker that found only collisions sleeps until it grows.
+    /// The number of finished iterations of all workers. A worker that found only collisions sleeps until this
+    /// number grows.
     progress: Mutex<u64>,
     progress_changed: Condvar,
 }
@@ -100,6 +101,7 @@ impl SharedControl {
         self.stop.store(true, Ordering::Release);
         control.stopped_at.get_or_insert_with(Instant::now);
         self.control_changed.notify_all();
+        // This also wakes the workers that wait for progress.
         self.count_progress();
     }
 
@@ -114,7 +116,7 @@ impl SharedControl {
         self.stop_locked(&mut control);
     }
 
-    /// Locks the control. The panic of another thread does not make it unusable, because it holds plain figures.
+    /// Locks the control. It stays usable after the panic of another thread, because it holds plain figures.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,7 @@
 //! The state that the threads of one search share, divided according to which threads may change it.
 //!
 //! Each of the worker's steps takes only the parts that it needs, so that its signature shows which state it reads and
-//! changes.
-//! Only [`Search`](super::Search) and the threads' outermost functions know the whole [`SearchState`].
+//! changes. Only [`Search`](super::Search) and the threads' outermost functions know the whole [`SearchState`].
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,9 +1,10 @@
 //! Records which workers use the tree, so that a search can release it while its workers still wait for an evaluation.
 //!
-//! A worker *uses the tree* while it gathers and backs up, which takes a millisecond. While its batch is evaluated,
-//! which may take a second, the worker has *parked* its minibatch here. The thread that ends the search waits for the
-//! workers that use the tree, and cancels the parked minibatches. A worker that comes back later finds that it has lost
-//! its place, and leaves without touching the tree. So the tree is at rest long before the threads end.
+//! A worker *uses the tree* while it gathers and backs up, which takes about a millisecond. While its batch is
+//! evaluated, which may take a second, the worker has *parked* its minibatch here. The thread that ends the search
+//! waits for the workers that use the tree, and cancels the parked minibatches. A worker that comes back later finds
+//! that it has lost its place, and leaves without touching the tree. So the tree is at rest long before the threads
+//! end.
 //!
 //! ```text
 //!   Parked (not begun) ──> Working <──> Parked (evaluating) ──> Left (the search has released the tree)
@@ -141,7 +142,7 @@ impl Parking {
     }
 
     /// Releases the tree: waits for the workers that use it, and gives the parked minibatches to `cancel`. Afterwards
-    /// no worker touches the tree. The stop flag must be set before. Returns whether the tree may be used again.
+    /// no worker touches the tree. The caller must have set the stop flag. Returns whether the tree may be used again.
     pub(crate) fn close(&self, cancel: impl Fn(Gathered)) -> bool {
         let mut state = self.state();
         loop {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_from_the_depth_on() {
+    fn stops_at_the_depth_and_beyond() {
         let stops = |average_depth| {
             let stats = IterationStats { average_depth, ..Default::default() };
             DepthStopper::new(6).should_stop(&stats, &mut StopperHints::default())

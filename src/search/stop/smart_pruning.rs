@@ -47,8 +47,8 @@ impl SmartPruningStopper {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        // Stopping early saves time on a clock. Without a clock it saves nothing, so that only a certain result stops
-        // the search.
+        // Stopping early saves time on a clock. Without a clock it saves nothing, so only a certain result stops the
+        // search.
         let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
         Some(remaining / factor)
     }

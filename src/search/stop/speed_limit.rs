@@ -27,11 +27,11 @@ impl Stopper for SpeedHint {
     }
 }
 
-/// How long the worker must still wait to stay within `limit` nodes per second. It has made `playouts` playouts in the
-/// time `elapsed` since the first batch. The result is zero if there is nothing to wait for, or if `limit` is 0, which
-/// means no limit.
+/// The time that a worker must still wait to keep the search within `limit` nodes per second. The search has made
+/// `playouts` playouts in the time `elapsed` since the first batch. The result is zero if there is nothing to wait for,
+/// or if `limit` is 0, which means no limit.
 ///
-/// The result may be long, for a large batch and a low limit. The worker sleeps in steps and reads the stop flag
+/// With a large batch and a low limit the result may be long. The worker sleeps in steps and reads the stop flag
 /// between them.
 pub fn pause_for_speed_limit(limit: f32, playouts: u64, elapsed: Duration) -> Duration {
     if limit.is_nan() || limit <= 0.0 {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_no_pause() {
+    fn without_a_limit_there_is_no_pause() {
         for limit in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             assert_eq!(pause_for_speed_limit(limit, 1_000_000, Duration::ZERO), Duration::ZERO);
         }

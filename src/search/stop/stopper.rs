@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct IterationStats {
     /// The time since the move's clock started.
     pub time_since_move_start: Duration,
-    /// The time since the first batch was evaluated; zero before.
+    /// The time since the first batch was evaluated. It is zero before that.
     pub time_since_first_batch: Duration,
     /// Visits of the root, including those from earlier searches.
     pub total_nodes: u64,
@@ -28,7 +28,7 @@ pub struct IterationStats {
     /// The number of root moves that are proven losses.
     pub losing_edges: usize,
     /// Whether every visited root move is as good as lost (value at most -0.98). A quick move gains nothing then, so
-    /// that the search may go on to prove the mate.
+    /// the search may go on to prove the mate.
     pub is_hopeless: bool,
     /// Whether the search needs more time than usual.
     pub time_usage_hint: TimeUsageHint,
@@ -63,7 +63,7 @@ impl StopperHints {
         self.remaining_time = Some(self.remaining_time.map_or(time, |old| old.min(time)));
     }
 
-    /// Lowers the remaining playouts to `playouts`, but at least to 1: a search that is over its limit and still runs
+    /// Lowers the remaining playouts to `playouts`, but not below 1: a search that is over its limit and still runs
     /// must be able to select a move.
     pub fn limit_playouts(&mut self, playouts: u64) {
         let playouts = playouts.max(1);

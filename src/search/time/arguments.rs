@@ -1,8 +1,8 @@
 //! Reads `name(key=value,group(key=value),...)`, the form of the option `TimeManager`.
 //!
-//! All values are numbers. The key of a parameter in a group is the group's name, a dot, and the key. A manager takes
-//! each of its parameters once, with a default and a range. A parameter that remains at the end is unknown, or was
-//! given twice.
+//! All values are numbers. The key of a parameter in a group is the group's name, a dot, and the parameter's own key.
+//! A manager takes each of its parameters once, with a default and a range. A parameter that remains at the end is
+//! unknown, or was given twice.
 
 use std::ops::RangeInclusive;
 

@@ -17,7 +17,7 @@ use std::sync::{
 /// `slowmover` lengthens a budget only if the result is longer than this, because smart pruning needs that time to
 /// settle.
 const SHORTEST_SLOWED_MS: f64 = 200.0;
-/// The number of book plies from which the bonus grows no further.
+/// The number of book plies beyond which the bonus grows no further.
 const MOST_BOOK_PLIES: u32 = 12;
 
 /// lc0's parameters of this manager, with their names and defaults.
@@ -66,8 +66,8 @@ impl MovesLeftCurve {
         let played = f64::from(game_ply) / 2.0;
         let bend = (played / self.midpoint).powf(self.steepness);
         if bend > 1e12 {
-            // Far beyond the bend the 1 is lost in rounding, and the power might overflow. The asymptote of the curve
-            // replaces it.
+            // Far beyond the bend the 1 is lost in rounding, and the power might overflow. The curve's asymptote is
+            // used instead.
             return (played * (2_f64.powf(1.0 / self.steepness) - 1.0)).max(1.0);
         }
         (self.midpoint * (1.0 + 2.0 * bend).powf(1.0 / self.steepness) - played).max(1.0)
@@ -158,7 +158,7 @@ mod tests {
             time_since_move_start: Duration::from_millis(used),
             ..Default::default()
         });
-        milliseconds(hints.remaining_time.expect("a time limit hints"))
+        milliseconds(hints.remaining_time.expect("the stopper gives the remaining time as a hint"))
     }
 
     #[test]

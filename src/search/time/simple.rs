@@ -92,7 +92,7 @@ mod tests {
         let clock = Clock::new(Some(time), Some(increment), Some(1), 200).expect("a time is given");
         let mut hints = StopperHints::default();
         manager.stopper(&clock, ply, 0).should_stop(&IterationStats::default(), &mut hints);
-        milliseconds(hints.remaining_time.expect("a time limit hints"))
+        milliseconds(hints.remaining_time.expect("the stopper gives the remaining time as a hint"))
     }
 
     fn is_about(value: f64, expected: f64) -> bool {

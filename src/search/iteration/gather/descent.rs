@@ -1,8 +1,8 @@
 //! One descent from the root, which makes many visits.
 //!
-//! At each node the budget of visits is shared among the children as if the visits were made one after another, where
-//! each visit counts as started when the next one is chosen. Then the descent enters each child with its share. A move
-//! is played on the way down and taken back on the way up, once for all visits that go through it.
+//! At each node the budget of visits is shared among the children as if the visits were chosen one after another, with
+//! each visit in flight when the next is chosen. Then the descent enters each child with its share. A move is played on
+//! the way down and taken back on the way up, once for all visits that go through it.
 //!
 //! A visit whose value is already known is backed up at once, *out of order*. This is the case if the node is terminal,
 //! if its evaluation is in the cache, or if the visit is absorbed from the other parents of a shared node (see

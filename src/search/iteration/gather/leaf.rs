@@ -35,7 +35,7 @@ pub(super) fn outcome_by_rule(
     None
 }
 
-/// The result of a position by the tablebases. `None` if they give no result. `parent_m` is the number of
+/// The result of a position by the tablebases. `None` if they give no result. `parent_m` is the expected number of
 /// plies left at its parent.
 pub(super) fn outcome_by_tablebase(
     context: &SearchContext,

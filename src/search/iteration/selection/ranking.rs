@@ -28,7 +28,7 @@ impl Default for Ranking {
 }
 
 impl Ranking {
-    /// Replaces the scores of the last node.
+    /// Replaces the scores of the previous node.
     pub(crate) fn fill(&mut self, scores: impl Iterator<Item = f32>) {
         self.length = 0;
         self.extend(scores);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_found_as_if_all_were_looked_at() {
+    fn agrees_with_a_plain_loop_over_all_scores() {
         let mut state = 1_u32;
         let mut roll = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

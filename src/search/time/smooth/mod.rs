@@ -24,7 +24,7 @@ use trend::VisitsTrend;
 
 /// The manager `smooth`.
 pub(super) struct Smooth {
-    /// The stopper of the running search shares the memory, and reports its speed and its end.
+    /// The stopper of the running search shares the memory, and records the search's speed and end in it.
     memory: Arc<Mutex<GameMemory>>,
 }
 

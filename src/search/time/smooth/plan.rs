@@ -13,28 +13,30 @@ pub(crate) struct Parameters {
     /// `init-tree-reuse` (0.52): the first estimate of the share of a tree that the next move reuses.
     pub first_tree_reuse: f64,
     /// `max-tree-reuse` (0.73): the upper bound of that estimate.
-    pub most_tree_reuse: f64,
-    /// `tree-reuse-update-rate` (3.39): the number of average moves in which the estimate moves half-way.
+    pub max_tree_reuse: f64,
+    /// `tree-reuse-update-rate` (3.39): the number of average moves after which the estimate has moved half-way to
+    /// the measured share.
     pub tree_reuse_half_life: f64,
-    /// `nps-update-period` (20): the number of seconds of a search in which the estimate of the speed falls to the
-    /// measured value.
+    /// `nps-update-period` (20): the number of seconds of a search after which the estimate of the speed has fallen
+    /// to the measured value.
     pub speed_window_seconds: f64,
     /// `init-timeuse` (0.7): the first estimate of the share of a budget that a move spends.
     pub first_time_use: f64,
     /// `min-timeuse` (0.34): the lower bound of that estimate.
-    pub least_time_use: f64,
-    /// `timeuse-update-rate` (5.51): the number of average moves in which the estimate moves half-way.
+    pub min_time_use: f64,
+    /// `timeuse-update-rate` (5.51): the number of average moves after which the estimate has moved half-way to
+    /// the measured share.
     pub time_use_half_life: f64,
     /// `max-move-budget` (0.42): the maximum share of the clock for one move, without the reserve.
-    pub most_of_clock: f64,
+    pub max_share_of_clock: f64,
     /// `init-piggybank` (0.09): the share of the first clock that goes into the reserve.
     pub first_reserve: f64,
     /// `per-move-piggybank` (0.12): the share of each move's time that goes into the reserve.
     pub reserve_tax: f64,
     /// `max-piggybank-use` (0.94): the maximum share of the reserve for one move.
-    pub most_of_reserve: f64,
+    pub max_share_of_reserve: f64,
     /// `max-piggybank-moves` (36.5): the maximum size of the reserve, in average moves.
-    pub most_reserve_moves: f64,
+    pub max_reserve_moves: f64,
     /// `trend-nps-update-period-ms` (3000): the time between two baselines of a
     /// [`VisitsTrend`](super::trend::VisitsTrend).
     pub trend_period_ms: f64,
@@ -55,17 +57,17 @@ impl Parameters {
         let steepness = arguments.take("steepness", 5.93, 0.1..=100.0)?;
         Ok(Parameters {
             first_tree_reuse: arguments.take("init-tree-reuse", 0.52, 0.0..=0.99)?,
-            most_tree_reuse: arguments.take("max-tree-reuse", 0.73, 0.0..=0.99)?,
+            max_tree_reuse: arguments.take("max-tree-reuse", 0.73, 0.0..=0.99)?,
             tree_reuse_half_life: arguments.take("tree-reuse-update-rate", 3.39, 0.01..=1e6)?,
             speed_window_seconds: arguments.take("nps-update-period", 20.0, 0.0..=1e6)?,
             first_time_use: arguments.take("init-timeuse", 0.7, 0.01..=1.0)?,
-            least_time_use: arguments.take("min-timeuse", 0.34, 0.01..=1.0)?,
+            min_time_use: arguments.take("min-timeuse", 0.34, 0.01..=1.0)?,
             time_use_half_life: arguments.take("timeuse-update-rate", 5.51, 0.01..=1e6)?,
-            most_of_clock: arguments.take("max-move-budget", 0.42, 0.0..=1.0)?,
+            max_share_of_clock: arguments.take("max-move-budget", 0.42, 0.0..=1.0)?,
             first_reserve: arguments.take("init-piggybank", 0.09, 0.0..=1.0)?,
             reserve_tax: arguments.take("per-move-piggybank", 0.12, 0.0..=1.0)?,
-            most_of_reserve: arguments.take("max-piggybank-use", 0.94, 0.0..=1.0)?,
-            most_reserve_moves: arguments.take("max-piggybank-moves", 36.5, 0.0..=1e6)?,
+            max_share_of_reserve: arguments.take("max-piggybank-use", 0.94, 0.0..=1.0)?,
+            max_reserve_moves: arguments.take("max-piggybank-moves", 36.5, 0.0..=1e6)?,
             trend_period_ms: arguments.take("trend-nps-update-period-ms", 3000.0, 0.0..=1e9)?,
             best_move_optimism: arguments.take("bestmove-optimism", 0.2, 0.0..=1000.0)?,
             rival_optimism: arguments.take("overtaker-optimism", 4.0, 0.0..=1000.0)?,
@@ -146,8 +148,8 @@ impl GameMemory {
         self.last_measured_ms = 0.0;
 
         let moves = clock.moves_until_control(parameters.moves_left.estimate(game_ply));
-        let most_reserve = parameters.most_reserve_moves * clock.total_ms(moves) / moves;
-        self.reserve_ms = self.reserve_ms.clamp(0.0, most_reserve);
+        let max_reserve = parameters.max_reserve_moves * clock.total_ms(moves) / moves;
+        self.reserve_ms = self.reserve_ms.clamp(0.0, max_reserve);
         self.average_move_ms = (clock.total_ms(moves) - self.reserve_ms).max(0.0) / moves;
 
         // The target is a number of nodes, including the reused nodes.
@@ -156,12 +158,12 @@ impl GameMemory {
         let new_nodes = (target_nodes - reused_nodes as f64).max(0.0);
         let expected_ms = new_nodes / speed * 1000.0;
 
-        let taxed = (expected_ms * parameters.reserve_tax).min(most_reserve - self.reserve_ms);
-        let reserve = self.reserve_ms * parameters.most_of_reserve;
+        let taxed = (expected_ms * parameters.reserve_tax).min(max_reserve - self.reserve_ms);
+        let reserve = self.reserve_ms * parameters.max_share_of_reserve;
         self.reserve_ms += taxed;
         // Smart pruning will end the search early, so that the budget may be larger than the expected time.
         self.budget_ms = ((expected_ms - taxed) / self.time_use)
-            .min(clock.remaining_ms() * parameters.most_of_clock)
+            .min(clock.remaining_ms() * parameters.max_share_of_clock)
             .min(clock.spendable_ms());
         MovePlan { budget_ms: self.budget_ms, reserve_ms: reserve.min(clock.spendable_ms() - self.budget_ms) }
     }
@@ -169,8 +171,8 @@ impl GameMemory {
     /// Updates the estimate of the speed from a running search, which has made `nodes` visits in `elapsed_ms` since its
     /// first batch. Returns the estimate in nodes per second.
     ///
-    /// A higher speed than estimated replaces the estimate at once. A lower speed replaces it gradually over the
-    /// window, because a search often starts slowly.
+    /// A speed above the estimate replaces the estimate at once. A lower speed replaces it gradually over the window,
+    /// because a search often starts slowly.
     pub(crate) fn measure_speed(&mut self, elapsed_ms: f64, nodes: u64) -> f64 {
         if elapsed_ms <= self.last_measured_ms {
             return self.speed;
@@ -204,7 +206,7 @@ impl GameMemory {
         };
         let weight = self.in_average_moves(elapsed_ms);
         self.time_use = approach(self.time_use, used, weight / self.parameters.time_use_half_life)
-            .max(self.parameters.least_time_use);
+            .max(self.parameters.min_time_use);
     }
 
     fn learn_tree_reuse(&mut self, reused_nodes: u64) {
@@ -214,7 +216,7 @@ impl GameMemory {
         let reused = reused_nodes as f64 / self.last_nodes as f64;
         let weight = self.in_average_moves(self.last_measured_ms);
         self.tree_reuse = approach(self.tree_reuse, reused, weight / self.parameters.tree_reuse_half_life)
-            .min(self.parameters.most_tree_reuse);
+            .min(self.parameters.max_tree_reuse);
     }
 
     fn in_average_moves(&self, ms: f64) -> f64 {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_that_gets_no_visits_never_does() {
+    fn a_rival_that_gets_no_visits_never_overtakes() {
         let mut trend = trend();
         trend.update(ms(1000), &[500, 499]);
         trend.update(ms(2000), &[1000, 499]);

@@ -1,5 +1,5 @@
 //! The search on the `trivial` backend is the same on every machine, whatever the build: `scripts/signature.txt` has
-//! its signature. A binary of its own, so that `scripts/check.sh quick` builds only the engine for it.
+//! its signature. This test is a binary of its own, so that `scripts/check.sh quick` builds only the engine for it.
 
 use std::process::Command;
 

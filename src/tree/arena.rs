@@ -1,8 +1,9 @@
 //! A growing array that many threads read and extend without a lock.
 //!
-//! Entries live in chunks of fixed size, which are allocated when they are first needed and never move. So a reference
-//! stays valid as long as the arena. Threads reserve blocks of entries with one `fetch_add`, and a block lies within
-//! one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only grows.
+//! Entries live in chunks of fixed size, which are allocated when they are first needed and never move. A reference to
+//! an entry therefore stays valid as long as the arena exists. Threads reserve blocks of entries with one `fetch_add`,
+//! and a block lies within one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only
+//! grows.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +15,11 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// no bounds check if the arena has an entry for every 32-bit index.
 pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     chunks: Box<[OnceLock<Box<[T; CHUNK]>>; CHUNKS]>,
-    /// The next free entry. Wider than the index, so that a failed reservation cannot wrap around.
+    /// The next free index. It has more bits than an index needs, so that a failed reservation cannot wrap around.
     next: AtomicU64,
 }
 
 impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CHUNK> {
-    /// An empty arena.
     fn default() -> Self {
         Arena { chunks: boxed_array(OnceLock::new), next: AtomicU64::new(0) }
     }
@@ -49,7 +49,8 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         Some(start as u32)
     }
 
-    /// The entry at any index, reserved or not. This is for an arena whose indices are those of another arena.
+    /// The entry at any index, reserved or not. Its chunk is allocated if necessary. This is for an arena
+    /// with the same indices as another arena.
     #[inline]
     pub(super) fn get_or_make(&self, index: u32) -> &T {
         let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
@@ -99,7 +100,7 @@ fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
     index as usize / CHUNK
 }
 
-/// An array of values of `make`, built on the heap because it may be too large for the stack.
+/// An array of values made by `make`, built on the heap because it may be too large for the stack.
 fn boxed_array<T, const LENGTH: usize>(make: impl Fn() -> T) -> Box<[T; LENGTH]> {
     let entries: Box<[T]> = (0..LENGTH).map(|_| make()).collect();
     let Ok(entries) = entries.try_into() else { unreachable!("it has that length") };

@@ -5,7 +5,7 @@ use crate::chess::PackedMove;
 /// A move (low 16 bits) and its prior (high 16 bits).
 ///
 /// The prior has five bits of exponent and eleven bits of mantissa, rounded from an f32. Its smallest value above 0 is
-/// `2^-31`. A greater prior has greater bits.
+/// `2^-31`. The bits of two priors, as integers, compare as the priors do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge(u32);
 

@@ -7,8 +7,9 @@
 //! [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning: mean value times number of visits. The
 //! mean is then the weighted mean, and the true weight of the visits is stored here.
 //!
-//! Backup writes all fields with Relaxed ordering, because no protocol depends on them. If two threads update a field
-//! at the same time, one update may be lost. The statistic then lacks the visits of one batch.
+//! Backup writes all fields with Relaxed ordering, because no protocol depends on them. The sum of weights is exact.
+//! The variance is loaded and then stored, so if two threads update it at the same time, one update may be lost. The
+//! variance then lacks the visits of one batch.
 
 use super::node::{Node, Sample, Totals, VALUE_SCALE};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -43,7 +44,7 @@ impl ExtraStatistics {
         self.tag.store(tag, Ordering::Relaxed);
     }
 
-    /// Stores the network's value of the node and the error that it expects in it.
+    /// Stores the network's value of this node and the error that the network expects in that value.
     pub fn set_own_evaluation(&self, wl: f32, error: f32) {
         self.own_wl.store(wl.to_bits(), Ordering::Relaxed);
         self.error.store(error.to_bits(), Ordering::Relaxed);
@@ -121,7 +122,7 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// The sums over `visits` visits with the value (`wl`, `d`, `m`) and the weight `weight` each.
+    /// The sums over `visits` visits, each with the value `sample` and the weight `weight`.
     pub fn of(sample: Sample, visits: u32, weight: f32) -> Weighted {
         let plain = Totals::of(sample, visits);
         let scaled = |sum: i64| (sum as f64 * f64::from(weight)) as i64;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_nothing_changes_no_mean() {
+    fn visits_of_weight_zero_do_not_change_the_mean() {
         let tree = Tree::new();
         let root = tree.root();
         tree.finish_weighted(root, &Weighted::of(LOST, 1, 0.0));

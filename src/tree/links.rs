@@ -149,11 +149,12 @@ pub struct Links<'tree> {
     node: &'tree Node,
     /// Holds the start of the next segment, or 0.
     next_segment: &'tree AtomicU32,
-    /// The rest of the current segment, and the index of its first word.
+    /// The links of the current segment that the iterator has not returned yet.
     rest: std::slice::Iter<'tree, [AtomicU32; LINK_WORDS]>,
+    /// The index of the first word of `rest`.
     rest_start: u32,
     last_of_segment: Option<Link<'tree>>,
-    /// The number of segments so far.
+    /// The number of segments entered so far.
     segments: u32,
     /// The number of edges beyond the current segment.
     edges_left: usize,
@@ -234,7 +235,7 @@ fn segment_words(links: usize) -> u32 {
 }
 
 impl Storage {
-    /// The links of `node`, by falling prior.
+    /// The links of `node`, by descending prior.
     #[inline]
     pub(super) fn links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
         Links {
@@ -272,7 +273,7 @@ impl Storage {
         }
     }
 
-    /// Makes the links of a claimed node. `edges` are all its moves, by falling prior. These links keep their exact
+    /// Makes the links of a claimed node. `edges` are all its moves, by descending prior. These links keep their exact
     /// priors, while links that are made later get theirs from the node's rounded priors.
     pub(super) fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
         let mut links = self.links(node);
@@ -289,7 +290,7 @@ impl Storage {
         true
     }
 
-    /// All moves of `node`, which is the node of `position`, by falling prior. Each comes with its link, if the move
+    /// All moves of `node`, which is the node of `position`, by descending prior. Each comes with its link, if the move
     /// has a link.
     pub(super) fn edges<'tree>(
         &'tree self,
@@ -309,9 +310,9 @@ impl Storage {
         edges
     }
 
-    /// Fills `edges` with the moves of `node` that follow `last` by falling prior; `moves` are all moves of the node's
-    /// position. Returns how many were found: fewer than `edges` has room for only if `moves` belong to another
-    /// position.
+    /// Fills `edges` with the moves of `node` that follow `last` by descending prior; `moves` are all moves of the
+    /// node's position. `edges` must not be longer than the number of moves that follow. Returns the number of moves
+    /// found, which is the length of `edges` unless `moves` belongs to another position.
     fn next_edges(&self, node: &Node, moves: &[PackedMove], last: Option<Edge>, edges: &mut [Edge]) -> usize {
         let count = node.edge_count();
         if edges.is_empty() || moves.len().min(MOST_EDGES) != count {

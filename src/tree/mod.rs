@@ -9,7 +9,7 @@
 //!  │ key                       ├────────────>│ next │ link 0 │ link 1 │ …      │  see links.rs
 //!  └──────────────────────────┘             └──┬──────┬─────────────────────────┘
 //!            ^                                  │      └> child: a node, to which several links may lead
-//!            │   the table of transpositions    └> the next segment of links
+//!            │   the transposition table        └> the next segment of links
 //!            └── key -> node
 //! ```
 //! A node knows its children, but not its parents: a descent keeps its path. [`node`] describes the node protocol.
@@ -159,14 +159,15 @@ impl Tree {
         self.storage.link_all(node, position, allocator)
     }
 
-    /// Makes the links of a claimed node. `edges` are all its moves, by falling prior. These links keep their exact
+    /// Makes the links of a claimed node. `edges` are all its moves, by descending prior. These links keep their exact
     /// priors, while links that are made later get theirs from the node's rounded priors. Returns `false` if the arena
     /// is full.
     pub fn link_exactly(&self, node: &Node, edges: &[Edge], allocator: &mut Allocator) -> bool {
         self.storage.link_exactly(node, edges, allocator)
     }
 
-    /// All moves of `node`, which is the node of `position`, by falling prior. A move without a link was never visited.
+    /// All moves of `node`, which is the node of `position`, by descending prior. A move without a link was never
+    /// visited.
     pub fn edges<'tree>(
         &'tree self,
         node: &'tree Node,

@@ -1,12 +1,13 @@
 //! A node: statistics of one position, shared by all search threads and by all moves that lead to it.
 //!
-//! Values are in the view of **the side to move in the node's own position**, so a parent negates its child's.
+//! Values are in the view of **the side to move in the node's own position**, so a parent negates the values of
+//! its children.
 //!
 //! # Protocol
-//! The state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become `Terminal` at
-//! once. The only step back is a cancelled evaluation, by the claimant or by the thread that ends the search, while no
-//! other thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a
-//! collision. One Release store publishes the node.
+//! During a search, the state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may
+//! become `Terminal` at once. The only step back is a cancelled evaluation, by the claimant or by the thread that ends
+//! the search, while no other thread may touch the node. One compare-and-swap claims a node, and threads that lose the
+//! race count a collision. One Release update publishes the node.
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
@@ -82,9 +83,9 @@ pub struct Node {
     status: AtomicU32,
     /// The index of the first word of the [priors](super::priors). Undefined before `Expanded`.
     priors: AtomicU32,
-    /// The first segment of [links](super::links), or 0. In a free entry, the next free entry.
+    /// The first segment of [links](super::links), or 0. In a free entry, this is the index of the next free entry.
     pub(super) links: AtomicU32,
-    /// Half of the node's key in the table of transpositions.
+    /// Half of the node's key in the transposition table.
     pub(super) key: AtomicU32,
 }
 
@@ -380,7 +381,7 @@ mod tests {
     use crate::tree::TerminalKind;
 
     #[test]
-    fn one_claimant_of_many() {
+    fn exactly_one_of_several_threads_claims_a_node() {
         for _ in 0..200 {
             let node = Node::default();
             let claims: usize = std::thread::scope(|scope| {

@@ -43,8 +43,8 @@ impl PriorCode {
     }
 }
 
-/// A move's place in the order of visits: by falling prior, then by the order of the move generator. A greater place is
-/// visited earlier.
+/// A move's place in the order of visits: by descending prior, then by the order of the move generator. A greater place
+/// is visited earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place(u16);
 

@@ -1,11 +1,11 @@
 //! Rerooting: when the game goes on, another node of the tree becomes the root.
 //!
-//! This takes no time, because [`super::recycle`] finds the nodes that are no longer reachable when memory is needed.
-//! Only results that depend on the path must be undone at once: a first repetition counts as a draw only while both
-//! occurrences are within the search. When the root moves past the first occurrence, the node must be evaluated again,
-//! and its visits are subtracted from its ancestors. This stops at a proven ancestor, which stays proven and keeps the
-//! visits that it has passed up. Only reversible moves lead from the root to such a node, so there is one path to it
-//! and no shared node on it (see [`super`]).
+//! This takes little time, because nodes that are no longer reachable stay in memory until [`super::recycle`] needs
+//! their space. Only results that depend on the path must be undone at once: a first repetition counts as a draw only
+//! while both occurrences are within the search. When the root moves past the first occurrence, the node must be
+//! evaluated again, and its visits are subtracted from its ancestors, up to the first proven ancestor. That one stays
+//! proven, and it and the nodes above it keep those visits. Only reversible moves lead from the root to a first
+//! repetition, so there is one path to it, with no shared node on that path (see [`super`]).
 
 use super::Tree;
 use super::links::{Link, Links};
@@ -41,7 +41,7 @@ impl Tree {
     }
 
     /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts
-    /// the proven value. Visits that it had as a proven node, without its children, are dropped.
+    /// the proven value. Visits that ended at the proven node, without a visit to a child, are dropped.
     fn reopen_root(&self) {
         let root = self.node(self.root());
         let Some(outcome) = root.outcome() else { return };
@@ -54,7 +54,7 @@ impl Tree {
         root.set_status(|status| status.without_result().with_state(State::Expanded));
     }
 
-    /// Undoes the first repetitions whose first occurrence is now above the root.
+    /// Undoes each draw by a first repetition whose earlier occurrence is now above the root.
     fn undo_outlived_repetitions(&self) {
         // An explicit stack, because a long forced line would overflow the thread's stack.
         let mut stack = vec![Frame::enter(self, self.root())];
@@ -92,7 +92,7 @@ impl Tree {
     }
 }
 
-/// One node of the path.
+/// A node on the current path of the walk.
 struct Frame<'tree> {
     node: &'tree Node,
     /// The link from the parent.
@@ -206,7 +206,7 @@ mod tests {
             }
         }
 
-        fn goes_to(&self, path: &[u16]) -> bool {
+        fn reroots_to(&self, path: &[u16]) -> bool {
             self.tree.check_invariants().expect("the test builds a sound tree");
             let moves: Vec<PackedMove> = path.iter().map(|&bits| PackedMove::from_bits(bits + 64)).collect();
             let moved = self.tree.reroot(&moves);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlived_repetition_leaves_its_ancestors() {
+    fn visits_of_an_outlived_repetition_are_subtracted_from_its_ancestors() {
         let mut builder = Builder::new();
         for path in [&[0][..], &[0, 0], &[0, 0, 0]] {
             builder.expand(path);
@@ -228,7 +228,7 @@ mod tests {
         builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
         // A repetition stays while both occurrences are in the search.
         builder.finish(&[0, 0, 1], outcome(0, 2, TerminalKind::TwoFold), 1);
-        assert!(builder.goes_to(&[0]));
+        assert!(builder.reroots_to(&[0]));
         let root = builder.node(&[]);
         assert_eq!((root.visits(), root.sample().wl), (4, 0.25 / 4.0));
         assert_eq!(builder.node(&[0, 0, 1]).state(), State::Unevaluated);
@@ -244,14 +244,14 @@ mod tests {
         builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
         builder.finish(&[0, 0, 0, 2], outcome(-1, 0, TerminalKind::EndOfGame), 1);
         builder.prove(&[0, 0, 0], outcome(1, 1, TerminalKind::EndOfGame));
-        assert!(builder.goes_to(&[0]));
+        assert!(builder.reroots_to(&[0]));
         // The root's own visit of 0.25, the reply's visit of -0.25, and seven wins two plies below.
         let root = builder.node(&[]);
         assert_eq!((root.visits(), root.sample().wl), (9, 7.0 / 9.0));
     }
 
     #[test]
-    fn a_proven_root_keeps_what_is_below_it() {
+    fn a_proven_root_keeps_its_subtree() {
         let mut builder = Builder::new();
         builder.expand(&[0]);
         builder.expand(&[0, 1]);
@@ -259,8 +259,8 @@ mod tests {
         builder.prove(&[0], outcome(1, 1, TerminalKind::EndOfGame));
         builder.visit(&[0], Sample { wl: 1.0, d: 0.0, m: 1.0 }, 10);
         // Nothing is kept below a node that the rules make terminal, or below a node that was never visited.
-        assert!(!builder.goes_to(&[0, 2]) && !builder.goes_to(&[1]));
-        assert!(builder.goes_to(&[0]));
+        assert!(!builder.reroots_to(&[0, 2]) && !builder.reroots_to(&[1]));
+        assert!(builder.reroots_to(&[0]));
         let root = builder.node(&[]);
         assert!(!root.is_terminal() && root.edge_count() == 3);
         assert_eq!((root.visits(), root.sample().wl), (6, (1.0 - 0.25 + 4.0) / 6.0));

@@ -6,7 +6,7 @@ use crate::sync::atomic::AtomicU32;
 
 /// An arena with an entry for each node.
 pub(super) type PerNode<T> = Arena<T, { 1 << (INDEX_BITS - NODE_CHUNK_BITS) }, { 1 << NODE_CHUNK_BITS }>;
-/// The arena of words.
+/// The arena of the 32-bit words that priors and links consist of.
 pub(super) type Words = Arena<AtomicU32, { 1 << (INDEX_BITS - WORD_CHUNK_BITS) }, { 1 << WORD_CHUNK_BITS }>;
 
 /// The number of bits of an index.
@@ -20,12 +20,12 @@ pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };
 /// The length of the longest run of words: the longest segment of links.
 pub(super) const LONGEST_RUN: u32 = if IS_MODEL { 1 << MODEL_WORD_BLOCK_BITS } else { 1 << 10 };
-/// The table of transpositions has 2^8 shards.
+/// The transposition table has 2^8 shards.
 pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 8 };
 pub(super) const FIRST_SHARD_LENGTH: usize = if IS_MODEL { 4 } else { 64 };
 
 const IS_MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
-/// In tests under `loom` a node has at most three moves, and in tests under `shuttle` as many as in an endgame.
+/// In tests under `loom`, a node has at most three moves. Tests under `shuttle` use endgames, with more moves.
 const MODEL_INDEX_BITS: u32 = if cfg!(feature = "loom") { 8 } else { 18 };
 const MODEL_NODE_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 3 } else { 6 };
 const MODEL_WORD_CHUNK_BITS: u32 = if cfg!(feature = "loom") { 6 } else { 9 };

@@ -1,10 +1,10 @@
-//! The table of transpositions, which maps a position's key to its node.
+//! The transposition table, which maps a position's key to its node.
 //!
 //! [`super`] explains which positions are in the table, and why several paths may share a node. An entry holds half
 //! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other
 //! half of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
-//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken
-//! for writing only when the shard grows, by a quarter; this does not block the other shards.
+//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. During a search,
+//! the lock is taken for writing only when the shard grows, by a quarter; this does not block the other shards.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
@@ -29,7 +29,7 @@ impl Shard {
         4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
     }
 
-    /// All entries, in the order in which an entry with this key is searched.
+    /// All entries, in the order in which a search for an entry with this key probes them.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
         let length = self.entries.len();
         let first = ((u64::from(entry_key) * length as u64) >> 32) as usize;
@@ -46,7 +46,6 @@ impl Shard {
     }
 }
 
-/// The table of transpositions.
 #[derive(Debug)]
 pub(super) struct Transpositions {
     shards: Box<[RwLock<Shard>]>,

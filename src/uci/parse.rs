@@ -76,7 +76,7 @@ pub(crate) enum UciError {
     },
 }
 
-/// Reads a line. `None` if it is blank.
+/// Reads a line. Returns `None` if it is blank.
 ///
 /// # Errors
 /// The line is not a command.

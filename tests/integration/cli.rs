@@ -241,14 +241,14 @@ fn backendbench_prints_lc0s_table() {
 /// As in lc0, these flags have all the forms of a boolean option.
 #[test]
 fn backendbench_flags_can_be_switched_off() {
-    let clippy_of = |flags: &[&str]| {
+    let has_recommendation = |flags: &[&str]| {
         let common = ["backendbench", "-b", "trivial", "--batches=5", "--max-batch-size=1"];
         run(&[&common, flags].concat()).contains("Recommended")
     };
-    assert!(clippy_of(&["--clippy=true", "--no-header-only-once"]));
-    assert!(clippy_of(&["--no-clippy", "--clippy", "--header-only-once=false"]));
-    assert!(!clippy_of(&["--clippy", "--no-clippy"]));
-    assert!(!clippy_of(&["--clippy=false"]));
+    assert!(has_recommendation(&["--clippy=true", "--no-header-only-once"]));
+    assert!(has_recommendation(&["--no-clippy", "--clippy", "--header-only-once=false"]));
+    assert!(!has_recommendation(&["--clippy", "--no-clippy"]));
+    assert!(!has_recommendation(&["--clippy=false"]));
 }
 
 #[test]

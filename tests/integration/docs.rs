@@ -1,4 +1,5 @@
-//! The pages in Markdown name only what is there: links, paths, and functions beside their file.
+//! Checks the Markdown pages: each link has a target, each path exists, and an item that a page names beside a source
+//! file is defined in that file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ const TOP_FOLDERS: [&str; 8] =
 /// Folders that a tool makes, so that a checkout lacks them.
 const MADE_BY_TOOLS: [&str; 1] = ["tests/fuzz/corpus"];
 
-/// Words that may stand before the name of an item of a Rust file.
+/// The keywords of Rust that precede the name of an item in its definition.
 const DEFINITIONS: [&str; 9] =
     ["fn", "struct", "enum", "trait", "type", "const", "static", "mod", "macro_rules!"];
 
@@ -28,7 +29,7 @@ impl Page {
         self.lines().filter(|(_, _, is_code)| !is_code).map(|(number, line, _)| (number, line))
     }
 
-    /// Line numbers from 1, lines, and whether a line is fenced code.
+    /// Each line with its number, counted from 1, and whether it is fenced code.
     fn lines(&self) -> impl Iterator<Item = (usize, &str, bool)> {
         let mut in_fence = false;
         self.text.lines().enumerate().map(move |(index, line)| {
@@ -47,7 +48,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page of the repository; `target` folders and hidden ones are left out.
+/// Every page of the repository, except those in `target` folders and in hidden folders.
 fn pages() -> Vec<Page> {
     fn collect(folder: &Path, pages: &mut Vec<Page>) {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -65,11 +66,11 @@ fn pages() -> Vec<Page> {
     }
     let mut pages = Vec::new();
     collect(root(), &mut pages);
-    assert!(pages.len() > 10, "the pages are found: {}", pages.len());
+    assert!(pages.len() > 10, "only {} pages were found", pages.len());
     pages
 }
 
-/// What stands between backticks in a line.
+/// The texts between backticks in a line.
 fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).collect()
 }
@@ -91,8 +92,8 @@ fn has_heading(page: &Path, wanted: &str) -> bool {
     page.prose().any(|(_, line)| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
 }
 
-/// The path from the repository's top that a word of a page names. A placeholder (`FOLDER`), a pattern (`*`) and
-/// what follows it are left out. `None`: the word names no path.
+/// The path from the repository's top that a word of a page names. The path ends before a placeholder (`FOLDER`) or a
+/// pattern (`*`). Returns `None` if the word names no path.
 fn repository_path(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', ',', ':', ';', ')']);
     TOP_FOLDERS.iter().find(|folder| word.starts_with(**folder))?;
@@ -150,7 +151,7 @@ fn paths_in_pages_exist() {
     assert!(missing.is_empty(), "paths that are not in the repository:\n{}", missing.join("\n"));
 }
 
-/// Whether `source` defines an item of this name: `Type::method` needs a definition of `method`, and `Type` somewhere.
+/// Whether `source` defines an item of this name. For `Type::method`, it must define `method` and contain `Type`.
 fn defines(source: &str, item: &str) -> bool {
     let mut names: Vec<&str> = item.trim_end_matches("()").split("::").collect();
     let Some(last) = names.pop() else {

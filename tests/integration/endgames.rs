@@ -132,8 +132,8 @@ fn a_mate_score_is_never_wrong_and_never_too_short() {
     }
 }
 
-/// Positions with the least number of moves to mate, as Stockfish finds it. All but the last two are from games; those
-/// are endgames with four pieces.
+/// Positions with the number of moves of their shortest mate, as found by Stockfish. The last two are endgames with
+/// four pieces, and all others are from games.
 const MATES: [(i32, &str); 16] = [
     (1, "Q2r1b2/1pkbnp1p/2pp4/1P2p3/P1N5/2Pr3P/6B1/R1B1K2R w KQ - 2 23"),
     (1, "4B3/p7/4pk1p/6r1/P7/8/7P/1rR4K b - - 11 45"),
@@ -264,7 +264,8 @@ fn a_side_that_is_being_mated_gets_a_negative_mate_score() {
     }
 }
 
-/// Roots that are proven after a few visits: a draw by insufficient material, a side that is mated in one, a mate in one.
+/// Roots that are proven after a few visits: a draw by insufficient material, a side that is mated in one, and a mate
+/// in one.
 const SOLVED: [&str; 3] = [
     "8/8/8/4k3/8/8/4K3/6N1 w - - 0 1",
     "7k/8/5K2/6Q1/8/8/8/8 b - - 0 1",

@@ -9,7 +9,7 @@ use rukh::tree::{Bounds, NodeId, State, TerminalKind, Tree};
 use std::collections::HashMap;
 
 /// Bounds on the result of the last position of `history`, from the side to move's view, by a full search of `depth`
-/// plies. It ends at mate, stalemate, insufficient material, the fifty-move rule, and threefold repetition.
+/// plies. A line ends at mate, stalemate, insufficient material, the fifty-move rule, and threefold repetition.
 fn solve(history: &mut PositionHistory, depth: u32) -> Bounds {
     if let Some(result) = history.result() {
         return Bounds::exact(match result {
@@ -40,7 +40,7 @@ struct Walk<'a> {
     history: PositionHistory,
     /// The solver's depth in plies.
     solver_depth: u32,
-    /// The greatest number of paths to a node that are followed.
+    /// The maximum number of paths to each node that the walk follows.
     maximum_paths: u32,
     /// The paths to each node so far.
     paths: HashMap<NodeId, u32>,
@@ -178,7 +178,7 @@ fn a_perpetual_check_is_a_draw() {
 }
 
 #[test]
-fn a_graph_shares_what_a_tree_searches_twice() {
+fn a_graph_has_fewer_nodes_than_a_tree() {
     let count = |graph: &str, fen: Option<&str>| {
         let mut session = Session::new(&[("GraphSearch", graph), ("SmartPruningFactor", "0")]);
         session.position(fen, "");

@@ -1,5 +1,5 @@
-//! Modules use only what is below them: lib.rs lists them from the top down, and inside them no files use each other in a
-//! circle.
+//! Modules use only what is below them: lib.rs lists them from the top down, and inside them no files use each other in
+//! a cycle.
 
 #[path = "layers/source_graph.rs"]
 mod source_graph;
@@ -60,7 +60,7 @@ fn layers_only_look_down() {
     assert!(uses > 20, "only {uses} uses found: does this test still look at the right thing?");
 }
 
-/// No files or folders inside `folder` use each other in a circle, and where a `mod.rs` lists its modules in a table,
+/// No files or folders inside `folder` use each other in a cycle, and where a `mod.rs` lists its modules in a table,
 /// none uses one that stands above it.
 fn assert_in_order(source: &str, folder: &str, least_arrows: usize) {
     let graph = SourceGraph::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
@@ -69,12 +69,8 @@ fn assert_in_order(source: &str, folder: &str, least_arrows: usize) {
         found >= least_arrows,
         "{source}: only {found} arrows found: does this test still look at the right thing?"
     );
-    let circles = graph.circles(Path::new(folder));
-    assert!(
-        circles.is_empty(),
-        "files that use each other in a circle, in {source}:\n{}",
-        circles.join("\n")
-    );
+    let cycles = graph.cycles(Path::new(folder));
+    assert!(cycles.is_empty(), "files that use each other in a cycle, in {source}:\n{}", cycles.join("\n"));
     let upward = graph.upward_arrows(Path::new(folder));
     assert!(
         upward.is_empty(),

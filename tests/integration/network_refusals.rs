@@ -309,7 +309,7 @@ fn an_error_names_the_layer_of_the_wrong_size() {
         ),
         (
             "micro-attn",
-            |w| shorten(&mut first_encoder(w).ffn.as_mut().expect("it has").dense2_w),
+            |w| shorten(&mut first_encoder(w).ffn.as_mut().expect("it exists").dense2_w),
             "encoder[0].ffn.dense2_w has 1535 values, expected 32 x 48 = 1536",
         ),
         (
@@ -321,7 +321,7 @@ fn an_error_names_the_layer_of_the_wrong_size() {
         ("micro-attn", |w| shorten(&mut w.ip2_val_b), "ip2_val_b has 2 values, expected 3"),
         (
             "micro-smolgen",
-            |w| shorten(&mut first_attention(w).smolgen.as_mut().expect("it has").dense2_b),
+            |w| shorten(&mut first_attention(w).smolgen.as_mut().expect("it exists").dense2_b),
             "encoder[0].mha.smolgen.dense2_b has 63 values, expected 64",
         ),
         (
@@ -331,12 +331,12 @@ fn an_error_names_the_layer_of_the_wrong_size() {
         ),
         (
             "micro-se-conv",
-            |w| shorten(&mut w.residual[1].conv2.as_mut().expect("it has").bn_gammas),
+            |w| shorten(&mut w.residual[1].conv2.as_mut().expect("it exists").bn_gammas),
             "residual[1].conv2.bn_gammas has 15 values, expected 16",
         ),
         (
             "micro-se-conv",
-            |w| shorten(&mut w.residual[0].se.as_mut().expect("it has").w2),
+            |w| shorten(&mut w.residual[0].se.as_mut().expect("it exists").w2),
             "residual[0].se.w2 has 255 values, expected 32 x 8 = 256",
         ),
         ("micro-se-old", |w| shorten(&mut w.ip_pol_b), "ip_pol_b has 1857 values, expected 1858"),
@@ -355,7 +355,7 @@ fn an_error_names_the_missing_layer() {
         ("micro-attn", |w| first_attention(w).dense_w = None, "encoder[0].mha.dense_w"),
         ("micro-smolgen", |w| w.smolgen_w = None, "smolgen_w"),
         ("micro-se-conv", |w| w.moves_left = None, "moves_left"),
-        ("micro-se-conv", |w| w.policy.as_mut().expect("it has").biases = None, "policy.biases"),
+        ("micro-se-conv", |w| w.policy.as_mut().expect("it exists").biases = None, "policy.biases"),
     ];
     for (network, edit, layer) in cases {
         refused(&edited_weights(network, edit), &format!("layer {layer} is missing"));
@@ -373,19 +373,20 @@ fn values_that_are_not_finite_are_refused() {
         "layer encoder[0].mha.q_b contains a value that is not finite (-inf at index 0)",
     );
     let bound = |edit: fn(&mut Layer)| {
-        edited_weights("micro-attn", |weights| edit(weights.ip2_val_w.as_mut().expect("it has")))
+        edited_weights("micro-attn", |weights| edit(weights.ip2_val_w.as_mut().expect("it exists")))
     };
     let reason = "layer ip2_val_w contains a value that is not finite";
     refused(&bound(|layer| layer.min_val = Some(f32::NEG_INFINITY)), &format!("{reason} (-inf at index 0)"));
     refused(&bound(|layer| layer.max_val = Some(f32::NAN)), &format!("{reason} (NaN at index 0)"));
     let single = edited_weights("micro-attn", |weights| {
-        let layer = weights.ip2_val_b.as_mut().expect("it has");
+        let layer = weights.ip2_val_b.as_mut().expect("it exists");
         layer.encoding = Some(4);
         layer.params = [1.0, f32::INFINITY, 0.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     });
     refused(&single, "layer ip2_val_b contains a value that is not finite (inf at index 1)");
     let variance = edited_weights("micro-se-conv", |weights| {
-        let variances = weights.input.as_mut().and_then(|input| input.bn_stddivs.as_mut()).expect("it has");
+        let variances =
+            weights.input.as_mut().and_then(|input| input.bn_stddivs.as_mut()).expect("it exists");
         (variances.min_val, variances.max_val) = (Some(-1.0), Some(-1.0));
     });
     refused_with(
@@ -397,7 +398,7 @@ fn values_that_are_not_finite_are_refused() {
 #[test]
 fn impossible_encodings_are_refused() {
     let with = |edit: fn(&mut Layer)| {
-        edited_weights("micro-attn", |weights| edit(weights.ip2_val_b.as_mut().expect("it has")))
+        edited_weights("micro-attn", |weights| edit(weights.ip2_val_b.as_mut().expect("it exists")))
     };
     refused(&with(|layer| layer.encoding = Some(7)), "layer ip2_val_b has unknown encoding 7");
     refused(&with(|layer| layer.encoding = Some(0)), "layer ip2_val_b has unknown encoding 0");

@@ -26,7 +26,7 @@ fn docs_have_the_table_of_options() {
     assert_eq!(found.len(), expected.len(), "run this test with UPDATE_DOCS=1");
 }
 
-/// All source files of the engine but those of the options.
+/// The text of all source files of the engine, except those in the folder `options`.
 fn source() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = rust_files(&root).into_iter().filter(|file| !file.starts_with(root.join("options")));
@@ -46,7 +46,7 @@ fn the_table_marks_the_options_without_effect() {
         let claimed = spec.effect == Effect::Full;
         assert_eq!(
             is_read, claimed,
-            "{}: the source and the table disagree about whether it is read",
+            "{}: the source and the table disagree about whether this option is read",
             spec.field
         );
     }

@@ -166,8 +166,8 @@ fn version_2_shows_no_repetition_from_before_a_zeroing_move() {
     assert_eq!(boards(&format!("{there_and_back} a7a6 b1c3")), 1);
 }
 
-/// If our king is on the diagonal h1-a8, the first set of pieces that is not symmetric about it decides whether the board
-/// is transposed. On these boards two sets are asymmetric, and they would decide differently.
+/// If our king is on the diagonal h1-a8, the first set of pieces that is not symmetric about that diagonal decides
+/// whether the board is transposed. On these boards two sets are asymmetric, and they would decide differently.
 #[test]
 fn with_the_king_on_the_diagonal_the_first_asymmetric_set_decides() {
     // The reflection of e1 is h4, and that of a7 is b8.

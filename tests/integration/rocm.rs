@@ -31,8 +31,8 @@ pub(crate) fn libraries() -> tempfile::TempDir {
 /// The environment variable that tells a test that it runs in the process with the emulator.
 const INSIDE: &str = "RUKH_TEST_ON_EMULATOR";
 
-/// Runs `test` (its path below `rocm::`) in a process with the emulator, for which `settings` are set in the
-/// environment. In that process it runs `body`.
+/// Starts a process that runs only `test` (its path below `rocm::`), with the emulator as ROCm's libraries and with the
+/// environment variables `settings`. In that process, this function runs `body`.
 fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -53,7 +53,7 @@ fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     assert!(!stderr.contains("rocm-emulator: "), "the emulator reports an error:\n{stderr}");
 }
 
-/// A golden position as a request. The moves have the golden file's order.
+/// A golden position as a request. The moves are in the order of the golden file.
 struct Sample {
     history: PositionHistory,
     moves: Vec<PackedMove>,
@@ -355,7 +355,7 @@ fn tuned() {
         streams: 1,
         tuning,
         tuning_file: Some(file.clone()),
-        // The libraries compute all products.
+        // With 0, the libraries compute all products.
         few_rows: 0,
         ..options(16)
     };

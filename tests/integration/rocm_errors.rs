@@ -169,8 +169,8 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
         calls[first..last].iter().filter(|&call| call == function).count()
     };
     let rocblas = "rocblas_gemm_ex";
-    let light = "hipblasLtMatmul";
-    let all = of_a_batch(&calls, rocblas) + of_a_batch(&calls, light);
+    let hipblaslt = "hipblasLtMatmul";
+    let all = of_a_batch(&calls, rocblas) + of_a_batch(&calls, hipblaslt);
 
     // First give all products to hipBLASLt's first proposal.
     let table = std::fs::read_to_string(&file).expect("the table is written");
@@ -187,19 +187,20 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     std::fs::write(&file, rewritten("hipblaslt", "0")).expect("the folder can be written to");
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("tuning") && !said.contains("error"), "{said}");
-    assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, light)), (0, all));
+    assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, hipblaslt)), (0, all));
 
-    // The first pass only fills the memory with numbers. Each entry of the table then runs once; let the first one fail.
+    // The first pass only fills the memory with numbers. Then each entry of the table runs once, and the first of these
+    // runs is made to fail.
     let synchronised = calls.iter().position(|call| call == "hipStreamSynchronize").expect("after that pass");
-    let in_pass = calls[..synchronised].iter().filter(|&call| call == light).count();
-    let fail = format!("{light}:{}=7", in_pass + 1);
+    let in_pass = calls[..synchronised].iter().filter(|&call| call == hipblaslt).count();
+    let fail = format!("{hipblaslt}:{}=7", in_pass + 1);
     let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_EMULATOR_FAIL", &fail)]);
     assert!(said.contains("tuning: 1 products of the table cannot run here"), "{said}");
-    assert!(!said.contains("error") && of_a_batch(&calls, light) > 0, "{said}");
+    assert!(!said.contains("error") && of_a_batch(&calls, hipblaslt) > 0, "{said}");
 
     std::fs::write(&file, rewritten("rocblas", "-1")).expect("the folder can be written to");
     let (calls, said) = calls_of(folder.path(), &options, &[]);
-    assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, light), "{said}");
+    assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, hipblaslt), "{said}");
 
     // If the table asks for a proposal that does not exist, the first one is used.
     std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// The longest time that any answer may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// Positions in which games begin: the usual start, a middlegame, an endgame, one legal move, mate or stalemate near.
+/// Positions in which games begin: the usual start, a middlegame, an endgame, a position with one legal move, and two
+/// positions close to mate or stalemate.
 const STARTS: [&str; 6] = [
     "startpos",
     "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
@@ -172,7 +173,7 @@ fn footprint(process: u32) -> Option<Footprint> {
     Some(Footprint { resident_mib: number("VmRSS:")? / 1024, threads: number("Threads:")? })
 }
 
-/// The real program, with the script of what is sent and a count of the best moves received.
+/// The real program, with the script of the lines to send and a count of the best moves received.
 struct Gui {
     engine: Driver,
     script: Script,
@@ -184,7 +185,7 @@ impl Gui {
         Gui { engine: Driver::start(&["--backend=random"]), script: Script::new(seed), answered: 0 }
     }
 
-    /// Waits until the engine answers `isready`. Messages name the line sent before, `after`.
+    /// Waits until the engine answers `isready`. `after` is the line that was sent before, for the failure message.
     fn wait_until_ready(&mut self, after: &str) {
         let sent = Instant::now();
         let said = self.engine.ask("");
@@ -258,7 +259,7 @@ const SPARE_MIB: u64 = 24;
 fn stress(seed: u64, sequences: u32, load: usize) {
     let _load = Load::start(load);
     let mut gui = Gui::start(seed);
-    // After these, the allocator and the thread stacks have reached their usual size.
+    // After these sequences, the allocator and the thread stacks have reached their usual size.
     gui.run(sequences / 5);
     let before = gui.settled();
     gui.run(sequences);

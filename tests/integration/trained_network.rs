@@ -1,6 +1,6 @@
 //! The embedded network: the CPU backend must give the evaluations of PyTorch, in which the network was trained.
 //!
-//! `scripts/training/compare_with_rukh.py` wrote PyTorch's evaluations, `tests/data/trained-network-goldens.json`. To
+//! `scripts/training/compare_with_rukh.py` wrote PyTorch's evaluations to `tests/data/trained-network-goldens.json`. To
 //! compare another network, run the script for it and set `RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json`.
 
 use std::fs;

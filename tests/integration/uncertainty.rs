@@ -142,8 +142,8 @@ fn the_correction_history_lasts_until_a_new_game() {
 }
 
 /// micro-multihead with an output for the value's error on the value head `st`. As in lc0, this output reads the head's
-/// hidden layer; the one in the committed file has the inputs of the embedding. Its weights are those of the first
-/// output, the probability of a win.
+/// hidden layer; the error output in the committed file has the wrong size for that. The weights are copied from the
+/// head's first output, the probability of a win.
 pub(crate) fn with_value_error() -> Vec<u8> {
     edited_weights("micro-multihead", |weights| {
         let st = weights.value_heads.as_mut().and_then(|value_heads| value_heads.st.as_mut());

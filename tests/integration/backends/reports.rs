@@ -104,10 +104,10 @@ fn damaged_recordings_are_refused() {
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert!(refusal().contains("truncated"));
     // Damage the first record: its number of moves, or the upper two bytes of its q.
-    for (damage, said) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not finite")] {
+    for (damage, message) in [(9 + 24..9 + 26, "65535 moves"), (9 + 10..9 + 12, "not finite")] {
         let mut damaged = bytes.clone();
         damaged[damage].fill(0xff);
         std::fs::write(&path, &damaged).unwrap();
-        assert!(refusal().contains(said), "{}", refusal());
+        assert!(refusal().contains(message), "{}", refusal());
     }
 }

@@ -1,4 +1,4 @@
-//! Backends that evaluate a network, alone and inside wrappers, created by name as for a user.
+//! Backends that evaluate a network, alone and inside wrappers. They are created by name, as when a user selects them.
 
 use super::*;
 use rukh::backend::registry::CreatedBackend;
@@ -35,7 +35,8 @@ fn auto_chooses_the_cpu_without_a_gpu() {
 
 #[test]
 fn wrappers_around_the_cpu_backend_change_nothing() {
-    // The histories have all lengths: the part copied for another thread must be long enough for the encoder.
+    // The samples have histories of many lengths. A wrapper that copies a position for another thread must copy enough
+    // of its history for the encoder.
     let samples = samples(40);
     let expected = evaluate_with("micro-attn", "cpu", "", &samples);
     for (backend, options) in [

@@ -1,4 +1,5 @@
-//! Backends that wrap others: they give the answers of what they wrap, and its failures reach the caller.
+//! Backends that wrap other backends: they return the same evaluations, and failures of a wrapped backend reach the
+//! caller.
 
 use super::*;
 use rukh::backend::multi::Child;
@@ -42,7 +43,7 @@ fn within_ten_seconds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + 
 }
 
 #[test]
-fn every_wrapper_gives_the_answers_of_what_it_wraps() {
+fn every_wrapper_gives_the_answers_of_the_backend_that_it_wraps() {
     let samples = samples(100);
     let expected = evaluate(&*random(), &samples).unwrap();
     for (name, backend) in wrapped(random) {
@@ -90,7 +91,8 @@ fn failures_of_a_child_reach_the_caller_as_errors() {
     let faults = [Fault::ErrorInWait, Fault::PanicInWait, Fault::PanicInSubmit, Fault::TooFewEvaluations];
     for fault in faults {
         for (name, backend) in wrapped(|| Faulty::with(fault)) {
-            // Round robin hands out the batches of its children, whose panics only a cache around it turns into errors.
+            // `roundrobin` hands out its children's own batches, so a panic in such a batch reaches the caller as a
+            // panic. A cache around `roundrobin` turns it into an error.
             let backend: Arc<dyn Backend> = match name {
                 "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default()).unwrap()),
                 _ => backend,

@@ -1,40 +1,44 @@
-//! Which file of a crate names items of which other file, found in the text of its source.
+//! A graph of the source files of a crate: an arrow leads from a file to each file whose items it uses.
 //!
-//! A text search is no compiler. It knows `use` trees, paths, re-exports (an arrow leads to the file that defines an
-//! item, not to the `mod.rs` that re-exports it), and methods of a type that stand in another file than the type,
-//! where only one method of the crate has that name. It does not look into tests, comments and strings.
+//! The arrows are found by a search of the text, which is less exact than a compiler. The search understands `use`
+//! trees, paths, re-exports (an arrow leads to the file that defines an item, not to the `mod.rs` that re-exports it),
+//! and methods that are in another file than their type, if no other function of the crate has the same name. It
+//! ignores tests, comments and strings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A module, by the names on the way from the crate's root.
+/// The names of the modules from the crate's root down to a module.
 type ModulePath = Vec<String>;
 
 /// One source file.
 struct Source {
     /// Relative to the crate's `src`.
     file: PathBuf,
-    /// Without comments, strings, `use` declarations and test modules.
+    /// The text without comments, strings, `use` declarations and test modules.
     code: String,
-    /// What its `use` declarations bring in: the name here, the full path, and whether it is passed on (`pub use`).
+    /// The names that its `use` declarations bring in.
     imports: Vec<Import>,
     /// The items that it defines at its top level.
     items: BTreeSet<String>,
-    /// The modules of the table in its documentation, each with its row.
+    /// The modules in the table of its documentation, each with its row.
     table: BTreeMap<String, usize>,
 }
 
 struct Import {
+    /// The name in this file, or `*`.
     name: String,
+    /// The path from the crate's root.
     path: ModulePath,
-    is_passed_on: bool,
+    /// Whether the declaration is a `pub use`.
+    is_reexport: bool,
 }
 
 /// All files of a crate and the arrows between them.
 pub(super) struct SourceGraph {
     sources: BTreeMap<ModulePath, Source>,
-    /// File to file, with the name that one uses of the other.
+    /// For each pair of files, a name that the first file uses of the second.
     arrows: BTreeMap<(PathBuf, PathBuf), String>,
 }
 
@@ -71,22 +75,23 @@ impl SourceGraph {
         graph
     }
 
-    /// How many arrows there are.
+    /// The number of arrows.
     pub(super) fn arrow_count(&self) -> usize {
         self.arrows.len()
     }
 
-    /// The circles between the entries (files and folders) of each folder at or below `folder`: a line for each.
-    pub(super) fn circles(&self, folder: &Path) -> Vec<String> {
+    /// Finds the cycles among the entries (files and subfolders) of each folder at or below `folder`. Returns one text
+    /// for each cycle.
+    pub(super) fn cycles(&self, folder: &Path) -> Vec<String> {
         let mut folders: BTreeSet<&Path> = BTreeSet::new();
         for source in self.sources.values() {
             folders.extend(source.file.ancestors().skip(1).filter(|at| at.starts_with(folder)));
         }
-        folders.into_iter().flat_map(|folder| self.circles_between_entries(folder)).collect()
+        folders.into_iter().flat_map(|folder| self.cycles_between_entries(folder)).collect()
     }
 
-    /// The arrows against the order of a `mod.rs`'s table of modules, at or below `folder`: a row uses only itself and
-    /// the rows below it.
+    /// The arrows that lead upward in the table of modules of a `mod.rs` at or below `folder`. A row may use only
+    /// itself and the rows below it.
     pub(super) fn upward_arrows(&self, folder: &Path) -> Vec<String> {
         let mut upward = Vec::new();
         for (module, source) in self.sources.iter().filter(|(_, source)| source.file.starts_with(folder)) {
@@ -106,7 +111,7 @@ impl SourceGraph {
         upward
     }
 
-    fn circles_between_entries(&self, folder: &Path) -> Vec<String> {
+    fn cycles_between_entries(&self, folder: &Path) -> Vec<String> {
         let entry = |file: &Path| -> Option<String> {
             let inside = file.strip_prefix(folder).ok()?;
             let name = inside.iter().next()?.to_str()?;
@@ -137,19 +142,19 @@ impl SourceGraph {
         };
         let reached: BTreeMap<&String, BTreeSet<String>> =
             arrows.keys().map(|entry| (entry, reach(entry))).collect();
-        let mut circles = BTreeSet::new();
+        let mut cycles = BTreeSet::new();
         for (entry, to) in reached.iter().filter(|(entry, to)| to.contains(**entry)) {
-            let circle: Vec<String> = (to.iter())
+            let cycle: Vec<String> = (to.iter())
                 .filter(|other| reached.get(other).is_some_and(|back| back.contains(*entry)))
                 .cloned()
                 .collect();
-            circles.insert(circle);
+            cycles.insert(cycle);
         }
-        (circles.into_iter())
-            .map(|circle| {
-                let mut line = format!("{}: {}", folder.display(), circle.join(" - "));
+        (cycles.into_iter())
+            .map(|cycle| {
+                let mut line = format!("{}: {}", folder.display(), cycle.join(" - "));
                 for ((a, b), reason) in &reasons {
-                    if circle.contains(a) && circle.contains(b) {
+                    if cycle.contains(a) && cycle.contains(b) {
                         line += &format!("\n    {reason}");
                     }
                 }
@@ -169,8 +174,9 @@ impl SourceGraph {
             };
             let words: BTreeSet<&str> = words(&source.code).collect();
             for import in &source.imports {
-                // A module that is brought in is used by the paths that begin with it.
-                if !import.is_passed_on || words.contains(import.name.as_str()) {
+                // A re-export is an arrow only if the file itself uses the name. An imported module adds no arrow here,
+                // because the paths that begin with the module's name do.
+                if !import.is_reexport || words.contains(import.name.as_str()) {
                     add(self.definition(&import.path, 0), &import.name);
                 }
             }
@@ -189,7 +195,7 @@ impl SourceGraph {
         self.arrows = arrows;
     }
 
-    /// The file that defines what `path` names; `None` for a module, and for what is not of this crate.
+    /// The file that defines the item that `path` names. Returns `None` for a module, and for an item of another crate.
     fn definition(&self, path: &[String], depth: usize) -> Option<&Source> {
         let mut module: ModulePath = Vec::new();
         for (index, name) in path.iter().enumerate() {
@@ -202,13 +208,13 @@ impl SourceGraph {
             if source.items.contains(name) {
                 return Some(source);
             }
-            // A circle of re-exports would not compile, but glob imports of each other do.
+            // The depth is limited because two modules may import everything (`*`) from each other.
             if depth < 8 {
-                let passed_on = source
+                let reexport = source
                     .imports
                     .iter()
                     .find(|import| import.name == *name && import.path != path[..=index]);
-                if let Some(import) = passed_on {
+                if let Some(import) = reexport {
                     let rest = [import.path.clone(), path[index + 1..].to_vec()].concat();
                     return self.definition(&rest, depth + 1);
                 }
@@ -224,7 +230,8 @@ impl SourceGraph {
         None
     }
 
-    /// Methods whose type is defined in another file, by name, where no other function of the crate has that name.
+    /// The methods whose type is defined in another file, each with the method's file. A method is left out if another
+    /// function of the crate has the same name.
     fn extension_methods(&self) -> Vec<(String, PathBuf)> {
         let mut functions: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -255,13 +262,13 @@ impl SourceGraph {
 impl Source {
     fn new(module: &ModulePath, file: PathBuf, text: &str) -> Source {
         let text = without_test_modules(text);
-        let (code, uses) = without_uses(&text);
+        let (code, uses) = separate_uses(&text);
         let children: BTreeSet<String> = declared_modules(&text).into_iter().map(|(name, _)| name).collect();
         let mut imports = Vec::new();
-        for (is_passed_on, tree) in uses {
+        for (is_reexport, tree) in uses {
             for (name, path) in use_tree(&tree) {
                 if let Some(path) = absolute(module, &path, &children) {
-                    imports.push(Import { name, path, is_passed_on });
+                    imports.push(Import { name, path, is_reexport });
                 }
             }
         }
@@ -269,7 +276,8 @@ impl Source {
         Source { file, code, imports, items, table: BTreeMap::new() }
     }
 
-    /// A path in this file's code, from the crate's root; `None` where it does not lead into the crate's modules.
+    /// Turns a path in this file's code into a path from the crate's root. Returns `None` if it does not lead into the
+    /// crate's modules.
     fn full_path(
         &self,
         module: &ModulePath,
@@ -295,7 +303,7 @@ impl Source {
     }
 }
 
-/// `search/mod.rs` is `search`, `search/select.rs` is `search::select`.
+/// The module of a file: `search/mod.rs` is `search`, and `search/select.rs` is `search::select`.
 fn module_path(file: &Path) -> ModulePath {
     let mut path: ModulePath =
         file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
@@ -305,7 +313,7 @@ fn module_path(file: &Path) -> ModulePath {
     path
 }
 
-/// The modules that a file declares, and whether only tests have them.
+/// The modules that a file declares, each with whether it is compiled only for tests.
 fn declared_modules(text: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let mut before = "";
@@ -339,7 +347,7 @@ fn module_table(text: &str) -> BTreeMap<String, usize> {
     rows
 }
 
-/// The file as code: comments and the contents of strings are blank.
+/// The text without comments and without the contents of strings and of character literals.
 fn without_comments_and_strings(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
@@ -357,7 +365,7 @@ fn without_comments_and_strings(text: &str) -> String {
             code += "\"\"";
             rest = &from[end.unwrap_or(from.len())..];
         } else if from.starts_with('\'') && from.len() > 2 && from[1..].chars().nth(1) == Some('\'') {
-            // A character, which may be a quote; lifetimes have no second quote.
+            // A character literal, which may contain a quote. A lifetime has no second quote.
             rest = &from[from[1..].find('\'').map_or(1, |end| end + 2).max(3).min(from.len())..];
         } else {
             code += &from[..1];
@@ -367,7 +375,7 @@ fn without_comments_and_strings(text: &str) -> String {
     code + rest
 }
 
-/// Where a string that begins at 0 ends, escapes passed over.
+/// The offset after the closing quote of the string literal at the beginning of `text`.
 fn end_of_string(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (index, c) in text.char_indices().skip(1) {
@@ -381,7 +389,7 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// Without the items that `#[cfg(test)]` stands before, as rustfmt lays them out.
+/// The text without the items marked `#[cfg(test)]`. The text must be formatted by rustfmt.
 fn without_test_modules(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines();
@@ -399,16 +407,16 @@ fn without_test_modules(text: &str) -> String {
     kept
 }
 
-/// The code without its `use` declarations, and those: whether they pass names on, and their trees.
-fn without_uses(text: &str) -> (String, Vec<(bool, String)>) {
+/// Separates the `use` declarations from the other code. Returns the other code, and for each declaration whether it is
+/// a re-export, and its tree.
+fn separate_uses(text: &str) -> (String, Vec<(bool, String)>) {
     let mut code = String::new();
     let mut uses = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let trimmed = line.trim_start();
-        let is_passed_on =
-            trimmed.starts_with("pub") && trimmed.contains(" use ") && !trimmed.contains("fn ");
-        if !is_passed_on && !trimmed.starts_with("use ") {
+        let is_reexport = trimmed.starts_with("pub") && trimmed.contains(" use ") && !trimmed.contains("fn ");
+        if !is_reexport && !trimmed.starts_with("use ") {
             code += line;
             code.push('\n');
             continue;
@@ -418,7 +426,7 @@ fn without_uses(text: &str) -> (String, Vec<(bool, String)>) {
             let Some(more) = lines.next() else { break };
             tree += more.trim();
         }
-        uses.push((is_passed_on, tree.trim_end_matches(';').to_owned()));
+        uses.push((is_reexport, tree.trim_end_matches(';').to_owned()));
     }
     (code, uses)
 }
@@ -470,7 +478,8 @@ fn split_list(text: &str) -> Vec<String> {
     parts.into_iter().filter(|part| !part.trim().is_empty()).collect()
 }
 
-/// A path from the crate's root; `None` for another crate's.
+/// Turns a path that `module` uses into a path from the crate's root. `children` are the modules that `module`
+/// declares. Returns `None` for a path into another crate.
 fn absolute(module: &ModulePath, path: &[String], children: &BTreeSet<String>) -> Option<ModulePath> {
     let mut at = module.clone();
     let mut rest = path;
@@ -507,7 +516,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The name of the item that a line at the top level begins.
+/// The name of the item that begins on this line, if the line is at the top level of its file.
 fn item_name(line: &str) -> Option<&str> {
     if line.starts_with([' ', '}', '#']) {
         return None;

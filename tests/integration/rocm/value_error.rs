@@ -1,6 +1,6 @@
-//! The head for the value's error, on the emulator. The golden sets have no figures for it, so these tests make an error
-//! head from a value head. Its output then follows from lc0's win, draw and loss, because the sigmoid of the difference
-//! between two logits is p1 / (p1 + p2), where p1 and p2 are their softmax.
+//! The head for the value's error, on the emulator. The golden sets have no figures for this error, so these tests make
+//! an error head from a value head. Its output then follows from lc0's win, draw and loss, because the sigmoid of the
+//! difference between two logits is p1 / (p1 + p2), where p1 and p2 are their softmax.
 
 use rukh::backend::Value;
 use rukh::backend::cpu::{CpuNetwork, InstructionSet};
@@ -12,12 +12,12 @@ use super::*;
 use crate::rocm_errors::{search_with, stdout};
 use crate::uncertainty::with_value_error;
 
-/// Which hidden layer the error head has.
+/// The hidden layer of the error head.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Hidden {
-    /// That of the value head.
+    /// The error head shares the value head's layers.
     Shared,
-    /// Layers of its own: those of the value head with all units in reverse order.
+    /// The error head has layers of its own: those of the value head with all units in reverse order.
     Own,
 }
 
@@ -85,7 +85,7 @@ struct Farthest {
     from_cpu: f32,
 }
 
-/// Checks every sixth position of `set`. The set `lc0` has the evaluations with the value head `name`.
+/// Checks every sixth position of `set`. The set `lc0` has lc0's evaluations with the value head `name`.
 fn check_error(
     set: &GoldenSet,
     (name, lc0): (&str, &GoldenSet),

@@ -1,10 +1,11 @@
-//! Sets the version with the git commit, if there is one, and writes `kernels.rs`, which embeds the GPU kernels. A build needs
-//! neither git nor ROCm: unless a compiler is named, the kernels are the code objects stored in the repository.
+//! Sets the version, which includes the git commit if there is one, and writes `kernels.rs`, which embeds the GPU
+//! kernels. A build needs neither git nor ROCm: unless a compiler is named, the kernels are the code objects stored in
+//! the repository.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
-//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of all supported ones, e.g. `gfx1036 gfx1103` |
+//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of all nine, e.g. `gfx1036 gfx1103` |
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,12 +16,13 @@ fn main() {
     if let Err(message) = embed_kernels() {
         println!("cargo::error={message}");
     }
-    // Without such a line, or with one for a missing file, Cargo would rebuild everything each time.
+    // Without such lines Cargo would run this script again after every change in the package, and with a line for a
+    // missing file in every build.
     println!("cargo:rerun-if-changed=build.rs");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let full = match commit() {
         Some(commit) => {
-            // In a worktree the head is not in `.git`.
+            // In a git worktree HEAD is not in the folder `.git`, so git is asked for its path.
             for path in
                 ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name]))
             {
@@ -102,7 +104,7 @@ fn embed_kernels() -> Result<(), String> {
     fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
 }
 
-/// Appends a kernel file to `to`, with its includes inlined. Each file is added once, and the files of `host/` are left out.
+/// Appends a kernel file to `to`, with its includes inlined. Each file is added once, and `host/` is left out.
 fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) -> Result<(), String> {
     if seen.iter().any(|other| other == name) || name.starts_with("host/") {
         return Ok(());

@@ -1,4 +1,4 @@
-// Attention by matrix instructions: output = softmax(clamp(scale * Q K^T + logits)) V for each position and head.
+// Attention with matrix instructions: output = softmax(clamp(scale * Q K^T + logits)) V for each position and head.
 // Arguments and strides: AttentionArguments (kernels.h). Layout of the tiles: matrix.h.
 //
 //   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
@@ -47,7 +47,7 @@ struct Values {
 
 // The index in shared memory of word `word` of V^T's row `column`. Threads write rows that are eight apart at the same
 // time, and a row's length is a multiple of four words, so without the xor all these writes would hit the same banks.
-// The xor moves whole 16-byte vectors.
+// The xor keeps every 16-byte vector whole.
 template <i32 COLUMNS>
 GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     const i32 vectors = COLUMNS / 8 < 8 ? COLUMNS / 8 : 8;
@@ -62,7 +62,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 VECTORS = COLUMNS / 8;
     constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // pairs of keys x vectors of eight columns
     constexpr i32 UNITS = (PAIRS + ATTENTION_THREADS - 1) / ATTENTION_THREADS;
-    static_assert(STEPS == 1 || STEPS % 2 == 0, "a lane's runs are of eight");
+    static_assert(STEPS == 1 || STEPS % 2 == 0, "the tiles must divide into slices of two");
     GPU_SHARED(u32, transposed, COLUMNS * ROW_WORDS);
 
     const i32 head = block_x(), position = block_y();
@@ -143,7 +143,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         }
     }
 
-    // 3. V^T to shared memory. The selectors pick the low or the high halves of two words.
+    // 3. Write V^T to shared memory. The selectors pick the low or the high halves of two words.
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
         const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;

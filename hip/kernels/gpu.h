@@ -7,6 +7,7 @@
 //   GPU_FUNCTION                   qualifiers of a device function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
 //   GPU_SHARED(Type, name, count)  memory shared by a block, aligned to 16 bytes
+//   GPU_CONSTANT                   qualifiers of a constant table
 //   WAVE                           lanes that run in lockstep: 32 or 64
 //   thread(), block_x(), block_y() the thread's index in its block, the block's indices in the grid
 //   synchronise_block()            a barrier for all threads of the block; orders shared memory
@@ -15,9 +16,13 @@
 //   exchange(value, mask)          the value of lane ^ mask; every lane must call it, and mask < 32 is a constant
 //   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
 //   load16, load8, load4, load2, store16, store8, store4, store2
-//                                  access as many bytes of global memory; the address is a multiple of that number
+//                                  access that many bytes of global memory; the address is a multiple of that number
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
 //   low_half, high_half            the values of a pair of halves
+//   float_bits, float_of_bits      convert a float to its bits and back
+//   select_bytes(high, low, selector)
+//                                  each byte of the result is the byte of low (0 to 3) or of high (4 to 7) that the
+//                                  same byte of selector names
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
 //   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
 #pragma once
@@ -36,7 +41,7 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef long long i64;
 
-// The 16 and the 8 bytes of one load or store.
+// The data of a 16-byte and of an 8-byte load or store.
 struct alignas(16) Words4 {
     u32 word[4];
 };

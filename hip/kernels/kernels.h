@@ -59,7 +59,7 @@ typedef struct PlanesArguments {
 typedef struct ActivationArguments {
     const void* input;     // [rows][width] T; may be the output
     const void* bias;      // [bias_rows][width] T, row number row % bias_rows; null for none
-    const void* multiply;  // [64][width] T, row number row % 64; null for none, then `add` is null too
+    const void* multiply;  // [64][width] T, row number row % 64; null for none, and then `add` is null, too
     const void* add;       // [64][width] T
     void* output;
     rukh_i32 rows;
@@ -96,7 +96,7 @@ typedef struct DenseArguments {
     const void* gammas;  // [inputs] T
     const void* betas;   // [inputs] T
     rukh_i32 rows;
-    rukh_i32 inputs;   // multiple of 32; norm_dense: at most 512
+    rukh_i32 inputs;   // multiple of 32, and at most 512 for norm_dense
     rukh_i32 outputs;  // multiple of 16
     rukh_i32 activation;
     float epsilon;
@@ -176,7 +176,8 @@ typedef struct ScalarHeadArguments {
     rukh_i32 reserved;
 } ScalarHeadArguments;
 
-// The two ends of a 3x3 convolution (convolution.hip). Components have type C: float for f32, fp16 for f16 and bf16.
+// The transforms before and after the products of a 3x3 convolution (convolution.hip). Components have type C: float
+// for f32, and fp16 for f16 and bf16.
 //   winograd_input:  input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are written
 //   winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
 //                    means [B][channels], over the squares, of sum + bias + residual

@@ -8,8 +8,8 @@
 //! whose layout changed in HIP 6. [`Hip::architecture`] reads both layouts; all other facts about a device come from
 //! `hipDeviceGetAttribute`.
 //!
-//! This crate has only addresses and types, and does not check how they are used. Each call is `unsafe`: the caller
-//! must keep the conditions of HIP's documentation.
+//! This crate has only function addresses and types, and does not check how they are used. Each call is `unsafe`: the
+//! caller must meet the conditions of HIP's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 pub mod loader;

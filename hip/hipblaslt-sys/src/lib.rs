@@ -9,8 +9,8 @@
 //!
 //! `hipblasLtCreate` ends the process if there is no device, so call `hipGetDeviceCount` first.
 //!
-//! This crate has only addresses and types, and does not check how they are used. Each call is `unsafe`: the caller
-//! must keep the conditions of hipBLASLt's documentation.
+//! This crate has only function addresses and types, and does not check how they are used. Each call is `unsafe`: the
+//! caller must meet the conditions of hipBLASLt's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 #[allow(
@@ -36,6 +36,6 @@ pub const HIPBLASLT: Candidates = Candidates {
 };
 
 hip_runtime_sys::library! {
-    /// The functions of hipBLASLt. Loading it loads HIP's runtime, too.
+    /// The functions of hipBLASLt. Loading the library also loads HIP's runtime.
     pub struct HipblasLt(Functions) from HIPBLASLT;
 }

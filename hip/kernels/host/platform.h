@@ -1,6 +1,6 @@
-// The host as a platform. Threads are fibers. The matrix instruction of the machine that MATRIX_LAYOUT names is
-// computed lane by lane, as its documentation describes. So a kernel that passes with all four layouts has read and
-// written every fragment where the machine keeps it.
+// The platform for kernels on the host. Each GPU thread is a fiber. The matrix instruction of the machine that
+// MATRIX_LAYOUT names is computed lane by lane, as its documentation describes. A kernel that passes with all four
+// layouts has therefore read and written every fragment where the machine keeps it.
 #pragma once
 #include "fibers.h"
 #include <cmath>
@@ -151,15 +151,16 @@ GPU_FUNCTION Place operand_place(i32 row, i32 k) {
 #elif MATRIX_LAYOUT == MATRIX_QUARTERS
     return {row + 16 * (k / 4), k % 4};
 #else
-    // PTX ISA, mma.m16n8k16: A's a2, a3, a6, a7 are row group + 8; from a4 on, columns 8 and more. B of one
-    // instruction is b0...b3 for eight columns; words 0 and 2 go to the first instruction, 1 and 3 to the second.
+    // PTX ISA, mma.m16n8k16, where groupID is lane / 4: of A's elements, a2, a3, a6 and a7 are in row groupID + 8, and
+    // a4 to a7 are in columns 8 to 15. Each of the two instructions takes eight of B's columns as b0 to b3. Words 0 and
+    // 2 of the fragment go to the first instruction, and words 1 and 3 to the second.
     return {row % 8 * 4 + k % 8 / 2, k % 2 + 2 * (row / 8) + 4 * (k / 8)};
 #endif
 }
 // The own row and the other row of a lane's i-th sum.
 GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 #if MATRIX_LAYOUT == MATRIX_QUADS
-    // C of mma.m16n8k16, twice: row group + 8 for c2, c3
+    // The C of two mma.m16n8k16, one after the other: c2 and c3 are in row groupID + 8.
     own = lane / 4 + 8 * (i % 4 / 2);
     other = 8 * (i / 4) + lane % 4 * 2 + i % 2;
 #else
@@ -194,7 +195,7 @@ GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator
             };
             const u32 bits = read(place.lane);
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
-            if (read(place.lane + 16) != bits) host::fail("an operand differs between the two halves", thread());
+            if (read(place.lane + 16) != bits) host::fail("an operand differs between a wave's halves", thread());
 #endif
             return value(bits);
         };

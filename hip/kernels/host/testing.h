@@ -32,7 +32,8 @@ inline void assign(Bfloat& to, float x) {
     to.bits = (u16)bfloat_bits(x);
 }
 
-// The largest relative rounding error of a type.
+// The relative error to allow for: the largest rounding error of a 16-bit type, and some 16 times the largest rounding
+// error of f32.
 template <class T>
 constexpr double precision() {
     return sizeof(T) == 4 ? 1e-6 : std::is_same_v<T, Half> ? 1.0 / 2048 : 1.0 / 256;
@@ -62,8 +63,8 @@ class Random {
     u64 state;
 };
 
-// Device memory between two pages that must not be touched. It ends where the second page begins. At first all its bits
-// are set, which is a NaN in every type.
+// Device memory between two guard pages. Its start is a multiple of 16 bytes, and it ends less than 16 bytes before the
+// second guard page. At first all its bits are set, which is a NaN in every type.
 template <class T>
 class Buffer {
   public:
@@ -122,13 +123,14 @@ void launch(void (*kernel)(Arguments), const Arguments& arguments, i32 grid_x, i
             host::Block::current().run(threads, WAVE, x, y, reverse, [&] { kernel(arguments); });
 }
 
-// The comparisons of one test. At its end it prints how many numbers were compared, and the largest share of the limit.
+// The comparisons of one test. The destructor prints how many numbers were compared, and the largest error as a share
+// of its limit.
 struct Check {
     std::string name;
     size_t numbers = 0;
     double worst = 0.0;
 
-    // `limit` is absolute.
+    // Ends the program if the absolute error is larger than `limit`.
     void compare(double found, double expected, double limit, const char* what, size_t where) {
         numbers++;
         const double share = std::abs(found - expected) / limit;

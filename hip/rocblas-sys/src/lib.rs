@@ -5,8 +5,8 @@
 //! The declarations in `bindings.rs` are those of rocBLAS 4.4 (ROCm 6.4). The functions in the table have had the same
 //! signatures from ROCm 5.7 to 7.
 //!
-//! This crate has only addresses and types, and does not check how they are used. Each call is `unsafe`: the caller
-//! must keep the conditions of rocBLAS's documentation.
+//! This crate has only function addresses and types, and does not check how they are used. Each call is `unsafe`: the
+//! caller must meet the conditions of rocBLAS's documentation.
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 #[allow(

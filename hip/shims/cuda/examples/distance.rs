@@ -4,11 +4,22 @@
 //! FOLDER|NETWORK ...`
 //!
 //! In a folder it looks for golden files (`*.json`, `*.json.gz`: lc0's fp32 results) and for the networks that they
-//! name. A network file without a golden file is compared with the CPU backend's fp32, on the positions of an earlier
-//! golden set. The table has the worst results over all batch sizes, each beside its limit: the 99th percentile and the
-//! maximum of q's error, the error of the best move's prior, and the Kullback-Leibler divergence of the policies in
-//! nats. After `--seconds` no further network is started. The exit status is 1 if a network was left out or a result is
-//! beyond its limit.
+//! name. It skips a golden file whose network is missing. A network that is given as a file is compared with the CPU
+//! backend's fp32 results, on the positions of the first golden file.
+//!
+//! The output has a line for each network and number format, with the largest errors over all batch sizes:
+//!
+//! | column | error | limit |
+//! |---|---|---|
+//! | q 99 % | the 99th percentile of q's errors in a batch | none |
+//! | max | q | yes |
+//! | d | the draw probability | that of q |
+//! | m | the number of moves left | yes |
+//! | best | the prior of the move with the highest expected prior | yes |
+//! | KL | the Kullback-Leibler divergence of the policies, in nats | yes |
+//!
+//! After `--seconds` no further measurement begins. The exit status is 1 if a measurement failed or did not begin, if a
+//! result is beyond its limit, or if there was nothing to measure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,16 +69,18 @@ struct Sample {
 struct Case {
     name: String,
     network: PathBuf,
-    /// `policy_head=` and `value_head=`
+    /// The backend options `policy_head` and `value_head` of the golden file.
     heads: String,
     samples: Vec<Sample>,
 }
 
-/// The largest allowed errors.
+/// The largest allowed errors in a number format.
 struct Limit {
     format: &'static str,
+    /// The limit for q and for d.
     q: f32,
     m: f32,
+    /// The limit for the best move's prior.
     top: f32,
     divergence: f32,
 }
@@ -88,10 +101,12 @@ const BUCKETS: [usize; 19] =
 /// The worst errors so far.
 #[derive(Default, Clone, Copy)]
 struct Worst {
+    /// The 99th percentile of q's errors.
     percentile: f32,
     q: f32,
     d: f32,
     m: f32,
+    /// The error of the best move's prior.
     top: f32,
     divergence: f32,
 }
@@ -127,7 +142,7 @@ fn arguments() -> Result<Arguments, Error> {
         }
     }
     if found.paths.is_empty() {
-        return Err("no folder with golden files and no network is named".into());
+        return Err("name a folder with golden files".into());
     }
     Ok(found)
 }
@@ -186,7 +201,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
         });
     }
     println!(
-        "network, format, positions x batch sizes: largest 99 % of q, largest q (limit), d, m, best prior, KL (limit)"
+        "network, format, positions x batches: q 99 %, max of LIMIT; d; m of LIMIT; best of LIMIT; KL of LIMIT"
     );
     let mut is_good = true;
     let mut totals: BTreeMap<&str, (Worst, usize)> = BTreeMap::new();
@@ -238,7 +253,8 @@ fn text(path: &Path) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The network's file. A missing network of an input format is made from micro-attn, with another header.
+/// Finds the network's file. If a network `micro-in*` is missing, it is made from micro-attn by changing the input
+/// format in the header.
 fn network_of(
     golden: &GoldenFile,
     files: &BTreeMap<String, PathBuf>,
@@ -301,7 +317,7 @@ fn evaluate<'a>(
     Ok(batch.submit().wait()?)
 }
 
-/// The CPU backend's fp32 results for the positions, which are within 1e-4 of lc0's.
+/// The CPU backend's fp32 results for the positions. These results are within 1e-4 of lc0's.
 fn by_cpu(network: &Path, positions: &[Sample]) -> Result<Vec<Sample>, Error> {
     let cpu = backend("cpu", "", network)?;
     let evaluations = evaluate(&*cpu, positions.iter())?;

@@ -146,7 +146,7 @@ unsafe impl Send for Context {}
 // SAFETY: the reason above applies here too.
 unsafe impl Sync for Context {}
 
-/// HIP's result for a result of the driver.
+/// Translates a result of the driver to HIP's.
 pub(crate) fn check(status: Status) -> Result<(), hipError_t> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(status::hip_error(status)) }
 }
@@ -167,7 +167,7 @@ impl Driver {
             if library::logs() {
                 eprintln!("rocm-cuda-shim: cuInit returned {status}");
             }
-            // CUDA_ERROR_NO_DEVICE, and CUDA_ERROR_STUB_LIBRARY, which the toolkit's stub returns.
+            // 100 is CUDA_ERROR_NO_DEVICE. 34 is CUDA_ERROR_STUB_LIBRARY, which the toolkit's stub returns.
             let absent = [100, 34].contains(&status);
             return Err(if absent { hipErrorNoDevice } else { hipErrorInitializationError });
         }

@@ -22,7 +22,7 @@ use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
 use crate::driver::current;
 use crate::profile;
 
-/// The bytes by which the shim recognises its own algorithms: an algorithm begins with them.
+/// Every algorithm of the shim begins with these bytes, so that the shim recognises it.
 const ALGORITHM_MARK: u64 = u64::from_le_bytes(*b"RUKHCUDA");
 /// The alignment of all matrices in bytes. The engine's kernels require the same.
 const ALIGNMENT: u32 = 16;
@@ -255,7 +255,7 @@ api! {
         found.retain(|result| result.state == 0);
         for (index, result) in found.iter().enumerate() {
             let made = hipblasLtMatmulHeuristicResult_t {
-                algo: kept(result),
+                algo: store_algorithm(result),
                 workspaceSize: result.workspace_bytes,
                 state: lt::HIPBLAS_STATUS_SUCCESS,
                 wavesCount: result.waves,
@@ -305,7 +305,8 @@ fn operation(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// The epilogue's number, which is the same in both libraries, or `None` if cuBLASLt lacks the epilogue.
+/// The epilogue's number, which is the same in both libraries. Fails with `NOT_SUPPORTED` if cuBLASLt lacks the
+/// epilogue.
 fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     match hip {
         lt::HIPBLASLT_EPILOGUE_DEFAULT
@@ -318,10 +319,10 @@ fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// Keeps an algorithm of cuBLASLt, and returns the shim's algorithm that refers to it.
-fn kept(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
-    static KEPT: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
-    let mut list = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+/// Stores an algorithm of cuBLASLt, and returns the shim's algorithm that refers to it.
+fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
+    static STORED: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
+    let mut list = STORED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = list.iter().find(|known| known.data == result.algorithm.data).copied();
     let algorithm = known.unwrap_or_else(|| {
         let made: &'static Algorithm = Box::leak(Box::new(result.algorithm));
@@ -356,12 +357,12 @@ unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Alg
 /// # Safety
 /// The objects are alive.
 unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
-    let Some(light) = cublaslt() else { return "hipblaslt".to_owned() };
+    let Some(library) = cublaslt() else { return "hipblaslt".to_owned() };
     let number = |layout: Handle, attribute: c_int, bytes: usize| {
         let (mut value, mut written) = (0_u64, 0);
         // SAFETY: as the caller promises. The value is large enough for every attribute.
         unsafe {
-            (light.cublasLtMatrixLayoutGetAttribute)(
+            (library.cublasLtMatrixLayoutGetAttribute)(
                 layout,
                 attribute,
                 (&raw mut value).cast(),
@@ -374,7 +375,7 @@ unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
     let (mut epilogue, mut written) = (0_u32, 0);
     // SAFETY: as the caller promises.
     unsafe {
-        (light.cublasLtMatmulDescGetAttribute)(
+        (library.cublasLtMatmulDescGetAttribute)(
             description,
             cublas::DESCRIPTION_EPILOGUE,
             (&raw mut epilogue).cast(),

@@ -16,14 +16,14 @@ pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Folders of CUDA's toolkit and drivers that the linker may not know.
+/// Folders of CUDA's toolkit and drivers that the dynamic linker might not search.
 const USUAL_FOLDERS: [&str; 3] = ["/usr/local/cuda/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
 
 /// Loads the first library of these names from which `resolve` can fill a table. It stays loaded until the process
 /// ends.
 ///
-/// `beside` names libraries that this library itself loads by their names alone. If they are in this library's folder,
-/// they are loaded first.
+/// `beside` names libraries that the loaded library itself opens by file name. If they are in its folder, they are
+/// loaded first, so that it finds them.
 pub(crate) fn load<T>(
     names: &[&str],
     beside: &[&str],
@@ -70,7 +70,7 @@ pub(crate) fn load<T>(
     None
 }
 
-/// Loads a library that another library will look for.
+/// Loads a library that another library will look for, and never unloads it.
 fn keep(path: PathBuf) {
     // SAFETY: this runs the initialisers of one of CUDA's libraries.
     if let Ok(library) = unsafe { Library::new(path) } {

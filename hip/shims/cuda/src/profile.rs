@@ -1,8 +1,8 @@
-//! Measures each operation, if `RUKH_CUDA_SHIM_PROFILE` names a file. Every operation outside of a graph writes a line
-//! `microseconds<TAB>description` to the file, in order.
+//! Measures each operation, if `RUKH_CUDA_SHIM_PROFILE` names a file. For every operation that is not captured into a
+//! graph, a line `microseconds<TAB>description` is written to the file, in the order of the calls.
 //!
-//! An operation runs once for its result, and then many times in a graph for its time. Operations that work in place
-//! then work on their own results, so the times can be trusted and the engine's results cannot.
+//! An operation runs once for its result, and then many times in a graph of this module for its time. In these runs an
+//! in-place operation changes its own result again. The times are therefore right, but the engine's results are wrong.
 
 use std::fs::File;
 use std::io::Write;
@@ -38,7 +38,7 @@ pub(crate) fn time(
     }
     if let Some(microseconds) = repeat(driver, stream, run) {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A failed write shows as a missing line.
+        // If the write fails, the line is missing from the file.
         let _ = writeln!(file, "{microseconds:.3}\t{}", name());
     }
     first

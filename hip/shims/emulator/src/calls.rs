@@ -1,5 +1,5 @@
-//! Counts the calls of the C functions, makes the calls fail that a test has named, and reports errors of the program
-//! under test.
+//! Counts the calls of the C functions, makes calls fail at a test's request, and reports errors of the program under
+//! test. The name `execution` stands for the execution of an operation on a stream.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,6 +13,7 @@ struct Calls {
     /// The calls that will fail. An entry has the function, the number of the call, and the status that it returns.
     failures: Vec<(String, u64, u32)>,
     last_report: String,
+    /// Whether `RUKH_EMULATOR_FAIL` has been read.
     ready: bool,
 }
 
@@ -23,7 +24,8 @@ fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
     let calls = guard.get_or_insert_default();
     if !calls.ready {
         calls.ready = true;
-        // `RUKH_EMULATOR_FAIL=hipMalloc:3=2,hipModuleLoadData:1=999`: function, number of the call, status.
+        // In `RUKH_EMULATOR_FAIL=hipMalloc:3=2,hipModuleLoadData:1=999`, an entry has the function, the number of the
+        // call, and the status.
         let text = std::env::var("RUKH_EMULATOR_FAIL").unwrap_or_default();
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
             let (name, rest) = entry.split_once(':').unwrap_or((entry, "1"));
@@ -52,7 +54,7 @@ fn usual_failure(name: &str) -> u32 {
     }
 }
 
-/// Counts a call. If a test asked that this call fail, returns the status that it must return.
+/// Counts a call. If a test has asked for this call to fail, returns the status to fail with.
 pub(crate) fn injected(name: &str) -> Option<u32> {
     with_calls(|calls| {
         let call = match calls.counts.get_mut(name) {

@@ -137,7 +137,7 @@ api! {
         let from = lock(&program.log);
         // SAFETY: the caller's buffer has as many bytes as the size function returned.
         unsafe { log.cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-        // SAFETY: the buffer also has room for the zero.
+        // SAFETY: the log's size includes the zero byte at the end.
         unsafe { log.add(from.len()).write(0) };
         Ok(())
     }

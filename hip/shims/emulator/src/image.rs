@@ -12,7 +12,7 @@ use crate::settings::settings;
 const ELF: &[u8] = b"\x7fELF";
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED: &[u8] = b"CCOB";
-/// The number of zstd in the list of compression methods of bundles.
+/// The number that means zstd in the header of a compressed bundle.
 const ZSTD: usize = 1;
 
 /// The ELF file in an image: the image itself, or the bundle's entry for this device.
@@ -34,13 +34,13 @@ pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipE
         // SAFETY: the header gives this length.
         let frame = unsafe { std::slice::from_raw_parts(image.add(header), total.saturating_sub(header)) };
         let bundle = inflated(frame).ok_or_else(|| damaged("a compressed bundle"))?;
-        return part(&bundle).map(|code| Cow::Owned(code.to_vec()));
+        return device_entry(&bundle).map(|code| Cow::Owned(code.to_vec()));
     }
     if start == BUNDLE {
         // SAFETY: the table of a bundle lies within it, and gives the ends of its entries.
         let bytes = unsafe { bundle_length(image) };
         // SAFETY: the reason above applies here too.
-        return part(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);
+        return device_entry(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);
     }
     Err(damaged("an image that is neither a code object nor a bundle"))
 }
@@ -55,18 +55,18 @@ fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
 }
 
-/// The length of an ELF file. The table of sections is at its end.
+/// The length of an ELF file, whose last part is the table of sections.
 fn file_length(header: &[u8]) -> usize {
     number(header, 40, 8).saturating_add(number(header, 58, 2) * number(header, 60, 2))
 }
 
-/// The length of a compressed bundle's header and of the whole bundle, in LLVM's format, versions 2 and 3.
+/// The lengths of a compressed bundle's header and of the whole bundle, in versions 2 and 3 of LLVM's format.
 fn compressed_lengths(header: &[u8]) -> Result<(usize, usize), hipError_t> {
     let (version, method) = (number(header, 4, 2), number(header, 6, 2));
     match version {
         2 if method == ZSTD => Ok((24, number(header, 8, 4))),
         3 if method == ZSTD => Ok((32, number(header, 8, 8))),
-        _ => Err(damaged(&format!("a bundle compressed by method {method} of version {version}"))),
+        _ => Err(damaged(&format!("a bundle in compressed format {version}, method {method},"))),
     }
 }
 
@@ -92,7 +92,7 @@ unsafe fn bundle_length(image: *const u8) -> usize {
 }
 
 /// The bundle's entry for this device.
-fn part(bundle: &[u8]) -> Result<&[u8], hipError_t> {
+fn device_entry(bundle: &[u8]) -> Result<&[u8], hipError_t> {
     let mut at = BUNDLE.len() + 8;
     for _ in 0..number(bundle, BUNDLE.len(), 8) {
         let [offset, bytes, name_bytes] = [0, 8, 16].map(|field| number(bundle, at + field, 8));

@@ -29,7 +29,8 @@ const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
 
 /// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links,
 /// so that the dynamic linker loads one library, whose streams and memory all four names share. Also writes empty files
-/// with the names of rocBLAS's kernel catalogues, from which a caller sees which architectures rocBLAS has kernels for.
+/// with the names of rocBLAS's kernel catalogues, because these names tell a caller for which architectures rocBLAS has
+/// kernels.
 ///
 /// # Errors
 /// Fails if the library was not found or the folder cannot be written to.

@@ -37,8 +37,8 @@ macro_rules! api {
             /// HIP's function of this name.
             ///
             /// # Safety
-            /// As HIP's documentation says, pointers are valid, and those that work on a stream uses stay valid until
-            /// it is done.
+            /// As HIP's documentation says, pointers and handles are valid, and memory that queued work uses stays
+            /// valid until the work is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "HIP's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> hip_runtime_sys::hipError_t {

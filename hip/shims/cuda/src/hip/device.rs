@@ -78,8 +78,8 @@ api! {
     }
 }
 
-/// Fills in the properties that CUDA has, and sets all others to zero. The architecture has NVIDIA's compiler's name,
-/// such as `sm_90`.
+/// Fills in the properties that CUDA has, and sets all others to zero. The architecture is named as NVIDIA's
+/// compiler names it, for example `sm_90`.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
@@ -129,7 +129,7 @@ fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t>
     Ok(made)
 }
 
-/// CUDA's number of an attribute, or `None` if CUDA does not have it.
+/// CUDA's number for an attribute, or `None` if CUDA lacks the attribute.
 fn cuda_attribute(attribute: hipDeviceAttribute_t) -> Option<c_int> {
     use hip_runtime_sys as hip;
     Some(match attribute {

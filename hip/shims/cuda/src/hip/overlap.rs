@@ -11,7 +11,8 @@ pub(super) fn overlaps() -> bool {
     *OVERLAPS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_OVERLAP"))
 }
 
-/// The streams whose next launch comes after a wait for another stream.
+/// The handles of the streams that have waited for another stream since their last launch. The next launch on such a
+/// stream must not begin early.
 pub(super) fn joined() -> MutexGuard<'static, BTreeSet<usize>> {
     static JOINED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
     JOINED.lock().unwrap_or_else(PoisonError::into_inner)

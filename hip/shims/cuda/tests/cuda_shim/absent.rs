@@ -1,4 +1,4 @@
-//! Tests that every call returns an error without ending the process if there is no driver or card.
+//! Tests that calls return an error, and do not end the process, if there is no driver or card.
 
 use std::ptr::null_mut;
 
@@ -7,7 +7,7 @@ use hip_runtime_sys as hip;
 use super::libraries;
 
 #[test]
-fn without_a_card_the_answer_is_an_error() {
+fn without_a_card_calls_return_an_error() {
     let lib = libraries();
     let (status, count) = lib.devices();
     if status == hip::hipSuccess {

@@ -51,7 +51,7 @@ impl Libraries {
     }
 }
 
-/// Numbers that look random.
+/// The same pseudo-random numbers from -1 to 1 for each seed.
 fn noise(seed: u32, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     (0..count)
@@ -66,7 +66,8 @@ const M: usize = 48;
 const N: usize = 40;
 const K: usize = 64;
 
-/// Computes `relu(W x + b)`, where W is row-major. For BLAS this is the transpose of a column-major matrix.
+/// Computes `relu(W x + b)`, or `W x` if there is no bias, for each of N vectors x. The layouts are `w` [M][K], `x`
+/// [N][K] and result [N][M]; BLAS sees each of them as the transpose, in column-major order.
 fn expected(w: &[f32], x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let mut d = vec![0.0; M * N];
     for n in 0..N {
@@ -232,7 +233,7 @@ fn products_run_in_a_captured_graph() {
 }
 
 #[test]
-fn the_card_is_described() {
+fn the_card_has_an_architecture_and_attributes() {
     let Some(lib) = with_card() else { return };
     let architecture = lib.hip.architecture(0).unwrap_or_else(|error| panic!("{}", lib.hip.describe(error)));
     assert!(architecture.starts_with("sm_"), "{architecture}");

@@ -1,5 +1,5 @@
 //! Tests of the shim. They load it from a folder by the libraries' names and call it through the bindings, as the
-//! engine does. A test that needs CUDA's libraries or a card prints that it is skipped if they are missing.
+//! engine does. If CUDA's libraries or a card are missing, a test that needs them prints `skipped:`.
 #![allow(unsafe_code, clippy::multiple_unsafe_ops_per_block, reason = "calls C interfaces")]
 
 mod absent;

@@ -42,7 +42,7 @@ pub(crate) unsafe fn arguments_of(
     }
     let (mut from, mut bytes, mut at) = (std::ptr::null(), 0, 0);
     loop {
-        // SAFETY: the list consists of pairs, and ends with a mark.
+        // SAFETY: the list consists of pairs of a key and a value, and ends with `HIP_LAUNCH_PARAM_END`.
         let key = unsafe { extra.add(at).read() };
         if key == HIP_LAUNCH_PARAM_END {
             break;
@@ -70,7 +70,7 @@ pub(crate) unsafe fn arguments_of(
     Ok(segment)
 }
 
-/// Fills in the hidden arguments.
+/// Writes the launch's grid, block and LDS size to the hidden arguments. Hidden arguments of other kinds stay zero.
 pub(crate) fn hidden_arguments(
     kernel: &Kernel,
     segment: &mut [u8],

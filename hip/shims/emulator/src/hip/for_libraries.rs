@@ -1,5 +1,5 @@
-//! The functions that the engine does not call, but AMD's own rocBLAS and hipBLASLt do. They let those libraries run on
-//! the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions, so their signatures are
+//! The functions of HIP that AMD's own rocBLAS and hipBLASLt call and the engine does not. With them, those libraries
+//! run on the emulator (`scripts/checks/rocm_libraries.sh`). The bindings lack these functions, so their signatures are
 //! written here as in HIP 6.4.
 
 use std::collections::BTreeMap;
@@ -63,9 +63,9 @@ const FAT_BINARY_MARK: u32 = 0x4849_5046;
 /// The kernels of C++ programs.
 #[derive(Default)]
 struct Registered {
-    /// The address of each bundle, and its module once it is loaded, by the bundle's handle.
+    /// Maps a bundle's handle to the bundle's address, and to its module once it is loaded.
     bundles: BTreeMap<usize, (usize, Option<usize>)>,
-    /// The bundle's handle and the kernel's name, by the address of the host function that stands for the kernel.
+    /// Maps the address of the host function that stands for a kernel to the bundle's handle and the kernel's name.
     kernels: BTreeMap<usize, (usize, String)>,
 }
 
@@ -77,7 +77,7 @@ thread_local! {
         const { std::cell::Cell::new(None) };
 }
 
-/// The result of calling another function of the interface.
+/// Turns the status of another function of the interface into a `Result`.
 fn passed(status: hipError_t) -> Result<(), hipError_t> {
     if status == hipSuccess { Ok(()) } else { Err(status) }
 }
@@ -237,7 +237,8 @@ fn registered(host: *const c_void) -> Result<hipFunction_t, hipError_t> {
     Ok(function)
 }
 
-/// The function of this name that a library's initialisers call to register its bundle of kernels. Returns a handle.
+/// HIP's function of this name. A library's initialisers call it to register the library's bundle of kernels. Returns a
+/// handle.
 ///
 /// # Safety
 /// The pointer is null or points to the compiler's structure.
@@ -250,7 +251,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     // SAFETY: as the caller promises.
     let FatBinary { mark, bundle, .. } = unsafe { binary.read() };
     if mark != FAT_BINARY_MARK {
-        report("a bundle of kernels without its magic number");
+        report("a bundle of kernels lacks its magic number");
         return std::ptr::null_mut();
     }
     let handle = binary.addr();
@@ -259,7 +260,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(binary: *const FatBinary) -> *mu
     std::ptr::without_provenance_mut(handle)
 }
 
-/// The function of this name that a library's initialisers call to register one kernel of a bundle.
+/// HIP's function of this name. A library's initialisers call it to register one kernel of a bundle.
 ///
 /// # Safety
 /// The name is a text that ends with a zero byte.
@@ -284,8 +285,8 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     registered.get_or_insert_default().kernels.insert(host.addr(), (binary.addr(), name.to_owned()));
 }
 
-/// The function of this name that a library calls when it is unloaded. It does nothing, because a library is unloaded
-/// only when the process ends.
+/// HIP's function of this name. A library calls it when it is unloaded. The function does nothing, because a library is
+/// unloaded only when the process ends.
 ///
 /// # Safety
 /// Every argument is allowed, because the function does nothing.

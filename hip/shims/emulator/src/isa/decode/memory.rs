@@ -26,6 +26,7 @@ pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     let opcode = bits(word, 18, 8);
+    // The bit GDS selects the global data share, which the emulator does not have.
     if bits(word, 17, 1) == 1 {
         return None;
     }
@@ -72,7 +73,7 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
         Source::scalar((bits(second, 16, 5) * 4) as u8),
         source(reader, bits(second, 24, 8), Operand::B32, &mut None)?,
     ];
-    // For a store this is the register of the data.
+    // For a store, this register holds the data.
     instruction.destination = bits(second, 8, 8) as u16;
     instruction.immediate = i64::from(bits(word, 0, 12));
     // OFFEN: the vector register holds an offset.

@@ -1,4 +1,4 @@
-//! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD, also with DPP.
+//! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P and VOPD, with or without DPP.
 
 use super::reader::{Reader, bits, plain, row};
 use super::source::{LITERAL, VECTOR, source};
@@ -10,7 +10,7 @@ use crate::isa::table::Row;
 use crate::isa::vector::{ONE, THREE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
 use crate::isa::wave::{Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC};
 
-/// The codes that mean a permuted first source (DPP).
+// In the field of the first source, these codes mean that the source is permuted (DPP).
 const DPP8: u32 = 233;
 const DPP8_FETCH_INACTIVE: u32 = 234;
 const DPP16: u32 = 250;
@@ -99,7 +99,8 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
     wrap_permuted(instruction, code, control)
 }
 
-/// Wraps an instruction in another that first permutes its first source as the control word says.
+/// Wraps an instruction in another one, which permutes the instruction's first source as the control word says and then
+/// executes it.
 fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Instruction> {
     if inner.scalar == EXEC_RESULT {
         return None;
@@ -259,8 +260,9 @@ pub(super) fn vopd(reader: &mut Reader<'_>) -> Option<Instruction> {
     let second = reader.next()?;
     let mut literal = None;
     let first_destination = bits(second, 24, 8) as u16;
-    // The lowest bit of the second destination is the inverse of the first destination's.
+    // The encoding omits the lowest bit of the second destination. It is the inverse of the first destination's.
     let second_destination = (bits(second, 17, 7) << 1) as u16 | (!first_destination & 1);
+    // The first half writes to a scratch register, so that the second half still reads the old registers.
     let halves = [
         (bits(word, 22, 4), bits(word, 0, 9), bits(word, 9, 8), first_destination, SCRATCH_RESULT),
         (bits(word, 17, 5), bits(second, 0, 9), bits(second, 9, 8), second_destination, second_destination),

@@ -22,7 +22,8 @@ pub(super) enum Atomic {
 }
 
 impl Atomic {
-    /// The new value. Only [`Atomic::Compare`] uses `compare`, its second operand.
+    /// The value that the instruction writes. `compare` is the second operand of [`Atomic::Compare`], and is otherwise
+    /// unused.
     pub(super) fn apply(self, old: u32, operand: u32, compare: u32) -> u32 {
         let float = |f: fn(f32, f32) -> f32| f(f32::from_bits(old), f32::from_bits(operand)).to_bits();
         match self {

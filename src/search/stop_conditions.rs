@@ -10,7 +10,7 @@
 
 use super::limits::GoParams;
 use super::stop::{
-    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PlayoutsStopper,
+    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PatienceStopper, PlayoutsStopper,
     SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
 use super::time::{Clock, TimeManager};
@@ -56,6 +56,9 @@ pub fn build_stoppers(
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
+    if !has_no_end && let Some(limit) = patience(go, start.side_to_move, overhead) {
+        chain.push(PatienceStopper::new(limit));
+    }
     if !has_no_end && let Some(clock) = clock_of(go, start.side_to_move, overhead) {
         chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
     }
@@ -95,6 +98,19 @@ fn clock_of(go: &GoParams, side: Color, overhead: u64) -> Option<Clock> {
         Color::Black => (go.btime, go.binc),
     };
     Clock::new(time, increment, go.movestogo, overhead)
+}
+
+/// The shortest wait for a first evaluation in `go movetime`. A slow processor may need longer than a very short
+/// `movetime`, and its move is better than a move without an evaluation.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The longest wait for a first evaluation: half of the clock, or the whole `movetime`. If it is not there by then, the
+/// device hangs or is being replaced.
+fn patience(go: &GoParams, side: Color, overhead: u64) -> Option<Duration> {
+    let half_clock = clock_of(go, side, overhead)
+        .map(|clock| Duration::from_secs_f64(clock.remaining_ms().max(0.0) / 1000.0) / 2);
+    let movetime = go.movetime.map(|time| fixed_budget(time, overhead).max(SHORTEST_PATIENCE));
+    half_clock.into_iter().chain(movetime).min()
 }
 
 /// The time for `go movetime`, less the overhead. At least half of the given time remains, so that a GUI that gives a

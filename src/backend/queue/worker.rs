@@ -44,6 +44,14 @@ impl<T: Send + 'static> Workers<T> {
     }
 }
 
+impl<T> Workers<T> {
+    /// Closes the queues, but does not wait for the threads. They end alone, or never.
+    pub(crate) fn abandon(&mut self) {
+        self.queues.iter().for_each(|queue| queue.close());
+        self.threads.clear();
+    }
+}
+
 impl<T> Drop for Workers<T> {
     fn drop(&mut self) {
         self.queues.iter().for_each(|queue| queue.close());

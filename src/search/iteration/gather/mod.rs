@@ -16,7 +16,7 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
-/// Fills `batch` until it has `params.minibatch_size` leaves, or until the limit on collisions or visits is reached or
+/// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, or until the limit on collisions or visits is reached or
 /// the search stops.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
@@ -29,7 +29,7 @@ pub(super) fn gather(
     remaining_playouts: Option<u64>,
 ) {
     let params = &context.params;
-    let target = params.minibatch_size as u32;
+    let target = context.minibatch_size() as u32;
     let max_out_of_order = ((params.max_out_of_order_factor * target as f32) as u32).max(1);
     let tree_size = u64::from(context.root().visits());
     let mut collisions_left =

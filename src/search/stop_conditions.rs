@@ -191,6 +191,18 @@ mod tests {
     }
 
     #[test]
+    fn a_search_waits_for_its_first_evaluation_for_half_of_its_clock() {
+        let patience = |go: GoParams| {
+            build(&Options::default(), &go, Color::White).patience().map(|time| time.as_millis())
+        };
+        assert_eq!(patience(GoParams { wtime: Some(10_000), ..Default::default() }), Some(5000));
+        assert_eq!(patience(GoParams { movetime: Some(1000), ..Default::default() }), Some(800));
+        assert_eq!(patience(GoParams { movetime: Some(1), ..Default::default() }), Some(500));
+        assert_eq!(patience(GoParams { infinite: true, wtime: Some(10), ..Default::default() }), None);
+        assert_eq!(patience(GoParams { nodes: Some(9), ..Default::default() }), None);
+    }
+
+    #[test]
     fn nodes_are_visits_or_playouts() {
         let go = GoParams { nodes: Some(501), ..Default::default() };
         assert!(at_start(&Options::default(), &go, Color::White).0);

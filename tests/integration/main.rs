@@ -24,12 +24,15 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+mod recovery;
 #[cfg(target_os = "linux")]
 mod rocm;
 #[cfg(target_os = "linux")]
 mod rocm_calls;
 #[cfg(target_os = "linux")]
 mod rocm_errors;
+#[cfg(target_os = "linux")]
+mod rocm_faults;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;
 mod search;

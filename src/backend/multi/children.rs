@@ -48,9 +48,10 @@ pub(super) fn cached_by_any(children: &[Child], request: EvalRequest<'_>) -> Opt
 
 /// The devices of all children.
 pub(super) fn devices_of(children: &[Child]) -> Devices {
-    children.iter().map(|child| child.backend.devices()).fold(Devices { total: 0, lost: 0 }, |sum, devices| {
-        Devices { total: sum.total + devices.total, lost: sum.lost + devices.lost }
-    })
+    children.iter().map(|child| child.backend.devices()).fold(
+        Devices { total: 0, lost: 0 },
+        |sum, devices| Devices { total: sum.total + devices.total, lost: sum.lost + devices.lost },
+    )
 }
 
 impl Child {

@@ -14,7 +14,7 @@ use crate::backend::{Backend, BackendError};
 use crate::net::discover::{EMBEDDED, find_network};
 use crate::net::{HeadSelection, NetworkFile};
 use crate::options::BackendName;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,7 +49,9 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
     let made = make_splitting(config, &maker);
     let plan = || plan(config, &maker, recovery);
     let (backend, notice): (Arc<dyn Backend>, _) = match made {
-        Ok(device) if is_played_on(config, &maker.made()) => (Arc::new(RecoveringBackend::new(device, plan()?)), None),
+        Ok(device) if is_played_on(config, &maker.made()) => {
+            (Arc::new(RecoveringBackend::new(device, plan()?)), None)
+        }
         Ok(backend) => (backend, None),
         Err(error @ BackendError::Create { .. }) if maker.device_is_named() && plays_on(config) => {
             let notice = format!("error: {error}; the processor takes over until the next game");
@@ -74,7 +76,11 @@ fn is_played_on(config: &BackendConfig, made: &[BackendName]) -> bool {
     plays_on(config) && made.iter().any(|&name| is_device(name)) && !made.iter().any(is_tool)
 }
 
-fn plan(config: &BackendConfig, maker: &Maker<'_>, recovery: &Recovery) -> Result<RecoveryPlan, BackendError> {
+fn plan(
+    config: &BackendConfig,
+    maker: &Maker<'_>,
+    recovery: &Recovery,
+) -> Result<RecoveryPlan, BackendError> {
     let path = maker.network_path()?;
     let heads = maker.first_heads(ParsedOptions::parse(&config.options)?.root());
     let is_named = maker.device_is_named();
@@ -104,7 +110,7 @@ fn plan(config: &BackendConfig, maker: &Maker<'_>, recovery: &Recovery) -> Resul
 /// Makes the evaluator that takes the place of a lost device: the same network on the processor.
 fn make_spare(
     config: &BackendConfig,
-    path: &PathBuf,
+    path: &Path,
     heads: &HeadSelection,
 ) -> Result<Arc<dyn Backend>, BackendError> {
     let file = match path == Path::new(EMBEDDED) {

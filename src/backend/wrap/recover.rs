@@ -206,8 +206,7 @@ impl Backend for RecoveringBackend {
         let until = Instant::now() + RETRY_WAIT;
         while state.is_retrying && Instant::now() < until {
             let limit = until.saturating_duration_since(Instant::now());
-            state =
-                self.shared.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -356,7 +355,12 @@ impl Shared {
     /// Checks that an evaluator has the same kinds of outputs as before.
     fn check_kinds(&self, found: &Attributes) -> Result<(), BackendError> {
         let kinds = |attributes: &Attributes| {
-            (attributes.has_wdl, attributes.has_mlh, attributes.has_value_error, attributes.maximum_batch_size)
+            (
+                attributes.has_wdl,
+                attributes.has_mlh,
+                attributes.has_value_error,
+                attributes.maximum_batch_size,
+            )
         };
         match kinds(found) == kinds(&self.waiting_attributes) {
             true => Ok(()),

@@ -23,7 +23,7 @@ pub struct CreatedBackend {
 /// The name is unknown, an option is malformed or was read by no backend, the network does not load, or the backend
 /// cannot run on this machine.
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
-    let maker = Maker::new(config, BACKENDS, MissingDevices::AreErrors);
+    let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
     finish(config, backend, maker.into_notices())
 }

@@ -72,11 +72,11 @@ pub(super) struct Maker<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingDevices {
     /// They are an error, unless `auto` finds another backend.
-    AreErrors,
+    Fail,
     /// Several devices do without those that are missing.
-    AreLeftOut,
+    LeaveOut,
     /// The same, and `auto` takes no device at all, because it lost one earlier.
-    AreAvoidedByAuto,
+    AvoidByAuto,
 }
 
 /// Whether a backend evaluates on a device that may be lost.
@@ -177,7 +177,7 @@ impl<'a> Maker<'a> {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
-        let avoids_devices = self.devices == MissingDevices::AreAvoidedByAuto;
+        let avoids_devices = self.devices == MissingDevices::AvoidByAuto;
         let is_candidate = |kind: &&BackendKind| {
             kind.selection == Selection::Automatic && !(avoids_devices && is_device(kind.name))
         };
@@ -213,7 +213,7 @@ impl<'a> Maker<'a> {
         for node in nodes {
             match self.child(node.backend_name(|name| BackendName::from_name(name).is_some()), node) {
                 Ok(child) => children.push(child),
-                Err(error @ BackendError::Create { .. }) if self.devices != MissingDevices::AreErrors => {
+                Err(error @ BackendError::Create { .. }) if self.devices != MissingDevices::Fail => {
                     self.notice(format!("error: {error}"));
                     first_failure.get_or_insert(error);
                 }

@@ -34,8 +34,8 @@ impl Recovery {
 
     fn missing_devices(&self) -> MissingDevices {
         match self.auto_lost_device.load(Ordering::Relaxed) {
-            true => MissingDevices::AreAvoidedByAuto,
-            false => MissingDevices::AreLeftOut,
+            true => MissingDevices::AvoidByAuto,
+            false => MissingDevices::LeaveOut,
         }
     }
 }

@@ -32,7 +32,8 @@ impl Faulty {
         ];
         let weights = format!("--weights={NETWORK}");
         let backend = format!("--backend={backend}");
-        let mut engine = Driver::start_with(&[&weights, &backend, "-o", options], &settings);
+        let mut engine =
+            Driver::start_with(&[&weights, &backend, "--smart-pruning-factor=0", "-o", options], &settings);
         engine.ask("uci");
         Faulty { engine, _libraries: libraries }
     }
@@ -138,19 +139,19 @@ fn a_fault_while_pondering_leaves_a_move_in_time() {
     let start = Instant::now();
     let lines = game.engine.search("ponderhit");
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
-    assert!(nodes_of(&lines) > 20, "{lines:#?}");
+    assert!(nodes_of(&lines) >= 5, "{lines:#?}");
 }
 
 #[test]
 fn of_two_cards_the_other_goes_on_alone() {
     for backend in ["multiplexing", "demux", "roundrobin"] {
         let options = "backend=rocm,warm_up=false,max_batch=4,streams=1,fork=0,wait=block,(gpu=0),(gpu=1)";
-        let mut game = Faulty::start(backend, options, "hipEventRecord:4,hipEventRecord:30");
-        let said = game.search(30);
+        let mut game = Faulty::start(backend, options, "hipEventRecord:2,hipEventRecord:40");
+        let said = game.search(8);
         assert_said(&said, "1 of 2 devices are left");
         // The second card fails in this search.
         game.engine.ask("position startpos moves e2e4");
-        assert_said(&game.search(200), UNTIL_THE_NEXT_GAME);
+        assert_said(&game.search(300), UNTIL_THE_NEXT_GAME);
         assert_said(&game.new_game(), AGAIN);
         assert_eq!(game.search(20), [] as [String; 0], "{backend}");
     }

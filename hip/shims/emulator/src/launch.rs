@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::code_object::{Kernel, Module};
 use crate::isa::decode::Program;
-use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
+use crate::isa::wave::{EXEC, GROUP_X, GROUP_YZ, Stop, WAVE, Wave};
 use crate::memory::{POISON, Regions};
 
 /// The most LDS that a workgroup can have, in bytes.
@@ -126,8 +126,15 @@ impl Launch {
             wave.set_scalar64(0, self.arguments.as_ptr() as u64);
         }
         let mut next = (registers >> 1 & 31) as u8;
+        let [x, y, z] = group;
+        if self.module.family.group_in_trap_registers {
+            wave.set_scalar(GROUP_X, x);
+            wave.set_scalar(GROUP_YZ, y | z << 16);
+        }
+        // Elsewhere a kernel asks for the numbers that it needs, in its first registers.
+        let requests = if self.module.family.group_in_trap_registers { 0 } else { registers };
         for (dimension, place) in group.into_iter().enumerate() {
-            if registers >> (7 + dimension) & 1 == 1 {
+            if requests >> (7 + dimension) & 1 == 1 {
                 wave.set_scalar(next, place);
                 next += 1;
             }

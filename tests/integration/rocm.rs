@@ -1,4 +1,4 @@
-//! The ROCm backend on the emulator (`hip/shims/emulator`), which runs the kernels' gfx11 machine code: every network,
+//! The ROCm backend on the emulator (`hip/shims/emulator`), which runs the kernels' machine code: every network,
 //! number format and batch size is compared with lc0's own evaluations.
 //!
 //! An environment variable names the folder of ROCm's libraries. Each test therefore starts itself again in a process

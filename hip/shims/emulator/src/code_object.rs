@@ -249,7 +249,8 @@ fn kernel(
     if mode >> 16 & 3 != 3 || mode >> 18 & 3 != 3 {
         return refuse("flushes denormal numbers to zero");
     }
-    if properties & 0b111_0111 != 0 {
+    // The pointers to scratch memory (bits 0 and 5) are never read, because no scratch memory is used.
+    if properties & 0b101_0110 != 0 {
         return refuse("expects a value in its first registers that the emulator does not provide");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();

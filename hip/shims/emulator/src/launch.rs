@@ -120,10 +120,11 @@ impl Launch {
     /// Sets the registers that have a value when a wave starts. All others stay poisoned.
     fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
         let registers = self.kernel.registers;
-        // A kernel can request several values in its first registers. The loader refuses all but the arguments'
-        // address.
+        // A kernel can request several values in its first registers. The loader refuses all but the arguments' address
+        // and pointers to scratch memory, one of which has four registers before the arguments' address.
         if self.kernel.properties & 8 != 0 {
-            wave.set_scalar64(0, self.arguments.as_ptr() as u64);
+            let first = 4 * (self.kernel.properties & 1) as u8;
+            wave.set_scalar64(first, self.arguments.as_ptr() as u64);
         }
         let mut next = (registers >> 1 & 31) as u8;
         let [x, y, z] = group;

@@ -185,6 +185,11 @@ pub(crate) fn architecture() -> String {
     std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
 }
 
+/// Whether the architecture has matrix instructions. Without them there are no kernels that use them.
+pub(crate) fn has_matrix_instructions() -> bool {
+    !architecture().starts_with("gfx10")
+}
+
 /// Runs all tests again on another architecture, in another process.
 fn the_same_holds_for(other: &str) {
     if architecture() != "gfx1100" {

@@ -5,7 +5,6 @@
 
 use std::sync::LazyLock;
 
-use super::reader::bits;
 use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE};
 use crate::isa::matrix::MATRIX;
 use crate::isa::matrix_gfx12::MATRIX_GFX12;
@@ -138,11 +137,11 @@ impl Family {
         self.known[encoding as usize].get(opcode as usize).copied().flatten()
     }
 
-    /// The number of a scalar register from its code. The emulator numbers them as gfx11 does.
+    /// The number of a scalar register from the code in the low seven bits. The emulator numbers them as gfx11 does.
     pub(crate) fn scalar(&self, code: u32) -> u8 {
         // The codes of M0 and of the null register differ only in the lowest bit.
         let exchanged = u32::from(self.null ^ NULL);
-        let code = bits(code, 0, 7);
+        let code = code & 127;
         if code >> 1 == u32::from(NULL) >> 1 { (code ^ exchanged) as u8 } else { code as u8 }
     }
 }
@@ -212,7 +211,8 @@ mod tests {
     fn every_entry_of_the_texts_has_a_handler_and_a_place_of_its_own() {
         for text in [include_str!("gfx10.txt"), include_str!("gfx12.txt")] {
             let all: Vec<_> = entries(text).collect();
-            let stated = text.lines().filter(|line| !line.starts_with(['#', '['])).flat_map(|line| line.split(','));
+            let stated =
+                text.lines().filter(|line| !line.starts_with(['#', '['])).flat_map(|line| line.split(','));
             assert_eq!(all.len(), stated.filter(|entry| !entry.is_empty()).count());
             for (encoding, opcode, name, handler) in &all {
                 assert!(ENCODINGS.iter().any(|(_, known, _)| known == encoding), "[{encoding}]");

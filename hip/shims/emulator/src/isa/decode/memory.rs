@@ -99,7 +99,12 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
 /// FLAT on gfx10 and gfx11: global and flat memory. Scratch memory is not supported, because the loader refuses kernels
 /// that use it. The arguments are the first bit of the segment, the bits of the offset, and the bit GLC, which makes an
 /// atomic instruction return the old value.
-fn segmented(reader: &mut Reader<'_>, segment_at: u32, offset_bits: u32, returns_at: u32) -> Option<Instruction> {
+fn segmented(
+    reader: &mut Reader<'_>,
+    segment_at: u32,
+    offset_bits: u32,
+    returns_at: u32,
+) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     // A flat instruction has no scalar base.

@@ -104,8 +104,13 @@ impl Program {
 /// prefix, and the prefix.
 type Format = (u32, u32, fn(&mut Reader<'_>) -> Option<Instruction>);
 
-const GFX10: &[Format] =
-    &[(26, 0b110101, vop3), (26, 0b110011, vop3p), (26, 0b110110, lds), (26, 0b110111, flat_gfx10), (26, 0b111101, smem)];
+const GFX10: &[Format] = &[
+    (26, 0b110101, vop3),
+    (26, 0b110011, vop3p),
+    (26, 0b110110, lds),
+    (26, 0b110111, flat_gfx10),
+    (26, 0b111101, smem),
+];
 
 const GFX11: &[Format] = &[
     (26, 0b110101, vop3),

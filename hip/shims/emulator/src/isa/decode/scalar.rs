@@ -8,7 +8,8 @@ use crate::isa::wave::{Instruction, Operand, Source};
 pub(super) fn scalar(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let mut literal = None;
-    let operand = |known: Known, number: usize| known.row.operands.get(number).copied().unwrap_or(Operand::B32);
+    let operand =
+        |known: Known, number: usize| known.row.operands.get(number).copied().unwrap_or(Operand::B32);
     match word >> 23 {
         0b1_0111_1111 => {
             let mut instruction = of(reader.known(Encoding::Sopp, bits(word, 16, 7))?);

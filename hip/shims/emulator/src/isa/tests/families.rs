@@ -94,7 +94,11 @@ fn gfx12_multiplies_tiles_whose_halves_lie_in_both_halves_of_the_wave() {
             }
         });
         // The sum is over the same places of both operands, whatever k they mean.
-        let places = || (0..2).flat_map(|group| (0..4).flat_map(move |register| [(group, register, 0), (group, register, 1)]));
+        let places = || {
+            (0..2).flat_map(|group| {
+                (0..4).flat_map(move |register| [(group, register, 0), (group, register, 1)])
+            })
+        };
         let element = |first: usize, row: usize, (group, register, half): (usize, usize, usize)| {
             let bits = (ran.before.vector[first + register].0[row + 16 * group] >> (16 * half)) as u16;
             if brain { bf16::from_bits(bits).to_f64() } else { f16::from_bits(bits).to_f64() }
@@ -102,7 +106,8 @@ fn gfx12_multiplies_tiles_whose_halves_lie_in_both_halves_of_the_wave() {
         for row in 0..16 {
             for column in 0..16 {
                 let (register, lane) = (row % 8, column + 16 * (row / 8));
-                let sum: f64 = places().map(|place| element(8, row, place) * element(16, column, place)).sum();
+                let sum: f64 =
+                    places().map(|place| element(8, row, place) * element(16, column, place)).sum();
                 let expected = f(ran.before.vector[24 + register].0[lane]) + sum;
                 let found = f(ran.after.vector[32 + register].0[lane]);
                 assert!((expected - found).abs() < 1e-5, "{text} ({row}, {column}): {found}, not {expected}");

@@ -17,11 +17,11 @@ pub enum Score {
 /// One info line. Fields that are `None` or empty are not shown.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThinkingInfo {
-    /// The average depth of the visits, in plies.
+    /// The average depth of the visits. The root has the depth 1.
     pub depth: Option<u32>,
-    /// The depth of the deepest visit, in plies.
+    /// The depth of the deepest visit. The root has the depth 1.
     pub seldepth: Option<u32>,
-    /// The time since the search began, in milliseconds.
+    /// The time since the move's clock started, in milliseconds.
     pub time_ms: Option<u64>,
     /// Visits of the root. With `PerPVCounters`, visits of this line's move.
     pub nodes: Option<u64>,

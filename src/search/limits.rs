@@ -50,7 +50,7 @@ pub struct GoParams {
 }
 
 impl GoParams {
-    /// Whether only a command may end the search, so that the command `wait` could wait for ever.
+    /// Whether the search may go on until a command ends it, so that the command `wait` could wait for ever.
     pub fn is_open_ended(&self) -> bool {
         let limits = [self.nodes, self.movetime, self.wtime, self.btime];
         // There may be no mate, and `movestogo` limits nothing without a clock.

@@ -87,8 +87,8 @@ impl Search {
     /// Starts the threads of a search. It sends its reports and its best move to `responder`.
     ///
     /// # Errors
-    /// If the system cannot start the watchdog or any worker. If it starts fewer workers than requested, the search
-    /// runs with them and sends a message.
+    /// If the system cannot start the watchdog, or not even one worker. If it starts fewer workers than requested, the
+    /// search runs with them and sends a message.
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));

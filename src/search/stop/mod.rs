@@ -17,7 +17,8 @@
 //! [`build_stoppers`](super::build_stoppers) chooses the stoppers for one `go`. The [time managers](super::time) decide
 //! the time for a move.
 //!
-//! Stoppers need not be fast: a worker asks them once per batch, and the watchdog about ten times a second.
+//! Stoppers need not be fast: a worker asks them once per batch, and the watchdog asks them about ten times a second if
+//! the time is limited.
 
 mod chain;
 mod goal;

@@ -4,7 +4,7 @@
 //! the last capture or pawn move, at positions with the same side to move. A castling move does not end the count, but
 //! positions with different castling rights differ. The first position of a history always counts as new.
 //!
-//! Each search thread has one history. It pushes moves on the way down the tree and truncates the history afterwards.
+//! Each search thread has one history. It pushes moves on the way down the tree and pops them on the way up.
 
 use super::{Color, Move, Position};
 

@@ -246,8 +246,8 @@ options! {
     uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only();
     /// Upper limit of the Elo advantage.
     contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden();
-    /// Elo of the side that contempt favours, on the rapid scale; 0 leaves win, draw and loss probabilities as the
-    /// network gives them.
+    /// Elo of the side that contempt favours, on the rapid scale, to which win, draw and loss probabilities are
+    /// adapted; 0 turns this off.
     wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo");
     /// Share of the Elo advantage that is applied: 1 for analysis, 0.5 to 0.6 for play.
     wdl_contempt_attenuation: f32 = 1.0,
@@ -256,12 +256,12 @@ options! {
     wdl_max_s: f32 = 1.4, float(0.0, 10.0).uci("WDLMaxS").hidden();
     /// Share of contempt that is removed from the reported score: 0 reports the score with contempt, 1 without it.
     wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity");
-    /// Draw rate to aim for in equal positions, in place of `WDLCalibrationElo`; 0 turns this off.
+    /// Draw rate to aim for in equal positions, if `WDLCalibrationElo` is 0; 0 turns this off.
     wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden();
     /// Draw rate that the network predicts for equal positions.
     wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference");
-    /// Advantage of one side when games leave the opening book in the matches that measure Elo. Used only with
-    /// `WDLDrawRateTarget`.
+    /// Advantage of one side when games leave the opening book in the matches that measure Elo. Used only if
+    /// `WDLCalibrationElo` is 0.
     wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden();
 
     ["Threading details"]
@@ -296,7 +296,7 @@ options! {
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
     /// Number of visits at which a node's children start to be stored contiguously.
     solid_tree_threshold: u32 = 100u32,
-        spin(1, 2_000_000_000).uci("SolidTreeThreshold").no_effect("children are always stored contiguously");
+        spin(1, 2_000_000_000).uci("SolidTreeThreshold").no_effect("the tree has no such storage");
 
     ["When to stop"]
     /// Number of visits between measurements of how much the visit distribution changes.

@@ -3,8 +3,8 @@
 //! A link belongs to a move that was visited or may be visited next. It counts the visits that were made through the
 //! link. The child may have more visits, from other parents. Selection first visits moves in the order of their priors,
 //! so the links are those of the moves with the highest priors, in that order. Most nodes have no links. A new segment
-//! is made when a thread needs a move that has no link, and every second segment is twice as long as the one before. Links
-//! never move, so readers need no lock.
+//! is made when a thread needs a move that has no link, and every second segment is twice as long as the one before.
+//! Links never move, so readers need no lock.
 //!
 //! ```text
 //! node.links -> [next, link 0]

@@ -257,7 +257,7 @@ fn a_side_that_is_being_mated_gets_a_negative_mate_score() {
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
         let line: Vec<&str> = std::iter::once(played).chain(line).collect();
         assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
-        // `go mate` reports the same to the side that is being mated.
+        // `go mate` reports such a score too.
         let lines = engine.search("go mate 2");
         let (kind, score, _) = last_score(&lines);
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");

@@ -9,7 +9,7 @@ pub struct DepthStopper {
 }
 
 impl DepthStopper {
-    /// The root has the depth 1.
+    /// `depth` counts the root as 1.
     pub fn new(depth: u32) -> DepthStopper {
         DepthStopper { depth }
     }

@@ -68,7 +68,7 @@ options! {
     preload: bool = false, check();
 
     ["Threads and batches"]
-    /// Number of search threads; 0 uses as many as the backend suggests.
+    /// Number of search threads; 0 uses as many as suit the backend.
     threads: u32 = 0u32, spin(0, 128).uci("Threads").short('t');
     /// Number of positions in a batch; 0 uses the backend's recommendation. Larger batches are faster on a graphics
     /// card and slightly weaker in short searches.
@@ -146,7 +146,8 @@ options! {
     tempdecay_delay_moves: u32 = 0u32, spin(0, 100).uci("TempDecayDelayMoves").hidden();
     /// Move number at which `TempEndgame` becomes the temperature; 0 means never.
     temp_cutoff_move: u32 = 0u32, spin(0, 1000).uci("TempCutoffMove").hidden();
-    /// Temperature from `TempCutoffMove` on. It stays constant.
+    /// Temperature from `TempCutoffMove` on, where it stays constant. Before that move the falling temperature does not
+    /// fall below it.
     temp_endgame: f32 = 0.0, float(0.0, 100.0).uci("TempEndgame").hidden();
     /// A move is never chosen at random if its winning chances are worse than the best move's by more than this many
     /// percent.
@@ -225,9 +226,9 @@ options! {
     moves_left_slope: f32 = 0.0027, float(0.0, 1.0).uci("MovesLeftSlope");
     /// Constant part of the factor that multiplies this bonus.
     moves_left_constant_factor: f32 = 0.0, float(-1.0, 1.0).uci("MovesLeftConstantFactor");
-    /// Part of the factor that is proportional to absolute q.
+    /// Part of the factor that is proportional to the excess of absolute q over `MovesLeftThreshold`.
     moves_left_scaled_factor: f32 = 1.6521, float(-2.0, 2.0).uci("MovesLeftScaledFactor");
-    /// Part of the factor that is proportional to the square of q.
+    /// Part of the factor that is proportional to the square of this excess.
     moves_left_quadratic_factor: f32 = -0.6521, float(-1.0, 1.0).uci("MovesLeftQuadraticFactor");
 
     ["Draws and contempt"]

@@ -1,7 +1,7 @@
 //! Info lines and the best move as plain data.
 //!
-//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and the
-//! benchmarks count them. All values are in the view of the side to move at the root.
+//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and so does the
+//! benchmark, in its own form. All values are in the view of the side to move at the root.
 
 use crate::chess::Move;
 

@@ -3,8 +3,8 @@
 //! The statistics are in a separate arena, at the same indices as the nodes. The first search that needs them creates
 //! this arena.
 //!
-//! Such a search counts its visits with [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning: mean
-//! value times number of visits. The mean is then the weighted mean, and the visits' true weight is stored here.
+//! Such a search counts its visits with [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning:
+//! mean value times number of visits. The mean is then the weighted mean, and the visits' true weight is stored here.
 //!
 //! All fields are written with Relaxed ordering, because no protocol depends on them. The sum of weights is exact.
 //! The variance is loaded and then stored, so if two threads update it at the same time, one update may be lost. The

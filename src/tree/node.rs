@@ -5,10 +5,10 @@
 //!
 //! # Protocol
 //! During a search, the state moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become
-//! `Terminal` at once. There are only two steps back, both to `Unevaluated`: an evaluation is cancelled, by the claimant
-//! or by the thread that ends the search, or the node is collapsed ([`super::recycle`]). Meanwhile no other thread may
-//! touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision. One Release
-//! update publishes the node.
+//! `Terminal` at once. There are only two steps back, both to `Unevaluated`: an evaluation is cancelled, by the
+//! claimant or by the thread that ends the search, or the node is collapsed ([`super::recycle`]). Meanwhile no other
+//! thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision. One
+//! Release update publishes the node.
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|

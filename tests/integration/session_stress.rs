@@ -27,8 +27,8 @@ const STARTS: [&str; 6] = [
     "fen 7k/5K2/8/6Q1/8/8/8/8 w - - 0 1",
 ];
 
-/// Options that change threads, batches, memory and output. [`Gui::settled`] sets the first value of each, except of the
-/// last, which does not exist.
+/// Options that change threads, batches, memory and output; the last does not exist. [`Gui::settled`] sets the first
+/// value of each of the others.
 const OPTIONS: [(&str, &[&str]); 15] = [
     ("Backend", &["random", "trivial"]),
     ("BackendOptions", &["", "delay=1", "delay=15"]),

@@ -1,5 +1,5 @@
-//! The grammar of the UCI lines that an engine sends, for the tests that read our output. It includes `wdl`, `movesleft`
-//! and `eps`, which are not in the UCI specification.
+//! The grammar of the UCI lines that an engine sends, for the tests that read our output. It includes `wdl`,
+//! `movesleft` and `eps`, which are not in the UCI specification.
 
 /// Whether an engine may send `line`.
 pub(crate) fn is_uci(line: &str) -> bool {

@@ -122,7 +122,8 @@ fn temperature_now(context: &SearchContext) -> f32 {
     (params.temperature * share).max(params.endgame)
 }
 
-/// Chooses a move at random, with probability proportional to `visits^(1 / temperature)`.
+/// Chooses a move at random, with a probability proportional to `(visits + visit_offset)^(1 / temperature)`. Moves
+/// whose value is too low are left out (`value_cutoff`).
 fn choose_by_temperature<'a>(
     context: &SearchContext,
     ranked: &'a [RankedChild],

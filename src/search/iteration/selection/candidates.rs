@@ -69,8 +69,8 @@ pub(crate) enum Task {
 }
 
 /// Lists the tried children of the chosen node and then its untried moves in descending order of their priors: at least
-/// `least_untried` moves, if the node has that many. Returns the utility of an untried move, and how many untried moves
-/// are listed.
+/// `least_untried` untried moves, if the node has that many. Returns the utility of an untried move, and how many
+/// untried moves are listed.
 pub(crate) fn list_candidates(
     context: &SearchContext,
     walk: &mut Walk,

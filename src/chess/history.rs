@@ -71,7 +71,7 @@ impl PositionHistory {
 
     /// A key of everything that the rest of the game depends on: positions with equal keys have the same moves,
     /// counters and possible repetitions. `None` if an earlier position may recur, because the rest of the game then
-    /// also depends on the earlier positions.
+    /// also depends on the earlier positions. A history's first position has no key, because it may have earlier ones.
     ///
     /// An earlier position cannot recur after a capture or pawn move, or after the loss of a castling right. Only the
     /// rule-50 counter then remains from the past, since the loss of a right does not reset it. It would not help to

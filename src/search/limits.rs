@@ -37,7 +37,7 @@ pub struct GoParams {
     pub binc: Option<u64>,
     /// The number of moves to the next time control.
     pub movestogo: Option<u32>,
-    /// Stop at this average depth, in plies.
+    /// Stop at this average depth of the visits. The root has the depth 1.
     pub depth: Option<u32>,
     /// Stop when a mate in at most this number of moves is found.
     pub mate: Option<u32>,

@@ -1,5 +1,5 @@
-//! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads (see
-//! [`crate::sync`]).
+//! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads with a limited
+//! number of preemptions (see [`crate::sync`]).
 
 use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
 use super::state::{Gathered, Leaf, Parking, SearchState, Step};

@@ -195,7 +195,7 @@ fn go_mate_reports_that_there_is_no_mate_of_that_length() {
         engine.send(&format!("go mate {}", distance - 1));
         let message = format!("info string there is no mate in {};", distance - 1);
         engine.until(&message);
-        // The search goes on until it finds a longer mate.
+        // The search goes on, and finds a longer mate.
         let found = std::iter::repeat_with(|| engine.until("info depth")).take(200);
         let found = found.flatten().any(|line| line.contains(" score mate "));
         assert!(found, "{fen}");

@@ -48,7 +48,7 @@ impl Game {
     }
 }
 
-/// Games of up to 80 plies.
+/// Games of fewer than 80 plies.
 pub(crate) fn games() -> impl Strategy<Value = Game> {
     let known = prop::sample::select(&STARTS[..]).prop_map(str::to_owned);
     let chess960 = (0..960_u32).prop_map(|number| {

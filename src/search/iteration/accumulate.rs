@@ -1,8 +1,8 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
-//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that uses the uncertainty
-//! of values or a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside each node. A search
-//! never changes from one kind to the other.
+//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that uses the uncertainty of
+//! values or a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside each node. A search never
+//! changes from one kind to the other.
 
 use crate::backend::Value;
 use crate::chess::Position;

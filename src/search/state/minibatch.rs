@@ -26,7 +26,7 @@ pub(crate) struct Step {
     /// The link that was followed; `None` at the root.
     pub(crate) link: Option<LinkId>,
     pub(crate) node: NodeId,
-    /// The number of the link's visits in flight that belong to this step.
+    /// The number of the link's visits in flight (at the root, of the root's) that belong to this step.
     pub(crate) in_flight: u32,
 }
 

@@ -10,7 +10,7 @@
 //! | [`time_limit`] | the time for the move is up |
 //! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
-//! | [`smart_pruning`] | no later visit can change the best move |
+//! | [`smart_pruning`] | the best move will hardly change any more, wins, or is the only one |
 //! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
 //!

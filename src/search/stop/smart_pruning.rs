@@ -5,7 +5,8 @@
 //! the rest of the search is a waste. On a clock the factor stops the search sooner: with 1.33 only three quarters of
 //! the remaining playouts count.
 //!
-//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up.
+//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up. A proven win, or a root
+//! with only one move to play, stops it at once.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;

@@ -32,9 +32,8 @@ impl Faulty {
         ];
         let weights = format!("--weights={NETWORK}");
         let backend = format!("--backend={backend}");
-        let mut engine =
+        let engine =
             Driver::start_with(&[&weights, &backend, "--smart-pruning-factor=0", "-o", options], &settings);
-        engine.ask("uci");
         Faulty { engine, _libraries: libraries }
     }
 

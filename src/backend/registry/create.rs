@@ -32,7 +32,10 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
 pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let parsed = ParsedOptions::parse(&config.options)?;
     let backend = maker.make(&config.backend, parsed.root())?;
-    parsed.check_all_used(&config.backend)?;
+    // A device that `auto` avoids does not read its options.
+    if !maker.avoids_devices() {
+        parsed.check_all_used(&config.backend)?;
+    }
     Ok(splitting(backend))
 }
 

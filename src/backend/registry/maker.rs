@@ -111,6 +111,11 @@ impl<'a> Maker<'a> {
         self.made.borrow().clone()
     }
 
+    /// Whether `auto` takes no device.
+    pub(super) fn avoids_devices(&self) -> bool {
+        self.devices == MissingDevices::AvoidByAuto
+    }
+
     /// Whether the user named a device, and not `auto`.
     pub(super) fn device_is_named(&self) -> bool {
         self.device_is_named.get()
@@ -177,7 +182,7 @@ impl<'a> Maker<'a> {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
-        let avoids_devices = self.devices == MissingDevices::AvoidByAuto;
+        let avoids_devices = self.avoids_devices();
         let is_candidate = |kind: &&BackendKind| {
             kind.selection == Selection::Automatic && !(avoids_devices && is_device(kind.name))
         };

@@ -10,12 +10,8 @@
 //! | [`time_limit`] | the time for the move is up |
 //! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
-<<<<<<< HEAD
-//! | [`smart_pruning`] | no later visit can change the best move |
-//! | [`patience`] | the search has not evaluated anything for too long |
-=======
 //! | [`smart_pruning`] | the best move will hardly change any more, wins, or is the only one |
->>>>>>> main
+//! | [`patience`] | the search has not evaluated anything for too long |
 //! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
 //!

@@ -16,13 +16,8 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
-<<<<<<< HEAD
-/// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, or until the limit on collisions or visits is reached or
-/// the search stops.
-=======
-/// Fills `batch` until it has `params.minibatch_size` leaves, a limit (on collisions, on visits out of order or on all
-/// visits) is reached, a descent finds only collisions, or the search stops.
->>>>>>> main
+/// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
+/// on all visits) is reached, a descent finds only collisions, or the search stops.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
 pub(super) fn gather(

@@ -94,6 +94,8 @@ pub(super) fn tune(
     let workspace = maker.workspace()?;
     let products = products(maker, &workspace)?;
     let refused = products.iter().filter(|layers| !check(maker, &workspace, &mut table, layers)).count();
+    // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
+    let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
     if refused > 0 {
         notices.push(format!(

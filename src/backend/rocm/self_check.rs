@@ -138,11 +138,14 @@ impl Reference {
         ];
         let priors =
             priors.zip(&expected.priors).map(|(found, &expected)| ("a prior of", found, expected, tolerance));
+        let is_wrong = |&(_, found, expected, tolerance): &(&str, f32, f32, f32)| {
+            let difference = (found - expected).abs();
+            difference.is_nan() || difference > tolerance
+        };
         pairs
             .into_iter()
             .chain(priors)
-            // A NaN is not within the tolerance.
-            .find(|(_, found, expected, tolerance)| !((found - expected).abs() <= *tolerance))
+            .find(is_wrong)
             .map(|(name, found, expected, _)| (name, found, expected))
     }
 }

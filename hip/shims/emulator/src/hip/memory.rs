@@ -53,6 +53,15 @@ api! {
         unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 
+    fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint) {
+        let found = memory::find(host.expose_provenance() as u64);
+        if flags != 0 || !matches!(found, Some((_, _, Place::Pinned))) {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: the caller passes null or a pointer that may be written to.
+        unsafe { write_result(device, host) }
+    }
+
     fn hipHostFree(address: *mut c_void) {
         stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
         free(address, |place| place == Place::Pinned)
@@ -69,6 +78,9 @@ api! {
         let stream = stream_of(stream)?;
         let operation = copy(to, from, bytes, kind)?;
         let pageable = !known(to.addr(), bytes) || !known(from.addr(), bytes);
+        if !pageable && settings().stale_graphs && kind == hip_runtime_sys::hipMemcpyHostToDevice {
+            return stream.submit_copy(operation);
+        }
         if !pageable {
             return stream.submit(operation);
         }
@@ -83,8 +95,17 @@ api! {
     fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
         stream::forbid_in_capture(hipErrorStreamCaptureImplicit)?;
         let stream = stream_of(std::ptr::null_mut())?;
-        stream.submit(fill(to, value, bytes)?)?;
-        stream.synchronize()
+        let fill = fill(to, value, bytes)?;
+        match settings().late_memset {
+            None => {
+                stream.submit(fill)?;
+                stream.synchronize()
+            }
+            Some(delay) => stream.submit(std::sync::Arc::new(move || {
+                std::thread::sleep(delay);
+                fill()
+            })),
+        }
     }
 
     fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {

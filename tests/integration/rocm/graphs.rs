@@ -4,11 +4,9 @@
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use super::{FP16, backend_of};
-use super::{KINDS, Sample, backend, check_set, evaluate, libraries, on_emulator, options, sample};
+use super::{FP16, KINDS, Sample, backend, check_set, evaluate, libraries, on_emulator, options, sample};
 use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
-use rukh::net::Network;
 
 use crate::goldens::{self, GoldenSet};
 use crate::rocm_errors::{logged_calls, search, stdout};
@@ -126,10 +124,10 @@ fn evaluate_until_it_hangs(backend: &RocmBackend, samples: &[Sample]) -> (String
     panic!("the card did not hang");
 }
 
-/// Options with which a hang is noticed after 0.3 s, or after 1.8 s in the first batch of a size.
+/// Options with which a hang is noticed after a second, or after six seconds in the first batch of a size.
 fn impatient(waiting: Waiting) -> RocmOptions {
-    let (waiting, timeout) = (Some(waiting), Duration::from_millis(300));
-    RocmOptions { streams: 2, graph: false, waiting, timeout, ..options(4) }
+    let (waiting, timeout) = (Some(waiting), Duration::from_secs(1));
+    RocmOptions { streams: 2, graph: false, waiting, timeout, ..options(16) }
 }
 
 /// A card that hangs in operation 600, after the backend is ready, and then never answers.
@@ -169,17 +167,15 @@ fn a_hang_is_an_error_for_a_thread_that_polls() {
 
 #[test]
 fn a_card_that_works_again_can_be_opened_again() {
-    let settings = [("RUKH_EMULATOR_HANG", "600:4000")];
+    let settings = [("RUKH_EMULATOR_HANG", "600:9000")];
     on_emulator("graphs::a_card_that_works_again_can_be_opened_again", &settings, || {
         let set = committed("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let options = impatient(Waiting::Yield);
-        let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
-        let hung = backend_of(&network, RocmPrecision::Fp16, &options);
+        let hung = backend(&set, RocmPrecision::Fp16, &impatient(Waiting::Yield));
         let (error, _) = evaluate_until_it_hangs(&hung, &samples);
         assert!(error.contains("has not finished a batch"), "{error}");
-        std::thread::sleep(Duration::from_millis(4500));
-        check_set(&set, RocmPrecision::Fp16, &options, &FP16);
+        std::thread::sleep(Duration::from_millis(9500));
+        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, ..options(16) }, &FP16);
         drop(hung);
     });
 }

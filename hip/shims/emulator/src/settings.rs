@@ -20,8 +20,8 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_BAD_CAPTURE`: the call at which every capture fails: `begin`, `work`, `end` or `instantiate`;
     /// none by default.
     pub(crate) bad_capture: Option<BadCapture>,
-    /// `RUKH_EMULATOR_LATE_MEMSET`: hipMemset returns at once, and its fill runs so many milliseconds later. By default
-    /// hipMemset waits for the fill.
+    /// `RUKH_EMULATOR_LATE_MEMSET`: a fill on the null stream lasts so many milliseconds, and hipMemset does not wait for
+    /// it. By default hipMemset waits.
     pub(crate) late_memset: Option<Duration>,
     /// `RUKH_EMULATOR_HANG`: the number of the operation at which the card hangs, with all streams; none by default.
     /// `500:3000` means that operation 500 and all others wait until 3000 ms have passed.

@@ -201,11 +201,11 @@ impl DeviceBuffer {
         device.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
         let buffer = DeviceBuffer { device, address: Address(pointer.expose_provenance() as u64), bytes };
         // SAFETY: the memory is `bytes` long.
-        let status = unsafe { (device.hip.hipMemset)(pointer, 0, bytes) };
-        device.check(status, || format!("hipMemset of {bytes} bytes for {what}"))?;
-        // hipMemset may return before the memory is zero, and our streams do not wait for HIP's own stream. A late zero
-        // would overwrite what they have written.
-        device.finish(null_mut(), &format!("hipMemset of {bytes} bytes for {what}"))?;
+        let status = unsafe { (device.hip.hipMemsetAsync)(pointer, 0, bytes, null_mut()) };
+        let call = || format!("hipMemsetAsync of {bytes} bytes for {what}");
+        device.check(status, call)?;
+        // Our streams do not wait for HIP's own stream. A late zero would overwrite what they have written.
+        device.finish(null_mut(), &call())?;
         Ok(buffer)
     }
 

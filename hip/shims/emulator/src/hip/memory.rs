@@ -1,6 +1,7 @@
 //! Allocations, copies and fills.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use hip_runtime_sys::{
     hipError_t, hipErrorContextIsDestroyed, hipErrorInvalidValue, hipErrorOutOfMemory,
@@ -14,7 +15,7 @@ use super::transfer::{copy, fill, known};
 use crate::calls::report;
 use crate::memory::{self, FreeError, Place};
 use crate::settings::settings;
-use crate::stream;
+use crate::stream::{self, Operation};
 
 api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
@@ -95,21 +96,25 @@ api! {
     fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
         stream::forbid_in_capture(hipErrorStreamCaptureImplicit)?;
         let stream = stream_of(std::ptr::null_mut())?;
-        let fill = fill(to, value, bytes)?;
-        match settings().late_memset {
-            None => {
-                stream.submit(fill)?;
-                stream.synchronize()
-            }
-            Some(delay) => stream.submit(std::sync::Arc::new(move || {
-                std::thread::sleep(delay);
-                fill()
-            })),
-        }
+        stream.submit(late(fill(to, value, bytes)?))?;
+        // The driver need not wait for the fill of device memory.
+        if settings().late_memset.is_some() { Ok(()) } else { stream.synchronize() }
     }
 
     fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {
-        stream_of(stream)?.submit(fill(to, value, bytes)?)
+        let fill = fill(to, value, bytes)?;
+        stream_of(stream)?.submit(if stream.is_null() { late(fill) } else { fill })
+    }
+}
+
+/// A fill on the null stream, with the delay of `RUKH_EMULATOR_LATE_MEMSET`.
+fn late(fill: Operation) -> Operation {
+    match settings().late_memset {
+        None => fill,
+        Some(delay) => Arc::new(move || {
+            std::thread::sleep(delay);
+            fill()
+        }),
     }
 }
 

@@ -189,6 +189,7 @@ fn make_slots(
     options: &RocmOptions,
     inverse_temperature: f32,
 ) -> Result<MadeSlots> {
+    gpu.device.set_patience(options.timeout);
     let (code, code_name) = code_for(&gpu.architecture)?;
     let kernels = Kernels::new(gpu.device, &code, &code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
@@ -221,7 +222,7 @@ fn make_slots(
         inverse_temperature,
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
         has_graphs: options.graph,
-        fork: options.fork,
+        fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,
         waiting: options.settled_waiting(),
     };

@@ -9,7 +9,8 @@ use super::avoided::BlasLibrary;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::ffi::hip::{Address, DeviceBuffer, Stream};
+use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
+use super::ffi::pinned::Staging;
 use super::ffi::program::{Lanes, Program, Step, Stopwatch};
 use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
@@ -108,7 +109,7 @@ impl<'a> Measurer<'a> {
             .fold([0; 3], |most, some| std::array::from_fn(|index| most[index].max(some[index])));
         let buffer = |bytes: usize| -> Result<DeviceBuffer> {
             let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
-            fill(&buffer, element)?;
+            fill(device, &buffer, element)?;
             Ok(buffer)
         };
         Ok(Measurer {
@@ -286,7 +287,7 @@ fn by_time(a: &Measured, b: &Measured) -> std::cmp::Ordering {
 }
 
 /// Fills a buffer with numbers between -1 and 1. A pattern repeats, because only its variety matters.
-fn fill(buffer: &DeviceBuffer, element: ElementType) -> Result<()> {
+fn fill(device: Device, buffer: &DeviceBuffer, element: ElementType) -> Result<()> {
     const PATTERN_BYTES: usize = 1 << 20;
     let mut state = 1_u32;
     let mut number = || {
@@ -301,9 +302,10 @@ fn fill(buffer: &DeviceBuffer, element: ElementType) -> Result<()> {
             ElementType::Bf16 => pattern.extend(bf16::from_f32(number()).to_le_bytes()),
         }
     }
+    let mut staging = Staging::new(device)?;
     for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
         let count = pattern.len().min(buffer.bytes() - start);
-        buffer.upload(start, &pattern[..count], "the matrices of timed products")?;
+        staging.upload(buffer, start, &pattern[..count], "the matrices of timed products")?;
     }
     Ok(())
 }

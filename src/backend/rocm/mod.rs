@@ -73,7 +73,7 @@ mod winograd;
 
 pub use backend::RocmBackend;
 pub use device::GemmLibrary;
-pub use ffi::exchange::Waiting;
+pub use ffi::wait::Waiting;
 pub use helper::serve_products;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};

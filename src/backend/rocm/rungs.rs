@@ -118,6 +118,7 @@ pub(super) fn checked_slots(
             ));
         }
         let slots = slots_on(rung, maker, options, None)?.map_err(RocmError::Unsupported)?;
+        notices.extend(slots.iter().find_map(Slot::notice));
         return Ok(Checked { slots, notices });
     };
     let mut failed: Option<(Rung, String)> = None;
@@ -137,6 +138,7 @@ pub(super) fn checked_slots(
                 if rung != Rung::AsAsked {
                     notices.push(format!("the card's figures are right {}", rung.name()));
                 }
+                notices.extend(slots.iter().find_map(Slot::notice));
                 if is_settled {
                     // Without a cache folder the next start checks again.
                     let _ = keep(&key, rung);
@@ -144,7 +146,9 @@ pub(super) fn checked_slots(
                 return Ok(Checked { slots, notices });
             }
             Ok(Err(reason)) => failed = Some((rung, reason)),
-            // An error on a lower rung is only one more reason to go on.
+            // Nothing can run on a device that hangs.
+            Err(error @ RocmError::Hang(_)) => return Err(error),
+            // Any other error on a lower rung is only one more reason to go on.
             Err(error) if failed.is_some() => failed = Some((rung, error.to_string())),
             Err(error) => return Err(error),
         }

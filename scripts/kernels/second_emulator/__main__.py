@@ -5,7 +5,6 @@ usage: second_emulator [--processes N] [--objdump PROGRAM] [--only KERNEL] [--ve
 import argparse
 import multiprocessing
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,17 +12,9 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from checks import check_object  # noqa: E402
+from kernel_object import find_objdump  # noqa: E402
 
 OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
-
-
-def find_objdump() -> str:
-    """LLVM 19's disassembler, or any other on the PATH."""
-    folder = os.environ.get("LLVM_BIN", "/usr/lib/llvm-19/bin")
-    found = shutil.which("llvm-objdump", path=folder) or shutil.which("llvm-objdump-19") or shutil.which("llvm-objdump")
-    if not found:
-        sys.exit("llvm-objdump was not found: apt-get install --no-install-recommends llvm-19")
-    return found
 
 
 def main() -> None:
@@ -39,6 +30,8 @@ def main() -> None:
     if not files:
         sys.exit(f"there is no object in {', '.join(map(str, options.paths))}")
     objdump = options.objdump or find_objdump()
+    if not objdump:
+        sys.exit("llvm-objdump was not found: apt-get install --no-install-recommends llvm-19")
     tasks = [(file, objdump, options.only, options.verbose) for file in files]
     passed = True
     with multiprocessing.Pool(min(options.processes, len(tasks))) as pool:

@@ -28,9 +28,9 @@ def to_bfloat(values: Array) -> Array:
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
 
-F32 = Format("f32", np.uint32, lambda x: np.asarray(x, np.float32).view(np.uint32), lambda b: b.view(np.float32), 4e-6)
-F16 = Format("f16", np.uint16, lambda x: np.asarray(x, np.float16).view(np.uint16), lambda b: b.view(np.float16), 2e-3)
+F32 = Format("f32", np.uint32, lambda x: np.asarray(x, np.float32).view(np.uint32), lambda b: b.view(np.float32), 2e-6)
+F16 = Format("f16", np.uint16, lambda x: np.asarray(x, np.float16).view(np.uint16), lambda b: b.view(np.float16), 1e-3)
 BF16 = Format(
-    "bf16", np.uint16, to_bfloat, lambda b: (b.astype(np.uint32) << np.uint32(16)).view(np.float32), 1.6e-2
+    "bf16", np.uint16, to_bfloat, lambda b: (b.astype(np.uint32) << np.uint32(16)).view(np.float32), 8e-3
 )
 FORMATS = {each.name: each for each in (F32, F16, BF16)}

@@ -3,7 +3,9 @@
 Layouts: the ELF-64 specification, and LLVM's "User Guide for AMDGPU Backend", section "Kernel Descriptor".
 """
 import gzip
+import os
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -49,6 +51,12 @@ def read(path: Path) -> bytes:
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
+def find_objdump() -> str | None:
+    """LLVM 19's disassembler, or any other on the PATH, or None."""
+    folder = os.environ.get("LLVM_BIN", "/usr/lib/llvm-19/bin")
+    return shutil.which("llvm-objdump", path=folder) or shutil.which("llvm-objdump-19") or shutil.which("llvm-objdump")
+
+
 def disassemble(data: bytes, objdump: str, kernels: list[str] | None = None) -> str:
     """llvm-objdump's listing of the whole object, or of some kernels."""
     with tempfile.NamedTemporaryFile(suffix=".co") as file:
@@ -69,17 +77,9 @@ def descriptors(data: bytes, family: Family) -> dict[str, Kernel]:
     """The kernels of a code object."""
     if data[:4] != b"\x7fELF":
         raise ValueError("not an ELF file")
-    segments_at, sections_at = struct.unpack_from("<QQ", data, 32)
-    segment_size, segment_count, section_size, section_count = struct.unpack_from("<HHHH", data, 54)
-    segments = []
-    for i in range(segment_count):
-        kind, _, offset, address, _, size = struct.unpack_from("<IIQQQQ", data, segments_at + i * segment_size)
-        if kind == LOADED:
-            segments.append((address, offset, size))
+    (sections_at,) = struct.unpack_from("<Q", data, 40)
+    section_size, section_count = struct.unpack_from("<HH", data, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, sections_at + i * section_size) for i in range(section_count)]
-
-    def place(address: int) -> int:
-        return next(offset + address - start for start, offset, size in segments if start <= address < start + size)
 
     kernels = {}
     for section in sections:
@@ -91,8 +91,19 @@ def descriptors(data: bytes, family: Family) -> dict[str, Kernel]:
             name = data[names_at + name_at : data.index(b"\0", names_at + name_at)].decode()
             if name.endswith(".kd"):
                 name = name.removesuffix(".kd")
-                kernels[name] = descriptor(name, data, place(address), address, family)
+                kernels[name] = descriptor(name, data, offset_of(data, address), address, family)
     return kernels
+
+
+def offset_of(data: bytes, address: int) -> int:
+    """The place in the file of an address of the loaded object."""
+    (segments_at,) = struct.unpack_from("<Q", data, 32)
+    segment_size, segment_count = struct.unpack_from("<HH", data, 54)
+    for i in range(segment_count):
+        kind, _, offset, start, _, size = struct.unpack_from("<IIQQQQ", data, segments_at + i * segment_size)
+        if kind == LOADED and start <= address < start + size:
+            return offset + address - start
+    raise ValueError(f"no segment holds the address {address:#x}")
 
 
 def descriptor(name: str, data: bytes, at: int, address: int, family: Family) -> Kernel:

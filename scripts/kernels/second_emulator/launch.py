@@ -19,7 +19,7 @@ from waits import Waits, compile_waits
 from wide import compile_wide
 
 # More instructions than any kernel here executes.
-LIMIT = 500_000
+LIMIT = 50_000
 # Hints and waits of the pipeline that have no meaning for an emulator without time. Waits for memory are in waits.py.
 NOTHING = re.compile(
     r"s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"

@@ -1,4 +1,5 @@
-"""Waits for memory: a register that is used before its load has been waited for is an error.
+"""Waits for memory: a register that is used before its load has been waited for is an error, and so is a barrier
+before a wait for the wave's stores to shared memory.
 
 Loads and stores run on while the wave continues. Each kind has a counter of operations under way, and the compiler
 inserts instructions that wait until a counter is small enough. Operations of a counter end in order, but for loads to
@@ -38,6 +39,7 @@ class Waits:
     uses: Registers
     starts: str  # a kind, or ""
     results: Registers
+    arrives: bool  # at a barrier, which does not wait for stores itself
 
     def check(self, w: Waves) -> None:
         """Applies the instruction to the histories of some waves."""
@@ -45,6 +47,8 @@ class Waits:
             w.set_histories([self.shorten(queue) for queue in w.waiting])
             return
         for queue in w.waiting:
+            if self.arrives and any(kind == "ds" and not pending for kind, pending in queue):
+                raise Fault("reaches a barrier before waiting for its stores to shared memory")
             for kind, pending in queue:
                 if not pending.isdisjoint(self.uses):
                     raise Fault(f"uses {', '.join(sorted(pending & self.uses))} before waiting for its {kind} load")
@@ -94,7 +98,7 @@ def compile_waits(parts: list[Instruction], family: Family) -> Waits:
     i = parts[0]
     limits = waited(i, family)
     if limits is not None:
-        return Waits(True, tuple(limits), NOTHING, "", NOTHING)
+        return Waits(True, tuple(limits), NOTHING, "", NOTHING, False)
     uses = frozenset(name for part in parts for operand in part.operands for name in names(operand))
     kind, results = "", NOTHING
     if i.name.startswith(("global_load", "ds_load", "ds_swizzle", "ds_bpermute", "s_load")):
@@ -104,7 +108,7 @@ def compile_waits(parts: list[Instruction], family: Family) -> Waits:
         kind = "vs"
     elif i.name.startswith("ds_store"):
         kind = "ds"
-    return Waits(False, (), uses, kind, results)
+    return Waits(False, (), uses, kind, results, i.name in ("s_barrier", "s_barrier_signal"))
 
 
 def waited(i: Instruction, family: Family) -> list[tuple[frozenset[str], int]] | None:

@@ -7,7 +7,8 @@
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
-#   PYTHON               the Python of the steps `training` and `second_emulator` (default: target/python/bin/python, else python3)
+#   PYTHON               the Python of the steps `training` and `second_emulator` (default: target/python/bin/python,
+#                        else python3)
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
 #   RUKH_TEST_NETS       a folder of lc0's networks for the step `long`
 set -euo pipefail

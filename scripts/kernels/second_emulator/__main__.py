@@ -19,8 +19,8 @@ OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
 
 def main() -> None:
     """Checks the objects that the command line names."""
-    parser = argparse.ArgumentParser(description="Checks code objects on an emulator. See README.md beside this program.")
-    parser.add_argument("paths", nargs="*", type=Path, default=[OBJECTS], help="objects (.co, .co.gz) or folders of them")
+    parser = argparse.ArgumentParser(description="Checks code objects on an emulator; see README.md beside it.")
+    parser.add_argument("paths", nargs="*", type=Path, default=[OBJECTS], help="objects (.co, .co.gz) or folders")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--objdump", default=None, help="llvm-objdump of LLVM 19 or newer")
     parser.add_argument("--only", default="", help="run only kernels whose name contains this")

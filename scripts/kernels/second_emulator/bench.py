@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from fault import Fault
-from formats import F32, Format
+from formats import Format
 from kernel_object import KernelObject
 from launch import Compiled, Launch
 from memory import Memory
@@ -75,7 +75,9 @@ class Bench:
         launch = Launch(self.code, self.kernel, self.memory, self.compiled)
         self.steps += launch.run(packed, grid, threads)
 
-    def compare(self, output: Output, want: Array, tolerance: float | None = None, written: Array | None = None) -> None:
+    def compare(
+        self, output: Output, want: Array, tolerance: float | None = None, written: Array | None = None
+    ) -> None:
         """Fails if a result is wrong, or if an element was changed that is not `written`. An error may be as large
         as the tolerance times the sum of the result's size and of the root mean square of all results."""
         bits = self.memory.read_buffer(output.address, output.format.storage, output.before.size).reshape(output.shape)
@@ -92,4 +94,5 @@ class Bench:
         self.error = max(self.error, float(ratio.max()))
         if self.error > 1:
             at = int(ratio.argmax())
-            raise Fault(f"result {at} is {got[at]:.6g} instead of {want[at]:.6g}; {(ratio > 1).sum()} of {got.size} differ")
+            count = int((ratio > 1).sum())
+            raise Fault(f"result {at} is {got[at]:.6g} instead of {want[at]:.6g}; {count} of {got.size} differ")

@@ -7,7 +7,7 @@ import numpy as np
 
 import references as reference
 from bench import Bench
-from formats import BF16, F16, F32, FORMATS, Format
+from formats import F16, F32, FORMATS, Format
 
 DEPTHS = (8, 16, 32, 64, 96, 128)
 MISH, SWISH, RELU, NONE = 6, 7, 1, 0
@@ -25,7 +25,7 @@ class Case:
     matrix: bool = False  # the kernel exists only on machines with a matrix instruction
 
 
-def attention(depth: int, logits: bool, heads: int, positions: int, fused: bool, b: Bench) -> None:
+def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench) -> None:
     """The rows of Q, K and V lie side by side; the output's rows are longer than the result by eight elements."""
     width = heads * depth
     stride, output_stride = 3 * width, width + 8
@@ -42,7 +42,6 @@ def attention(depth: int, logits: bool, heads: int, positions: int, fused: bool,
     )
     want = np.zeros((positions * 64, output_stride))
     want[:, :width] = result.reshape(positions * 64, width)
-    # The probabilities are rounded to the format, which attention_any does not do.
     b.compare(output, want, written=np.arange(output_stride) < width)
 
 
@@ -222,13 +221,15 @@ def cases_of(format: Format) -> list[Case]:
     if format is not F32:
         for depth in DEPTHS:
             heads, positions = (3, 2) if depth == 32 else (2, 1)
-            add(f"attention_T_d{depth}", "", partial(attention, depth, True, heads, positions, True), True)
-        add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1, True), True)
+            add(f"attention_T_d{depth}", "", partial(attention, depth, True, heads, positions), True)
+        add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1), True)
         for rows, inputs, outputs in ((21, 512, 32), (3, 96, 16)):
-            add("dense_T", f"{rows} x {inputs} -> {outputs}", partial(dense, False, rows, inputs, outputs, NONE), True)
+            run = partial(dense, False, rows, inputs, outputs, NONE)
+            add("dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
         for rows, inputs, outputs in ((21, 256, 32), (16, 512, 16)):
-            add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", partial(dense, True, rows, inputs, outputs, SWISH), True)
-    add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1, False))
+            run = partial(dense, True, rows, inputs, outputs, SWISH)
+            add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
+    add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))
     for limit, width, rows, kind, gates, residual in (
         (256, 248, 9, NONE, False, True),
         (512, 512, 9, NONE, False, True),

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disassembly import Instruction, registers
+from disassembly import Instruction
 from exchange import compile_exchange
 from fault import Fault
 from kernel_object import KernelObject
 from matrix import compile_matrix
-from memory import BASE, Memory, compile_memory
+from memory import Memory, compile_memory
 from scalar import compile_scalar
 from shared import Shared, compile_shared
-from state import I64, TRAP, U32, UNDEFINED, VCC, Array, Waves
+from state import I64, TRAP, VCC, Array, Waves
 from vector import compile_vector
 from waits import Waits, compile_waits
 from wide import compile_wide

@@ -83,7 +83,6 @@ UNARY: dict[str, Callable] = {
     "s_cvt_u32_f32": lambda a: np.clip(np.nan_to_num(a.view(F32).astype(F64)), 0, 2**32 - 1).astype(U32),
     "s_sext_i32_i16": lambda a: a.astype(np.int16).astype(I32).view(U32),
     "s_sext_i32_i8": lambda a: a.astype(np.int8).astype(I32).view(U32),
-    "s_brev_b32": lambda a: np.packbits(np.unpackbits(a.view(np.uint8), bitorder="little"), bitorder="big").view(">u4").astype(U32),
 }
 FLOATS: dict[str, Callable] = {
     "s_add_f32": lambda a, b: a + b,

@@ -64,7 +64,8 @@ class Mutations(unittest.TestCase):
         ):
             changed = self.changed(architecture, kernel)
             choice = random.Random(kernel)
-            places = changed.places(r"v_((add|sub|mul|fma|fmac|exp|dot2|pk_\w+|cvt_\w+)_(f32|f16)|wmma|mfma|perm_b32)\w* \S+ -?v")
+            arithmetic = r"(add|sub|mul|fma|fmac|exp|dot2|pk_\w+|cvt_\w+)_(f32|f16)"
+            places = changed.places(rf"v_({arithmetic}|wmma|mfma|perm_b32)\w* \S+ -?v")
             for place in choice.sample(places, min(8, len(places))):
                 text = changed.code.program.text[place]
                 new = re.sub(
@@ -89,10 +90,12 @@ class Mutations(unittest.TestCase):
                 self.assertRegex(changed.run(place, "s_nop 0").wrong, "before waiting for its (vm|km|ds) load")
 
     def test_a_wait_before_a_barrier_that_is_missing(self) -> None:
-        for architecture, wait in (
-            ("gfx1100", r"s_waitcnt lgkmcnt\(0\)$"), ("gfx1200", "s_wait_dscnt 0x0"), ("gfx942", r"s_waitcnt lgkmcnt\(0\)$"),
+        for architecture, kernel, wait in (
+            ("gfx1100", "attention_f16_d16", r"s_waitcnt lgkmcnt\(0\)$"),
+            ("gfx1200", "attention_f16_d16", "s_wait_dscnt 0x0"),
+            ("gfx942", "planes_f32", r"s_waitcnt lgkmcnt\(0\)$"),
         ):
-            changed = self.changed(architecture, "planes_f32")
+            changed = self.changed(architecture, kernel)
             with self.subTest(architecture):
                 barrier = changed.places("s_barrier")[0]
                 place = max(place for place in changed.places(wait) if place < barrier)

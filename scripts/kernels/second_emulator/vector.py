@@ -12,7 +12,7 @@ from exchange import dpp, sub_dword
 from family import Family
 from fault import Fault
 from operands import mask, vector, vector_register
-from state import F16, F32, F64, I16, I32, I64, U16, U32, U64, Array, Waves
+from state import F16, F32, F64, I32, I64, U16, U32, U64, Array, Waves
 
 Compute = Callable[[Waves], Array]
 HALF = U32(0xFFFF)
@@ -88,7 +88,8 @@ def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
         byte = both >> (np.minimum(choice, 7).astype(U64) * U64(8)) & U64(0xFF)
         # 8 to 11: eight copies of the sign of one of the four halves; 12: zeros; above: ones.
         sign = both >> (np.clip(choice.astype(I64) - 8, 0, 3) * 16 + 15).astype(U64) & U64(1)
-        byte = np.where(choice < 8, byte, np.where(choice < 12, sign * U64(0xFF), np.where(choice == 12, U64(0), U64(0xFF))))
+        special = np.where(choice < 12, sign * U64(0xFF), np.where(choice == 12, U64(0), U64(0xFF)))
+        byte = np.where(choice < 8, byte, special)
         result = result | byte.astype(U32) << U32(8 * i)
     return result
 

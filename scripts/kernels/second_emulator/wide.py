@@ -10,8 +10,8 @@ import numpy as np
 from disassembly import Instruction, numbers, registers
 from family import Family
 from fault import Fault
-from operands import mask, scalar, to_mask, vector, vector_register, vector_wide
-from state import F32, F64, I16, I32, I64, U16, U32, U64, UNDEFINED, Array, Waves
+from operands import mask, to_mask, vector, vector_register, vector_wide
+from state import F32, I16, I32, I64, U16, U32, U64, UNDEFINED, Array, Waves
 from vector import bits, f64, of_half, signed
 
 Step = Callable[[Waves], object]

@@ -35,6 +35,8 @@ mod rocm_errors;
 mod rocm_faults;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;
+#[cfg(target_os = "linux")]
+mod rocm_startup;
 mod search;
 mod search_stress;
 mod selfplay;

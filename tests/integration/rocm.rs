@@ -5,6 +5,7 @@
 //! of its own, in which that variable names the emulator.
 
 mod value_error;
+mod versions;
 
 use std::path::Path;
 use std::process::Command;

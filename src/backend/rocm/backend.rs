@@ -203,7 +203,7 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
-    let mut notices = gpu.refusals.clone();
+    let mut notices = gemms.refusals().to_vec();
     if options.warm_up && options.tuning != Tuning::Off {
         notices.extend(tune(&maker, options)?);
     }

@@ -5,7 +5,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
-//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of those in the repository, e.g. `gfx1036 gfx1103` |
+//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of those in the repository, e.g. `gfx1010 gfx1013` |
 
 use std::fmt::Write;
 use std::path::Path;
@@ -75,7 +75,9 @@ fn embed_kernels() -> Result<(), String> {
     let mut same_code: Vec<[&str; 3]> = Vec::new();
     for line in list.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        same_code.push(words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?);
+        same_code.push(
+            words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
+        );
     }
     let mut objects = Vec::new();
     match env::var("RUKH_KERNELS_COMPILER") {

@@ -56,7 +56,8 @@ fn architectures() -> impl Iterator<Item = &'static str> {
 
 /// The embedded code object for `architecture`, or `None` if there is none.
 fn embedded(architecture: &str) -> Option<Result<Vec<u8>>> {
-    let stored = |wanted: &str| OBJECTS.iter().find(|(name, _)| *name == wanted).map(|(_, code)| inflate(code));
+    let stored =
+        |wanted: &str| OBJECTS.iter().find(|(name, _)| *name == wanted).map(|(_, code)| inflate(code));
     stored(architecture).or_else(|| {
         let (_, base, number) = SAME_CODE.iter().find(|(name, ..)| *name == architecture)?;
         Some(stored(base)?.map(|code| renamed(code, base, architecture, *number)))
@@ -123,7 +124,8 @@ mod tests {
         };
         assert_eq!(SAME_CODE.len(), 8, "{SAME_CODE:?}");
         for (architecture, base, number) in SAME_CODE {
-            let (original, code) = (embedded(base).unwrap().unwrap(), embedded(architecture).unwrap().unwrap());
+            let (original, code) =
+                (embedded(base).unwrap().unwrap(), embedded(architecture).unwrap().unwrap());
             let flags = |code: &[u8]| u32::from_le_bytes(code[48..52].try_into().unwrap());
             assert_eq!(flags(&code), flags(&original) & !0xff | u32::from(*number), "{architecture}");
             assert_ne!(flags(&code), flags(&original), "{architecture}");

@@ -5,7 +5,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
-//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of those in the repository, e.g. `gfx1010 gfx1013` |
+//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
 
 use std::fmt::Write;
 use std::path::Path;

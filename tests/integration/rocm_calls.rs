@@ -107,7 +107,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     );
     assert!(said.contains("info string error: evaluation failed on rocm-fp16"), "{said}");
     untested.remove("hipEventQuery");
-    // The versions appear only in the file name of the tuning table, so a failure does no harm.
+    // The versions appear in the file name of the tuning table, and a library without one is taken for an old one.
     let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];

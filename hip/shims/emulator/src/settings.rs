@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
-    /// `RUKH_EMULATOR_ARCH`: the card's architecture; gfx1100 by default.
+    /// `RUKH_EMULATOR_ARCH`: the card's architecture, of gfx103x, gfx11 or gfx120x; gfx1100 by default.
     pub(crate) architecture: String,
     /// `RUKH_EMULATOR_DEVICES`: the number of cards; 1 by default. 0 means a machine with the libraries and no card.
     pub(crate) devices: i32,

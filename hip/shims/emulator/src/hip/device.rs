@@ -118,7 +118,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         made.maxThreadsDim = [1024; 3];
         made.maxGridSize = [c_int::MAX, 65_535, 65_535];
         made.multiProcessorCount = compute_units();
-        made.major = 11;
+        made.major = generation();
         made.regsPerBlock = 65_536;
         made.l2CacheSize = 6 << 20;
         made.maxThreadsPerMultiProcessor = 2048;
@@ -136,6 +136,12 @@ fn compute_units() -> c_int {
     if settings().architecture == "gfx1151" { 40 } else { 96 }
 }
 
+/// The first digits of the architecture: 11 for gfx1100.
+fn generation() -> c_int {
+    let digits = settings().architecture.trim_start_matches("gfx");
+    digits.get(..2).and_then(|digits| digits.parse().ok()).unwrap_or(11)
+}
+
 pub(crate) fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
     use hip_runtime_sys as hip;
     match attribute {
@@ -145,7 +151,7 @@ pub(crate) fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MAX_LDS_BYTES as c_int,
-        hip::hipDeviceAttributeComputeCapabilityMajor => 11,
+        hip::hipDeviceAttributeComputeCapabilityMajor => generation(),
         hip::hipDeviceAttributeComputeCapabilityMinor => {
             c_int::from(settings().architecture == "gfx1151") * 5
         }

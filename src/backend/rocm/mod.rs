@@ -60,5 +60,5 @@ mod winograd;
 
 pub use backend::RocmBackend;
 pub use device::GemmLibrary;
-pub use ffi::exchange::Waiting;
+pub use ffi::wait::Waiting;
 pub use options::{RocmOptions, RocmPrecision, Tuning};

@@ -245,6 +245,7 @@ api! {
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, 0) }?;
         let product = describe(description, [a, b, c, d], [0; 4])?;
+        misbehave(&product);
         let split_bytes = 4 * product.m * product.n * product.batches;
         let mut found = Vec::new();
         if product.k >= SPLIT_FROM && split_bytes as u64 <= most {
@@ -287,6 +288,9 @@ api! {
         // SAFETY: both point to a number of the scale type.
         (product.alpha, product.beta) = unsafe { (scalar(alpha, scale), scalar(beta, scale)) };
         product.device = handle.device;
+        if settings().is_wrong("hipblaslt") {
+            product.alpha *= -0.5;
+        }
         if product.beta != 0.0 && c.is_null() {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
@@ -335,6 +339,20 @@ fn type_of(kind: hipDataType) -> Option<Type> {
         HIP_R_8I => Some(Type::I8),
         HIP_R_32I => Some(Type::I32),
         _ => None,
+    }
+}
+
+/// Ends the process or never returns, where the settings say so, as real releases did for some shapes.
+fn misbehave(product: &Product) {
+    match settings().heuristic_of([product.m, product.n, product.k]) {
+        Some("crash") => {
+            eprintln!("rocm-emulator: the heuristic ends the process");
+            std::process::abort();
+        }
+        Some("hang") => loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        },
+        _ => {}
     }
 }
 

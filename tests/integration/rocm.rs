@@ -6,6 +6,7 @@
 
 mod graphs;
 mod value_error;
+mod versions;
 
 use std::path::Path;
 use std::process::Command;

@@ -23,13 +23,13 @@ struct Faulty {
 
 impl Faulty {
     fn start(backend: &str, options: &str, failures: &str) -> Faulty {
+        Faulty::start_with(backend, options, ("RUKH_EMULATOR_FAIL", failures))
+    }
+
+    fn start_with(backend: &str, options: &str, fault: (&str, &str)) -> Faulty {
         let libraries = libraries();
         let folder = libraries.path().to_string_lossy().into_owned();
-        let settings = [
-            ("RUKH_ROCM_LIBRARY_PATH", folder.as_str()),
-            ("RUKH_EMULATOR_FAIL", failures),
-            ("RUKH_EMULATOR_DEVICES", "2"),
-        ];
+        let settings = [("RUKH_ROCM_LIBRARY_PATH", folder.as_str()), fault, ("RUKH_EMULATOR_DEVICES", "2")];
         let weights = format!("--weights={NETWORK}");
         let backend = format!("--backend={backend}");
         let engine =
@@ -153,5 +153,24 @@ fn of_two_cards_the_other_goes_on_alone() {
         assert_said(&game.search(300), UNTIL_THE_NEXT_GAME);
         assert_said(&game.new_game(), AGAIN);
         assert_eq!(game.search(20), [] as [String; 0], "{backend}");
+    }
+}
+
+/// The emulator executes 30 to 60 operations for each of the first batches.
+#[test]
+fn a_card_that_hangs_is_a_card_that_fails() {
+    for operation in ["60", "300"] {
+        let options = format!("{OPTIONS},timeout=1");
+        let mut game = Faulty::start_with("rocm-fp16", &options, ("RUKH_EMULATOR_HANG", operation));
+        let said = game.search(60);
+        assert_said(&said, UNTIL_THE_NEXT_GAME);
+        assert!(said[0].contains("has not finished"), "{said:?}");
+        assert_eq!(game.search(80), [] as [String; 0]);
+        // The card still hangs, so it cannot be made again.
+        let said = game.new_game();
+        assert!(!said.iter().any(|line| line.ends_with(AGAIN)), "{said:?}");
+        assert!(game.search(60).len() <= 1);
+        game.engine.send("quit");
+        assert!(game.engine.ends_within(Duration::from_secs(20)).success());
     }
 }

@@ -241,7 +241,7 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
-    let mut notices = gpu.refusals.clone();
+    let mut notices = gemms.refusals().to_vec();
     let mut is_settled = true;
     if let Some(kept) = kept {
         let tuned = tuning::tune(&maker, options, &versions, kept)?;

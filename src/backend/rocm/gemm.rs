@@ -72,7 +72,7 @@ pub(super) struct Gemms {
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
-    /// The reasons why an installed library is not used, for error messages.
+    /// The reasons why an installed library is not used.
     refusals: Vec<String>,
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
     prefers_hipblaslt: bool,
@@ -104,11 +104,17 @@ impl Gemms {
     /// A dispatcher for the libraries of `gpu`.
     pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
         hipblaslt::check_room(gpu.device)?;
+        let mut refusals = gpu.refusals.clone();
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
                 // rocBLAS alone is enough.
-                Err(_) if gpu.rocblas.is_some() => None,
+                Err(error) if gpu.rocblas.is_some() => {
+                    if let RocmError::Unsupported(reason) = error {
+                        refusals.push(reason);
+                    }
+                    None
+                }
                 Err(error) => return Err(error),
             },
             None => None,
@@ -120,7 +126,7 @@ impl Gemms {
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
-            refusals: gpu.refusals.clone(),
+            refusals,
             prefers_hipblaslt,
             plans: RefCell::default(),
             descriptors: RefCell::default(),
@@ -192,7 +198,12 @@ impl Gemms {
 
     /// hipBLASLt's version, if the library is available and reports one.
     pub(super) fn hipblaslt_version(&self) -> Option<i32> {
-        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version().ok())
+        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version())
+    }
+
+    /// The reasons why an installed library is not used.
+    pub(super) fn refusals(&self) -> &[String] {
+        &self.refusals
     }
 
     /// Replaces the table. Programs that have been laid out already keep their steps.
@@ -340,10 +351,14 @@ impl Gemms {
         Ok(plans)
     }
 
+    /// `None` if hipBLASLt is missing or lacks the shape's epilogue.
     fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
-        let Some((library, _)) = &self.hipblaslt else {
+        let Some((library, handle)) = &self.hipblaslt else {
             return Ok(None);
         };
+        if !handle.supports(shape.epilogue) {
+            return Ok(None);
+        }
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
         let key = (shape.epilogue, bias);
         if let Some(known) = self.descriptors.borrow().get(&key) {

@@ -14,6 +14,13 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
     /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
+    /// `RUKH_EMULATOR_HIPBLASLT_VERSION`: hipBLASLt's version as `hipblasLtGetVersion` encodes it; 100100 (1.1.0) by
+    /// default. Below 100000 the emulated hipBLASLt ignores the swish epilogue together with its bias and reports
+    /// success, and below 600 it knows none of the numbers of data types, as the real versions do.
+    pub(crate) hipblaslt_version: i32,
+    /// `RUKH_EMULATOR_CLANG_MAJOR`: the version of clang that the compiler behind hiprtc says it is; its own by
+    /// default. Below 19 it refuses fences with an address space, as those versions do.
+    pub(crate) clang_major: Option<u32>,
     /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
     /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
     pub(crate) heuristic: String,
@@ -78,6 +85,8 @@ pub(crate) fn settings() -> &'static Settings {
             devices: number("RUKH_EMULATOR_DEVICES", 1) as i32,
             memory_bytes: number("RUKH_EMULATOR_MEMORY_MIB", 16_384) << 20,
             rocblas: text("RUKH_EMULATOR_ROCBLAS"),
+            hipblaslt_version: number("RUKH_EMULATOR_HIPBLASLT_VERSION", 100_100) as i32,
+            clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
             heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
             wrong: text("RUKH_EMULATOR_WRONG").unwrap_or_default(),
             stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),

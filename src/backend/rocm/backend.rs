@@ -4,7 +4,6 @@
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
 //! slots, the device works while the results of an earlier batch are read.
 
-use super::code_objects::code_for;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
@@ -69,7 +68,7 @@ impl RocmBackend {
     /// # Errors
     /// ROCm, the device or a BLAS library is missing. The error names the files or the device that were tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
-        let gpu = Gpu::open(options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
+        let gpu = Gpu::open(&options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
     }
 
@@ -103,6 +102,7 @@ impl RocmBackend {
         let MadeSlots { mut slots, maximum_batch, mut notices } =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
+        notices.splice(0..0, gpu.notices.iter().cloned());
         if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
             let (positions, times) = slot
                 .step_times(positions, TIMED_REPETITIONS)
@@ -180,8 +180,8 @@ fn make_slots(
     options: &RocmOptions,
     inverse_temperature: f32,
 ) -> Result<MadeSlots> {
-    let (code, code_name) = code_for(&gpu.architecture)?;
-    let kernels = Kernels::new(gpu.device, &code, &code_name, element)?;
+    let (code, code_name) = &gpu.code;
+    let kernels = Kernels::new(gpu.device, code, code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {

@@ -4,12 +4,13 @@
 //! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 //! Plans and descriptors are cached, so that all buckets and slots share them.
 
-use super::device::{GemmLibrary, Gpu};
+use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
+use super::libraries::GemmLibrary;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

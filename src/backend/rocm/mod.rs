@@ -20,10 +20,14 @@
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`tuning_file`] | the file that keeps the measured choices for the next start |
 //! | [`gemm`] | chooses the library and the algorithm for each product |
-//! | [`kernels`], [`code_objects`] | our kernels' names and grids, and their code for a device |
-//! | [`cache`] | files in the user's cache folder |
+//! | [`kernels`] | our kernels' names and grids |
 //! | [`options`] | the backend's options |
-//! | [`device`], [`blas_files`] | finds a device, and the libraries that have kernels for it |
+//! | [`device`] | opens the best device that can be used |
+//! | [`choice`] | chooses among the devices that HIP finds |
+//! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
+//! | [`driver_hint`] | says why HIP may find no device |
+//! | [`code_objects`] | our kernels' code for a device |
+//! | [`cache`] | files in the user's cache folder |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
 //!
@@ -34,8 +38,10 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
+mod choice;
 mod code_objects;
 mod device;
+mod driver_hint;
 mod embedding;
 mod encoder;
 mod error;
@@ -45,6 +51,7 @@ mod gemm;
 mod heads;
 mod kernels;
 mod layers;
+mod libraries;
 mod network;
 mod options;
 mod pass;
@@ -59,6 +66,7 @@ mod uploader;
 mod winograd;
 
 pub use backend::RocmBackend;
-pub use device::GemmLibrary;
+pub use choice::GpuChoice;
 pub use ffi::exchange::Waiting;
+pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};

@@ -1,8 +1,8 @@
 """Writes a `model.Network` as lc0's .pb.gz file, and reads one back.
 
 The file is a protobuf message. This module encodes the few wire types that it needs; the field numbers are those of
-lc0's schema. Layers are LINEAR16: a smallest value, a largest value, and 16 bits for each value between them. The same
-network gives the same bytes.
+lc0's schema. Layers are LINEAR16: a smallest value, a largest value, and a 16-bit code for each value, which
+interpolates between these two. The same network gives the same bytes.
 """
 
 import gzip
@@ -94,8 +94,9 @@ def _message(fields, values):
 
 
 def linear16(values):
-    """Encodes a layer. If all values are equal, every code is 0, which stands for the smallest value. If some are zero, the
-    range is widened until code 32768 is exactly zero, so that unused inputs have no influence at all."""
+    """Encodes a layer. If all values are equal, every code is 0, which stands for the smallest value. If some are zero
+    and the others have both signs, the range is widened until code 32768 is exactly zero, so that unused inputs have no
+    influence at all."""
     values = np.ascontiguousarray(values, dtype=np.float32).ravel()
     if not np.isfinite(values).all():
         raise ValueError("a layer has values that are not finite")

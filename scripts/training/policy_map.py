@@ -5,8 +5,9 @@ bottom). The first 1792 are the pairs of squares between which a queen or a knig
 target. Then each of the 22 pawn moves to the last rank has an index for queen, rook and bishop (66 in all). The plain
 pair of squares is the promotion to a knight. Castling is encoded as the king capturing its own rook.
 
-An attention policy computes 64 x 64 + 192 logits: `from * 64 + to`, then `4096 + 24 * from file + 3 * to file +
-piece` (queen, rook, bishop).
+An attention policy computes 64 x 64 + 192 logits. The logit of a pair of squares is at `from * 64 + to`. The logit of
+a promotion is at `4096 + 24 * from file + 3 * to file + piece`, where piece is 0 for a queen, 1 for a rook and 2 for a
+bishop.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 //! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] always accepts
 //! both. In Chess960 the king's squares can also be an ordinary king move (`f1g1` with the king on f1), and then they
 //! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the
-//! king's squares would be ambiguous.
+//! king does not start on the e-file, because then its squares may be ambiguous.
 
 use super::{Move, Position, Role, Square};
 use crate::quote::quoted;
@@ -47,7 +47,8 @@ pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
         .ok_or_else(|| UciMoveError::Illegal { text: text.to_owned(), fen: position.to_fen() })
 }
 
-/// The text of a legal move. With `chess960`, castling is written as king takes rook.
+/// The text of a legal move. With `chess960`, or if the king is not on the e-file, castling is written as king takes
+/// rook.
 pub fn text(m: Move, chess960: bool) -> String {
     let from = m.from().unwrap_or(m.to());
     let king_squares = m.is_castle() && !chess960 && from.file() == File::E;

@@ -48,7 +48,7 @@ impl GameTree {
 
     /// Discards the tree if the next search must not reuse it: after `ClearTree`, and before and after a search for a
     /// mate. Such a search must not start from proven results, because a longer mate proven earlier would hide a
-    /// shorter one. It also leaves moves unresolved that an ordinary search would treat as proven.
+    /// shorter one. And the tree that it leaves lacks the longer mates that an ordinary search would have proven.
     pub(super) fn prepare(&mut self, clear_presses: Presses, looks_for_mate: bool) {
         if self.cleared_at != clear_presses || looks_for_mate || self.served_mate {
             self.cleared_at = clear_presses;

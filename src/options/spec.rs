@@ -135,7 +135,7 @@ pub struct Row<O> {
     pub effect: Effect,
     /// Reads the field of `O`.
     pub(super) get: fn(&O) -> Setting,
-    /// Writes the field. `false` means that the setting and the field have different kinds, an error in the table.
+    /// Writes the field. `false` means that the field cannot hold the setting, an error in the table.
     pub(super) put: fn(&mut O, Setting) -> bool,
 }
 
@@ -249,7 +249,7 @@ pub(super) trait Field: Sized {
     /// The field's value as a setting.
     fn setting(&self) -> Setting;
 
-    /// Stores a setting. `false` if the setting is of another kind.
+    /// Stores a setting. `false` if the setting is of another kind, or if its value does not fit the field's type.
     fn put(&mut self, setting: Setting) -> bool;
 }
 

@@ -1,10 +1,11 @@
 //! Chooses the stoppers for one `go`.
 //!
 //! There are three kinds of search:
-//! - A search without an end of its own (`go infinite`, `go ponder`) stops only at a limit on nodes or depth. Even
-//!   then the engine sends no move before `stop` or `ponderhit`.
+//! - A search without an end of its own (`go infinite`, `go ponder`) ignores the clock and stops only at a limit on
+//!   nodes or depth, or at the mate that `go mate` asks for. Even then the engine sends no move before `stop` or
+//!   `ponderhit`.
 //! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
-//! - An ordinary search may be stopped early by smart pruning.
+//! - An ordinary search may be stopped early by smart pruning or by `MinimumKLDGainPerNode`.
 //!
 //! Every search stops when the position is solved.
 
@@ -23,7 +24,8 @@ use std::time::Duration;
 pub struct SearchStart {
     /// The side whose clock runs.
     pub side_to_move: Color,
-    /// The number of plies from the beginning of the game. If the game began with a FEN, its move number counts.
+    /// The number of plies from the beginning of the game. If the game began with a FEN, the FEN's move number is
+    /// included.
     pub game_ply: u32,
     /// The root's visits from earlier searches.
     pub reused_nodes: u64,
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn without_smart_pruning_every_root_move_is_searched() {
+    fn a_single_root_move_ends_the_search_only_with_smart_pruning() {
         let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
         let go = GoParams { nodes: Some(1000), ..Default::default() };
         assert_eq!(at_start(&unpruned, &go, Color::White).1.remaining_playouts, None);
@@ -248,7 +250,7 @@ mod tests {
             (&unpruned, &limited, &solved, true),
             (&two_lines, &endless, &solved, true),
             (&unpruned, &endless, &mate_in_one, true),
-            // These searches need more than a mate in one.
+            // Without `go mate`, a mate ends only the analysis of a single line, and only if it is a mate in one.
             (&unpruned, &endless, &mate_in_two, false),
             (&two_lines, &endless, &mate_in_one, false),
             (&unpruned, &limited, &mate_in_one, false),

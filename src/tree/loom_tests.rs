@@ -1,9 +1,9 @@
-//! The node protocol under `loom`, which tries all orders of the threads' steps: see [`crate::sync`]. Each model runs
-//! the tree's own code on a tree of a few nodes.
+//! The node protocol under `loom`, which tries all orders of the threads' steps with a limited number of preemptions:
+//! see [`crate::sync`]. Each model runs the tree's own code on a tree of a few nodes.
 //!
-//! A thread that only reads is started last. `loom` also tries the outdated values that such a thread may read. It
-//! misses one case: if another thread loads a value before changing it, `loom` does not try the run in which the reader
-//! still reads the original value.
+//! In each model, a thread that only reads is started last. `loom` also lets it read values that another thread has
+//! already replaced, with one exception: if the other thread loads the original value before it replaces it, `loom`
+//! does not try the run in which the reader still sees the original.
 
 use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
 use crate::chess::{PackedMove, Position};
@@ -11,7 +11,7 @@ use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Arc, check_model};
 use loom::thread::spawn;
 
-/// A position with a lone king in the corner, which has three moves.
+/// A position with two bare kings. White's king is in the corner and has three moves.
 const THREE_MOVES: &str = "7k/8/8/8/8/8/8/K7 w - - 0 1";
 const PRIORS: [f32; 3] = [0.25, 0.5, 0.125];
 

@@ -5,9 +5,10 @@
 //! stdout ◄─ output::Output ◄─ responder::UciResponder (format) ◄─ search threads
 //! ```
 //!
-//! Every line from the GUI gets its answer or one `info string error: …`. After an error nothing has changed, and the
-//! session continues. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes
-//! moves and positions on as text, without applying the rules of chess.
+//! If a line from the GUI cannot be executed, the answer is one `info string error: …`, and the session continues.
+//! After this error, `isready` still gets its `readyok`, and `go` still gets a `bestmove`, because the GUI waits for
+//! them. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes moves and
+//! positions on as text, without applying the rules of chess.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,5 +1,5 @@
 //! Graph search: a position that several move orders reach is one node, and nothing that depends on the order may
-//! leak through it. The tests compare the proven nodes of a search with a simple solver that knows the rules, and do
+//! leak through it. One test compares the proven nodes of searches with a simple solver that knows the rules. It does
 //! so on several paths to each node, because each path has its own history.
 
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
@@ -46,14 +46,15 @@ struct Walk<'a> {
     paths: HashMap<NodeId, u32>,
     /// Comparisons with a proven node.
     proven: u32,
-    /// Comparisons with a node that has several parents.
+    /// Paths that end at a node which may have several parents.
     shared: u32,
     /// Nodes that were reached by at least two paths.
     reached_twice: u32,
 }
 
 impl Walk<'_> {
-    /// Compares the bounds of a node, and of all nodes below it, with the solver's.
+    /// Compares the bounds of a node, and of all nodes below it, with the solver's. The root is not compared. Neither
+    /// is a node that is a draw by its first repetition, because the solver ends a line only at the second.
     fn compare(&mut self, id: NodeId, depth: usize) {
         let node = self.tree.node(id);
         let paths = self.paths.entry(id).or_default();
@@ -105,7 +106,8 @@ fn proven_results_hold_on_every_path() {
         ("4k2r/8/8/8/8/8/6p1/4K2R b Kk - 96 80", "", 6_000),
         // The game has repeated positions; a capture rules out further repetitions.
         ("8/8/8/8/5k2/1b6/3r4/R5K1 b - - 92 80", "b3a4 g1h1 a4b3 h1g1", 6_000),
-        // There is a mate on the last move that the fifty-move rule allows, or one move too late.
+        // White mates when the fifty-move counter reaches 99 or 100 plies. At 100 the game would be drawn, but the mate
+        // counts.
         ("7k/8/5K2/8/8/8/8/R7 w - - 96 80", "", 4_000),
         ("7k/8/5K2/8/8/8/8/R7 w - - 97 80", "", 4_000),
     ] {
@@ -168,7 +170,7 @@ fn the_fifty_move_rule_is_kept_to_the_ply() {
 
 #[test]
 fn a_perpetual_check_is_a_draw() {
-    // Black is more than a rook down and about to be mated, but can check for ever: Qe1+ Kh2 Qh4+ Kg1 Qe1+.
+    // Black is a rook down for two pawns and about to be mated, but can check for ever: Qe1+ Kh2 Qh4+ Kg1 Qe1+.
     let fen = "6k1/1R3pp1/7p/8/7q/8/Q5P1/6K1 b - - 0 1";
     let mut session = Session::new(&[("SmartPruningFactor", "0"), ("Threads", "2")]);
     session.position(Some(fen), "h4e1 g1h2 e1h4 h2g1");

@@ -86,7 +86,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn the_error_names_a_path_without_a_network() {
+fn the_error_names_the_path_that_has_no_network() {
     let scratch = Scratch::new("paths");
     let empty = scratch.file("empty.pb.gz", b"");
     let broken = scratch.file("broken.pb", b"not a network at all");
@@ -157,8 +157,8 @@ fn a_truncated_message_is_refused() {
     }
 }
 
-/// A gzip file of ten megabytes that decompresses to `head` and ten gigabytes of zeros. The deflate blocks
-/// between two flushes refer only to zeros before them, so the blocks of the second flush can be repeated.
+/// A gzip file of ten megabytes that decompresses to `head` and ten gigabytes of zeros. The zeros are compressed in
+/// blocks of 64 MiB. The second block refers back only to zeros, so it can be repeated.
 fn bomb(head: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 64 << 20;
     let zeros = vec![0; BLOCK];
@@ -223,6 +223,7 @@ fn newer_versions_are_refused() {
         "it needs lc0 0.34.0 or newer, and this program reads files for lc0 0.33.0 or older",
     );
     refused_with(&with_version(u32::MAX, u32::MAX, u32::MAX), "it needs lc0 4294967295.");
+    // Some files have 97.98.99 in place of a real version.
     for (major, minor, patch) in [(0, 33, 0), (0, 0, 0), (97, 98, 99)] {
         let bytes = with_version(major, minor, patch);
         assert!(Network::load_bytes(&bytes, &HeadSelection::default()).is_ok(), "{major}.{minor}.{patch}");
@@ -296,6 +297,7 @@ fn an_error_names_the_layer_of_the_wrong_size() {
     type Edit = fn(&mut Weights);
     let cases: [(&str, Edit, &str); 13] = [
         ("micro-attn", |w| shorten(&mut w.ip_emb_w), "ip_emb_w has 5631 values, expected 32 x 176 = 5632"),
+        // The biases of the embedding decide its width, so the error is about the weights.
         ("micro-attn", |w| shorten(&mut w.ip_emb_b), "ip_emb_w has 5632 values, expected 31 x 176 = 5456"),
         (
             "micro-attn",

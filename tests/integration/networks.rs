@@ -32,7 +32,8 @@ fn format_of(net: &mut Net) -> &mut NetworkFormat {
     net.format.as_mut().and_then(|format| format.network_format.as_mut()).expect("the network has a format")
 }
 
-/// The attention body that all micro networks share. Smolgen, activations and the embedding differ.
+/// The attention body of micro-attn. Other micro networks with an attention body differ from it in smolgen, activations
+/// and the embedding.
 fn micro_encoders() -> BodyKind {
     BodyKind::Attention {
         embedding: 32,
@@ -353,7 +354,8 @@ fn descriptions_agree_with_those_of_lc0() {
 
 #[test]
 fn an_onnx_file_is_described_but_not_loaded() {
-    // Written by hand: the interface of a model in a file that lc0's onnx2leela made.
+    // Only the parts of an ONNX model that describe its inputs and outputs, written by hand. The fields of the file are
+    // those that lc0's onnx2leela writes.
     let graph = b"\x5a\x0f\x0a\x0d/input/planes\x62\x10\x0a\x0e/output/policy";
     let mut model = b"\x08\x08\x12\x03Lc0\x42\x02\x10\x11\x3a".to_vec();
     model.push(graph.len() as u8);

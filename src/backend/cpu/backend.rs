@@ -148,8 +148,8 @@ fn attributes(
 /// The number of positions per thread above which a larger batch gains little on a residual tower. Weights are read
 /// once per batch, and four boards fill the tiles of the matrix products.
 const RECOMMENDED_BATCH_CONVOLUTION: usize = 16;
-/// The same number for an attention body. Its smolgen layers have only one row per position, and read megabytes of
-/// weights for these rows.
+/// The same number for an attention body. Here one position fills the tiles of most products with its 64 rows. A batch
+/// helps smolgen's layers, which have only one row per position and read megabytes of weights.
 const RECOMMENDED_BATCH_ATTENTION: usize = 8;
 
 impl Core {
@@ -197,9 +197,9 @@ impl Core {
                 let logits = self.network.logits(&part.outputs, i);
                 let total = self.push(&mut evaluations, value, logits, moves);
                 if !(total + value.q + value.d + value.m + value.e).is_finite() {
-                    return Err(
-                        self.failed(format!("the network's output for position {index} is not a number"))
-                    );
+                    return Err(self.failed(format!(
+                        "the network's output for position {index} is not a finite number"
+                    )));
                 }
                 start = end;
                 index += 1;

@@ -38,7 +38,8 @@ impl CpuNetwork {
         }
         let Scratch { steps, wide, .. } = &mut *scratch;
         if let Some(PositionLayers { board, reader }) = &embedding.position {
-            // newest pieces [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
+            // pieces of the newest position [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to
+            // [T][embedding]
             let outputs = board.outputs();
             wide.grow_to(inputs.len() * outputs);
             for (planes, to) in inputs.iter().zip(wide.chunks_exact_mut(outputs.max(1))) {

@@ -76,7 +76,7 @@ pub(super) fn promotions(layer: &Dense) -> Dense {
     Dense { weights, biases: vec![0.0; 3], inputs: depth, outputs: 3 }
 }
 
-/// PE_MAP's table, `[64][64]`. Each row has the inputs of one square that follow the square's planes.
+/// PE_MAP's table, `[64][64]`. Each row belongs to one square and holds the 64 inputs that follow the square's planes.
 pub(super) fn positional_table() -> Vec<f32> {
     (0..SQUARES * SQUARES).map(|i| positional_value(i / SQUARES, i % SQUARES)).collect()
 }

@@ -13,7 +13,7 @@ pub(crate) struct Scratch {
     pub(super) ranking: Ranking,
     /// The legal moves of a leaf.
     pub(super) leaf_moves: Vec<PackedMove>,
-    /// The root's edges, while it is expanded.
+    /// The root's edges. They are sorted here when the root is expanded.
     pub(super) edges: Vec<Edge>,
     /// The finished visits of each step of a minibatch.
     pub(crate) values: StepValues,

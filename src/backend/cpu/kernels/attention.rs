@@ -161,7 +161,7 @@ impl Kernel for Attention<'_> {
 }
 
 /// Replaces each score with `exp(score - maximum)`, where the maximum is over all keys of the query. Writes the
-/// reciprocal of the query's sum of these powers to `reciprocals[query]`.
+/// reciprocal of the query's sum of these exponentials to `reciprocals[query]`.
 #[inline(always)]
 fn exponentials<S: Simd>(simd: S, scores: &mut [f32], reciprocals: &mut [f32; SQUARES]) {
     /// How many vectors of queries are processed together: enough to hide the latencies of max and add.

@@ -30,8 +30,8 @@ pub(crate) fn plan(
     candidates: &mut Vec<Candidate>,
 ) -> u32 {
     let exploration = choice.exploration;
-    // Lists at least two untried moves, if there are any: one to visit, and its rival. The last visit needs no rival,
-    // because there is no later visit for the rival to limit.
+    // Lists at least two untried moves, if there are any: one to visit, and its rival, whose score limits the number of
+    // visits to the first. If only one visit is left, there is nothing to limit, and one untried move is enough.
     let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
     // Only the root has a focus, and it already has links for all its moves.
     let mut may_be_more = choice.focus.is_none();

@@ -50,7 +50,7 @@ fn a_card_is_chosen_by_number_or_by_part_of_its_name() {
         ("GFX1100", "AMD Radeon RX 7900 XTX"),
     ] {
         let output =
-            rukh(&["backendbench", "--backend=rocm-fp16", "--json", "--batches=2", "--max-batch-size=1"])
+            rukh(&["backendbench", "--backend=rocm-fp16", "--json", "--batches=3", "--max-batch-size=1"])
                 .args(["-w", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz")])
                 .args(["-o", &format!("gpu={wanted},{OPTIONS}")])
                 .env("RUKH_ROCM_LIBRARY_PATH", folder.path())

@@ -4,7 +4,7 @@
 //! the last capture or pawn move, at positions with the same side to move. A castling move does not end the count, but
 //! positions with different castling rights differ. The first position of a history always counts as new.
 //!
-//! Each search thread has one history. It pushes moves on the way down the tree and truncates the history afterwards.
+//! Each search thread has one history. It pushes moves on the way down the tree and pops them on the way up.
 
 use super::{Color, Move, Position};
 
@@ -71,7 +71,7 @@ impl PositionHistory {
 
     /// A key of everything that the rest of the game depends on: positions with equal keys have the same moves,
     /// counters and possible repetitions. `None` if an earlier position may recur, because the rest of the game then
-    /// also depends on the earlier positions.
+    /// also depends on the earlier positions. A history's first position has no key, because it may have earlier ones.
     ///
     /// An earlier position cannot recur after a capture or pawn move, or after the loss of a castling right. Only the
     /// rule-50 counter then remains from the past, since the loss of a right does not reset it. It would not help to

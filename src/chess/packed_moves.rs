@@ -2,8 +2,8 @@
 //!
 //! A move in shakmaty's list also holds the moving and the captured piece. Looking these up and dropping them again
 //! takes longer than generating the moves. So this module generates the ordinary moves itself, with shakmaty's board
-//! and attack tables and in its order. It leaves castling, en passant, and positions that no game can reach to
-//! shakmaty.
+//! and attack tables and in its order. It leaves castling, en passant, and positions with more material than
+//! a game can have to shakmaty.
 
 use super::{Color, PackedMove, Position, Role, Square};
 use shakmaty::{Bitboard, Board, CastlingSide, Position as _, attacks};
@@ -75,7 +75,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds the moves of all pieces except the king to `targets`.
+    /// Adds the moves to the squares `targets`, of all pieces except the king.
     fn add_pieces(&mut self, targets: Bitboard) {
         let (board, occupied) = (self.board, self.board.occupied());
         self.add_pawns(targets);
@@ -167,7 +167,7 @@ mod tests {
             "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
             "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
             "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8",
-            // En passant with a pin along the rank, and as the only answer to a check.
+            // En passant with a pin along the rank, and as an answer to a check.
             "8/3p4/8/r3P2K/8/8/8/4k3 b - - 0 1",
             "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1",
             // A double check, and castling in Chess960.

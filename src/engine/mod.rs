@@ -109,7 +109,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a new game: clears the tree, the cache, and what the time manager remembers.
+    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers.
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
@@ -140,7 +140,7 @@ impl Engine {
         let game = Game::new(command)?;
         self.end_search();
         if game.start != self.game.start {
-            // This is another game without `ucinewgame`, so the time saved in the last game is lost.
+            // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
             self.correction_history = None;
         }

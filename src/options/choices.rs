@@ -79,7 +79,7 @@ choices! {
 
     /// The side that contempt favours.
     ContemptMode {
-        /// The side to move at the root.
+        /// The side to move at the root; neither side in `go infinite`.
         Play = "play",
         /// White, for analysis.
         White = "white_side_analysis",

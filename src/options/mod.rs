@@ -14,7 +14,7 @@
 //! | [`error`] | the errors of setting an option |
 //! | [`table`] | all options |
 //! | [`spec`] | one row of the table, and how text becomes a checked value |
-//! | [`choices`] | the options whose value is one of a few words |
+//! | [`choices`] | the values of options that take one of a few words |
 
 mod choices;
 pub(crate) mod config;

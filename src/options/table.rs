@@ -68,7 +68,7 @@ options! {
     preload: bool = false, check();
 
     ["Threads and batches"]
-    /// Number of search threads; 0 uses as many as the backend suggests.
+    /// Number of search threads; 0 uses as many as suit the backend.
     threads: u32 = 0u32, spin(0, 128).uci("Threads").short('t');
     /// Number of positions in a batch; 0 uses the backend's recommendation. Larger batches are faster on a graphics
     /// card and slightly weaker in short searches.
@@ -146,7 +146,8 @@ options! {
     tempdecay_delay_moves: u32 = 0u32, spin(0, 100).uci("TempDecayDelayMoves").hidden();
     /// Move number at which `TempEndgame` becomes the temperature; 0 means never.
     temp_cutoff_move: u32 = 0u32, spin(0, 1000).uci("TempCutoffMove").hidden();
-    /// Temperature from `TempCutoffMove` on. It stays constant.
+    /// Temperature from `TempCutoffMove` on, where it stays constant. Before that move the falling temperature does not
+    /// fall below it.
     temp_endgame: f32 = 0.0, float(0.0, 100.0).uci("TempEndgame").hidden();
     /// A move is never chosen at random if its winning chances are worse than the best move's by more than this many
     /// percent.
@@ -225,9 +226,9 @@ options! {
     moves_left_slope: f32 = 0.0027, float(0.0, 1.0).uci("MovesLeftSlope");
     /// Constant part of the factor that multiplies this bonus.
     moves_left_constant_factor: f32 = 0.0, float(-1.0, 1.0).uci("MovesLeftConstantFactor");
-    /// Part of the factor that is proportional to absolute q.
+    /// Part of the factor that is proportional to the excess of absolute q over `MovesLeftThreshold`.
     moves_left_scaled_factor: f32 = 1.6521, float(-2.0, 2.0).uci("MovesLeftScaledFactor");
-    /// Part of the factor that is proportional to the square of q.
+    /// Part of the factor that is proportional to the square of this excess.
     moves_left_quadratic_factor: f32 = -0.6521, float(-1.0, 1.0).uci("MovesLeftQuadraticFactor");
 
     ["Draws and contempt"]
@@ -246,8 +247,8 @@ options! {
     uci_rating_adv: f32 = 0.0, float(-10000.0, 10000.0).uci("UCI_RatingAdv").uci_only();
     /// Upper limit of the Elo advantage.
     contempt_max_value: f32 = 420.0, float(0.0, 10000.0).uci("ContemptMaxValue").hidden();
-    /// Elo of the side that contempt favours, on the rapid scale; 0 leaves win, draw and loss probabilities as the
-    /// network gives them.
+    /// Elo of the side that contempt favours, on the rapid scale, to which win, draw and loss probabilities are
+    /// adapted; 0 turns this off.
     wdl_calibration_elo: f32 = 0.0, float(0.0, 10000.0).uci("WDLCalibrationElo");
     /// Share of the Elo advantage that is applied: 1 for analysis, 0.5 to 0.6 for play.
     wdl_contempt_attenuation: f32 = 1.0,
@@ -256,12 +257,12 @@ options! {
     wdl_max_s: f32 = 1.4, float(0.0, 10.0).uci("WDLMaxS").hidden();
     /// Share of contempt that is removed from the reported score: 0 reports the score with contempt, 1 without it.
     wdl_eval_objectivity: f32 = 1.0, float(0.0, 1.0).uci("WDLEvalObjectivity");
-    /// Draw rate to aim for in equal positions, in place of `WDLCalibrationElo`; 0 turns this off.
+    /// Draw rate to aim for in equal positions, if `WDLCalibrationElo` is 0; 0 turns this off.
     wdl_draw_rate_target: f32 = 0.0, float(0.0, 0.999).uci("WDLDrawRateTarget").hidden();
     /// Draw rate that the network predicts for equal positions.
     wdl_draw_rate_reference: f32 = 0.5, float(0.001, 0.999).uci("WDLDrawRateReference");
-    /// Advantage of one side when games leave the opening book in the matches that measure Elo. Used only with
-    /// `WDLDrawRateTarget`.
+    /// Advantage of one side when games leave the opening book in the matches that measure Elo. Used only if
+    /// `WDLCalibrationElo` is 0.
     wdl_book_exit_bias: f32 = 0.65, float(-2.0, 2.0).uci("WDLBookExitBias").hidden();
 
     ["Threading details"]
@@ -296,7 +297,7 @@ options! {
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
     /// Number of visits at which a node's children start to be stored contiguously.
     solid_tree_threshold: u32 = 100u32,
-        spin(1, 2_000_000_000).uci("SolidTreeThreshold").no_effect("children are always stored contiguously");
+        spin(1, 2_000_000_000).uci("SolidTreeThreshold").no_effect("the tree has no such storage");
 
     ["When to stop"]
     /// Number of visits between measurements of how much the visit distribution changes.

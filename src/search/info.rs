@@ -1,7 +1,7 @@
 //! Info lines and the best move as plain data.
 //!
-//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and the
-//! benchmarks count them. All values are in the view of the side to move at the root.
+//! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and so does the
+//! benchmark, in its own form. All values are in the view of the side to move at the root.
 
 use crate::chess::Move;
 
@@ -17,11 +17,11 @@ pub enum Score {
 /// One info line. Fields that are `None` or empty are not shown.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThinkingInfo {
-    /// The average depth of the visits, in plies.
+    /// The average depth of the visits. The root has the depth 1.
     pub depth: Option<u32>,
-    /// The depth of the deepest visit, in plies.
+    /// The depth of the deepest visit. The root has the depth 1.
     pub seldepth: Option<u32>,
-    /// The time since the search began, in milliseconds.
+    /// The time since the move's clock started, in milliseconds.
     pub time_ms: Option<u64>,
     /// Visits of the root. With `PerPVCounters`, visits of this line's move.
     pub nodes: Option<u64>,

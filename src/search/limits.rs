@@ -37,7 +37,7 @@ pub struct GoParams {
     pub binc: Option<u64>,
     /// The number of moves to the next time control.
     pub movestogo: Option<u32>,
-    /// Stop at this average depth, in plies.
+    /// Stop at this average depth of the visits. The root has the depth 1.
     pub depth: Option<u32>,
     /// Stop when a mate in at most this number of moves is found.
     pub mate: Option<u32>,
@@ -50,7 +50,7 @@ pub struct GoParams {
 }
 
 impl GoParams {
-    /// Whether only a command may end the search, so that the command `wait` could wait for ever.
+    /// Whether the search may go on until a command ends it, so that the command `wait` could wait for ever.
     pub fn is_open_ended(&self) -> bool {
         let limits = [self.nodes, self.movetime, self.wtime, self.btime];
         // There may be no mate, and `movestogo` limits nothing without a clock.

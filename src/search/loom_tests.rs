@@ -1,5 +1,5 @@
-//! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads (see
-//! [`crate::sync`]).
+//! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads with a limited
+//! number of preemptions (see [`crate::sync`]).
 
 use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
 use super::state::{Gathered, Leaf, Parking, SearchState, Step};
@@ -63,8 +63,8 @@ fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
     Arc::new(SearchState::new(setup, Arc::new(Nobody)))
 }
 
-/// A tree whose root has one move with two answers, all without visits. Returns the search on this tree and the links
-/// of the move and of the answers.
+/// A tree whose root has one move with two answers. The answers have no visits yet. Returns the tree, a search on it,
+/// and the links of the move and of the answers.
 fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
     let tree = Arc::new(Tree::new());
     let to_parent = expand(&tree, tree.root(), 1)[0];

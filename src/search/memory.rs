@@ -15,7 +15,7 @@ const SHARE_LEFT: u64 = 60;
 /// Unreachable nodes are freed once they take up this share of the limit, in hundredths, and more than half of the
 /// tree.
 const SHARE_OF_WASTE: u64 = 25;
-/// The maximum number of bytes that one visit adds: a node with many moves, and a link.
+/// A generous estimate of the bytes that one visit adds: a node with many moves, and a link.
 const BYTES_PER_VISIT: u64 = 400;
 /// The smallest limit, in bytes. With less, a search would only recycle.
 const LEAST_LIMIT: u64 = 1_000_000;

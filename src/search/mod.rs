@@ -15,9 +15,9 @@
 //! | 6 fetch | `iteration/fetch.rs` | expands the leaves in the tree |
 //! | 7 back up | `iteration/backup.rs` | counts the visits up to the root, and ends the minibatch |
 //!
-//! Beside the workers there is one [`watchdog`] thread for the clock. It sends the best move as soon as the search
-//! stops, without waiting for workers that are still evaluating. The next search does not wait for them either: it gets
-//! the tree as soon as no worker uses it ([`state`], `Parking`).
+//! Beside the workers there is one [`watchdog`] thread for the clock. As soon as the search stops, this thread or a
+//! worker sends the best move, without waiting for workers that are still evaluating. The next search does not wait for
+//! them either: it gets the tree as soon as no worker uses it ([`state`], `Parking`).
 //!
 //! # The modules
 //! Each module uses only modules below it.
@@ -87,8 +87,8 @@ impl Search {
     /// Starts the threads of a search. It sends its reports and its best move to `responder`.
     ///
     /// # Errors
-    /// If the system cannot start the watchdog or any worker. If it starts fewer workers than requested, the search
-    /// runs with them and sends a message.
+    /// If the system cannot start the watchdog, or not even one worker. If it starts fewer workers than requested, the
+    /// search runs with them and sends a message.
     pub fn start(setup: SearchSetup, responder: Arc<dyn Responder>) -> std::io::Result<Search> {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));

@@ -2,7 +2,8 @@
 //! atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and the next search reuses the
 //! tree. After each search the tree must be sound, and exactly one best move must have been sent.
 //!
-//! `RUKH_SCHEDULES` sets the number of schedules that each test runs. A failing test prints how to replay its schedule.
+//! `RUKH_SCHEDULES` sets the number of schedules that a test runs; the test of caches and queues runs a quarter of it.
+//! A failing test prints how to replay its schedule.
 
 use super::stop::VisitsStopper;
 use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};

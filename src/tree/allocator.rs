@@ -94,7 +94,7 @@ impl FreeLists {
         }
     }
 
-    /// The size of all free entries, in bytes.
+    /// The size of the entries in the lists, in bytes. Unused ranges are not counted.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free_nodes.load(Ordering::Relaxed) * size_of::<Node>() as u64
             + self.free_words.load(Ordering::Relaxed) * size_of::<AtomicU32>() as u64

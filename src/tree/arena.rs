@@ -8,8 +8,8 @@
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// An append-only arena of `T` with 32-bit indices: at most `CHUNKS` chunks of `CHUNK` entries. Index 0 is never handed
-/// out, so that it can mean "none".
+/// An append-only arena of `T` with 32-bit indices: at most `CHUNKS` chunks of `CHUNK` entries. [`super::allocator`]
+/// skips index 0, so that it can mean "none".
 ///
 /// Both numbers are powers of two that are known at compile time. So an index is split by a shift and a mask, and needs
 /// no bounds check if the arena has an entry for every 32-bit index.

@@ -5,11 +5,11 @@ use crate::chess::PackedMove;
 /// A move (low 16 bits) and its prior (high 16 bits).
 ///
 /// The prior has five bits of exponent and eleven bits of mantissa, rounded from an f32. Its smallest value above 0 is
-/// `2^-31`. The bits of two priors, as integers, compare as the priors do.
+/// just above `2^-31`. The bits of two priors, as integers, compare as the priors do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge(u32);
 
-/// The exponent field of the smallest prior, `2^-31`. A smaller prior becomes 0.
+/// The exponent field of `2^-31`. A prior up to that becomes 0.
 const LOWEST_EXPONENT: u32 = 127 - 31;
 /// The number of mantissa bits of an f32 that are dropped.
 const DROPPED_BITS: u32 = 23 - 11;

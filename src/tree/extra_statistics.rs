@@ -3,11 +3,10 @@
 //! The statistics are in a separate arena, at the same indices as the nodes. The first search that needs them creates
 //! this arena.
 //!
-//! A search that weights its visits, or that needs the variance of their values, counts visits with
-//! [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning: mean value times number of visits. The
-//! mean is then the weighted mean, and the true weight of the visits is stored here.
+//! Such a search counts its visits with [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning:
+//! mean value times number of visits. The mean is then the weighted mean, and the visits' true weight is stored here.
 //!
-//! Backup writes all fields with Relaxed ordering, because no protocol depends on them. The sum of weights is exact.
+//! All fields are written with Relaxed ordering, because no protocol depends on them. The sum of weights is exact.
 //! The variance is loaded and then stored, so if two threads update it at the same time, one update may be lost. The
 //! variance then lacks the visits of one batch.
 
@@ -44,7 +43,7 @@ impl ExtraStatistics {
         self.tag.store(tag, Ordering::Relaxed);
     }
 
-    /// Stores the network's value of this node and the error that the network expects in that value.
+    /// Stores the network's value of this node, before any correction, and the error that the network expects in it.
     pub fn set_own_evaluation(&self, wl: f32, error: f32) {
         self.own_wl.store(wl.to_bits(), Ordering::Relaxed);
         self.error.store(error.to_bits(), Ordering::Relaxed);

@@ -23,9 +23,9 @@ enum Walked {
 
 impl Tree {
     /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, and there is
-    /// no cycle. An expanded node has one visit more than its links together, for its own evaluation. A link has no
-    /// more visits than its child, and exactly as many if the child is not shared. Returns the number of nodes with
-    /// visits.
+    /// no cycle. An expanded node has one visit more than its links together, for its own evaluation; a node that was
+    /// proven or collapsed may have more. A link has no more visits than its child, and exactly as many if the child is
+    /// not shared. Returns the number of nodes with visits.
     pub fn check_invariants(&self) -> Result<usize, BrokenInvariant> {
         let mut visited_nodes = 0;
         let mut walked: HashMap<NodeId, Walked> = HashMap::new();

@@ -3,8 +3,8 @@
 //! A link belongs to a move that was visited or may be visited next. It counts the visits that were made through the
 //! link. The child may have more visits, from other parents. Selection first visits moves in the order of their priors,
 //! so the links are those of the moves with the highest priors, in that order. Most nodes have no links. A new segment
-//! is made when all links before it were visited, and every second segment is twice as long as the one before. Links
-//! never move, so readers need no lock.
+//! is made when a thread needs a move that has no link, and every second segment is twice as long as the one before.
+//! Links never move, so readers need no lock.
 //!
 //! ```text
 //! node.links -> [next, link 0]
@@ -18,7 +18,7 @@
 //! | next | CAS from 0 | AcqRel / Acquire | itself: publishes the segment |
 //! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
 //! | move+prior | the thread that publishes the segment; later `fetch_or` of one flag | Relaxed | next |
-//! | visits | backup, `fetch_add` after the child's | Release / Acquire: never more than the child's | the child's visits |
+//! | visits | backup, `fetch_add` after the child's; absorbing, CAS | Release / Acquire: never more than the child's | the child's visits |
 //! | in flight | gather adds (Relaxed); backup, after `visits`, or a cancellation subtracts (Release) | Acquire to absorb | `visits`: a visit that is no longer in flight is counted |
 
 use super::allocator::{Allocator, Freeing, Storage};
@@ -370,7 +370,7 @@ impl Storage {
         true
     }
 
-    /// Frees the priors and links of a node. No search may be running.
+    /// Frees the priors and links of a node. No other thread may use the node.
     pub(super) fn free_edges(&self, node: &Node, freeing: &mut Freeing<'_>) {
         let count = node.edge_count();
         if count == 0 {

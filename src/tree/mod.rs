@@ -217,7 +217,7 @@ impl Tree {
         allocator.give_back(&self.storage);
     }
 
-    /// The extra statistics of a node. The first call creates the statistics of all nodes.
+    /// The extra statistics of a node. The first call creates their arena.
     pub fn extra_statistics(&self, id: NodeId) -> &ExtraStatistics {
         self.extra_statistics.get_or_init(PerNode::default).get_or_make(id.raw())
     }

@@ -4,22 +4,23 @@
 //! its children.
 //!
 //! # Protocol
-//! During a search, the state only moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may
-//! become `Terminal` at once. The only step back is a cancelled evaluation, by the claimant or by the thread that ends
-//! the search, while no other thread may touch the node. One compare-and-swap claims a node, and threads that lose the
-//! race count a collision. One Release update publishes the node.
+//! During a search, the state moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become
+//! `Terminal` at once. There are only two steps back, both to `Unevaluated`: an evaluation is cancelled, by the
+//! claimant or by the thread that ends the search, or the node is collapsed ([`super::recycle`]). Meanwhile no other
+//! thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision. One
+//! Release update publishes the node.
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
-//! | `status` | claimant: CAS to `Evaluating` (Relaxed), then one update (Release); backup: bounds, proofs (Release) | readers load Acquire | the Release update |
+//! | `status` | claimant: CAS to `Evaluating` (Relaxed), then one update (Release); backup: bounds, proofs (Release); a search for a mate: a flag (AcqRel) | readers load Acquire | the Release update |
 //! | `priors` | claimant, before it publishes | Relaxed | `status` |
 //! | `links` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's links |
 //! | `key` | the thread that makes the node, before the table publishes it | Relaxed | the table's entry |
 //! | `wl_sum`, `d_sum` | backup, `fetch_add` | Relaxed | `visits` |
-//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update loses the plies of one visit |
+//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update loses the plies of the visits that it counted |
 //! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: the sums contain at least these visits | itself |
 //!
-//! Statistics that are read while other threads write may differ between fields by a visit or two; no decision of the
+//! Statistics that are read while other threads write may differ between fields by a few visits; no decision of the
 //! protocol depends on them. `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
 
 use super::status::{Bounds, Outcome, State, Status};
@@ -28,7 +29,7 @@ use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
 pub(super) const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
 
-/// A value on its way up the tree, or a sum of such values.
+/// A value on its way up the tree, or the mean of such values.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Sample {
     /// Win minus loss probability.
@@ -229,7 +230,7 @@ impl Node {
         self.visits.fetch_add(finished.visits, Ordering::Release);
     }
 
-    /// Adds a correction to the sums without a visit, because a descendant was proven.
+    /// Adds a correction to the sums without a visit, because the node or a descendant was proven.
     pub fn adjust(&self, change: Totals) {
         self.add_values(Totals { visits: 0, ..change }, self.visits.load(Ordering::Relaxed).max(1));
     }
@@ -268,7 +269,7 @@ impl Node {
         self.visits.store(totals.visits, Ordering::Release);
     }
 
-    /// Changes the status. Only the claimant may call this, or any thread while no search runs.
+    /// Changes the status. Only the claimant may call this, or a thread while no other thread uses the tree.
     pub(super) fn set_status(&self, change: impl Fn(Status) -> Status) {
         self.update_status(Ordering::Release, |status| Some(change(status)));
     }

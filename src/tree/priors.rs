@@ -4,7 +4,7 @@
 //! produce them again. They store priors with just the precision that selection needs to find the next best move and
 //! to estimate its prior. A move that is visited gets a [link](super::links), which stores the move.
 
-/// A prior as four bits of exponent and four bits of mantissa: from 1 down to 2^-16, in steps of 3 to 6 per cent.
+/// A prior as four bits of exponent and four bits of mantissa: from 1 down to about 2^-16, in steps of 3 to 6 per cent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct PriorCode(u8);
 

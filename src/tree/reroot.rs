@@ -16,7 +16,7 @@ use crate::chess::PackedMove;
 
 impl Tree {
     /// Makes the node at the end of `path`, a line of moves from the root, the new root. Returns `false` and changes
-    /// nothing if that node was never visited. No search may be running.
+    /// nothing if that node was never visited or has no edges. No search may be running.
     pub fn reroot(&self, path: &[PackedMove]) -> bool {
         let mut id = self.root();
         for &m in path {

@@ -1,5 +1,5 @@
-//! The sizes of the pieces in which the tree's memory is allocated. Tests under `loom` use small pieces, because the
-//! model checker keeps a history of each atomic.
+//! The sizes of the pieces in which the tree's memory is allocated. Tests under `loom` and `shuttle` use small pieces,
+//! because `loom` keeps a history of each atomic.
 
 use super::arena::Arena;
 use crate::sync::atomic::AtomicU32;
@@ -18,7 +18,7 @@ const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
 /// chunk.
 pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };
-/// The length of the longest run of words: the longest segment of links.
+/// More than the length of any run of words. The longest runs are segments of links.
 pub(super) const LONGEST_RUN: u32 = if IS_MODEL { 1 << MODEL_WORD_BLOCK_BITS } else { 1 << 10 };
 /// The transposition table has 2^8 shards.
 pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 8 };

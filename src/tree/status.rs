@@ -30,7 +30,7 @@ pub enum TerminalKind {
     /// An endgame tablebase.
     Tablebase = 1,
     /// A first repetition within the search, which counts as a draw. It depends on the path, so it is undone when the
-    /// root moves.
+    /// root moves past the first occurrence.
     TwoFold = 2,
 }
 

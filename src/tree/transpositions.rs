@@ -3,8 +3,8 @@
 //! [`super`] explains which positions are in the table, and why several paths may share a node. An entry holds half
 //! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other
 //! half of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
-//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. During a search,
-//! the lock is taken for writing only when the shard grows, by a quarter; this does not block the other shards.
+//! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken
+//! for writing only when the tree is recycled or the shard grows, by a quarter; growth does not block the other shards.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
@@ -62,7 +62,7 @@ impl Transpositions {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Removes the nodes for which `is_kept` returns `false`. No search may be running.
+    /// Removes the nodes for which `is_kept` returns `false`. No other thread may use the tree.
     pub(super) fn retain(&self, is_kept: impl Fn(NodeId) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);

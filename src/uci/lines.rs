@@ -3,7 +3,7 @@
 use crate::quote::quoted_bytes;
 use std::io::{self, BufRead};
 
-/// The longest line that is accepted, in bytes. A game of ten thousand moves has 60 kB.
+/// The longest line that is accepted, in bytes. A game of ten thousand plies has about 50 kB.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
 /// The next part of the stream.

@@ -1,5 +1,5 @@
-//! The log file (`LogFile`). It has every line that was read or written, and notes that go only to the log. Each entry
-//! begins with the seconds since the program started.
+//! The log file (`LogFile`). It has every line that was read (unless it was refused) or written, and notes that go only
+//! to the log. Each entry begins with the seconds since the program started.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

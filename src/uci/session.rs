@@ -21,7 +21,7 @@ pub struct Session {
     output: Arc<Output>,
     log: Arc<Log>,
     show_hidden: bool,
-    /// Whether only `stop` or `ponderhit` can end the running search.
+    /// Whether the running search may go on until `stop` or `ponderhit`.
     open_ended: bool,
 }
 
@@ -110,7 +110,7 @@ impl Session {
                 self.open_ended = false;
             }
             Command::Wait if self.open_ended && self.engine.is_searching() => {
-                return Err("wait would never end, because only `stop` ends this search".to_owned());
+                return Err("wait might never end, because only `stop` is sure to end this search".to_owned());
             }
             Command::Wait => self.engine.wait(),
             Command::Xyzzy => self.output.line("Nothing happens."),

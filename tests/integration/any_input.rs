@@ -1,9 +1,9 @@
-//! Runs the bodies of the fuzz targets on generated input: random bytes, and valid words in random order.
+//! Runs the bodies of the fuzz targets on generated input: random bytes, and known words in random order.
 
 use proptest::prelude::*;
 use rukh::fuzzing;
 
-/// Words that UCI lines are made of.
+/// Words that UCI lines are made of, and some that they should not contain.
 const UCI_WORDS: &[&str] = &[
     "uci",
     "isready",
@@ -53,7 +53,7 @@ const UCI_WORDS: &[&str] = &[
     "\u{202e}",
 ];
 
-/// Words that FENs are made of.
+/// Words that FENs are made of, and some that they should not contain.
 const FEN_WORDS: &[&str] = &[
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR",
     "r3k2r/8/8/8/8/8/8/R3K2R",

@@ -129,7 +129,7 @@ fn the_users_configuration_file_is_found() {
 }
 
 #[test]
-fn help_has_every_flag_under_its_heading() {
+fn help_has_flags_under_headings_and_hides_some() {
     let help = run(&["--help"]);
     for shown in
         ["--weights", "-b, --backend", "Exploration:", "[UCI: CPuct, default: 1.745]", "backendbench"]

@@ -283,7 +283,7 @@ fn batches_may_be_empty_dropped_or_too_large() {
     assert!(error.contains("the batch has 3 positions, more than the maximum of 2"), "{error}");
 }
 
-/// Each network has a bias that is not a number, or weights so large that the arithmetic overflows.
+/// Each network has a bias that is not a number, or weights or biases so large that the arithmetic overflows.
 #[test]
 fn a_network_that_overflows_is_an_error() {
     let overflows: [fn(&mut Network); 4] = [

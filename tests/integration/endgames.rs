@@ -195,7 +195,7 @@ fn go_mate_reports_that_there_is_no_mate_of_that_length() {
         engine.send(&format!("go mate {}", distance - 1));
         let message = format!("info string there is no mate in {};", distance - 1);
         engine.until(&message);
-        // The search goes on until it finds a longer mate.
+        // The search goes on, and finds a longer mate.
         let found = std::iter::repeat_with(|| engine.until("info depth")).take(200);
         let found = found.flatten().any(|line| line.contains(" score mate "));
         assert!(found, "{fen}");
@@ -257,7 +257,7 @@ fn a_side_that_is_being_mated_gets_a_negative_mate_score() {
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");
         let line: Vec<&str> = std::iter::once(played).chain(line).collect();
         assert!(is_mate(&play(fen, &line)), "{fen}: {line:?}");
-        // `go mate` reports the same to the side that is being mated.
+        // `go mate` reports such a score too.
         let lines = engine.search("go mate 2");
         let (kind, score, _) = last_score(&lines);
         assert!(kind == "mate" && (moves - 1..=moves).contains(&score), "{fen}: {kind} {score}");

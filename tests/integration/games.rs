@@ -11,8 +11,8 @@ pub(crate) struct Game {
     choices: Vec<u8>,
 }
 
-/// Start positions from which random play soon reaches castling, promotions, en passant, pawnless endgames and
-/// repetitions. From the usual start position it hardly ever does.
+/// The usual start position, and others from which random play soon reaches castling, promotions, en passant, pawnless
+/// endgames and repetitions. From the usual one it hardly ever does.
 const STARTS: [&str; 9] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
@@ -48,7 +48,7 @@ impl Game {
     }
 }
 
-/// Games of up to 80 plies.
+/// Games of fewer than 80 plies.
 pub(crate) fn games() -> impl Strategy<Value = Game> {
     let known = prop::sample::select(&STARTS[..]).prop_map(str::to_owned);
     let chess960 = (0..960_u32).prop_map(|number| {

@@ -1,4 +1,4 @@
-//! A search that has used up its memory goes on: it stays within the limit, keeps a sound tree, and finds the same move.
+//! A search that has used up its memory goes on: it stays near the limit, keeps a sound tree, and finds the same move.
 
 use crate::search::{KIWIPETE, Session, nodes};
 use rukh::search::{GoParams, Score};

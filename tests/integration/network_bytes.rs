@@ -9,8 +9,8 @@ use rukh::net::{HeadSelection, Network, NetworkFile, describe};
 
 use crate::goldens::{network_file, network_message};
 
-/// The offsets of all keys, lengths and varints in a protobuf message and in its nested messages. The tests change only
-/// these bytes, because a change inside a large tensor would merely change a weight.
+/// The offsets of all keys, lengths and varints in a protobuf message and in its nested messages. In uncompressed
+/// files the tests change only these bytes, because a change inside a large tensor would merely change a weight.
 fn structure(bytes: &[u8]) -> Vec<usize> {
     fn walk(bytes: &[u8], base: usize, found: &mut Vec<usize>) -> Option<()> {
         let varint = |at: &mut usize| {

@@ -197,8 +197,8 @@ fn where_lc0_crashes_the_history_ends_at_the_first_known_position() {
             if expected.is_some() {
                 continue;
             }
-            // Without history fill lc0 does not crash, and the planes must be the same: with fill, lc0 loops for
-            // ever over copies of its oldest board, which would not be shown.
+            // Without history fill lc0 does not crash, and the planes must be the same: the crash is an endless loop
+            // over copies of the oldest board, which would not be shown.
             let without_fill = golden
                 .encodings
                 .iter()

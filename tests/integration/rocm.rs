@@ -1,4 +1,4 @@
-//! The ROCm backend on the emulator (`hip/shims/emulator`), which runs the kernels' gfx11 machine code: every network,
+//! The ROCm backend on the emulator (`hip/shims/emulator`), which runs the kernels' machine code: every network,
 //! number format and batch size is compared with lc0's own evaluations.
 //!
 //! An environment variable names the folder of ROCm's libraries. Each test therefore starts itself again in a process
@@ -209,6 +209,36 @@ fn every_network_stays_near_lc0_in_fp16() {
 #[test]
 fn every_network_stays_near_lc0_in_bf16() {
     on_emulator("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
+}
+
+/// Checks committed networks in every precision on a card that is not the emulator's default, gfx1100.
+fn check_architecture(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
+    on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
+        for set in goldens::committed().into_iter().filter(wanted) {
+            for (precision, limit) in PRECISIONS {
+                check_set(&set, precision, &options(16), limit);
+            }
+        }
+    });
+}
+
+/// RDNA 2: gfx10's encodings, and no matrix instructions.
+#[test]
+fn every_network_agrees_with_lc0_on_gfx1030() {
+    check_architecture("every_network_agrees_with_lc0_on_gfx1030", "gfx1030", |_| true);
+}
+
+/// RDNA 4: gfx12's encodings, layout of matrices, and split barriers.
+#[test]
+fn every_network_agrees_with_lc0_on_gfx1200() {
+    check_architecture("every_network_agrees_with_lc0_on_gfx1200", "gfx1200", |_| true);
+}
+
+/// The code object of gfx1201 has the instructions of gfx1200's.
+#[test]
+fn networks_agree_with_lc0_on_gfx1201() {
+    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
+    check_architecture("networks_agree_with_lc0_on_gfx1201", "gfx1201", wanted);
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(crate) fn nodes(count: u64) -> GoParams {
 }
 
 #[test]
-fn a_node_limit_is_met_exactly_and_the_tree_is_sound() {
+fn a_node_limit_is_met_closely_and_the_tree_is_sound() {
     for threads in ["1", "4"] {
         for fen in [None, Some(KIWIPETE), Some(MIDDLEGAME)] {
             let mut session = Session::new(&[("Threads", threads), ("SmartPruningFactor", "0")]);

@@ -272,7 +272,7 @@ fn search_once(
 }
 
 #[test]
-fn a_search_whose_backend_fails_or_panics_gives_a_move_and_leaves_a_sound_tree() {
+fn a_search_whose_backend_fails_or_panics_gives_a_move_and_hides_no_broken_tree() {
     for fault in [Fault::Error, Fault::PanicInWait, Fault::MissingResults, Fault::PanicInAdd] {
         for threads in [1, 4] {
             for period in [1, 2, 5, 13] {

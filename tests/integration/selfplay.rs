@@ -1,8 +1,8 @@
 //! Two processes of the binary play whole games against each other, and every line that they write is checked.
 //!
-//! There is one game for each kind of limit, with the `trivial` backend and with a small network on the CPU. Each
-//! line must be UCI, each move must be legal, no answer may be late, no player may lose on time, and both processes
-//! must exit successfully.
+//! There is at least one game for each kind of limit, with the `trivial` backend and with a small network on the CPU.
+//! Each line must be UCI, each move must be legal, no answer may be late, no player may lose on time, and both
+//! processes must exit successfully.
 
 use crate::driver::{self, Driver};
 use crate::uci_lines::is_uci;

@@ -27,7 +27,8 @@ const STARTS: [&str; 6] = [
     "fen 7k/5K2/8/6Q1/8/8/8/8 w - - 0 1",
 ];
 
-/// Options that change threads, batches, memory and output. [`Gui::settled`] sets the first value of each.
+/// Options that change threads, batches, memory and output; the last does not exist. [`Gui::settled`] sets the first
+/// value of each of the others.
 const OPTIONS: [(&str, &[&str]); 15] = [
     ("Backend", &["random", "trivial"]),
     ("BackendOptions", &["", "delay=1", "delay=15"]),
@@ -107,7 +108,7 @@ impl Script {
         format!("position {} moves {}", self.start, self.moves.join(" "))
     }
 
-    /// Plays any legal move, if there is one.
+    /// Plays any legal move, if there is one and the game is still short.
     fn play_a_move(&mut self) {
         let mut position = match self.start.strip_prefix("fen ") {
             None => Position::startpos(),

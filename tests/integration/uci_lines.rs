@@ -1,6 +1,7 @@
-//! The grammar of the lines that UCI lets an engine send, for the tests that read our output.
+//! The grammar of the UCI lines that an engine sends, for the tests that read our output. It includes `wdl`,
+//! `movesleft` and `eps`, which are not in the UCI specification.
 
-/// Whether UCI lets an engine send `line`.
+/// Whether an engine may send `line`.
 pub(crate) fn is_uci(line: &str) -> bool {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {

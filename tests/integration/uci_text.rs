@@ -207,7 +207,7 @@ fn wait_blocks_until_the_best_move_but_refuses_an_infinite_search() {
 
     engine.send("go infinite");
     engine.send("wait");
-    let lines = engine.until("info string error: wait would never end");
+    let lines = engine.until("info string error: wait might never end");
     assert!(!lines.iter().any(|line| line.starts_with("bestmove ")), "{lines:#?}");
     engine.send("stop");
     engine.until("bestmove");

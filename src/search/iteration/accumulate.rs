@@ -1,8 +1,8 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
-//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that weights visits, needs the
-//! variance of their values, or has a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside
-//! each node. A search never changes from one kind to the other.
+//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that uses the uncertainty of
+//! values or a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside each node. A search never
+//! changes from one kind to the other.
 
 use crate::backend::Value;
 use crate::chess::Position;
@@ -134,8 +134,8 @@ fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
     context.tree.extra_statistics(id).begin(tag);
 }
 
-/// The value with which a visit of a leaf is counted, and its weight. The extra statistics keep the network's own
-/// value.
+/// The value with which a visit of a leaf is counted, and its weight. The extra statistics keep the value from before
+/// the correction.
 #[cold]
 #[inline(never)]
 fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {

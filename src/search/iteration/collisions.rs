@@ -7,7 +7,8 @@ use crate::search::policy::SearchParams;
 use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, SpentMemory};
 
 /// Ends an iteration without leaves: cancels its visits in flight. If it has no other results, the worker sleeps until
-/// all workers together have finished more than `progress` iterations, because only then has the tree changed.
+/// all workers together have finished more than `progress` iterations, because only then has the tree changed. It
+/// sleeps for 10 ms at most.
 pub(super) fn give_up_collisions(
     context: &SearchContext,
     counters: &Counters,

@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether another iteration is due. If the search stops before the root is evaluated, one worker must still
-    /// evaluate the root, unless a move has already been sent without an evaluation.
+    /// evaluate the root, unless a move has already been sent without an evaluation or no move is wanted.
     fn goes_on(&self) -> bool {
         !self.control.is_stopping()
             || (self.context.root().state() == State::Unevaluated && !self.control.lock().has_responded)

@@ -6,9 +6,9 @@ use crate::tree::{Bounds, Node, Outcome, TerminalKind, Totals, Tree};
 /// The effect of a changed child on its parent.
 #[derive(Debug)]
 pub(super) enum Proof {
-    /// The parent's bounds did not change.
+    /// Nothing new is known about the parent.
     Nothing,
-    /// The parent's bounds are narrower now.
+    /// The parent is not proven, but the children bound its result, perhaps more narrowly than before.
     Narrowed,
     /// The parent is terminal now, and its sums changed by these totals.
     Proven(Totals),
@@ -28,8 +28,9 @@ pub(super) fn try_prove(tree: &Tree, node: &Node) -> Proof {
     let (mut mate_plies, mut win_plies) = (None, u16::MAX);
     let (mut draw_plies, mut loss_plies) = (0, 0);
     let mut uses_tablebase = false;
-    // Two threads may make two children terminal at the same time. Each stored its child's outcome before. The fence
-    // orders that store before the loads below, so that at least one of them sees both outcomes and proves this node.
+    // Two threads may make two children terminal at the same time. Each stores its child's outcome and then comes here.
+    // The fence orders that store before the loads below, so that at least one of them sees both outcomes and proves
+    // this node.
     fence(Ordering::SeqCst);
     for child in tree.links(node).filter_map(|(_, link)| link.child()) {
         let child = tree.node(child);

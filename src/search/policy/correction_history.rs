@@ -1,10 +1,10 @@
 //! Correction history: corrects the network's value of a new leaf by its errors in similar positions.
 //!
 //! Positions with the same pawns, king squares and numbers of pieces share a slot. Every visit that passes through a
-//! node adds an error to the slot of the node's position: the network's wl minus the wl that the visit found. A slot
-//! keeps the weighted mean of these errors. The value of a new leaf is corrected by a share of that mean
-//! ([`Options::correction_history_lambda`](crate::options::Options)). Values that are already in the tree do not
-//! change.
+//! node after its first visit adds an error to the slot of the node's position: the network's wl minus the wl that the
+//! visit found. Proven nodes add none. A slot keeps the weighted mean of these errors. The value of a new leaf is
+//! corrected by a share of that mean ([`Options::correction_history_lambda`](crate::options::Options)). Values that are
+//! already in the tree do not change.
 //!
 //! KataGo's "subtree value bias correction" and the correction histories of alpha-beta engines use the same idea with
 //! other keys. The table has a fixed size and no lock. A slot is one atomic word, and one of two simultaneous updates

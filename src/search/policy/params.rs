@@ -128,9 +128,9 @@ pub struct SearchParams {
     pub multi_pv: usize,
     /// Whether each reported line shows the visits of its own move.
     pub per_pv_counters: bool,
-    /// Whether the statistics of all root moves are reported at the end.
+    /// Whether the statistics of all root moves are sent to the GUI. If not, they go only to the log.
     pub verbose_move_stats: bool,
-    /// Whether the statistics of all root moves are reported with every info line.
+    /// Whether these statistics are written with every info line, and not only at the end.
     pub log_live_stats: bool,
     /// The limit on the speed, in visits per second. 0 means no limit.
     pub nodes_per_second_limit: f32,

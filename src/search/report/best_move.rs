@@ -122,7 +122,8 @@ fn temperature_now(context: &SearchContext) -> f32 {
     (params.temperature * share).max(params.endgame)
 }
 
-/// Chooses a move at random, with probability proportional to `visits^(1 / temperature)`.
+/// Chooses a move at random, with a probability proportional to `(visits + visit_offset)^(1 / temperature)`. Moves
+/// whose value is too low are left out (`value_cutoff`).
 fn choose_by_temperature<'a>(
     context: &SearchContext,
     ranked: &'a [RankedChild],
@@ -159,10 +160,11 @@ fn choose_by_temperature<'a>(
 
 /// Sorts the children, the best first.
 ///
-/// Proven draws are ordered by their length, the shortest first. All other moves are ordered by visits. A single
-/// comparison with both rules would not be transitive: a draw can be better than a move that is better than a longer
-/// draw that is better than the first draw. Hence all children are sorted by visits, and then the draws are sorted
-/// among the places that they hold.
+/// Proven draws are ordered among themselves by their length, the shortest first; those that need a tablebase come
+/// last. Everything else is ordered by [`compare`], which ranks a draw by its visits. A single comparison with both
+/// rules would not be transitive: a draw can have more visits than a move that has more visits than a shorter draw, and
+/// the shorter draw is better than the first one. Hence all children are sorted by [`compare`], and then the draws are
+/// sorted among the places that they hold.
 fn rank(children: &mut [RankedChild], draw_score: f32) {
     children.sort_by(|a, b| compare(b, a, draw_score));
     let draw_places: Vec<usize> =
@@ -179,8 +181,8 @@ fn rank(children: &mut [RankedChild], draw_score: f32) {
 }
 
 /// Compares two children; the greater one is better. Proven wins come first (the shorter the better), then visits,
-/// value and prior decide, and proven losses come last (the longer the better). This is a total order, as a sort
-/// requires.
+/// value and prior decide, and proven losses come last (the longer the better). Wins that need a tablebase come after
+/// all other wins, and losses that need one come before all other losses. This is a total order, as a sort requires.
 fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     if by_rank.is_ne() {
@@ -233,6 +235,7 @@ mod tests {
         assert!(children[4].sample.wl > children[5].sample.wl);
     }
 
+    /// A draw that needs a tablebase is last even if it is shorter.
     #[test]
     fn the_shorter_draw_takes_the_better_place() {
         let mut children = [

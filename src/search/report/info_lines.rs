@@ -99,7 +99,8 @@ fn info_line(
     }
 }
 
-/// The conversion from searched to reported values at the root. It removes the effect of contempt and calibration.
+/// The conversion from searched to reported values at the root. It removes as much of the effect of contempt as
+/// `WDLEvalObjectivity` says. The effect of calibration stays.
 pub(super) fn wdl_view(context: &SearchContext) -> WdlView {
     let rescale = &context.params.wdl_rescale;
     WdlView {

@@ -77,8 +77,8 @@ pub(crate) fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
     [win as u16, 0, (1000 - win) as u16]
 }
 
-/// Converts the search's win, draw and loss probabilities to the probabilities that are shown. It undoes the rescaling
-/// by contempt and calibration.
+/// Converts the search's win, draw and loss probabilities to the probabilities that are shown. It takes back the shift
+/// by contempt, and keeps the scale that calibration gave them.
 ///
 /// In the model behind it, a game's outcome is a random walk whose end has a logistic distribution with mean `mu` and
 /// scale `s`. An end above 1 is a win, an end below -1 is a loss.

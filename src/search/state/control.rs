@@ -68,8 +68,8 @@ pub(crate) struct SharedControl {
     stop: AtomicBool,
     control: Mutex<Control>,
     control_changed: Condvar,
-    /// The number of finished iterations of all workers. A worker that found only collisions sleeps until this
-    /// number grows.
+    /// The number of iterations of all workers that finished any visits. A worker that found only collisions sleeps
+    /// until this number grows. A stop counts as well, so that it wakes these workers.
     progress: Mutex<u64>,
     progress_changed: Condvar,
 }
@@ -135,7 +135,7 @@ impl SharedControl {
         self.control_changed.notify_all();
     }
 
-    /// The number of finished iterations of all workers.
+    /// The number of iterations of all workers that finished any visits.
     pub(crate) fn progress(&self) -> u64 {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! The visits that one iteration has in flight, from gathering to backup.
 //!
-//! A leaf under evaluation is a plain value (step, moves, index in the batch), so that the worker holds no lock, guard
+//! A leaf under evaluation is a plain value (step, depth, moves), so that the worker holds no lock, guard
 //! or borrow of the tree while the backend works. Backup and [`Gathered::cancel`] both take [`Gathered`] by value, so
 //! that its visits end exactly once. Both return its [`SpentMemory`], which the next minibatch reuses.
 //!
@@ -26,7 +26,7 @@ pub(crate) struct Step {
     /// The link that was followed; `None` at the root.
     pub(crate) link: Option<LinkId>,
     pub(crate) node: NodeId,
-    /// The number of the link's visits in flight that belong to this step.
+    /// The number of the link's visits in flight (at the root, of the root's) that belong to this step.
     pub(crate) in_flight: u32,
 }
 

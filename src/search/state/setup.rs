@@ -26,8 +26,8 @@ pub struct SearchSetup {
     pub history: PositionHistory,
     /// The root moves to search. If it is empty, all root moves are searched.
     pub searchmoves: Vec<PackedMove>,
-    /// Endgame tablebases for leaves. `None` if none are loaded, or if the root moves were already chosen by their
-    /// distance to a win. In the second case the network must find the win.
+    /// Endgame tablebases for leaves. `None` if none are loaded, if the search is for a mate, or if the root moves were
+    /// already chosen by their distance to a win. In the last case the network must find the win.
     pub tablebases: Option<Arc<Tablebases>>,
     /// Tablebase hits from before the search began, for info lines.
     pub tablebase_hits: u64,

@@ -9,7 +9,7 @@ pub struct DepthStopper {
 }
 
 impl DepthStopper {
-    /// `depth` is in plies from the root.
+    /// `depth` counts the root as 1.
     pub fn new(depth: u32) -> DepthStopper {
         DepthStopper { depth }
     }

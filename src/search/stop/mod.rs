@@ -10,14 +10,15 @@
 //! | [`time_limit`] | the time for the move is up |
 //! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
-//! | [`smart_pruning`] | no later visit can change the best move |
+//! | [`smart_pruning`] | the best move will hardly change any more, wins, or is the only one |
 //! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
 //!
 //! [`build_stoppers`](super::build_stoppers) chooses the stoppers for one `go`. The [time managers](super::time) decide
 //! the time for a move.
 //!
-//! Stoppers need not be fast: a worker asks them once per batch, and the watchdog about ten times a second.
+//! Stoppers need not be fast: a worker asks them once per batch, and the watchdog asks them about ten times a second if
+//! the time is limited.
 
 mod chain;
 mod goal;

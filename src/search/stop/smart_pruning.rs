@@ -2,16 +2,17 @@
 //!
 //! The number of playouts still to come follows from the hints of other stoppers (remaining time and nodes) and from
 //! the speed so far. If the second best move would still have fewer visits than the best with all of these playouts,
-//! the rest of the search is a waste. The factor stops the search sooner: with 1.33 only three quarters of the
-//! remaining playouts count.
+//! the rest of the search is a waste. On a clock the factor stops the search sooner: with 1.33 only three quarters of
+//! the remaining playouts count.
 //!
-//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up.
+//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up. A proven win, or a root
+//! with only one move to play, stops it at once.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;
 
-/// The speed says little when a search begins. Nothing is concluded until this much time has passed since the first
-/// evaluation (lc0's value).
+/// The speed says little when a search begins. On a clock no lead in visits stops the search until this much time has
+/// passed since the stopper first saw a playout (lc0's value).
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 /// Added to the playouts when the speed is measured, so that the search stops too late rather than too early
 /// (lc0's value).

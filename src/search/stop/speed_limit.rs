@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_for_the_rest_of_the_second() {
+    fn waits_until_the_playouts_are_due() {
         let pause = |playouts, ms| pause_for_speed_limit(100.0, playouts, Duration::from_millis(ms));
         assert_eq!(pause(50, 200), Duration::from_millis(300));
         assert_eq!(pause(50, 500), Duration::ZERO);

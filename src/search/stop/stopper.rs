@@ -15,7 +15,7 @@ pub struct IterationStats {
     pub nodes_since_move_start: u64,
     /// The number of batches that this search has evaluated.
     pub batches_since_move_start: u64,
-    /// The average depth of this search's visits, in plies.
+    /// The average depth of this search's visits. The root has the depth 1.
     pub average_depth: u32,
     /// The shortest mate found for the side to move, in moves. `None` if there is none yet.
     pub mate_depth: Option<u32>,
@@ -76,6 +76,6 @@ pub trait Stopper: Send {
     /// Whether the search should stop now.
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool;
 
-    /// Called once when the search is done.
+    /// Called once, before the best move is sent. It is not called if the search is aborted.
     fn on_search_done(&mut self, _stats: &IterationStats) {}
 }

@@ -3,11 +3,11 @@
 //! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the time that this move
 //! takes to reach the GUI. Every later move costs some time too, however short its search is. If increments do not pay
 //! for that time, part of the clock is reserved for it, because otherwise a long game without increment would be lost
-//! on time. lc0 has no such reserve; with more than a few seconds on the clock it makes no difference.
+//! on time. lc0 has no such reserve. It is at most one second, which makes little difference to a clock of minutes.
 
 use std::time::Duration;
 
-/// The shortest budget of a move. The search evaluates its first batch in any case; the watchdog uses the budget.
+/// The shortest budget of a move. It may be too short for a batch, but the search evaluates the root in any case.
 pub(super) const MINIMUM_BUDGET: Duration = Duration::from_millis(1);
 
 /// The longest time that a clock can show, a hundred days. It keeps sums far from overflow.
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(100 * 24 * 3600);
 /// for a pipe.
 const BARE_MOVE_MS: f64 = 20.0;
 
-/// The number of later moves for which time is reserved if no time control is known.
+/// The number of later moves for which time is reserved. It is less if the next time control comes sooner.
 const LATER_MOVES: u32 = 50;
 
 /// The clock of the side to move.

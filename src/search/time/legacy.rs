@@ -23,7 +23,7 @@ const MOST_BOOK_PLIES: u32 = 12;
 /// lc0's parameters of this manager, with their names and defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
-    /// `slowmover` (1): the factor of every budget.
+    /// `slowmover` (1): the factor of every budget. It lengthens a budget only if the result is more than 200 ms.
     pub slow_mover: f64,
     /// `midpoint-move` (51.5) and `steepness` (7).
     pub moves_left: MovesLeftCurve,

@@ -12,8 +12,8 @@
 //! | [`simple`] | a percentage of the remaining time that grows with the ply and with the increment |
 //!
 //! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
-//! formula to the time on the clock less the move overhead, and keeps it above zero, so that no formula can lose on
-//! time. Plies are counted from the start of the game, including the plies that a FEN's move number implies.
+//! formula to the time that may be spent ([`Clock::spendable_ms`]), and keeps it above zero, so that no formula can
+//! lose on time. Plies are counted from the start of the game, including the plies that a FEN's move number implies.
 //!
 //! Time is measured from the moment when the command arrived. The search measures it and gives it to the stoppers as
 //! [`IterationStats::time_since_move_start`](super::IterationStats).

@@ -57,7 +57,7 @@ fn wrappers_around_the_cpu_backend_change_nothing() {
 }
 
 #[test]
-fn each_child_may_have_its_own_heads() {
+fn the_options_of_a_child_choose_its_heads() {
     let samples = samples(3);
     let heads = |policy: &str| {
         evaluate_with(

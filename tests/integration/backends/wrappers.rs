@@ -49,7 +49,7 @@ fn every_wrapper_gives_the_answers_of_the_backend_that_it_wraps() {
     for (name, backend) in wrapped(random) {
         for size in [100, 1, 7, 0] {
             let found = evaluate(&*backend, &samples[..size]).unwrap();
-            // The cache stores priors with 12 bits.
+            // The cache rounds priors to 12 significant bits.
             let tolerance = if name == "cache" { 1.0 / 4096.0 } else { 0.0 };
             assert_same(name, &found, &expected[..size], tolerance);
         }

@@ -8,6 +8,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable,
 use rmpv::Value;
 
 use crate::isa::decode::Program;
+use crate::isa::decode::family::Family;
 use crate::memory::{self, Place};
 
 /// ELF's machine number for AMD GPUs, and the bits of the ELF flags that name the architecture.
@@ -15,6 +16,13 @@ const MACHINE_AMDGPU: u16 = 224;
 const ARCHITECTURE_MASK: u32 = 0xff;
 /// The architectures and their numbers in the ELF flags.
 const ARCHITECTURES: &[(u32, &str)] = &[
+    (0x036, "gfx1030"),
+    (0x037, "gfx1031"),
+    (0x038, "gfx1032"),
+    (0x039, "gfx1033"),
+    (0x03e, "gfx1034"),
+    (0x03d, "gfx1035"),
+    (0x045, "gfx1036"),
     (0x041, "gfx1100"),
     (0x046, "gfx1101"),
     (0x047, "gfx1102"),
@@ -22,6 +30,8 @@ const ARCHITECTURES: &[(u32, &str)] = &[
     (0x043, "gfx1150"),
     (0x04a, "gfx1151"),
     (0x055, "gfx1152"),
+    (0x048, "gfx1200"),
+    (0x04e, "gfx1201"),
 ];
 /// The types of relocations: the address of a symbol, and an address relative to the code object.
 const ABSOLUTE_64: u32 = 3;
@@ -73,6 +83,7 @@ pub(crate) struct Kernel {
 /// A loaded code object. It stays at its address until it is dropped.
 pub(crate) struct Module {
     image: u64,
+    pub(crate) family: &'static Family,
     pub(crate) program: Program,
     /// The kernels by name. Looking up a kernel that the emulator refuses returns its error.
     pub(crate) kernels: BTreeMap<String, Result<Arc<Kernel>, LoadError>>,
@@ -99,6 +110,8 @@ impl Module {
             Some((_, name)) => return Err(LoadError::OtherArchitecture((*name).to_owned())),
             None => return Err(LoadError::OtherArchitecture(format!("number {number:#x}"))),
         }
+        let unsupported = || invalid(format!("the emulator does not execute code for {architecture}"));
+        let family = Family::of(architecture).ok_or_else(unsupported)?;
 
         let loads: Vec<_> = elf
             .elf_program_headers()
@@ -116,6 +129,7 @@ impl Module {
         // Dropping the module frees the image, also on the errors below.
         let mut module = Self {
             image,
+            family,
             program: Program { base: image, instructions: Vec::new() },
             kernels: BTreeMap::new(),
         };
@@ -140,7 +154,7 @@ impl Module {
 
         let text = elf.section_by_name(".text").ok_or_else(|| invalid("it has no section .text"))?;
         let code = text.data().map_err(invalid)?;
-        module.program = Program::decode(code, text.address() as u32, image);
+        module.program = Program::decode(family, code, text.address() as u32, image);
         let metadata = metadata(&elf)?;
         for symbol in elf.dynamic_symbols() {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else {
@@ -235,7 +249,8 @@ fn kernel(
     if mode >> 16 & 3 != 3 || mode >> 18 & 3 != 3 {
         return refuse("flushes denormal numbers to zero");
     }
-    if properties & 0b111_0111 != 0 {
+    // The pointers to scratch memory (bits 0 and 5) are never read, because no scratch memory is used.
+    if properties & 0b101_0110 != 0 {
         return refuse("expects a value in its first registers that the emulator does not provide");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -41,7 +41,8 @@ pub fn install_second_runtime(folder: &Path, names: &[&str]) -> io::Result<()> {
 }
 
 /// The architectures that the emulator executes.
-const ARCHITECTURES: [&str; 2] = ["gfx1100", "gfx1151"];
+const ARCHITECTURES: [&str; 7] =
+    ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1151", "gfx1200", "gfx1201"];
 
 /// Makes links to the shared library under ROCm's names in a folder, for `RUKH_ROCM_LIBRARY_PATH`. They must be links,
 /// so that the dynamic linker loads one library, whose streams and memory all four names share. Also writes empty files

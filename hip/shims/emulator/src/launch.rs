@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::code_object::{Kernel, Module};
 use crate::isa::decode::Program;
-use crate::isa::wave::{EXEC, Stop, WAVE, Wave};
+use crate::isa::wave::{EXEC, GROUP_X, GROUP_YZ, Stop, WAVE, Wave};
 use crate::memory::{POISON, Regions};
 
 /// The most LDS that a workgroup can have, in bytes.
@@ -120,14 +120,22 @@ impl Launch {
     /// Sets the registers that have a value when a wave starts. All others stay poisoned.
     fn set_registers(&self, wave: &mut Wave, number: u32, group: [u32; 3], items: u32) {
         let registers = self.kernel.registers;
-        // A kernel can request several values in its first registers. The loader refuses all but the arguments'
-        // address.
+        // A kernel can request several values in its first registers. The loader refuses all but the arguments' address
+        // and pointers to scratch memory, one of which has four registers before the arguments' address.
         if self.kernel.properties & 8 != 0 {
-            wave.set_scalar64(0, self.arguments.as_ptr() as u64);
+            let first = 4 * (self.kernel.properties & 1) as u8;
+            wave.set_scalar64(first, self.arguments.as_ptr() as u64);
         }
         let mut next = (registers >> 1 & 31) as u8;
+        let [x, y, z] = group;
+        if self.module.family.group_in_trap_registers {
+            wave.set_scalar(GROUP_X, x);
+            wave.set_scalar(GROUP_YZ, y | z << 16);
+        }
+        // Elsewhere a kernel asks for the numbers that it needs, in its first registers.
+        let requests = if self.module.family.group_in_trap_registers { 0 } else { registers };
         for (dimension, place) in group.into_iter().enumerate() {
-            if registers >> (7 + dimension) & 1 == 1 {
+            if requests >> (7 + dimension) & 1 == 1 {
                 wave.set_scalar(next, place);
                 next += 1;
             }

@@ -2,7 +2,7 @@
 //!
 //! One shared library implements all functions of the four libraries that the engine calls. A test sets
 //! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
-//! ([`install::install`]). The emulator decodes the machine code that a card would run (gfx1100 or gfx1151, waves of 32
+//! ([`install::install`]). The emulator decodes the machine code that a card would run (RDNA 2, 3 or 4, waves of 32
 //! lanes) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
 //! allocations is an error. Matrix products are computed in fp32.
 //!

@@ -16,8 +16,8 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
-/// Fills `batch` until it has `params.minibatch_size` leaves, or until the limit on collisions or visits is reached or
-/// the search stops.
+/// Fills `batch` until it has `params.minibatch_size` leaves, a limit (on collisions, on visits out of order or on all
+/// visits) is reached, a descent finds only collisions, or the search stops.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
 pub(super) fn gather(
@@ -59,8 +59,7 @@ pub(super) fn gather(
         events_left = events_left.saturating_sub(batch.gathered.collision_events - events_before);
         collisions_left = collisions_left.saturating_sub(found.collisions);
         // After a descent that found only collisions, more descents would drive visits to bad moves. They would also
-        // cost as much time as their leaves save: a tenth of the speed on flat evaluations, where collisions are
-        // frequent.
+        // find few leaves for the time that they take, above all on flat evaluations, where collisions are frequent.
         if collisions_left == 0 || events_left == 0 || found.leaves + found.out_of_order == 0 {
             return;
         }

@@ -12,7 +12,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) node: &'a Node,
     /// The factor of `prior / (1 + started)` in a score.
     pub(crate) exploration: f32,
-    /// At the root, the moves that may be tried; `None` elsewhere.
+    /// At the root, the moves that may be tried; `None` elsewhere, and everywhere in a prefetch.
     pub(crate) focus: Option<&'a RootFocus<'a>>,
     /// Whether this is a search for a mate, which skips the moves that were ruled out.
     pub(crate) skips_ruled_out: bool,
@@ -69,8 +69,8 @@ pub(crate) enum Task {
 }
 
 /// Lists the tried children of the chosen node and then its untried moves in descending order of their priors: at least
-/// `least_untried` moves, if the node has that many. Returns the utility of an untried move, and how many untried moves
-/// are listed.
+/// `least_untried` untried moves, if the node has that many. Returns the utility of an untried move, and how many
+/// untried moves are listed.
 pub(crate) fn list_candidates(
     context: &SearchContext,
     walk: &mut Walk,

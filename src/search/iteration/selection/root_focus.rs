@@ -1,4 +1,4 @@
-//! The root moves that may be tried: those of `searchmoves`, and those that can still become the best move.
+//! The root moves that may be tried: the moves of `searchmoves` that can still become the best move.
 
 use crate::chess::PackedMove;
 use crate::search::state::SearchContext;

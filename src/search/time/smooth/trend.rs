@@ -128,7 +128,7 @@ mod tests {
             trend.update(ms(second * 1000), &[3100 + 100 * second as u32, rival]);
         }
         assert!(!trend.is_overtaken_by(ms(60_000)));
-        // The gain counts while it is younger than a period.
+        // The gain counts as long as the baseline is from before it.
         let mut young = super::tests::trend();
         young.update(ms(0), &[3100, 0]);
         young.update(ms(3000), &[3400, 3000]);

@@ -133,13 +133,19 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         made.maxGridSize = [c_int::MAX, 65_535, 65_535];
         made.multiProcessorCount = card.compute_units;
         made.integrated = c_int::from(card.is_integrated);
-        made.major = 11;
+        made.major = generation(&card);
         made.regsPerBlock = 65_536;
         made.l2CacheSize = 6 << 20;
         made.maxThreadsPerMultiProcessor = 2048;
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(properties, made) }
     })
+}
+
+/// The first digits of the architecture: 11 for gfx1100.
+fn generation(card: &Card) -> c_int {
+    let digits = card.architecture.trim_start_matches("gfx");
+    digits.get(..2).and_then(|digits| digits.parse().ok()).unwrap_or(11)
 }
 
 pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c_int {
@@ -151,7 +157,7 @@ pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MAX_LDS_BYTES as c_int,
-        hip::hipDeviceAttributeComputeCapabilityMajor => 11,
+        hip::hipDeviceAttributeComputeCapabilityMajor => generation(card),
         hip::hipDeviceAttributeComputeCapabilityMinor => c_int::from(card.architecture == "gfx1151") * 5,
         hip::hipDeviceAttributeIntegrated => c_int::from(card.is_integrated),
         hip::hipDeviceAttributeClockRate => 2_500_000,

@@ -1,4 +1,5 @@
-//! Products of 16 x 16 matrices by a whole wave (WMMA).
+//! Products of 16 x 16 matrices by a whole wave (WMMA) on gfx11. See "RDNA3 Instruction Set Architecture", section "Wave
+//! Matrix Multiply Accumulate (WMMA)".
 //!
 //! Lanes l and l + 16 both hold row l of A and column l of B. Each of these has 16 elements, with k ascending from the
 //! low half of the first register. Element (row, column) of C and D lies in register row / 2 of lane column + 16 (row %
@@ -21,9 +22,9 @@ special_rows! {
 }
 
 /// The number of rows and of columns of a matrix, and the length of the dot products.
-const TILE: usize = 16;
+pub(super) const TILE: usize = 16;
 
-type Tile<T> = [[T; TILE]; TILE];
+pub(super) type Tile<T> = [[T; TILE]; TILE];
 
 /// The 16 elements of each of the lanes 0 to 15. It is an error if the lanes 16 to 31 do not hold the same elements.
 #[inline(always)]
@@ -64,7 +65,7 @@ fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
 
 /// C + A B. `b` holds the columns of B.
 #[inline(always)]
-fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
+pub(super) fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
     let mut b_rows = [[0.0; TILE]; TILE];
     for (column, numbers) in b.iter().enumerate() {
         for (k, &number) in numbers.iter().enumerate() {
@@ -83,7 +84,7 @@ fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
 
 /// Whether all lanes are active. If not, the wave fails.
 #[inline(always)]
-fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
+pub(super) fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     if wave.exec() != u32::MAX {
         wave.fail(format!("{} with inactive lanes: EXEC is {:#010x}", instruction.name, wave.exec()));
         return false;
@@ -91,18 +92,17 @@ fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
     true
 }
 
-/// An fp32 accumulator, with its modifiers applied. For this operand `negate_high` means the absolute value.
+/// An element of an fp32 accumulator, with its modifiers applied. For this operand `negate_high` means the absolute
+/// value.
 #[inline(always)]
-fn accumulator_f32(wave: &Wave, source: &Source) -> Tile<f32> {
-    accumulator(|register, lane| {
-        let bits = match source.kind {
-            Kind::Vector => wave.vector[(usize::from(source.index) + register) & 511].0[lane],
-            _ => source.value,
-        };
-        let value = f32::from_bits(bits);
-        let value = if source.negate_high { value.abs() } else { value };
-        if source.negate { -value } else { value }
-    })
+pub(super) fn element_f32(wave: &Wave, source: &Source, register: usize, lane: usize) -> f32 {
+    let bits = match source.kind {
+        Kind::Vector => wave.vector[(usize::from(source.index) + register) & 511].0[lane],
+        _ => source.value,
+    };
+    let value = f32::from_bits(bits);
+    let value = if source.negate_high { value.abs() } else { value };
+    if source.negate { -value } else { value }
 }
 
 #[inline(always)]
@@ -113,7 +113,7 @@ fn wmma_f32(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) ->
     let [a, b, c] = &instruction.sources;
     match (rows_of(wave, a, convert), rows_of(wave, b, convert)) {
         (Ok(a), Ok(b)) => {
-            let d = multiply(&a, &b, accumulator_f32(wave, c));
+            let d = multiply(&a, &b, accumulator(|register, lane| element_f32(wave, c, register, lane)));
             for register in 0..TILE / 2 {
                 let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
                 for lane in 0..WAVE {

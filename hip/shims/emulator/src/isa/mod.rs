@@ -1,5 +1,5 @@
-//! The instruction set of gfx11 (RDNA 3 and 3.5) with waves of 32 lanes: decoder, registers, and a handler for each
-//! instruction.
+//! The instruction sets of gfx103x, gfx11 and gfx12 (RDNA 2 to 4) with waves of 32 lanes: decoder, registers, and a
+//! handler for each instruction.
 //!
 //! Code is decoded once. A decoded instruction holds the address of its handler, which loops over the lanes.
 //!
@@ -7,9 +7,12 @@
 //! |---|---|
 //! | [`decode`] | decodes machine code into instructions |
 //! | [`memory`] | loads, stores, atomics, exchanges between lanes |
-//! | [`matrix`], [`packed`] | matrix products; operations on both halves of a register |
+//! | [`matrix_gfx12`] | matrix products of gfx12 |
+//! | [`matrix`], [`packed`] | matrix products of gfx11; operations on both halves of a register |
 //! | [`compare`], [`special`] | comparisons; carries, divisions, permutations, dual instructions |
+//! | [`subword`] | instructions that select bytes or halves of their operands |
 //! | [`vector`] | vector instructions that treat each lane by itself |
+//! | [`scalar_gfx12`] | scalar instructions that only gfx12 has |
 //! | [`scalar`] | scalar arithmetic, branches, the state of the wave |
 //! | [`table`] | the macros that define tables of instructions |
 //! | [`wave`] | a wave's registers, decoded instructions, operands |
@@ -19,10 +22,13 @@ mod compare;
 pub(crate) mod decode;
 pub(crate) mod float;
 mod matrix;
+mod matrix_gfx12;
 mod memory;
 mod packed;
 mod scalar;
+mod scalar_gfx12;
 mod special;
+mod subword;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,10 @@ use super::table::{Row, handler};
 use super::wave::{EXEC, Instruction, Operand, Stop, VCC, Wave};
 
 /// A result, and the new value of the scalar condition code if the instruction changes it.
-struct Out<T>(T, Option<bool>);
+pub(super) struct Out<T>(pub(super) T, pub(super) Option<bool>);
 
 /// A result that does not change the condition code.
-fn keep<T>(value: T) -> Out<T> {
+pub(super) fn keep<T>(value: T) -> Out<T> {
     Out(value, None)
 }
 
@@ -18,7 +18,7 @@ fn test<T: PartialEq + Default + Copy>(value: T) -> Out<T> {
 }
 
 /// A type of a scalar instruction's operands and results.
-trait Scalar: Sized {
+pub(super) trait Scalar: Sized {
     const OPERAND: Operand;
     fn read(wave: &Wave, instruction: &Instruction, number: usize) -> Self;
     fn write(self, wave: &mut Wave, index: u8);
@@ -95,6 +95,8 @@ macro_rules! scalars {
         } })*
     };
 }
+
+pub(super) use scalars;
 
 scalars! {
     /// The instructions of SOP2.

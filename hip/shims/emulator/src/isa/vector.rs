@@ -2,7 +2,7 @@
 
 use super::float::{f16_to_f32, f32_to_f16_towards_zero, f64_to_f16};
 use super::table::{Row, handler, lanes, rows};
-use super::wave::{F16, F32, I16, I32, Instruction, Lane, Lanes, U16, U32, WAVE, Wave};
+use super::wave::{F16, F32, I16, I32, Instruction, Lane, Lanes, Operand, U16, U32, WAVE, Wave};
 
 /// `value * 2^exponent` with a single rounding.
 #[inline(always)]
@@ -293,7 +293,7 @@ rows! {
 pub(crate) struct U16F;
 
 impl Lane for U16F {
-    const OPERAND: super::wave::Operand = super::wave::Operand::B16;
+    const OPERAND: Operand = Operand::B16;
     type Value = u32;
     const HALF: bool = true;
     const SIGN: u32 = 0x8000;
@@ -309,6 +309,16 @@ impl Lane for U16F {
 
 lanes! { v_dual_add_nc_u32 (a: U32, b: U32) -> U32 = a.wrapping_add(b) }
 lanes! { v_dot2acc_f32_f16 (a: U32, b: U32, c: F32) -> F32 = dot2(a, b, c) }
+
+/// VOP2's dot product of two pairs of fp16 numbers. Its encoding has no operand selectors.
+pub(crate) const DOT: &[Row] = &[Row {
+    opcode: 0x02,
+    name: "v_dot2acc_f32_f16",
+    handler: v_dot2acc_f32_f16,
+    operands: &[Operand::Packed, Operand::Packed, Operand::B32],
+    result: Operand::B32,
+    float: true,
+}];
 
 /// The dot product of two pairs of fp16 numbers, plus an fp32 number.
 #[inline(always)]

@@ -22,12 +22,16 @@ pub(crate) type Handler = unsafe fn(&mut Wave, &Instruction);
 pub(crate) const VCC: u8 = 106;
 pub(crate) const NULL: u8 = 124;
 pub(crate) const EXEC: u8 = 126;
+/// On gfx12, the registers TTMP9 and TTMP7, which hold the workgroup's number in x, and in y and z (16 bits each).
+pub(crate) const GROUP_X: u8 = 117;
+pub(crate) const GROUP_YZ: u8 = 115;
 
 /// A register after the machine's 256 vector registers. It holds the first result of a dual instruction until the
 /// second instruction has read its sources.
 pub(crate) const SCRATCH_RESULT: u16 = 256;
-/// A second register after the machine's 256, which holds a permuted source.
+/// Two registers after the machine's 256, which hold the sources of an instruction that permutes or selects them first.
 pub(crate) const SCRATCH_SOURCE: u16 = 257;
+pub(crate) const SCRATCH_SECOND: u16 = 258;
 
 /// The upper 32 bits of a flat address that means LDS.
 pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
@@ -108,8 +112,8 @@ pub(crate) struct Instruction {
     pub(crate) target: u32,
     /// The offset in the code object.
     pub(crate) pc: u32,
-    /// The two parts of a dual instruction or of a pair of LDS accesses, or the instruction whose first source is
-    /// permuted.
+    /// The two parts of a dual instruction or of a pair of LDS accesses, or the instruction whose sources are permuted or
+    /// selected first.
     pub(crate) inner: Option<Box<[Instruction]>>,
 }
 
@@ -131,6 +135,8 @@ pub(crate) struct Wave {
     pub(crate) scalar: [u32; 128],
     pub(crate) scc: bool,
     pub(crate) stop: Stop,
+    /// Whether the wave has signaled the workgroup's barrier and has not waited for it yet.
+    pub(crate) signaled: bool,
     /// The index of the next instruction.
     pub(crate) next: u32,
     /// The error, if `stop` is `Fault`.
@@ -166,6 +172,7 @@ impl Wave {
         self.scalar = [POISON; 128];
         self.scalar[usize::from(NULL)] = 0;
         self.scc = false;
+        self.signaled = false;
         self.stop = Stop::Running;
         self.next = entry;
         self.fault.clear();

@@ -262,7 +262,7 @@ fn an_access_outside_of_memory_names_kernel_place_and_address() {
     assert_eq!(lib.wait(stream), hip::hipErrorLaunchFailure);
     let fault = lib.fault();
     for part in
-        ["kernel axpy at 0x", "global_load_b32", "of lane", &format!("{:#x}", dy as usize + 360), "360 bytes"]
+        ["kernel axpy at 0x", "(global_load_", "of lane", &format!("{:#x}", dy as usize + 360), "360 bytes"]
     {
         assert!(fault.contains(part), "{fault} has no {part}");
     }

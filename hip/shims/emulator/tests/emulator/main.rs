@@ -173,7 +173,9 @@ impl Libraries {
 /// The code object of tests/fixtures/kernels.hip.
 pub(crate) fn fixture() -> &'static [u8] {
     match architecture().as_str() {
+        "gfx1030" => include_bytes!("../fixtures/kernels_gfx1030.co"),
         "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
+        "gfx1200" => include_bytes!("../fixtures/kernels_gfx1200.co"),
         _ => include_bytes!("../fixtures/kernels_gfx1100.co"),
     }
 }
@@ -183,15 +185,34 @@ pub(crate) fn architecture() -> String {
     std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
 }
 
-/// Runs all tests again on the other architecture, in another process.
-#[test]
-fn the_same_holds_for_gfx1151() {
-    if architecture() == "gfx1151" {
+/// Whether the architecture has matrix instructions. Without them there are no kernels that use them.
+pub(crate) fn has_matrix_instructions() -> bool {
+    !architecture().starts_with("gfx10")
+}
+
+/// Runs all tests again on another architecture, in another process.
+fn the_same_holds_for(other: &str) {
+    if architecture() != "gfx1100" {
         return;
     }
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = command.env("RUKH_EMULATOR_ARCH", "gfx1151").output().unwrap();
+    let output = command.env("RUKH_EMULATOR_ARCH", other).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn the_same_holds_for_gfx1030() {
+    the_same_holds_for("gfx1030");
+}
+
+#[test]
+fn the_same_holds_for_gfx1151() {
+    the_same_holds_for("gfx1151");
+}
+
+#[test]
+fn the_same_holds_for_gfx1200() {
+    the_same_holds_for("gfx1200");
 }
 
 /// The address of an argument, for `hipModuleLaunchKernel`.

@@ -1,24 +1,40 @@
 //! The encodings of memory instructions: SMEM, DS, MUBUF, FLAT.
 
-use super::reader::{Reader, bits, plain, row};
+use super::family::Encoding;
+use super::reader::{Reader, bits, of, plain};
 use super::source::source;
-use crate::isa::memory::buffer::BUFFER;
-use crate::isa::memory::global::{flat, global};
-use crate::isa::memory::lds::{LDS, LDS_PAIRS, lds_pair};
-use crate::isa::memory::scalar::SCALAR_MEMORY;
-use crate::isa::wave::{Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
+use crate::isa::memory::lds::{LDS, LDS_PAIRS};
+use crate::isa::wave::{Handler, Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
 
-/// SMEM: scalar loads.
-pub(super) fn smem(reader: &mut Reader<'_>) -> Option<Instruction> {
+/// The `count` low bits of a word as a signed number.
+fn signed(word: u32, count: u32) -> i64 {
+    i64::from((word << (32 - count)) as i32 >> (32 - count))
+}
+
+/// SMEM: scalar loads. The opcode begins at a bit of the first word. The offset is the low bits of the second word.
+fn scalar_load(
+    reader: &mut Reader<'_>,
+    (opcode_at, opcode_bits): (u32, u32),
+    offset_bits: u32,
+) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
-    let row = row(&[SCALAR_MEMORY], bits(word, 18, 8))?;
-    let mut instruction = plain(row.handler, row.name);
-    instruction.scalar = bits(word, 6, 7) as u8;
+    let mut instruction = of(reader.known(Encoding::Smem, bits(word, opcode_at, opcode_bits))?);
+    instruction.scalar = reader.family.scalar(word >> 6);
     instruction.sources[0] = Source::scalar((bits(word, 0, 6) * 2) as u8);
-    instruction.sources[1] = Source::scalar(bits(second, 25, 7) as u8);
-    instruction.immediate = i64::from((bits(second, 0, 21) << 11) as i32 >> 11);
+    instruction.sources[1] = Source::scalar(reader.family.scalar(second >> 25));
+    instruction.immediate = signed(second, offset_bits);
     Some(instruction)
+}
+
+/// SMEM on gfx10 and gfx11.
+pub(super) fn smem(reader: &mut Reader<'_>) -> Option<Instruction> {
+    scalar_load(reader, (18, 8), 21)
+}
+
+/// SMEM on gfx12.
+pub(super) fn smem_gfx12(reader: &mut Reader<'_>) -> Option<Instruction> {
+    scalar_load(reader, (13, 6), 24)
 }
 
 /// DS: LDS instructions.
@@ -32,24 +48,23 @@ pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
     let sources = [0, 8, 16].map(|low| Source::vector(bits(second, low, 8) as u16));
     let destination = bits(second, 24, 8) as u16;
-    let fill = |handler, name| {
+    let fill = |handler: Handler, name: &'static str| {
         let mut instruction = plain(handler, name);
         instruction.sources = sources;
         instruction.destination = destination;
         instruction.immediate = i64::from(bits(word, 0, 16));
         instruction
     };
-    let pair = LDS_PAIRS.iter().find(|pair| u32::from(pair.0) == opcode);
-    let Some(&(_, name, step, unit, registers)) = pair else {
-        let row = row(&[LDS], opcode)?;
-        return Some(fill(row.handler, row.name));
+    let known = reader.known(Encoding::Lds, opcode)?;
+    let mut instruction = fill(known.row.handler, known.name);
+    let Some(pair) = LDS_PAIRS.iter().find(|pair| pair.name == known.row.name) else {
+        return Some(instruction);
     };
-    let step = row(&[LDS], u32::from(step))?;
-    let mut instruction = fill(lds_pair, name);
+    let step = LDS.iter().find(|row| row.name == pair.step)?;
     let halves = [0, 1].map(|number| {
-        let mut half = fill(step.handler, name);
-        half.immediate = i64::from(bits(word, 8 * number, 8)) * unit;
-        half.destination += number as u16 * registers;
+        let mut half = fill(step.handler, known.name);
+        half.immediate = i64::from(bits(word, 8 * number, 8)) * pair.unit;
+        half.destination += number as u16 * pair.registers;
         half.sources = [Source::vector(SCRATCH_SOURCE), sources[1 + number as usize], Source::NONE];
         half
     });
@@ -62,12 +77,12 @@ pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
 pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
-    let row = row(&[BUFFER], bits(word, 18, 8))?;
+    let known = reader.known(Encoding::Buffer, bits(word, 18, 8))?;
     // These bits are IDXEN (an index from a register) and TFE (a residency result).
     if bits(second, 21, 1) == 1 || bits(second, 23, 1) == 1 {
         return None;
     }
-    let mut instruction = plain(row.handler, row.name);
+    let mut instruction = of(known);
     instruction.sources = [
         Source::vector(bits(second, 0, 8) as u16),
         Source::scalar((bits(second, 16, 5) * 4) as u8),
@@ -81,26 +96,68 @@ pub(super) fn buffer(reader: &mut Reader<'_>) -> Option<Instruction> {
     Some(instruction)
 }
 
-/// FLAT: global and flat memory. Scratch memory is not supported, because the loader refuses kernels that use it.
-pub(super) fn memory(reader: &mut Reader<'_>) -> Option<Instruction> {
+/// FLAT on gfx10 and gfx11: global and flat memory. Scratch memory is not supported, because the loader refuses kernels
+/// that use it. The arguments are the first bit of the segment, the bits of the offset, and the bit GLC, which makes an
+/// atomic instruction return the old value.
+fn segmented(
+    reader: &mut Reader<'_>,
+    segment_at: u32,
+    offset_bits: u32,
+    returns_at: u32,
+) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     // A flat instruction has no scalar base.
-    let (table, base) = match bits(word, 16, 2) {
-        0 => (flat::TABLE, NULL),
-        2 => (global::TABLE, bits(second, 16, 7) as u8),
+    let (encoding, base) = match bits(word, segment_at, 2) {
+        0 => (Encoding::Flat, NULL),
+        2 => (Encoding::Global, reader.family.scalar(second >> 16)),
         _ => return None,
     };
-    let row = row(&[table], bits(word, 18, 7))?;
-    let mut instruction = plain(row.handler, row.name);
+    let mut instruction = of(reader.known(encoding, bits(word, 18, 7))?);
     instruction.sources = [
         Source::vector(bits(second, 0, 8) as u16),
         Source::scalar(base),
         Source::vector(bits(second, 8, 8) as u16),
     ];
     instruction.destination = bits(second, 24, 8) as u16;
-    instruction.immediate = i64::from((bits(word, 0, 13) << 19) as i32 >> 19);
-    // The bit GLC makes an atomic instruction return the old value.
-    instruction.high = bits(word, 14, 1) == 1;
+    instruction.immediate = signed(word, offset_bits);
+    instruction.high = bits(word, returns_at, 1) == 1;
     Some(instruction)
+}
+
+/// FLAT on gfx10.
+pub(super) fn flat_gfx10(reader: &mut Reader<'_>) -> Option<Instruction> {
+    segmented(reader, 14, 12, 16)
+}
+
+/// FLAT on gfx11.
+pub(super) fn flat_gfx11(reader: &mut Reader<'_>) -> Option<Instruction> {
+    segmented(reader, 16, 13, 14)
+}
+
+/// VFLAT and VGLOBAL on gfx12: flat and global memory in three words.
+fn three_words(reader: &mut Reader<'_>, encoding: Encoding) -> Option<Instruction> {
+    let word = reader.first();
+    let (second, third) = (reader.next()?, reader.next()?);
+    let mut instruction = of(reader.known(encoding, bits(word, 14, 8))?);
+    instruction.sources = [
+        Source::vector(bits(third, 0, 8) as u16),
+        Source::scalar(reader.family.scalar(word)),
+        Source::vector(bits(second, 23, 8) as u16),
+    ];
+    instruction.destination = bits(second, 0, 8) as u16;
+    instruction.immediate = signed(third >> 8, 24);
+    // The lowest bit of the temporal hint makes an atomic instruction return the old value.
+    instruction.high = bits(second, 20, 1) == 1;
+    Some(instruction)
+}
+
+/// VFLAT on gfx12.
+pub(super) fn flat_gfx12(reader: &mut Reader<'_>) -> Option<Instruction> {
+    three_words(reader, Encoding::Flat)
+}
+
+/// VGLOBAL on gfx12.
+pub(super) fn global_gfx12(reader: &mut Reader<'_>) -> Option<Instruction> {
+    three_words(reader, Encoding::Global)
 }

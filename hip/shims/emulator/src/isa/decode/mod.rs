@@ -1,4 +1,4 @@
-//! Decodes the machine code of gfx11 (RDNA 3 and 3.5), once per code object.
+//! Decodes machine code, once per code object.
 //!
 //! A code object may contain instructions that are never executed, so an encoding that is in no table is not an error
 //! when it is decoded. It becomes an instruction that stops the wave and reports the encoding's words.
@@ -8,19 +8,24 @@
 //! | [`memory`] | scalar loads, LDS, buffers, global and flat memory |
 //! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
 //! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
+//! | [`subword`] | SDWA, the form of VOP1, VOP2 and VOPC that selects bytes or halves |
 //! | [`source`] | source operands by their code |
 //! | [`reader`] | the words of one instruction |
+//! | [`family`] | what differs between families: the instructions by opcode, and some fields |
 
+pub(crate) mod family;
 mod memory;
 mod reader;
 mod scalar;
 mod source;
+mod subword;
 mod vector;
 
 use super::scalar::BRANCH;
 use super::table::handler;
 use super::wave::{Instruction, Wave};
-use memory::{buffer, lds, memory, smem};
+use family::{Family, Generation};
+use memory::{buffer, flat_gfx10, flat_gfx11, flat_gfx12, global_gfx12, lds, smem, smem_gfx12};
 use reader::{Reader, plain};
 use scalar::scalar;
 use vector::{vop3, vop3p, vop12c, vopd};
@@ -41,8 +46,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Decodes the code that begins `start` bytes after the beginning of a code object at `base`.
-    pub(crate) fn decode(code: &[u8], start: u32, base: u64) -> Self {
+    /// Decodes a family's code, which begins `start` bytes after the beginning of a code object at `base`.
+    pub(crate) fn decode(family: &'static Family, code: &[u8], start: u32, base: u64) -> Self {
         let words: Vec<u32> = code
             .chunks_exact(4)
             .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
@@ -51,7 +56,7 @@ impl Program {
         let mut branches = Vec::new();
         let mut at = 0;
         while at < words.len() {
-            let mut reader = Reader { words: &words[at..], used: 1 };
+            let mut reader = Reader { words: &words[at..], used: 1, family };
             let mut instruction = decode(&mut reader).unwrap_or_else(|| plain(unknown, "unknown"));
             if instruction.name == "unknown" {
                 reader.used = 1;
@@ -95,18 +100,49 @@ impl Program {
     }
 }
 
+/// The function that decodes an encoding, and how its first word is recognized: the number of bits to the right of the
+/// prefix, and the prefix.
+type Format = (u32, u32, fn(&mut Reader<'_>) -> Option<Instruction>);
+
+const GFX10: &[Format] = &[
+    (26, 0b110101, vop3),
+    (26, 0b110011, vop3p),
+    (26, 0b110110, lds),
+    (26, 0b110111, flat_gfx10),
+    (26, 0b111101, smem),
+];
+
+const GFX11: &[Format] = &[
+    (26, 0b110101, vop3),
+    (26, 0b110010, vopd),
+    (26, 0b110011, vop3p),
+    (26, 0b110110, lds),
+    (26, 0b110111, flat_gfx11),
+    (26, 0b111000, buffer),
+    (26, 0b111101, smem),
+];
+
+const GFX12: &[Format] = &[
+    (26, 0b110101, vop3),
+    (26, 0b110010, vopd),
+    (26, 0b110011, vop3p),
+    (26, 0b110110, lds),
+    (24, 0b11101100, flat_gfx12),
+    (24, 0b11101110, global_gfx12),
+    (26, 0b111101, smem_gfx12),
+];
+
 fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
-    match word >> 26 {
-        0b110101 => vop3(reader),
-        0b110010 => vopd(reader),
-        0b110011 => vop3p(reader),
-        0b110110 => lds(reader),
-        0b110111 => memory(reader),
-        0b111000 => buffer(reader),
-        0b111101 => smem(reader),
-        _ if word >> 31 == 0 => vop12c(reader),
-        _ => scalar(reader),
+    let formats = match reader.family.generation {
+        Generation::Gfx10 => GFX10,
+        Generation::Gfx11 => GFX11,
+        Generation::Gfx12 => GFX12,
+    };
+    match formats.iter().find(|(shift, prefix, _)| word >> shift == *prefix) {
+        Some((_, _, format)) => format(reader),
+        None if word >> 31 == 0 => vop12c(reader),
+        None => scalar(reader),
     }
 }
 
@@ -120,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// The stored code objects for gfx1100 and gfx1151.
-    fn objects() -> Vec<PathBuf> {
+    /// The stored code objects with the families of their architectures.
+    fn objects() -> Vec<(PathBuf, &'static Family)> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut folders = vec![here.join("tests/fixtures"), here.join("../../kernels/objects")];
         folders.extend(std::env::var_os("RUKH_EMULATOR_OBJECTS").map(PathBuf::from));
@@ -129,9 +165,13 @@ mod tests {
         let paths = files
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|it| it == "co" || it == "gz"));
-        paths
-            .filter(|path| ["gfx1100", "gfx1151"].iter().any(|arch| path.to_string_lossy().contains(arch)))
-            .collect()
+        let architectures = ["gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201"];
+        let of = |path: PathBuf| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            let found = architectures.into_iter().find(|architecture| name.contains(architecture))?;
+            Some((path, Family::of(found)?))
+        };
+        paths.filter_map(of).collect()
     }
 
     /// A file's bytes, unpacked.
@@ -157,7 +197,7 @@ mod tests {
             let (code, comment) = line.strip_prefix('\t')?.split_once("//")?;
             let pc = u32::from_str_radix(comment.trim().split(':').next()?, 16).ok()?;
             let name = code.split_whitespace().next()?;
-            let short = ["_e32", "_e64", "_dpp", "_e64_dpp"]
+            let short = ["_e32", "_e64", "_dpp", "_sdwa", "_e64_dpp"]
                 .iter()
                 .fold(name, |name, end| name.trim_end_matches(end));
             Some((pc, short.to_owned()))
@@ -170,11 +210,11 @@ mod tests {
         let objects = objects();
         assert!(!objects.is_empty(), "no code objects were found");
         let mut compared = 0;
-        for path in objects {
+        for (path, family) in objects {
             let file = unpacked(&path);
             let elf = object::File::parse(&*file).unwrap();
             let text = elf.section_by_name(".text").unwrap();
-            let program = Program::decode(text.data().unwrap(), text.address() as u32, 0);
+            let program = Program::decode(family, text.data().unwrap(), text.address() as u32, 0);
             let copy = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(copy.path(), &file).unwrap();
             let Some(names) = disassembled(copy.path()) else {
@@ -186,7 +226,7 @@ mod tests {
                 let found = program.at(pc).map(|number| program.instructions[number as usize].name);
                 let same = match found {
                     Some("v_dual") => name.starts_with("v_dual_"),
-                    Some(found) => found == name.replace("v_cmpx", "v_cmp"),
+                    Some(found) => found == name || found == name.replace("v_cmpx", "v_cmp"),
                     None => false,
                 };
                 if !same && name != "s_code_end" {

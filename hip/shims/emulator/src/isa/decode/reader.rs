@@ -1,17 +1,23 @@
 //! Reads the words of one instruction and their bit fields.
 
-use crate::isa::table::Row;
+use super::family::{Encoding, Family, Known};
 use crate::isa::wave::{Handler, Instruction, NULL, Source};
 
 /// The code from an instruction's first word on, and how many words the instruction has used.
 pub(super) struct Reader<'a> {
     pub(super) words: &'a [u32],
     pub(super) used: usize,
+    pub(super) family: &'static Family,
 }
 
 impl Reader<'_> {
     pub(super) fn first(&self) -> u32 {
         self.words[0]
+    }
+
+    /// The instruction with an opcode, or `None` if the family or the emulator lacks it.
+    pub(super) fn known(&self, encoding: Encoding, opcode: u32) -> Option<Known> {
+        self.family.known(encoding, opcode)
     }
 
     /// The next word, or `None` at the end of the code.
@@ -20,6 +26,11 @@ impl Reader<'_> {
         self.used += 1;
         Some(word)
     }
+}
+
+/// An instruction of a family's table, whose fields are still to be filled in.
+pub(super) fn of(known: Known) -> Instruction {
+    plain(known.row.handler, known.name)
 }
 
 pub(super) fn plain(execute: Handler, name: &'static str) -> Instruction {
@@ -37,10 +48,6 @@ pub(super) fn plain(execute: Handler, name: &'static str) -> Instruction {
         pc: 0,
         inner: None,
     }
-}
-
-pub(super) fn row(tables: &[&'static [Row]], opcode: u32) -> Option<&'static Row> {
-    tables.iter().flat_map(|table| table.iter()).find(|row| u32::from(row.opcode) == opcode)
 }
 
 pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {

@@ -28,7 +28,8 @@ pub(super) fn source(
         Some(source)
     };
     match code {
-        0..=107 | 124..=127 => Some(Source::scalar(code as u8)),
+        0..=107 | 124..=127 => Some(Source::scalar(reader.family.scalar(code))),
+        108..=123 if reader.family.group_in_trap_registers => Some(Source::scalar(code as u8)),
         128..=192 => constant(i64::from(code) - 128),
         193..=208 => constant(192 - i64::from(code)),
         // SRC_SHARED_BASE: the base address of LDS in the flat address space.

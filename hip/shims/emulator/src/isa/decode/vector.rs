@@ -1,13 +1,13 @@
 //! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P and VOPD, with or without DPP.
 
-use super::reader::{Reader, bits, plain, row};
+use super::family::{Encoding, Known};
+use super::reader::{Reader, bits, of, plain};
 use super::source::{LITERAL, VECTOR, source};
-use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE, EXEC_RESULT};
-use crate::isa::matrix::MATRIX;
-use crate::isa::packed::PACKED;
-use crate::isa::special::{ONE_SPECIAL, THREE_SPECIAL, TWO_SPECIAL, dual, permuted};
+use super::subword::{SDWA, wrap_selected};
+use crate::isa::compare::EXEC_RESULT;
+use crate::isa::special::{TWO_SPECIAL, dual, permuted};
 use crate::isa::table::Row;
-use crate::isa::vector::{ONE, THREE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
+use crate::isa::vector::{ONE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
 use crate::isa::wave::{Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC};
 
 // In the field of the first source, these codes mean that the source is permuted (DPP).
@@ -23,45 +23,50 @@ fn half_register(source: &mut Source) {
     }
 }
 
+/// Whether an instruction writes a mask of carries or of marked lanes to a scalar register of its own.
+fn carries(known: Known) -> bool {
+    let name = known.row.name;
+    name.contains("_co_") || matches!(name, "v_div_scale_f32" | "v_mad_u64_u32" | "v_mad_i64_i32")
+}
+
 /// VOP1, VOP2 and VOPC.
 pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let (code, destination) = (bits(word, 0, 9), bits(word, 17, 8) as u16);
-    let second = Source::vector(bits(word, 9, 8) as u16);
-    let top = word >> 25;
-    let compares_to_exec = top == 0b011_1110 && bits(word, 17, 8) & 0x80 != 0;
-    let row = match top {
-        0b011_1111 => row(&[ONE, ONE_SPECIAL], bits(word, 9, 8))?,
-        0b011_1110 => row(&[COMPARE, COMPARE_WIDE, CLASS], bits(word, 17, 8) & 0x7f)?,
-        0b000_0010 => return dot2acc(reader),
-        _ => row(&[TWO, TWO_SPECIAL], bits(word, 25, 6))?,
+    let mut second = Source::vector(bits(word, 9, 8) as u16);
+    let (encoding, opcode) = match word >> 25 {
+        0b011_1111 => (Encoding::Vop1, bits(word, 9, 8)),
+        0b011_1110 => (Encoding::Vopc, bits(word, 17, 8)),
+        _ => (Encoding::Vop2, bits(word, 25, 6)),
     };
-    let mut instruction = plain(row.handler, row.name);
+    let known = reader.known(encoding, opcode)?;
+    let row = known.row;
+    let mut instruction = of(known);
     let operand = |number: usize| row.operands.get(number).copied().unwrap_or(Operand::B32);
     let mut literal = None;
-    // DPP's control word takes the place of a literal.
-    let dpp = match code {
-        DPP16 | DPP8 | DPP8_FETCH_INACTIVE => Some(reader.next()?),
+    // The control word of DPP or SDWA takes the place of a literal.
+    let control = match code {
+        DPP16 | DPP8 | DPP8_FETCH_INACTIVE | SDWA => Some(reader.next()?),
         _ => None,
     };
-    let mut first = match dpp {
+    let mut first = match control {
         Some(control) => Source::vector(bits(control, 0, 8) as u16),
         None => source(reader, code, operand(0), &mut literal)?,
     };
-    let mut second = second;
-    if operand(0) == Operand::B16 {
+    let halves = reader.family.halves;
+    if halves && operand(0) == Operand::B16 {
         half_register(&mut first);
     }
-    if operand(1) == Operand::B16 {
+    if halves && operand(1) == Operand::B16 {
         half_register(&mut second);
     }
     instruction.sources = [first, second, Source::NONE];
-    match top {
-        0b011_1110 => instruction.scalar = if compares_to_exec { EXEC_RESULT } else { VCC },
-        0b011_1111 => {
+    match encoding {
+        Encoding::Vopc => instruction.scalar = if known.to_exec { EXEC_RESULT } else { VCC },
+        Encoding::Vop1 => {
             instruction.sources[1] = Source::NONE;
             instruction.destination = destination;
-            instruction.scalar = destination as u8;
+            instruction.scalar = reader.family.scalar(u32::from(destination));
         }
         _ => {
             instruction.destination = destination;
@@ -82,29 +87,33 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
             }
         }
     }
-    if row.result == Operand::B16 && top != 0b011_1110 && destination & 128 != 0 {
+    if halves && row.result == Operand::B16 && encoding != Encoding::Vopc && destination & 128 != 0 {
         instruction.destination &= 127;
         instruction.high = true;
         if row.operands.len() == 3 && instruction.sources[2].kind == Kind::Vector {
             half_register(&mut instruction.sources[2]);
         }
     }
-    let Some(control) = dpp else { return Some(instruction) };
-    if code == DPP16 {
-        instruction.sources[0].negate = bits(control, 20, 1) == 1;
-        instruction.sources[0].absolute = bits(control, 21, 1) == 1;
-        instruction.sources[1].negate = bits(control, 22, 1) == 1;
-        instruction.sources[1].absolute = bits(control, 23, 1) == 1;
+    let Some(control) = control else { return Some(instruction) };
+    if known.to_exec {
+        return None;
     }
-    wrap_permuted(instruction, code, control)
+    match code {
+        SDWA => return wrap_selected(reader, instruction, encoding == Encoding::Vopc, row, control),
+        DPP16 => {
+            instruction.sources[0].negate = bits(control, 20, 1) == 1;
+            instruction.sources[0].absolute = bits(control, 21, 1) == 1;
+            instruction.sources[1].negate = bits(control, 22, 1) == 1;
+            instruction.sources[1].absolute = bits(control, 23, 1) == 1;
+        }
+        _ => {}
+    }
+    Some(wrap_permuted(instruction, code, control))
 }
 
 /// Wraps an instruction in another one, which permutes the instruction's first source as the control word says and then
 /// executes it.
-fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Instruction> {
-    if inner.scalar == EXEC_RESULT {
-        return None;
-    }
+fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Instruction {
     let mut outer = plain(permuted, inner.name);
     outer.sources[0] = Source::vector(inner.sources[0].index);
     inner.sources[0].index = SCRATCH_SOURCE;
@@ -114,18 +123,7 @@ fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Option<Inst
         outer.immediate = i64::from(control) | 1 << 32 | i64::from(kind == DPP8_FETCH_INACTIVE) << 33;
     }
     outer.inner = Some(Box::new([inner]));
-    Some(outer)
-}
-
-/// VOP2's dot product of two pairs of fp16 numbers. Its encoding has no operand selectors.
-fn dot2acc(reader: &mut Reader<'_>) -> Option<Instruction> {
-    let word = reader.first();
-    let mut instruction = plain(v_dot2acc_f32_f16, "v_dot2acc_f32_f16");
-    instruction.destination = bits(word, 17, 8) as u16;
-    let first = source(reader, bits(word, 0, 9), Operand::Packed, &mut None)?;
-    instruction.sources =
-        [first, Source::vector(bits(word, 9, 8) as u16), Source::vector(instruction.destination)];
-    Some(instruction)
+    outer
 }
 
 /// VOP3 and VOP3SD, the form that writes a carry.
@@ -133,14 +131,19 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     let opcode = bits(word, 16, 10);
-    let row = match opcode {
-        0..=0xff => row(&[COMPARE, COMPARE_WIDE, CLASS], opcode & 0x7f)?,
-        0x100..=0x17f => row(&[TWO, TWO_SPECIAL], opcode - 0x100)?,
-        0x180..=0x1ff => row(&[ONE, ONE_SPECIAL], opcode - 0x180)?,
-        _ => row(&[THREE, THREE_SPECIAL], opcode)?,
+    // The short encodings' instructions have a VOP3 form, too.
+    let known = match opcode {
+        0..=0xff => reader.known(Encoding::Vopc, opcode)?,
+        0x100..=0x13f => reader.known(Encoding::Vop2, opcode - 0x100)?,
+        0x180..=0x1ff => reader.known(Encoding::Vop1, opcode - 0x180)?,
+        _ => reader.known(Encoding::Vop3, opcode)?,
     };
-    let carries = matches!(opcode, 0x120..=0x122 | 0x2fc..=0x302);
-    let mut instruction = plain(row.handler, row.name);
+    let row = known.row;
+    if row.name == "v_dot2acc_f32_f16" {
+        return None;
+    }
+    let carries = carries(known);
+    let mut instruction = of(known);
     let mut literal = None;
     let mut codes = [bits(second, 0, 9), bits(second, 9, 9), bits(second, 18, 9)];
     let dpp = match codes[0] {
@@ -157,7 +160,7 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
     let destination = bits(word, 0, 8);
     instruction.destination = destination as u16;
-    instruction.scalar = destination as u8;
+    instruction.scalar = reader.family.scalar(destination);
     let (absolute, halves) = (bits(word, 8, 3), bits(word, 11, 4));
     for number in 0..3 {
         let source = &mut instruction.sources[number];
@@ -171,11 +174,11 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     instruction.scale = [1.0, 2.0, 4.0, 0.5][bits(second, 27, 2) as usize];
     match opcode {
         0..=0xff => {
-            if opcode & 0x80 != 0 {
+            if known.to_exec {
                 instruction.scalar = EXEC_RESULT;
             }
         }
-        _ if carries => instruction.scalar = bits(word, 8, 7) as u8,
+        _ if carries => instruction.scalar = reader.family.scalar(word >> 8),
         _ => instruction.high = row.result == Operand::B16 && halves & 8 != 0,
     }
     // The old value of the destination is an operand that the encoding does not name.
@@ -188,7 +191,8 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     }
     match dpp {
         None => Some(instruction),
-        Some((kind, control)) => wrap_permuted(instruction, kind, control),
+        Some(_) if known.to_exec => None,
+        Some((kind, control)) => Some(wrap_permuted(instruction, kind, control)),
     }
 }
 
@@ -198,8 +202,9 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
         return None;
     }
     let second = reader.next()?;
-    let row = row(&[PACKED, MATRIX], bits(word, 16, 7))?;
-    let mut instruction = plain(row.handler, row.name);
+    let known = reader.known(Encoding::Vop3p, bits(word, 16, 7))?;
+    let row = known.row;
+    let mut instruction = of(known);
     let mut literal = None;
     let high_for_high = bits(second, 27, 2) | bits(word, 14, 1) << 2;
     for (number, &operand) in row.operands.iter().enumerate() {
@@ -221,7 +226,7 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     instruction.destination = bits(word, 0, 8) as u16;
     instruction.clamp = bits(word, 15, 1) == 1;
     let float = row.name.contains("_f16") || row.name.contains("_f32");
-    let matrix = row.name.starts_with("v_wmma");
+    let matrix = row.name.contains("wmma");
     if instruction.clamp && (!float || matrix) {
         return None;
     }

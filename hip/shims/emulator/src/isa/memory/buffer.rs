@@ -142,13 +142,14 @@ fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
 #[cfg(test)]
 mod tests {
     use crate::isa::decode::Program;
+    use crate::isa::decode::family::Family;
     use crate::isa::wave::{EXEC, Stop, Wave};
     use crate::memory::{self, Place, Regions};
 
     /// Runs an instruction. The descriptor in s8 to s11 has a range of `bytes` bytes, and v9 holds each lane's offset.
     fn run(words: [u32; 2], memory: u64, bytes: u32) -> Box<Wave> {
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let program = Program::decode(&code, 0, 0);
+        let program = Program::decode(Family::of("gfx1100").unwrap(), &code, 0, 0);
         let regions = Regions::of(5, (0, 0));
         let mut wave = Wave::new();
         wave.start(0, 64);

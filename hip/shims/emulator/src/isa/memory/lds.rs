@@ -178,15 +178,34 @@ accesses! {
     0xff ds_load_b128 = load(Form::Words(4));
 }
 
-/// The instructions of [`lds_pair`]: the opcode, the name, the opcode of a single access, the unit of the offsets in
-/// bytes, and the number of registers of a single access.
-pub(crate) const LDS_PAIRS: &[(u16, &str, u16, i64, u16)] = &[
-    (0x0e, "ds_store_2addr_b32", 0x0d, 4, 1),
-    (0x0f, "ds_store_2addr_stride64_b32", 0x0d, 256, 1),
-    (0x37, "ds_load_2addr_b32", 0x36, 4, 1),
-    (0x38, "ds_load_2addr_stride64_b32", 0x36, 256, 1),
-    (0x4e, "ds_store_2addr_b64", 0x4d, 8, 2),
-    (0x4f, "ds_store_2addr_stride64_b64", 0x4d, 512, 2),
-    (0x77, "ds_load_2addr_b64", 0x76, 8, 2),
-    (0x78, "ds_load_2addr_stride64_b64", 0x76, 512, 2),
-];
+/// What an instruction of [`lds_pair`] consists of.
+pub(crate) struct Pair {
+    pub(crate) name: &'static str,
+    /// The instruction that makes a single access.
+    pub(crate) step: &'static str,
+    /// The unit of the offsets in bytes.
+    pub(crate) unit: i64,
+    /// The number of registers of a single access.
+    pub(crate) registers: u16,
+}
+
+macro_rules! pairs {
+    ($($opcode:literal $name:literal = $step:literal ($unit:literal, $registers:literal);)*) => {
+        /// The instructions that make two accesses.
+        pub(crate) const LDS_PAIR_ROWS: &[Row] = &[$(Row::whole($opcode, $name, lds_pair)),*];
+        /// What the instructions of [`LDS_PAIR_ROWS`] consist of.
+        pub(crate) const LDS_PAIRS: &[Pair] =
+            &[$(Pair { name: $name, step: $step, unit: $unit, registers: $registers }),*];
+    };
+}
+
+pairs! {
+    0x0e "ds_store_2addr_b32" = "ds_store_b32" (4, 1);
+    0x0f "ds_store_2addr_stride64_b32" = "ds_store_b32" (256, 1);
+    0x37 "ds_load_2addr_b32" = "ds_load_b32" (4, 1);
+    0x38 "ds_load_2addr_stride64_b32" = "ds_load_b32" (256, 1);
+    0x4e "ds_store_2addr_b64" = "ds_store_b64" (8, 2);
+    0x4f "ds_store_2addr_stride64_b64" = "ds_store_b64" (512, 2);
+    0x77 "ds_load_2addr_b64" = "ds_load_b64" (8, 2);
+    0x78 "ds_load_2addr_stride64_b64" = "ds_load_b64" (512, 2);
+}

@@ -25,6 +25,12 @@ fn load(wave: &mut Wave, instruction: &Instruction, words: usize) {
 fn nothing(_wave: &mut Wave, _instruction: &Instruction) {}
 
 accesses! {
+    /// The scalar load that only gfx12 has.
+    SCALAR_MEMORY_GFX12, "":
+    0x05 s_load_b96 = load(3);
+}
+
+accesses! {
     /// SMEM: scalar loads, and cache invalidations, which do nothing.
     SCALAR_MEMORY, "":
     0x00 s_load_b32 = load(1);

@@ -17,11 +17,13 @@ fn mirrored(wave: &mut Wave, first: usize, count: usize) {
 #[test]
 fn matrix_instructions_multiply_tiles() {
     let mut tested = 0;
-    for (text, bytes) in instructions().into_iter().filter(|(text, _)| text.starts_with("v_wmma")) {
+    let of_gfx11 =
+        |(text, code): &(String, Code)| text.starts_with("v_wmma") && code.architecture == "gfx1100";
+    for (text, code) in instructions().into_iter().filter(of_gfx11) {
         let bytewise = text.contains("iu8");
         // Operands of bytes are random bits. All other numbers are floats of moderate size: fp32 in the accumulators of
         // v_wmma_f32, otherwise two 16-bit floats in each register. A 16-bit accumulator uses only the lower one.
-        let ran = run(&bytes, 12, u32::MAX, |wave| {
+        let ran = run(&code, 12, u32::MAX, |wave| {
             for register in 8..32 {
                 for lane in 0..WAVE {
                     let number = numbers((register * 32 + lane) as u32)[0];
@@ -76,9 +78,9 @@ fn matrix_instructions_multiply_tiles() {
 
 #[test]
 fn what_the_hardware_forbids_is_a_fault() {
-    let (_, bytes) =
+    let (_, code) =
         instructions().into_iter().find(|(text, _)| text.starts_with("v_wmma_f32_16x16x16_f16")).unwrap();
-    let program = Program::decode(&bytes, 0, 0);
+    let program = code.decode();
     for (exec, words) in [(0x7fff_ffff, "inactive lanes"), (u32::MAX, "the two halves")] {
         let mut wave = start(1, exec);
         // SAFETY: the instruction was decoded from a fixture.
@@ -86,7 +88,7 @@ fn what_the_hardware_forbids_is_a_fault() {
         assert!(wave.stop == Stop::Fault && wave.fault.contains(words), "{}", wave.fault);
     }
     // The emulator has no image instructions.
-    let program = Program::decode(&[0, 0, 0, 0xf0, 0, 0, 0, 0], 0, 0);
+    let program = Code { architecture: "gfx1100", bytes: vec![0, 0, 0, 0xf0, 0, 0, 0, 0] }.decode();
     let mut wave = start(1, u32::MAX);
     // SAFETY: the decoder made the instruction.
     unsafe { (program.instructions[0].execute)(&mut wave, &program.instructions[0]) };

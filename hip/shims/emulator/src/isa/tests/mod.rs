@@ -1,31 +1,50 @@
-//! Compares each instruction of tests/fixtures/instructions.s, assembled by LLVM, with an oracle that is independent of
-//! the handlers: plain Rust with fp64 and the `half` crate, one lane at a time.
+//! Compares each instruction of tests/fixtures/instructions.s, assembled by LLVM for each family that has it, with an
+//! oracle that is independent of the handlers: plain Rust with fp64 and the `half` crate, one lane at a time.
 
 use half::f16;
 
 use super::decode::Program;
+use super::decode::family::Family;
 use super::wave::{EXEC, Lanes, Stop, VCC, Wave};
 
+mod families;
 mod lanes;
 mod matrix;
 mod one_lane;
 
-const FIXTURE: &str = include_str!("../../../tests/fixtures/instructions.txt");
+/// The instructions by architecture. The names are gfx11's.
+const FIXTURES: [(&str, &str); 3] = [
+    ("gfx1100", include_str!("../../../tests/fixtures/instructions.txt")),
+    ("gfx1030", include_str!("../../../tests/fixtures/instructions_gfx1030.txt")),
+    ("gfx1200", include_str!("../../../tests/fixtures/instructions_gfx1200.txt")),
+];
 const WAVE: usize = 32;
 const S4: u32 = 0x7654_3210;
 const S5: u32 = 0xfedc_ba98;
 const CARRY: u32 = 0x5a3c_96e1;
 
-/// Each instruction's text, without the suffixes of its encoding, and its bytes.
-fn instructions() -> Vec<(String, Vec<u8>)> {
-    let parse = |line: &str| {
+/// An instruction's bytes, and the architecture that they are for.
+struct Code {
+    architecture: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl Code {
+    fn decode(&self) -> Program {
+        Program::decode(Family::of(self.architecture).unwrap(), &self.bytes, 0, 0)
+    }
+}
+
+/// Each instruction's text, without the suffixes of its encoding, and its code.
+fn instructions() -> Vec<(String, Code)> {
+    let parse = |architecture: &'static str, line: &str| {
         let (text, bytes) = line.rsplit_once('|').unwrap();
         let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
         let short = name.trim_end_matches("_dpp").trim_end_matches("_e32").trim_end_matches("_e64");
         let bytes = bytes.split(',').map(|byte| u8::from_str_radix(&byte[2..], 16).unwrap()).collect();
-        (format!("{short} {rest}").trim().to_owned(), bytes)
+        (format!("{short} {rest}").trim().to_owned(), Code { architecture, bytes })
     };
-    FIXTURE.lines().map(parse).collect()
+    FIXTURES.iter().flat_map(|&(name, text)| text.lines().map(move |line| parse(name, line))).collect()
 }
 
 /// Test operands of all kinds: random bits, floats of moderate size in fp32 or in two halves, small integers, extremes.
@@ -72,8 +91,8 @@ fn start(seed: u32, exec: u32) -> Box<Wave> {
     wave
 }
 
-fn run(bytes: &[u8], seed: u32, exec: u32, prepare: impl Fn(&mut Wave)) -> Ran {
-    let program = Program::decode(bytes, 0, 0);
+fn run(code: &Code, seed: u32, exec: u32, prepare: impl Fn(&mut Wave)) -> Ran {
+    let program = code.decode();
     assert_eq!(program.instructions.len(), 2, "one instruction and the sentinel");
     let (mut before, mut after) = (start(seed, exec), start(seed, exec));
     prepare(&mut before);

@@ -1,0 +1,160 @@
+//! Instructions and layouts that only one of the families has.
+
+use half::bf16;
+
+use super::*;
+
+fn of(architecture: &str, start: &str) -> (String, Code) {
+    let fits = |(text, code): &(String, Code)| code.architecture == architecture && text.starts_with(start);
+    instructions().into_iter().find(fits).unwrap_or_else(|| panic!("{architecture}: {start}"))
+}
+
+fn byte(word: u32, number: usize) -> u32 {
+    u32::from(word.to_le_bytes()[number])
+}
+
+#[test]
+fn gfx10_selects_bytes_and_halves() {
+    type Expected = fn(u32, u32, u32) -> u32;
+    let cases: [(&str, Expected); 4] = [
+        ("v_cvt_f32_f16_sdwa", |a, _, _| single(h(a >> 16))),
+        ("v_add_f32_sdwa", |a, b, _| single(f(b).abs() - f(a))),
+        ("v_add_nc_u32_sdwa", |a, b, old| {
+            (old & 0xffff) | (byte(a, 2) as u8 as i8 as i32 as u32).wrapping_add(b & 0xffff) << 16
+        }),
+        ("v_mov_b32_sdwa", |_, _, _| byte(S4, 0) << 8),
+    ];
+    for (start, expected) in cases {
+        let (text, code) = of("gfx1030", start);
+        let ran = run(&code, 21, 0xffff_fffb, |_| {});
+        for lane in 0..WAVE {
+            let at = |register: usize| ran.before.vector[register].0[lane];
+            let expected = if lane == 2 { at(3) } else { expected(at(0), at(1), at(3)) };
+            let kind = if text.contains("f32") && lane != 2 { Kind::Single(0) } else { Kind::Bits };
+            let found = ran.after.vector[3].0[lane];
+            assert!(same(kind, found, expected, 0), "{text}: lane {lane}: {found:#x}, not {expected:#x}");
+        }
+    }
+    let (text, code) = of("gfx1030", "v_cmp_lt_u32_sdwa");
+    let ran = run(&code, 22, u32::MAX, |_| {});
+    let (a, b) = (ran.before.vector[0].0, ran.before.vector[1].0);
+    let less = (0..WAVE).fold(0, |mask, lane| mask | u32::from(byte(a[lane], 0) < byte(b[lane], 3)) << lane);
+    assert_eq!(ran.after.scalar[6], less, "{text}");
+}
+
+#[test]
+fn gfx12_computes_with_64_bits_in_scalar_registers_and_in_short_encodings() {
+    let s = u64::from(S4) | u64::from(S5) << 32;
+    for (start, expected) in [
+        ("s_add_nc_u64", s.wrapping_sub(1)),
+        ("s_sub_nc_u64", s.wrapping_sub(0x1234_5678)),
+        ("s_mul_u64", s.wrapping_mul(s)),
+    ] {
+        let (text, code) = of("gfx1200", start);
+        let ran = run(&code, 23, u32::MAX, |_| {});
+        let found = u64::from(ran.after.scalar[6]) | u64::from(ran.after.scalar[7]) << 32;
+        assert_eq!((found, ran.after.scc), (expected, ran.before.scc), "{text}");
+    }
+    let instructions = instructions();
+    for name in ["v_lshlrev_b64 v[4:5], v0", "v_mul_f64"] {
+        let (text, code) = instructions.iter().find(|(text, _)| text.starts_with(name)).unwrap();
+        assert_eq!(code.bytes.len(), 4, "{text} is a short encoding");
+        let ran = run(code, 24, u32::MAX, |_| {});
+        for lane in 0..WAVE {
+            let wide = |wave: &Wave, register: usize| {
+                u64::from(wave.vector[register].0[lane]) | u64::from(wave.vector[register + 1].0[lane]) << 32
+            };
+            let (a, b, found) = (wide(&ran.before, 0), wide(&ran.before, 6), wide(&ran.after, 4));
+            if name == "v_mul_f64" {
+                let (expected, found) = (f64::from_bits(a) * f64::from_bits(b), f64::from_bits(found));
+                assert!(expected == found || expected.is_nan() && found.is_nan(), "{text}: {found}");
+            } else {
+                assert_eq!(found, b << (a & 63), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gfx12_multiplies_tiles_whose_halves_lie_in_both_halves_of_the_wave() {
+    for start in ["v_wmma_f32_16x16x16_f16", "v_wmma_f32_16x16x16_bf16"] {
+        let brain = start.ends_with("bf16");
+        let (text, code) = of("gfx1200", start);
+        let ran = run(&code, 25, u32::MAX, |wave| {
+            for register in 8..32 {
+                for lane in 0..WAVE {
+                    let number = numbers((register * 32 + lane) as u32)[0];
+                    let value = |bits: u32| f64::from(bits % 1000) / 300.0 - 1.5;
+                    let short = |value: f64| {
+                        if brain { u32::from(bf16::from_f64(value).to_bits()) } else { half(value) }
+                    };
+                    let pair = short(value(number)) | short(value(number >> 10)) << 16;
+                    wave.vector[register].0[lane] = if register < 24 { pair } else { single(value(number)) };
+                }
+            }
+        });
+        // The sum is over the same places of both operands, whatever k they mean.
+        let places = || {
+            (0..2).flat_map(|group| {
+                (0..4).flat_map(move |register| [(group, register, 0), (group, register, 1)])
+            })
+        };
+        let element = |first: usize, row: usize, (group, register, half): (usize, usize, usize)| {
+            let bits = (ran.before.vector[first + register].0[row + 16 * group] >> (16 * half)) as u16;
+            if brain { bf16::from_bits(bits).to_f64() } else { f16::from_bits(bits).to_f64() }
+        };
+        for row in 0..16 {
+            for column in 0..16 {
+                let (register, lane) = (row % 8, column + 16 * (row / 8));
+                let sum: f64 =
+                    places().map(|place| element(8, row, place) * element(16, column, place)).sum();
+                let expected = f(ran.before.vector[24 + register].0[lane]) + sum;
+                let found = f(ran.after.vector[32 + register].0[lane]);
+                assert!((expected - found).abs() < 1e-5, "{text} ({row}, {column}): {found}, not {expected}");
+            }
+        }
+    }
+}
+
+/// Runs the barrier instructions in this order, and returns the state after the last one.
+fn barrier(codes: &[u32]) -> Box<Wave> {
+    let bytes = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
+    let program = Code { architecture: "gfx1200", bytes }.decode();
+    let mut wave = start(1, u32::MAX);
+    for instruction in &program.instructions[..codes.len()] {
+        wave.stop = Stop::Running;
+        // SAFETY: the instruction was decoded from these codes.
+        unsafe { (instruction.execute)(&mut wave, instruction) };
+    }
+    wave
+}
+
+#[test]
+fn a_split_barrier_needs_a_signal_before_each_wait() {
+    // s_barrier_signal -1, s_barrier_wait -1, s_barrier_wait 1
+    let (signal, wait, other) = (0xbe80_4ec1, 0xbf94_ffff, 0xbf94_0001);
+    assert!(barrier(&[signal]).stop == Stop::Running);
+    assert!(barrier(&[signal, wait]).stop == Stop::Barrier);
+    assert!(barrier(&[signal, wait, signal, wait]).stop == Stop::Barrier);
+    for (codes, fault) in [
+        (&[wait][..], "the wave waits for a barrier that it has not signaled"),
+        (&[signal, wait, wait], "the wave waits for a barrier that it has not signaled"),
+        (&[signal, signal], "the wave signals the barrier twice without waiting for it"),
+        (&[signal, other], "the emulator only knows the workgroup's barrier"),
+    ] {
+        let wave = barrier(codes);
+        assert!(wave.stop == Stop::Fault && wave.fault == fault, "{codes:x?}: {}", wave.fault);
+    }
+}
+
+/// Every family must refuse what it lacks: gfx10 has neither dual nor matrix instructions, and gfx12 no MUBUF.
+#[test]
+fn an_instruction_of_another_family_is_unknown() {
+    let dual = of("gfx1100", "v_dual_mul_f32").1.bytes;
+    let matrix = of("gfx1100", "v_wmma_f32_16x16x16_f16").1.bytes;
+    let buffer = 0xe050_0000_u64.to_le_bytes().to_vec();
+    for (architecture, bytes) in [("gfx1030", dual), ("gfx1030", matrix), ("gfx1200", buffer)] {
+        let program = Code { architecture, bytes }.decode();
+        assert_eq!(program.instructions[0].name, "unknown", "{architecture}");
+    }
+}

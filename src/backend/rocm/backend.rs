@@ -180,6 +180,7 @@ fn make_slots(
     options: &RocmOptions,
     inverse_temperature: f32,
 ) -> Result<MadeSlots> {
+    gpu.device.set_patience(options.timeout);
     let (code, code_name) = &gpu.code;
     let kernels = Kernels::new(gpu.device, code, code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
@@ -192,7 +193,7 @@ fn make_slots(
         inverse_temperature,
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
         has_graphs: options.graph,
-        fork: options.fork,
+        fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,
         waiting: options.settled_waiting(),
     };
@@ -210,6 +211,7 @@ fn make_slots(
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     if options.warm_up {
         slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
+        notices.extend(slots.iter().find_map(Slot::notice));
     }
     Ok(MadeSlots { slots, maximum_batch: maker.maximum_batch, notices })
 }

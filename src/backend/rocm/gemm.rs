@@ -7,7 +7,7 @@
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::ffi::hip::Address;
+use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
 use super::libraries::GemmLibrary;
@@ -50,6 +50,7 @@ const PROPOSALS: usize = 16;
 
 /// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
+    device: Device,
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
@@ -67,6 +68,15 @@ pub(super) struct Gemms {
 /// this.
 const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
 
+impl Drop for Gemms {
+    fn drop(&mut self) {
+        // To destroy the handle can free memory, which would wait for the device.
+        if self.device.is_hung() {
+            std::mem::forget(self.hipblaslt.take());
+        }
+    }
+}
+
 impl Gemms {
     /// A dispatcher for the libraries of `gpu`.
     pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
@@ -83,6 +93,7 @@ impl Gemms {
         let prefers_hipblaslt =
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
+            device: gpu.device,
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,

@@ -10,7 +10,7 @@ use super::ffi::{hip, hipblaslt, rocblas};
 use hip_runtime_sys::Hip;
 use hip_runtime_sys::loader::file_of;
 use hip_runtime_sys::runtime::Runtime;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The user's choice of a BLAS library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ fn refuse<T>(library: &mut Option<Result<T>>, name: &str, runtime: Option<Runtim
     ))));
 }
 
-fn replaced(first: &PathBuf, used: &PathBuf) -> String {
+fn replaced(first: &Path, used: &Path) -> String {
     format!(
         "HIP is used from {} and not from {}, because the BLAS libraries belong to it",
         used.display(),

@@ -67,6 +67,6 @@ mod winograd;
 
 pub use backend::RocmBackend;
 pub use choice::GpuChoice;
-pub use ffi::exchange::Waiting;
+pub use ffi::wait::Waiting;
 pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};

@@ -1,7 +1,7 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
 use super::choice::GpuChoice;
-use super::ffi::exchange::Waiting;
+use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use super::libraries::GemmLibrary;
 use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
@@ -64,8 +64,9 @@ pub struct RocmOptions {
     /// Whether forward passes are captured as graphs.
     pub graph: bool,
     /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
-    /// the heads.
-    pub fork: usize,
+    /// the heads. With `None`, no branches run in parallel on an AMD device, because HIP launches a graph with branches
+    /// node by node.
+    pub fork: Option<usize>,
     /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
     /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
@@ -73,6 +74,9 @@ pub struct RocmOptions {
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
     pub waiting: Option<Waiting>,
+    /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
+    /// the first batch of each size gets six times this time.
+    pub timeout: Duration,
     /// The BLAS library to use.
     pub gemm: GemmLibrary,
     /// The effort to tune the products during the warm-up.
@@ -86,7 +90,7 @@ pub struct RocmOptions {
     pub time_steps: Option<usize>,
 }
 
-/// A batch size, in positions, that includes every batch. It is the default of [`RocmOptions::fork`].
+/// A batch size, in positions, that includes every batch.
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
@@ -98,9 +102,10 @@ impl Default for RocmOptions {
             streams: 3,
             maximum_batch: None,
             graph: true,
-            fork: EVERY_BATCH,
+            fork: None,
             few_rows: 0,
             waiting: None,
+            timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
             tuning: Tuning::Quick,
             tuning_file: None,
@@ -126,7 +131,10 @@ impl RocmOptions {
             streams: options.number("streams", defaults.streams, 1..=16)?,
             maximum_batch: positions("max_batch")?,
             graph: options.flag("graph", defaults.graph)?,
-            fork: options.number("fork", defaults.fork, 0..=largest_batch)?,
+            fork: match options.text("fork") {
+                Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
+                None => None,
+            },
             few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
             waiting: options.choice(
                 "wait",
@@ -137,6 +145,11 @@ impl RocmOptions {
                     ("block", Some(Waiting::Block)),
                 ],
             )?,
+            timeout: Duration::from_secs_f64(options.number(
+                "timeout",
+                defaults.timeout.as_secs_f64(),
+                0.1..=3600.0,
+            )?),
             gemm: options.choice(
                 "gemm",
                 &[
@@ -151,6 +164,13 @@ impl RocmOptions {
             warm_up: options.flag("warm_up", defaults.warm_up)?,
             time_steps: positions("time_steps")?,
         })
+    }
+
+    /// [`RocmOptions::fork`], or a default for the architecture. AMD's architectures have names like `gfx1100`; on other
+    /// devices, which `hip/shims/cuda` offers, all batches fork.
+    pub(super) fn settled_fork(&self, architecture: &str) -> usize {
+        let default = if architecture.starts_with("gfx") { 0 } else { EVERY_BATCH };
+        self.fork.unwrap_or(default)
     }
 
     /// [`RocmOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a

@@ -1,6 +1,7 @@
 //! The emulated machine, as the environment describes it.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
@@ -16,6 +17,18 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
     /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
+    /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
+    /// the same stream, as ROCm 7.2 lets large graphs do; off by default.
+    pub(crate) stale_graphs: bool,
+    /// `RUKH_EMULATOR_BAD_CAPTURE`: the call at which every capture fails: `begin`, `work`, `end` or `instantiate`;
+    /// none by default.
+    pub(crate) bad_capture: Option<BadCapture>,
+    /// `RUKH_EMULATOR_LATE_MEMSET`: a fill on the null stream lasts so many milliseconds, and hipMemset does not wait for
+    /// it. By default hipMemset waits.
+    pub(crate) late_memset: Option<Duration>,
+    /// `RUKH_EMULATOR_HANG`: the number of the operation at which the card hangs, with all streams; none by default.
+    /// `500:3000` means that operation 500 and all others wait until 3000 ms have passed.
+    pub(crate) hang: Option<Hang>,
     /// `RUKH_EMULATOR_LOG`: whether every call is printed on stderr with its status.
     pub(crate) log: bool,
 }
@@ -68,6 +81,38 @@ impl Settings {
     }
 }
 
+/// A call at which captures fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BadCapture {
+    /// `hipStreamBeginCapture`.
+    Begin,
+    /// The first operation in the capture, which becomes invalid by that.
+    Work,
+    /// `hipStreamEndCapture`, which ends the capture nevertheless.
+    End,
+    /// `hipGraphInstantiate`.
+    Instantiate,
+}
+
+/// A hang of the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hang {
+    /// The number of the first operation that does not end, from 1.
+    pub(crate) operation: u64,
+    /// The time until the card works on; `None` if it never does.
+    pub(crate) duration: Option<Duration>,
+}
+
+impl Hang {
+    fn read(text: &str) -> Option<Hang> {
+        let (operation, duration) = match text.split_once(':') {
+            Some((operation, milliseconds)) => (operation, Some(milliseconds.parse().ok()?)),
+            None => (text, None),
+        };
+        Some(Hang { operation: operation.parse().ok()?, duration: duration.map(Duration::from_millis) })
+    }
+}
+
 pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| {
@@ -85,6 +130,18 @@ pub(crate) fn settings() -> &'static Settings {
             architecture,
             cards,
             rocblas: text("RUKH_EMULATOR_ROCBLAS"),
+            stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),
+            bad_capture: text("RUKH_EMULATOR_BAD_CAPTURE").and_then(|text| match text.as_str() {
+                "begin" => Some(BadCapture::Begin),
+                "work" => Some(BadCapture::Work),
+                "end" => Some(BadCapture::End),
+                "instantiate" => Some(BadCapture::Instantiate),
+                _ => None,
+            }),
+            late_memset: text("RUKH_EMULATOR_LATE_MEMSET")
+                .and_then(|text| text.parse().ok())
+                .map(Duration::from_millis),
+            hang: text("RUKH_EMULATOR_HANG").as_deref().and_then(Hang::read),
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),
         }
     })

@@ -497,8 +497,7 @@ mod tests {
     fn a_library_without_the_functions_says_which() {
         let libc = Candidates { library: "c", versions: &["6"], windows: &[] };
         let error = load_from(&libc, vec![Place::System], crate::Functions::resolve).unwrap_err();
-        let Some(Failure::Missing(names)) =
-            error.attempts.iter().map(|attempt| attempt.failure.clone()).last()
+        let Some(Failure::Missing(names)) = error.attempts.last().map(|attempt| attempt.failure.clone())
         else {
             panic!("libc opens: {error}");
         };

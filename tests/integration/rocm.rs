@@ -6,6 +6,7 @@
 
 mod graphs;
 mod value_error;
+mod versions;
 
 use std::path::Path;
 use std::process::Command;
@@ -44,6 +45,7 @@ fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let output = Command::new(program)
         .args(["--exact", &name, "--nocapture", "--test-threads=1", "--include-ignored"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
+        .env("XDG_CACHE_HOME", folder.path())
         .env(INSIDE, "1")
         .envs(settings.iter().copied())
         .output()

@@ -108,7 +108,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     let (said, calls) = search_and_log(folder.path(), "micro-attn.pb.gz", options, &settings);
     assert!(!said.contains("error") && calls.contains("hipStreamIsCapturing"), "{said}");
     untested.remove("hipStreamIsCapturing");
-    // The versions appear only in the file name of the tuning table, so a failure does no harm.
+    // The versions appear in the file name of the tuning table, and a library without one is taken for an old one.
     let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];

@@ -4,6 +4,7 @@
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
 //! slots, the device works while the results of an earlier batch are read.
 
+use super::avoided::Avoided;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
@@ -11,9 +12,10 @@ use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, RocmPrecision, Tuning};
+use super::rungs::{Check, checked_slots};
 use super::slot::{Requests, Slot, SlotMaker};
 use super::timing;
-use super::tuning::tune;
+use super::tuning;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
@@ -24,6 +26,7 @@ use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of times that each step is run when it is timed.
@@ -142,7 +145,13 @@ impl RocmBackend {
 }
 
 fn creation_error(name: &str, error: &RocmError) -> BackendError {
-    BackendError::Create { name: name.to_owned(), reason: error.to_string() }
+    let (name, reason) = (name.to_owned(), error.to_string());
+    match error {
+        RocmError::Figures { notices, .. } => {
+            BackendError::WrongFigures { name, reason, notices: notices.clone() }
+        }
+        _ => BackendError::Create { name, reason },
+    }
 }
 
 fn format_name(element: ElementType) -> &'static str {
@@ -184,6 +193,26 @@ fn make_slots(
     let (code, code_name) = &gpu.code;
     let kernels = Kernels::new(gpu.device, code, code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
+    let versions = tuning::key(gpu, &gemms);
+    gemms.avoid(Avoided::read(&gpu.architecture, &versions));
+    let tunes = options.warm_up && options.tuning != Tuning::Off;
+    let kept = tunes.then(|| tuning::read_table(options, &gpu.architecture, &versions));
+    if let Some(kept) = &kept {
+        gemms.set_table(kept.table.clone());
+    }
+    let check = options.warm_up.then(|| {
+        let mut code_hash = DefaultHasher::new();
+        code.hash(&mut code_hash);
+        let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
+        let depends_on = format!(
+            "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
+            env!("RUKH_VERSION"),
+            code_hash.finish(),
+            element.name(),
+            gemm.key()
+        );
+        Check::new(&network, inverse_temperature, &depends_on, &gemms)
+    });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {
         gpu,
@@ -204,15 +233,21 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
-    let mut notices = gpu.refusals.clone();
-    if options.warm_up && options.tuning != Tuning::Off {
-        notices.extend(tune(&maker, options)?);
+    let mut notices = gemms.refusals().to_vec();
+    let mut is_settled = true;
+    if let Some(kept) = kept {
+        let tuned = tuning::tune(&maker, options, &versions, kept)?;
+        notices.extend(tuned.notices);
+        is_settled = tuned.is_settled;
     }
-    let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
-    if options.warm_up {
-        slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
-        notices.extend(slots.iter().find_map(Slot::notice));
-    }
+    let slots = match check {
+        Some(check) => {
+            let checked = checked_slots(&maker, options, check, is_settled)?;
+            notices.extend(checked.notices);
+            checked.slots
+        }
+        None => (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
+    };
     Ok(MadeSlots { slots, maximum_batch: maker.maximum_batch, notices })
 }
 

@@ -23,6 +23,14 @@ pub(super) enum RocmError {
     /// The libraries work, but this device or network cannot be used.
     #[error("{0}")]
     Unsupported(String),
+    /// The figures differ from the processor's, whatever is tried.
+    #[error("{reason}")]
+    Figures {
+        /// The first difference of the last attempt.
+        reason: String,
+        /// One message for each attempt.
+        notices: Vec<String>,
+    },
 }
 
 impl From<LoadError> for RocmError {

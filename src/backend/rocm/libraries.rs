@@ -23,6 +23,24 @@ pub enum GemmLibrary {
     HipblasLt,
 }
 
+impl GemmLibrary {
+    const ALL: [GemmLibrary; 3] = [GemmLibrary::Auto, GemmLibrary::Rocblas, GemmLibrary::HipblasLt];
+
+    /// The choice's name in the options.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            GemmLibrary::Auto => "auto",
+            GemmLibrary::Rocblas => "rocblas",
+            GemmLibrary::HipblasLt => "hipblaslt",
+        }
+    }
+
+    /// The choice with this [`GemmLibrary::key`].
+    pub(super) fn from_key(key: &str) -> Option<GemmLibrary> {
+        GemmLibrary::ALL.into_iter().find(|library| library.key() == key)
+    }
+}
+
 /// The libraries that a backend uses. None of their functions has been called yet.
 pub(super) struct Libraries {
     pub(super) hip: &'static Hip,

@@ -3,6 +3,7 @@
 use super::choice::GpuChoice;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use super::libraries::GemmLibrary;
+use super::probe::helper;
 use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
@@ -83,12 +84,20 @@ pub struct RocmOptions {
     pub tuning: Tuning,
     /// The file with the table of tuned products. `None` means a file in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
+    /// The program that asks the BLAS libraries for products in a process of its own, which may die of it. With `None`
+    /// this process asks. [`set_helper`](super::set_helper) sets the default of [`RocmOptions::read`].
+    pub helper: Option<PathBuf>,
+    /// A helper process that says nothing for so long is killed.
+    pub helper_patience: Duration,
     /// Whether every bucket runs once before the backend is ready. Without a warm-up the first batches are slower, and
     /// nothing is tuned.
     pub warm_up: bool,
     /// The size of a batch whose steps are timed one by one when the backend is made. The table is part of the notices.
     pub time_steps: Option<usize>,
 }
+
+/// The default of [`RocmOptions::helper_patience`]. A library may load hundreds of megabytes at its first use.
+const HELPER_PATIENCE: u64 = 30;
 
 /// A batch size, in positions, that includes every batch.
 const EVERY_BATCH: usize = 1024;
@@ -109,6 +118,8 @@ impl Default for RocmOptions {
             gemm: GemmLibrary::Auto,
             tuning: Tuning::Quick,
             tuning_file: None,
+            helper: None,
+            helper_patience: Duration::from_secs(HELPER_PATIENCE),
             warm_up: true,
             time_steps: None,
         }
@@ -161,6 +172,12 @@ impl RocmOptions {
             tuning: options
                 .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
             tuning_file: options.text("tuning_file").map(PathBuf::from),
+            helper: options.text("helper").map(PathBuf::from).or_else(helper),
+            helper_patience: Duration::from_secs(options.number(
+                "helper_patience",
+                HELPER_PATIENCE,
+                1..=600,
+            )?),
             warm_up: options.flag("warm_up", defaults.warm_up)?,
             time_steps: positions("time_steps")?,
         })

@@ -80,6 +80,7 @@ impl Answer<'_> {
 }
 
 /// Makes the slots of a backend, and the programs that they run.
+#[derive(Clone, Copy)]
 pub(super) struct SlotMaker<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) network: &'a Arc<DeviceNetwork>,
@@ -127,13 +128,13 @@ pub(super) struct Slot {
 }
 
 impl SlotMaker<'_> {
-    /// The sizes of the buffers for intermediate results, for batches of at most `positions`.
+    /// The sizes of the buffers for intermediate results, for batches of at most `positions`. No library is asked.
     pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
         // The pass is only measured and never run, so its addresses may be null.
         let base = Address::NULL;
         let pass = self.pass(positions, base, base);
         let mut steps = StepList::new(positions, self.network.element, self.kernels, self.gemms, None);
-        forward(&pass, &mut steps)?;
+        self.gemms.survey(|| forward(&pass, &mut steps))?;
         Ok(steps.finish().1)
     }
 

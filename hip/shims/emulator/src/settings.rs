@@ -17,6 +17,18 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
     /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
+    /// `RUKH_EMULATOR_HIPBLASLT_VERSION`: hipBLASLt's version as `hipblasLtGetVersion` encodes it; 100100 (1.1.0) by
+    /// default. Below 100000 the emulated hipBLASLt ignores the swish epilogue together with its bias and reports
+    /// success, and below 600 it knows none of the numbers of data types, as the real versions do.
+    pub(crate) hipblaslt_version: i32,
+    /// `RUKH_EMULATOR_CLANG_MAJOR`: the version of clang that the compiler behind hiprtc says it is; its own by
+    /// default. Below 19 it refuses fences with an address space, as those versions do.
+    pub(crate) clang_major: Option<u32>,
+    /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
+    /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
+    pub(crate) heuristic: String,
+    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, `hipblaslt`, `graph`.
+    pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.
     pub(crate) stale_graphs: bool,
@@ -130,6 +142,10 @@ pub(crate) fn settings() -> &'static Settings {
             architecture,
             cards,
             rocblas: text("RUKH_EMULATOR_ROCBLAS"),
+            hipblaslt_version: number("RUKH_EMULATOR_HIPBLASLT_VERSION", 100_100) as i32,
+            clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
+            heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
+            wrong: text("RUKH_EMULATOR_WRONG").unwrap_or_default(),
             stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),
             bad_capture: text("RUKH_EMULATOR_BAD_CAPTURE").and_then(|text| match text.as_str() {
                 "begin" => Some(BadCapture::Begin),
@@ -145,4 +161,20 @@ pub(crate) fn settings() -> &'static Settings {
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),
         }
     })
+}
+
+impl Settings {
+    /// Whether `what` computes wrong figures.
+    pub(crate) fn is_wrong(&self, what: &str) -> bool {
+        self.wrong.split(',').any(|one| one == what)
+    }
+
+    /// What hipBLASLt's heuristic does for a product with these m, n and k: `crash`, `hang`, or nothing special.
+    pub(crate) fn heuristic_of(&self, sizes: [usize; 3]) -> Option<&str> {
+        self.heuristic.split(',').filter_map(|entry| entry.split_once(':')).find_map(|(what, pattern)| {
+            let parts: Vec<&str> = pattern.split('x').collect();
+            let fits = |(part, size): (&&str, usize)| *part == "*" || part.parse() == Ok(size);
+            (parts.len() == sizes.len() && parts.iter().zip(sizes).all(fits)).then_some(what)
+        })
+    }
 }

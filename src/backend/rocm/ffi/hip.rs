@@ -118,6 +118,11 @@ impl Device {
         self.check(status, || call.to_owned()).map(|()| true)
     }
 
+    /// HIP's number of the device.
+    pub(crate) fn ordinal(&self) -> usize {
+        usize::try_from(self.ordinal).unwrap_or(0)
+    }
+
     pub(super) fn check(&self, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
         check(self.hip, status, call)
     }

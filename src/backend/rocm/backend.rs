@@ -5,6 +5,7 @@
 //! slots, the device works while the results of an earlier batch are read.
 
 use super::avoided::Avoided;
+use super::cache;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
@@ -19,14 +20,11 @@ use super::tuning;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
-};
+use crate::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of times that each step is run when it is timed.
@@ -162,10 +160,6 @@ fn format_name(element: ElementType) -> &'static str {
     }
 }
 
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 /// The batch size, in positions, beyond which a larger batch gains little. More compute units need larger batches.
 fn recommended_batch(compute_units: usize) -> usize {
     match compute_units {
@@ -201,13 +195,11 @@ fn make_slots(
         gemms.set_table(kept.table.clone());
     }
     let check = options.warm_up.then(|| {
-        let mut code_hash = DefaultHasher::new();
-        code.hash(&mut code_hash);
         let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
         let depends_on = format!(
             "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
             env!("RUKH_VERSION"),
-            code_hash.finish(),
+            cache::hash_of(&gpu.code.0),
             element.name(),
             gemm.key()
         );
@@ -285,8 +277,7 @@ impl Core {
             if !total.is_finite() && not_finite.is_none() {
                 not_finite = Some(evaluations.len());
             }
-            let e = answer.error_logit.map_or(0.0, sigmoid);
-            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e }, answer.priors());
+            evaluations.push(answer.value(), answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_finite {

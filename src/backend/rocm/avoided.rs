@@ -9,7 +9,6 @@ use super::shape_text;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 
@@ -123,9 +122,7 @@ impl Avoided {
 }
 
 fn path(architecture: &str, key: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    Some(cache::folder()?.join(format!("avoided-{architecture}-{:016x}.csv", hasher.finish())))
+    cache::file(&format!("avoided-{architecture}"), key, "csv")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! its place.
 
 use super::avoided::Avoided;
-use super::code_objects::code_for;
+use super::cache;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
@@ -26,13 +26,12 @@ use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
 };
 use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The number of times that each step is run when it is timed.
@@ -79,7 +78,7 @@ impl RocmBackend {
     /// # Errors
     /// ROCm, the device or a BLAS library is missing. The error names the files or the device that were tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
-        let gpu = Gpu::open(options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
+        let gpu = Gpu::open(&options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
     }
 
@@ -113,6 +112,7 @@ impl RocmBackend {
         let MadeSlots { mut slots, maximum_batch, mut notices } =
             make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
+        notices.splice(0..0, gpu.notices.iter().cloned());
         if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
             let (positions, times) = slot
                 .step_times(positions, TIMED_REPETITIONS)
@@ -170,10 +170,6 @@ fn format_name(element: ElementType) -> &'static str {
     }
 }
 
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 /// The batch size, in positions, beyond which a larger batch gains little. More compute units need larger batches.
 fn recommended_batch(compute_units: usize) -> usize {
     match compute_units {
@@ -198,8 +194,8 @@ fn make_slots(
     inverse_temperature: f32,
 ) -> Result<MadeSlots> {
     gpu.device.set_patience(options.timeout);
-    let (code, code_name) = code_for(&gpu.architecture)?;
-    let kernels = Kernels::new(gpu.device, &code, &code_name, element)?;
+    let (code, code_name) = &gpu.code;
+    let kernels = Kernels::new(gpu.device, code, code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
     let versions = tuning::key(gpu, &gemms);
     gemms.avoid(Avoided::read(&gpu.architecture, &versions));
@@ -209,13 +205,11 @@ fn make_slots(
         gemms.set_table(kept.table.clone());
     }
     let check = options.warm_up.then(|| {
-        let mut code_hash = DefaultHasher::new();
-        code.hash(&mut code_hash);
         let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
         let depends_on = format!(
             "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
             env!("RUKH_VERSION"),
-            code_hash.finish(),
+            cache::hash_of(&gpu.code.0),
             element.name(),
             gemm.key()
         );
@@ -299,8 +293,7 @@ impl Core {
             if !total.is_finite() && not_finite.is_none() {
                 not_finite = Some(evaluations.len());
             }
-            let e = answer.error_logit.map_or(0.0, sigmoid);
-            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e }, answer.priors());
+            evaluations.push(answer.value(), answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_finite {

@@ -12,7 +12,6 @@ use super::error::{Result, RocmError};
 use super::ffi::hiprtc;
 use flate2::read::GzDecoder;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -99,9 +98,7 @@ fn compile(architecture: &str) -> Result<Vec<u8>> {
 
 /// The file that keeps the compiled code for `architecture`, if the user has a cache folder.
 fn cache_path(architecture: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    SOURCE.hash(&mut hasher);
-    Some(cache::folder()?.join(format!("kernels-{architecture}-{:016x}.co", hasher.finish())))
+    cache::file(&format!("kernels-{architecture}"), SOURCE, "co")
 }
 
 #[cfg(test)]

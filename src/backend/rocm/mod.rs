@@ -25,10 +25,14 @@
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library and the algorithm for each product |
-//! | [`kernels`], [`code_objects`] | our kernels' names and grids, and their code for a device |
+//! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
+//! | [`device`] | opens the best device that can be used |
+//! | [`choice`] | chooses among the devices that HIP finds |
+//! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
+//! | [`driver_hint`] | says why HIP may find no device |
+//! | [`code_objects`] | our kernels' code for a device |
 //! | [`cache`] | files in the user's cache folder |
-//! | [`device`], [`blas_files`] | finds a device, and the libraries that have kernels for it |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
 //!
@@ -40,8 +44,10 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
+mod choice;
 mod code_objects;
 mod device;
+mod driver_hint;
 mod embedding;
 mod encoder;
 mod error;
@@ -52,6 +58,7 @@ mod heads;
 mod helper;
 mod kernels;
 mod layers;
+mod libraries;
 mod measure;
 mod network;
 mod options;
@@ -72,8 +79,9 @@ mod uploader;
 mod winograd;
 
 pub use backend::RocmBackend;
-pub use device::GemmLibrary;
+pub use choice::GpuChoice;
 pub use ffi::wait::Waiting;
 pub use helper::serve_products;
+pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};

@@ -17,7 +17,7 @@ use super::tuning_file;
 use crate::net::Network;
 use std::fmt::{self, Write};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
 
 /// A way to evaluate, from the fastest to the most careful.
@@ -201,9 +201,7 @@ fn slots_on(
 
 /// The key with the table of products.
 fn with_table(key: &str, gemms: &Gemms) -> String {
-    let mut hasher = DefaultHasher::new();
-    tuning_file::text("", &gemms.table()).hash(&mut hasher);
-    format!("{key},{:016x}", hasher.finish())
+    format!("{key},{:016x}", cache::hash_of(&tuning_file::text("", &gemms.table())))
 }
 
 /// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two
@@ -223,9 +221,7 @@ fn fingerprint(network: &Network) -> u64 {
 }
 
 fn path(key: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    Some(cache::folder()?.join(format!("checked-{:016x}.txt", hasher.finish())))
+    cache::file("checked", key, "txt")
 }
 
 /// The rung that passed an earlier check with the same key.

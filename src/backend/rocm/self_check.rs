@@ -101,9 +101,7 @@ impl Reference {
                 if found.is_some() {
                     return;
                 }
-                let e = answer.error_logit.map_or(0.0, |logit| 1.0 / (1.0 + (-logit).exp()));
-                let value = Value { q: answer.q, d: answer.d, m: answer.m, e };
-                let wrong = self.wrong_figure(expected, &value, answer.priors(), element);
+                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), element);
                 found = wrong.map(|(name, card, processor)| {
                     format!(
                         "in a batch of {size}, position {} has {name} {card:.4} instead of {processor:.4}",

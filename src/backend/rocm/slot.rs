@@ -19,6 +19,7 @@ use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
 use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
+use crate::backend::Value;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,6 +74,12 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
+    /// The figures of the position. Without a value-error head, `e` is 0.
+    pub(super) fn value(&self) -> Value {
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        Value { q: self.q, d: self.d, m: self.m, e: self.error_logit.map_or(0.0, sigmoid) }
+    }
+
     /// The priors of the moves, in the order of the request.
     pub(super) fn priors(&self) -> impl Iterator<Item = f32> {
         self.priors.iter().map(|bytes| f32::from_le_bytes(*bytes))

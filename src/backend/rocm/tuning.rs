@@ -20,7 +20,6 @@ use super::slot::{SlotMaker, Workspace};
 use super::tuning_file;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -44,7 +43,8 @@ pub(super) struct KeptTable {
 
 /// Reads the table for the device and the libraries in `key`.
 pub(super) fn read_table(options: &RocmOptions, architecture: &str, key: &str) -> KeptTable {
-    let path = options.tuning_file.clone().or_else(|| default_path(architecture, key));
+    let in_cache = || cache::file(&format!("products-{architecture}"), key, "csv");
+    let path = options.tuning_file.clone().or_else(in_cache);
     let mut kept = KeptTable { table: GemmTable::new(), path, may_write: true, notices: Vec::new() };
     let Some(path) = &kept.path else {
         return kept;
@@ -60,13 +60,6 @@ pub(super) fn read_table(options: &RocmOptions, architecture: &str, key: &str) -
         }
     }
     kept
-}
-
-fn default_path(architecture: &str, key: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    let name = format!("products-{architecture}-{:016x}.csv", hasher.finish());
-    Some(cache::folder()?.join(name))
 }
 
 /// The outcome of tuning.

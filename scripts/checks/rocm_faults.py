@@ -7,10 +7,11 @@ usage: cargo build --workspace && scripts/checks/rocm_faults.py [--games 200] [-
 One engine plays both sides from a random opening, with a clock for each side. A second engine without a GPU checks
 every move. In each game one to three calls of ROCm's libraries fail; the function, the number of the call and the
 status are random. With --hangs, in every fourth game the card hangs instead. Each game is a line of the file. A run
-that was interrupted goes on where it stopped.
+that was interrupted goes on where it stopped, and --games 0 only reports what the file has.
 """
 import argparse
 import json
+import math
 import os
 import queue
 import random
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 LIBRARIES = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"]
@@ -27,10 +29,15 @@ HIP_STATUSES = [1, 2, 700, 719, 999]
 OTHER_STATUSES = [3, 6]
 # The longest wait for any answer beyond the clock. An engine that is silent for longer has lost its game.
 PATIENCE = 60.0
+# The longest wait for the engine's end after `quit`.
+QUIT_PATIENCE = 20.0
+# The beginnings of the emulator's lines about a fault that has happened and about a call.
+INJECTED = "rocm-emulator injected "
+CALL = "rocm-emulator: "
 
 
 class Engine:
-    """A running engine whose lines are read by a thread."""
+    """A running engine whose lines are read by threads."""
 
     def __init__(self, command, settings):
         environment = {**os.environ, "XDG_CONFIG_HOME": "/dev/null/none", **settings}
@@ -38,19 +45,22 @@ class Engine:
             command, env=environment, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
-        self.lines, self.calls = queue.Queue(), []
-        threading.Thread(target=self.read, daemon=True).start()
-        threading.Thread(target=self.read_calls, daemon=True).start()
+        self.lines, self.calls, self.injected = queue.Queue(), [], []
+        self.readers = [threading.Thread(target=read, daemon=True) for read in (self.read, self.read_stderr)]
+        for reader in self.readers:
+            reader.start()
 
     def read(self):
         for line in self.process.stdout:
             self.lines.put(line.rstrip("\n"))
         self.lines.put(None)
 
-    def read_calls(self):
+    def read_stderr(self):
         for line in self.process.stderr:
-            if line.startswith("rocm-emulator: ") and line.endswith(" = 0\n"):
-                self.calls.append(line[len("rocm-emulator: "):-len(" = 0\n")])
+            if line.startswith(INJECTED):
+                self.injected.append(line[len(INJECTED):].strip())
+            elif line.startswith(CALL) and line.endswith(" = 0\n"):
+                self.calls.append(line[len(CALL):-len(" = 0\n")])
 
     def send(self, line):
         try:
@@ -73,18 +83,26 @@ class Engine:
             if line.startswith(prefix):
                 return lines
 
-    def ask(self, line, seconds=PATIENCE):
-        self.send(line)
+    def ready(self, seconds=PATIENCE):
         self.send("isready")
         return self.until("readyok", seconds)
 
+    def ask(self, line):
+        self.send(line)
+        return self.ready()
+
     def close(self):
+        """Ends the engine. Returns its exit status; None if it had to be killed."""
         self.send("quit")
         try:
-            self.process.wait(5)
+            status = self.process.wait(QUIT_PATIENCE)
         except subprocess.TimeoutExpired:
+            status = None
             self.process.kill()
             self.process.wait()
+        for reader in self.readers:
+            reader.join(PATIENCE)
+        return status
 
 
 def options(rng):
@@ -109,13 +127,18 @@ def call_counts(arguments, settings):
     engine.send("go nodes 12")
     lines = engine.until("bestmove", 10 * PATIENCE)
     engine.close()
-    counts = {}
-    for call in engine.calls:
-        counts[call] = counts.get(call, 0) + 1
-    if lines is None or "hipStreamCreateWithFlags" not in counts and len(counts) < 10:
+    counts = Counter(engine.calls)
+    if lines is None or len(counts) < 10:
         sys.exit(f"the engine does not use the emulator: {lines}")
-    counts["execution"] = sum(counts.get(call, 0) for call in ["hipMemcpyAsync", "hipModuleLaunchKernel"])
+    counts["execution"] = counts["hipMemcpyAsync"] + counts["hipModuleLaunchKernel"]
     return counts
+
+
+def any_call(rng, count):
+    """The number of a call: one of the first, or one later in the game."""
+    if rng.random() < 0.5:
+        return rng.randint(1, 2 * count)
+    return int(math.exp(rng.uniform(0, math.log(30 * count))))
 
 
 def faults(rng, counts):
@@ -124,24 +147,22 @@ def faults(rng, counts):
     for _ in range(rng.randint(1, 3)):
         function = rng.choice(sorted(counts))
         statuses = HIP_STATUSES if function.startswith(("hip", "exec")) else OTHER_STATUSES
-        call = rng.randint(1, max(1, 2 * counts[function]))
-        entries.append(f"{function}:{call}={rng.choice(statuses)}")
+        entries.append(f"{function}:{any_call(rng, counts[function])}={rng.choice(statuses)}")
     return ",".join(entries)
 
 
 def play(arguments, number, counts, base):
     rng = random.Random(f"{arguments.seed}-{number}")
     backend, chosen, settings = rng.choice(BACKENDS), options(rng), dict(base)
-    hangs = arguments.hangs and number % 4 == 3
-    if hangs:
-        settings["RUKH_EMULATOR_HANG"] = str(rng.randint(1, 2 * counts["execution"]))
+    if arguments.hangs and number % 4 == 3:
+        settings["RUKH_EMULATOR_HANG"] = str(any_call(rng, counts["execution"]))
         chosen += ",timeout=2"
     else:
         settings["RUKH_EMULATOR_FAIL"] = faults(rng, counts)
     game = {
         "game": number, "backend": backend, "options": chosen,
         "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""),
-        "plies": 0, "said": [], "lost": None,
+        "plies": 0, "unsearched": 0, "said": [], "lost": None,
     }
     referee = Engine([arguments.engine, "--backend=trivial", "--threads=1"], {})
     engine = Engine(command(arguments, backend, chosen), settings)
@@ -153,19 +174,38 @@ def play(arguments, number, counts, base):
         moves.append(referee.until("bestmove", PATIENCE)[-1].split()[1])
     # Half of the games are the second of a session, so that a lost device is tried again.
     rounds = rng.randint(1, 2)
+    begin = time.monotonic()
     for round_number in range(rounds):
         game["lost"] = game["lost"] or play_round(arguments, engine, referee, list(moves), list(clocks), game)
-        if round_number + 1 < rounds and game["lost"] is None and engine.ask("ucinewgame") is None:
-            game["lost"] = "ucinewgame was not answered"
-    engine.close()
+        if round_number + 1 < rounds and game["lost"] is None:
+            lines = engine.ask("ucinewgame")
+            if lines is None:
+                game["lost"] = "ucinewgame was not answered"
+            else:
+                game["said"] += messages(lines)
+    status = engine.close()
+    if status != 0 and game["lost"] is None:
+        game["lost"] = f"status {status} after quit"
     referee.close()
+    game["injected"], game["seconds"] = engine.injected, round(time.monotonic() - begin, 1)
     return game
+
+
+def messages(lines):
+    return [line for line in lines if line.startswith("info string")]
+
+
+def is_searched(lines):
+    """Whether a line reports the result of a search."""
+    return any(line.startswith("info ") and " nodes " in line and " pv " in line for line in lines)
 
 
 def play_round(arguments, engine, referee, moves, clocks, game):
     """Plays one game. Returns why it was lost, or None."""
-    if engine.ask("isready", 3 * PATIENCE) is None:
+    lines = engine.ready(3 * PATIENCE)
+    if lines is None:
         return "isready was not answered"
+    game["said"] += messages(lines)
     for ply in range(arguments.plies):
         side, position = len(moves) % 2, "position startpos moves " + " ".join(moves)
         own = "w" if side == 0 else "b"
@@ -178,7 +218,7 @@ def play_round(arguments, engine, referee, moves, clocks, game):
         elapsed = int(1000 * (time.monotonic() - begin))
         if lines is None:
             return f"no move at ply {ply}, status {engine.process.poll()}"
-        game["said"] += [line for line in lines if line.startswith("info string")]
+        game["said"] += messages(lines)
         game["plies"] += 1
         move = lines[-1].split()[1] if len(lines[-1].split()) > 1 else ""
         if elapsed > clocks[side]:
@@ -192,8 +232,37 @@ def play_round(arguments, engine, referee, moves, clocks, game):
             if referee.until("bestmove", PATIENCE)[-1].split()[1] != "0000":
                 return f"by the move {move!r} at ply {ply}"
             return None
+        game["unsearched"] += not is_searched(lines)
         moves.append(move)
     return None
+
+
+def library(function):
+    known = [name for name in ("hiprtc", "hipblasLt", "hip", "rocblas") if function.startswith(name)]
+    return known[0] if known else function
+
+
+def report(games):
+    """Prints what happened. Returns the lost games."""
+    lost = [game for game in games if game["lost"]]
+    kinds = Counter()
+    functions = set()
+    for fault in (fault for game in games for fault in game["injected"]):
+        function, _, rest = fault.partition(":")
+        functions.add(function)
+        kinds["hang" if function == "hang" else f"{library(function)}={rest.split('=')[1]}"] += 1
+    taken_over = sum(any("takes over" in line for line in game["said"]) for game in games)
+    again = sum(any("evaluates again" in line for line in game["said"]) for game in games)
+    on_time = sum(game["lost"].startswith("on time") for game in lost)
+    by_move = sum(game["lost"].startswith(("by the move", "no move")) for game in lost)
+    print(f"{len(games)} games, {sum(game['plies'] for game in games)} moves, of which "
+          f"{sum(game['unsearched'] for game in games)} came without a search")
+    print(f"{sum(kinds.values())} faults happened in {sum(bool(game['injected']) for game in games)} games, "
+          f"in {len(functions)} functions; by library and status: "
+          + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+    print(f"the processor took over in {taken_over} games, and the card came back in {again}")
+    print(f"lost: {on_time} on time, {by_move} by an illegal or no move, {len(lost) - on_time - by_move} otherwise")
+    return lost
 
 
 def main():
@@ -212,31 +281,29 @@ def main():
     beside = Path(arguments.engine).resolve().parent
     candidates = [Path(arguments.emulator)] if arguments.emulator else [
         beside / "librocm_emulator.so", beside / "deps" / "librocm_emulator.so"]
-    library = next((path.resolve() for path in candidates if path.is_file()), None)
-    if library is None:
+    emulator = next((path.resolve() for path in candidates if path.is_file()), None)
+    if emulator is None:
         sys.exit(f"the emulator is not at {candidates[0]}: run `cargo build --workspace`")
     path = Path(arguments.file)
     path.parent.mkdir(parents=True, exist_ok=True)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         for name in LIBRARIES:
-            (Path(folder) / name).symlink_to(library)
+            (Path(folder) / name).symlink_to(emulator)
         kernels = Path(folder) / "rocblas" / "library"
         kernels.mkdir(parents=True)
         (kernels / "TensileLibrary_lazy_gfx1100.dat").touch()
         settings = {"RUKH_ROCM_LIBRARY_PATH": folder, "XDG_CACHE_HOME": folder}
-        counts = call_counts(arguments, settings)
+        counts = call_counts(arguments, settings) if len(done) < arguments.games else Counter()
         print(f"{len(counts)} functions; {len(done)} games are done", flush=True)
         for number in range(len(done), arguments.games):
             game = play(arguments, number, counts, settings)
             done.append(game)
             with path.open("a") as file:
                 file.write(json.dumps(game) + "\n")
-            print(number + 1, game["plies"], "plies", game["lost"] or "fine", flush=True)
-    lost = [game for game in done if game["lost"]]
-    taken_over = sum(any("takes over" in line for line in game["said"]) for game in done)
-    print(f"{len(done)} games, {sum(game['plies'] for game in done)} moves, "
-          f"{taken_over} games in which the processor took over, {len(lost)} lost")
+            print(number + 1, game["plies"], "plies", game["seconds"], "s", *game["injected"],
+                  game["lost"] or "fine", flush=True)
+    lost = report(done)
     for game in lost:
         print(json.dumps(game))
     sys.exit(1 if lost else 0)

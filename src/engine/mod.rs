@@ -53,8 +53,8 @@ pub struct Engine {
     responder: Arc<dyn Responder>,
     /// The backend and the configuration that it was made from. The first search makes the backend.
     backend: Option<(BackendConfig, Arc<dyn Backend>)>,
-    /// What the session knows about faults of devices.
-    recovery: Recovery,
+    /// What the session knows about faults of devices. `None` means that a fault is an error, as a benchmark needs it.
+    recovery: Option<Recovery>,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
     tablebases: RootTablebases,
@@ -80,7 +80,7 @@ impl Engine {
         Engine {
             options,
             responder,
-            recovery: Recovery::new(move |text| reports.message(text)),
+            recovery: Some(Recovery::new(move |text| reports.message(text))),
             backend: None,
             time_manager: None,
             correction_history: None,
@@ -93,6 +93,12 @@ impl Engine {
             pondering: None,
             position_times: None,
         }
+    }
+
+    /// An engine whose searches fail if a device fails. No other evaluator takes its place.
+    pub fn without_recovery(mut self) -> Engine {
+        self.recovery = None;
+        self
     }
 
     /// The current value of every option.
@@ -256,7 +262,10 @@ impl Engine {
         {
             return Ok(backend.clone());
         }
-        let created = registry::create_for_game(&config, &self.recovery)?;
+        let created = match &self.recovery {
+            Some(recovery) => registry::create_for_game(&config, recovery)?,
+            None => registry::create(&config)?,
+        };
         for notice in &created.notices {
             self.responder.message(notice);
         }

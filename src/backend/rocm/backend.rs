@@ -6,8 +6,8 @@
 //!
 //! After the first fault the device counts as lost: the slots answer every further batch with the same error and do not
 //! touch the device again. A device that hangs would otherwise cost each batch a deadline. Dropping the backend then
-//! leaves its threads alone, because they may never end; see [`crate::backend::wrap::RecoveringBackend`] for what takes
-//! its place.
+//! waits only a moment for its threads, because they may never end; see [`crate::backend::wrap::RecoveringBackend`] for
+//! what takes its place.
 
 use super::avoided::Avoided;
 use super::cache;
@@ -33,12 +33,16 @@ use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The number of times that each step is run when it is timed.
 const TIMED_REPETITIONS: usize = 20;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 const MAXIMUM_BATCH: usize = 512;
+
+/// The longest wait for the threads of a lost device.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
@@ -334,7 +338,7 @@ impl Backend for RocmBackend {
 impl Drop for RocmBackend {
     fn drop(&mut self) {
         if self.core.fault.get().is_some() {
-            self.workers.abandon();
+            self.workers.abandon(LAST_WAIT);
         }
     }
 }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// The longest wait for a device at the beginning of a game. If the device takes longer, the spare evaluator begins.
 const RETRY_WAIT: Duration = Duration::from_secs(3);
 
-/// The longest wait for lost devices at the end. They may hang.
+/// The longest wait at the end for threads that use devices. The devices may hang.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of failed batches after which a backend counts as lost that does not say so itself.
@@ -81,8 +81,8 @@ struct State {
     reported: usize,
     /// The failed batches that no lost device explains.
     unexplained: usize,
-    /// Threads that drop lost devices.
-    abandoned: Vec<JoinHandle<()>>,
+    /// Threads that drop lost devices or make new ones.
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// The evaluator that takes the place of the device.
@@ -143,7 +143,7 @@ impl RecoveringBackend {
             is_retrying: false,
             reported: 0,
             unexplained: 0,
-            abandoned: Vec::new(),
+            threads: Vec::new(),
         };
         RecoveringBackend {
             shared: Arc::new(Shared {
@@ -200,8 +200,9 @@ impl Backend for RecoveringBackend {
         }
         state.is_retrying = true;
         let shared = Arc::clone(&self.shared);
-        if start_thread(move || shared.remake_device()).is_none() {
-            state.is_retrying = false;
+        match start_thread(move || shared.remake_device()) {
+            Some(thread) => state.threads.push(thread),
+            None => state.is_retrying = false,
         }
         let until = Instant::now() + RETRY_WAIT;
         while state.is_retrying && Instant::now() < until {
@@ -212,11 +213,11 @@ impl Backend for RecoveringBackend {
 }
 
 impl Drop for RecoveringBackend {
-    /// Gives threads that release a lost device a moment, because the process may end now.
+    /// Gives threads that use a device a moment, because the process may end now.
     fn drop(&mut self) {
         let until = Instant::now() + LAST_WAIT;
-        let abandoned = std::mem::take(&mut self.shared.lock().abandoned);
-        while Instant::now() < until && abandoned.iter().any(|thread| !thread.is_finished()) {
+        let threads = std::mem::take(&mut self.shared.lock().threads);
+        while Instant::now() < until && threads.iter().any(|thread| !thread.is_finished()) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -239,8 +240,8 @@ impl State {
     /// Leaves a lost device to a thread of its own. If none can be started, the device is never dropped.
     fn abandon(&mut self, device: Arc<dyn Backend>) {
         let device = ManuallyDrop::new(device);
-        self.abandoned.retain(|thread| !thread.is_finished());
-        self.abandoned.extend(start_thread(move || drop(ManuallyDrop::into_inner(device))));
+        self.threads.retain(|thread| !thread.is_finished());
+        self.threads.extend(start_thread(move || drop(ManuallyDrop::into_inner(device))));
     }
 }
 

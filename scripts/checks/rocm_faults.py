@@ -156,13 +156,13 @@ def play(arguments, number, counts, base):
     backend, chosen, settings = rng.choice(BACKENDS), options(rng), dict(base)
     if arguments.hangs and number % 4 == 3:
         settings["RUKH_EMULATOR_HANG"] = str(any_call(rng, counts["execution"]))
-        chosen += ",timeout=2"
+        chosen += ",timeout=1"
     else:
         settings["RUKH_EMULATOR_FAIL"] = faults(rng, counts)
     game = {
         "game": number, "backend": backend, "options": chosen,
         "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""),
-        "plies": 0, "unsearched": 0, "said": [], "lost": None,
+        "plies": 0, "unsearched": [], "said": [], "lost": None,
     }
     referee = Engine([arguments.engine, "--backend=trivial", "--threads=1"], {})
     engine = Engine(command(arguments, backend, chosen), settings)
@@ -232,7 +232,8 @@ def play_round(arguments, engine, referee, moves, clocks, game):
             if referee.until("bestmove", PATIENCE)[-1].split()[1] != "0000":
                 return f"by the move {move!r} at ply {ply}"
             return None
-        game["unsearched"] += not is_searched(lines)
+        if not is_searched(lines):
+            game["unsearched"].append([ply, elapsed, lines[-3:]])
         moves.append(move)
     return None
 
@@ -256,7 +257,7 @@ def report(games):
     on_time = sum(game["lost"].startswith("on time") for game in lost)
     by_move = sum(game["lost"].startswith(("by the move", "no move")) for game in lost)
     print(f"{len(games)} games, {sum(game['plies'] for game in games)} moves, of which "
-          f"{sum(game['unsearched'] for game in games)} came without a search")
+          f"{sum(len(game['unsearched']) for game in games)} came without a search")
     print(f"{sum(kinds.values())} faults happened in {sum(bool(game['injected']) for game in games)} games, "
           f"in {len(functions)} functions; by library and status: "
           + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
@@ -271,9 +272,9 @@ def main():
     parser.add_argument("--engine", default="target/debug/rukh")
     parser.add_argument("--emulator", default=None, help="the emulator's library; by default beside the engine")
     parser.add_argument("--network", default="<embedded>")
-    parser.add_argument("--plies", type=int, default=8)
-    parser.add_argument("--time-ms", type=int, default=30_000)
-    parser.add_argument("--increment-ms", type=int, default=1000)
+    parser.add_argument("--plies", type=int, default=6)
+    parser.add_argument("--time-ms", type=int, default=15_000)
+    parser.add_argument("--increment-ms", type=int, default=300)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--file", default="target/rocm-faults.jsonl")

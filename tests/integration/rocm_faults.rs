@@ -29,7 +29,8 @@ impl Faulty {
     fn start_with(backend: &str, options: &str, fault: (&str, &str)) -> Faulty {
         let libraries = libraries();
         let folder = libraries.path().to_string_lossy().into_owned();
-        let settings = [("RUKH_ROCM_LIBRARY_PATH", folder.as_str()), fault, ("RUKH_EMULATOR_DEVICES", "2")];
+        let cards = if options.contains("gpu=1") { "2" } else { "1" };
+        let settings = [("RUKH_ROCM_LIBRARY_PATH", folder.as_str()), fault, ("RUKH_EMULATOR_DEVICES", cards)];
         let weights = format!("--weights={NETWORK}");
         let backend = format!("--backend={backend}");
         let engine =

@@ -4,10 +4,10 @@ fault would lose: on time, by an illegal move, or without a move. Needs only Pyt
 
 usage: cargo build --workspace && scripts/checks/rocm_faults.py [--games 200] [--hangs] [--file target/rocm-faults.jsonl]
 
-One engine plays both sides from a random opening, with a clock for each side. A second engine without a GPU checks
-every move. In each game one to three calls of ROCm's libraries fail; the function, the number of the call and the
-status are random. With --hangs, in every fourth game the card hangs instead. Each game is a line of the file. A run
-that was interrupted goes on where it stopped, and --games 0 only reports what the file has.
+One engine plays both sides from a random opening, with a clock for each side and few evaluations a move. A second
+engine without a GPU checks every move. In each game one to three calls of ROCm's libraries fail; the function, the
+number of the call and the status are random. With --hangs, in every fourth game the card hangs instead. Each game is a
+line of the file. A run that was interrupted goes on where it stopped, and --games 0 only reports what the file has.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ OTHER_STATUSES = [3, 6]
 # The longest wait for any answer beyond the clock. An engine that is silent for longer has lost its game.
 PATIENCE = 60.0
 # The longest wait for the engine's end after `quit`.
-QUIT_PATIENCE = 20.0
+QUIT_PATIENCE = 60.0
 # The beginnings of the emulator's lines about a fault that has happened and about a call.
 INJECTED = "rocm-emulator injected "
 CALL = "rocm-emulator: "
@@ -116,8 +116,8 @@ def options(rng):
 
 
 def command(arguments, backend, chosen):
-    network = ["-w", arguments.network, f"--backend={backend}", "--minibatch-size=2", "--move-overhead=50"]
-    return [arguments.engine, *network, "-o", chosen]
+    network = ["-w", arguments.network, f"--backend={backend}", "-o", chosen]
+    return [arguments.engine, *network, "--minibatch-size=2", "--move-overhead=50", "--nodes-as-playouts"]
 
 
 def call_counts(arguments, settings):
@@ -213,7 +213,8 @@ def play_round(arguments, engine, referee, moves, clocks, game):
         increments = f"{own}inc {arguments.increment_ms} {other}inc {arguments.increment_ms}"
         begin = time.monotonic()
         engine.send(position)
-        engine.send(f"go {own}time {clocks[side]} {other}time {clocks[1 - side]} {increments}")
+        clock = f"{own}time {clocks[side]} {other}time {clocks[1 - side]} {increments}"
+        engine.send(f"go {clock} nodes {arguments.nodes}")
         lines = engine.until("bestmove", clocks[side] / 1000 + PATIENCE)
         elapsed = int(1000 * (time.monotonic() - begin))
         if lines is None:
@@ -273,8 +274,9 @@ def main():
     parser.add_argument("--emulator", default=None, help="the emulator's library; by default beside the engine")
     parser.add_argument("--network", default="<embedded>")
     parser.add_argument("--plies", type=int, default=6)
-    parser.add_argument("--time-ms", type=int, default=15_000)
-    parser.add_argument("--increment-ms", type=int, default=300)
+    parser.add_argument("--nodes", type=int, default=10, help="the most evaluations of a move")
+    parser.add_argument("--time-ms", type=int, default=40_000)
+    parser.add_argument("--increment-ms", type=int, default=500)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--file", default="target/rocm-faults.jsonl")

@@ -17,22 +17,31 @@ fn random() -> RandomBackend {
     RandomBackend::new(RandomOptions { slots: 2, batch: 16, ..RandomOptions::default() })
 }
 
-/// A device that evaluates `left` batches and then fails.
+/// An evaluator that fails after some batches.
 struct Failing {
     inner: RandomBackend,
     attributes: Attributes,
-    left: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
+}
+
+struct Counts {
+    /// The number of batches before the first that fails.
+    left: AtomicUsize,
+    /// The number of requests in the largest batch.
+    largest: AtomicUsize,
 }
 
 impl Failing {
     fn after(batches: usize) -> Failing {
         let inner = random();
-        let attributes = Attributes { name: "card".to_owned(), ..inner.attributes().clone() };
-        Failing { inner, attributes, left: Arc::new(AtomicUsize::new(batches)) }
+        let attributes =
+            Attributes { name: "card".to_owned(), runs_on_cpu: false, ..inner.attributes().clone() };
+        let counts = Counts { left: AtomicUsize::new(batches), largest: AtomicUsize::new(0) };
+        Failing { inner, attributes, counts: Arc::new(counts) }
     }
 }
 
-struct FailingBatch(Box<dyn Batch>, Arc<AtomicUsize>);
+struct FailingBatch(Box<dyn Batch>, Arc<Counts>);
 
 struct FailingTicket(Box<dyn Ticket>, bool);
 
@@ -42,7 +51,7 @@ impl Backend for Failing {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(FailingBatch(self.inner.new_batch(), Arc::clone(&self.left)))
+        Box::new(FailingBatch(self.inner.new_batch(), Arc::clone(&self.counts)))
     }
 }
 
@@ -56,7 +65,9 @@ impl Batch for FailingBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let left = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let FailingBatch(_, counts) = &*self;
+        counts.largest.fetch_max(self.0.len(), Ordering::Relaxed);
+        let left = counts.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         Box::new(FailingTicket(self.0.submit(), left.is_err()))
     }
 }
@@ -111,8 +122,17 @@ fn plan(heard: &Arc<Heard>, spare_works: &Arc<AtomicBool>) -> RecoveryPlan {
 
 /// Searches the start position, and returns the number of visits.
 fn search(backend: &Arc<dyn Backend>, stopper: ChainStopper, heard: &Arc<Heard>) -> u64 {
+    search_with(&Options::default(), backend, stopper, heard)
+}
+
+fn search_with(
+    options: &Options,
+    backend: &Arc<dyn Backend>,
+    stopper: ChainStopper,
+    heard: &Arc<Heard>,
+) -> u64 {
     let history = PositionHistory::new(Position::startpos());
-    let params = SearchParams::from_options(&Options::default(), backend.attributes(), None);
+    let params = SearchParams::from_options(options, backend.attributes(), None);
     let setup = SearchSetup {
         params,
         ..SearchSetup::new(Arc::new(Tree::new()), Arc::clone(backend), history, Box::new(stopper))
@@ -162,6 +182,28 @@ fn a_spare_that_cannot_be_made_ends_the_search_and_is_tried_again_in_the_next() 
     assert_eq!(said[1], "error: the file is gone");
     works.store(true, Ordering::Relaxed);
     assert!(search(&backend, visits(500), &heard) >= 500);
+}
+
+/// The spare evaluator of a processor is slow, so a batch of the size that suits the card would take it seconds.
+#[test]
+fn a_spare_gets_small_batches_whatever_the_user_chose_for_the_card() {
+    let heard = Arc::new(Heard::default());
+    let mut spare = Failing::after(usize::MAX);
+    spare.attributes =
+        Attributes { runs_on_cpu: true, recommended_batch_size: 4, ..random().attributes().clone() };
+    let spare = Arc::new(spare);
+    let made = Arc::clone(&spare);
+    let plan = RecoveryPlan {
+        make_spare: Box::new(move || Ok((Arc::clone(&made) as Arc<dyn Backend>, Vec::new()))),
+        ..plan(&heard, &Arc::new(AtomicBool::new(true)))
+    };
+    let backend: Arc<dyn Backend> = Arc::new(RecoveringBackend::new(Arc::new(Failing::after(3)), plan));
+    let options = Options { minibatch_size: 200, ..Options::default() };
+    search_with(&options, &backend, visits(2000), &heard);
+    assert!(spare.counts.largest.swap(0, Ordering::Relaxed) <= 16);
+    // The next search begins with the spare evaluator.
+    search_with(&options, &backend, visits(2000), &heard);
+    assert_eq!(spare.counts.largest.load(Ordering::Relaxed), 4);
 }
 
 /// The device answers its first batch only after two seconds. A clock of one second must not run out.

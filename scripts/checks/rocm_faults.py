@@ -27,6 +27,9 @@ LIBRARIES = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so
 BACKENDS = ["rocm-fp16", "rocm-bf16", "rocm", "auto"]
 HIP_STATUSES = [1, 2, 700, 719, 999]
 OTHER_STATUSES = [3, 6]
+# With the shortest clock, a move is due before a hang is noticed; with the longest, a busy machine has time enough.
+CLOCKS_MS = [10_000, 40_000, 160_000]
+INCREMENT_MS = 500
 # The longest wait for any answer beyond the clock. An engine that is silent for longer has lost its game.
 PATIENCE = 60.0
 # The longest wait for the engine's end after `quit`.
@@ -159,14 +162,14 @@ def play(arguments, number, counts, base):
         chosen += ",timeout=1"
     else:
         settings["RUKH_EMULATOR_FAIL"] = faults(rng, counts)
+    moves, clocks = [], 2 * [rng.choice(CLOCKS_MS)]
     game = {
         "game": number, "backend": backend, "options": chosen,
-        "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""),
+        "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""), "clock": clocks[0],
         "plies": 0, "unsearched": [], "said": [], "lost": None,
     }
     referee = Engine([arguments.engine, "--backend=trivial", "--threads=1"], {})
     engine = Engine(command(arguments, backend, chosen), settings)
-    moves, clocks = [], [arguments.time_ms, arguments.time_ms]
     # A few moves of the referee, with different lengths of search, are the opening.
     for _ in range(rng.randint(2, 6)):
         referee.send("position startpos" + (" moves " + " ".join(moves) if moves else ""))
@@ -210,7 +213,7 @@ def play_round(arguments, engine, referee, moves, clocks, game):
         side, position = len(moves) % 2, "position startpos moves " + " ".join(moves)
         own = "w" if side == 0 else "b"
         other = "b" if side == 0 else "w"
-        increments = f"{own}inc {arguments.increment_ms} {other}inc {arguments.increment_ms}"
+        increments = f"{own}inc {INCREMENT_MS} {other}inc {INCREMENT_MS}"
         begin = time.monotonic()
         engine.send(position)
         clock = f"{own}time {clocks[side]} {other}time {clocks[1 - side]} {increments}"
@@ -224,7 +227,7 @@ def play_round(arguments, engine, referee, moves, clocks, game):
         move = lines[-1].split()[1] if len(lines[-1].split()) > 1 else ""
         if elapsed > clocks[side]:
             return f"on time at ply {ply}: {elapsed} of {clocks[side]} ms"
-        clocks[side] += arguments.increment_ms - elapsed
+        clocks[side] += INCREMENT_MS - elapsed
         complaint = referee.ask(f"{position} {move}")
         if move == "0000" or any("error" in line for line in complaint):
             # The referee knows whether the game was over.
@@ -257,8 +260,9 @@ def report(games):
     again = sum(any("evaluates again" in line for line in game["said"]) for game in games)
     on_time = sum(game["lost"].startswith("on time") for game in lost)
     by_move = sum(game["lost"].startswith(("by the move", "no move")) for game in lost)
-    print(f"{len(games)} games, {sum(game['plies'] for game in games)} moves, of which "
-          f"{sum(len(game['unsearched']) for game in games)} came without a search")
+    unsearched = Counter(bool(game["hang"]) for game in games for _ in game["unsearched"])
+    print(f"{len(games)} games, {sum(game['plies'] for game in games)} moves; no evaluation was done in time for "
+          f"{unsearched[True]} moves with a hang and {unsearched[False]} without")
     print(f"{sum(kinds.values())} faults happened in {sum(bool(game['injected']) for game in games)} games, "
           f"in {len(functions)} functions; by library and status: "
           + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
@@ -274,9 +278,7 @@ def main():
     parser.add_argument("--emulator", default=None, help="the emulator's library; by default beside the engine")
     parser.add_argument("--network", default="<embedded>")
     parser.add_argument("--plies", type=int, default=6)
-    parser.add_argument("--nodes", type=int, default=10, help="the most evaluations of a move")
-    parser.add_argument("--time-ms", type=int, default=40_000)
-    parser.add_argument("--increment-ms", type=int, default=500)
+    parser.add_argument("--nodes", type=int, default=6, help="the most evaluations for a move")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--file", default="target/rocm-faults.jsonl")

@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`waits`] | finds uses of loaded data that no wait precedes |
 //! | [`memory`] | scalar loads, LDS, buffers, global and flat memory |
 //! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
 //! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
@@ -20,6 +21,7 @@ mod scalar;
 mod source;
 mod subword;
 mod vector;
+mod waits;
 
 use super::scalar::BRANCH;
 use super::table::handler;
@@ -83,6 +85,7 @@ impl Program {
         let mut sentinel = plain(unknown, "unknown");
         sentinel.pc = start + 4 * words.len() as u32;
         instructions.push(sentinel);
+        waits::check(family, &mut instructions);
         Self { base, instructions }
     }
 
@@ -215,6 +218,8 @@ mod tests {
             let elf = object::File::parse(&*file).unwrap();
             let text = elf.section_by_name(".text").unwrap();
             let program = Program::decode(family, text.data().unwrap(), text.address() as u32, 0);
+            let missing = waits::missing(&program.instructions);
+            assert!(missing.is_empty(), "{}: {missing:#x?}", path.display());
             let copy = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(copy.path(), &file).unwrap();
             let Some(names) = disassembled(copy.path()) else {

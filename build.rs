@@ -5,7 +5,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
-//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for, instead of all nine, e.g. `gfx1036 gfx1103` |
+//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
 
 use std::fmt::Write;
 use std::path::Path;
@@ -54,7 +54,9 @@ fn git(arguments: &[&str]) -> Option<String> {
 }
 
 /// Writes `kernels.rs`, which defines
-/// - `OBJECTS: &[(&str, &[u8])]`: each architecture with its code object, plain or compressed with gzip;
+/// - `OBJECTS: &[(&str, &[u8])]`: architectures with their code objects, plain or compressed with gzip;
+/// - `SAME_CODE: &[(&str, &str, u8)]`: architectures whose code is that of one in `OBJECTS`, the name of that one, and
+///   the number of the former in the ELF header (`objects/same_code.txt`);
 /// - `SOURCE: &str`: the source of all kernels as one text, for compilation at run time.
 fn embed_kernels() -> Result<(), String> {
     let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
@@ -68,10 +70,18 @@ fn embed_kernels() -> Result<(), String> {
     inline("all.hip", &folder, &mut Vec::new(), &mut source)?;
     fs::write(out.join("kernels.hip"), source).map_err(|error| at(&out, error))?;
 
+    let stored = folder.join("objects");
+    let list = fs::read_to_string(stored.join("same_code.txt")).map_err(|error| at(&stored, error))?;
+    let mut same_code: Vec<[&str; 3]> = Vec::new();
+    for line in list.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        same_code.push(
+            words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
+        );
+    }
     let mut objects = Vec::new();
     match env::var("RUKH_KERNELS_COMPILER") {
         Err(_) => {
-            let stored = folder.join("objects");
             for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
                 let name = entry.map_err(|error| at(&stored, error))?.file_name();
                 let name = name.to_string_lossy();
@@ -82,7 +92,7 @@ fn embed_kernels() -> Result<(), String> {
         }
         Ok(compiler) => {
             let architectures = env::var("RUKH_KERNELS_ARCHITECTURES").unwrap_or_else(|_| {
-                "gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1151 gfx1200 gfx1201".to_owned()
+                "gfx90a gfx942 gfx906 gfx908 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200".to_owned()
             });
             for architecture in architectures.split_whitespace() {
                 let object = out.join(format!("{architecture}.co"));
@@ -92,11 +102,19 @@ fn embed_kernels() -> Result<(), String> {
         }
     }
     objects.sort();
+    // An architecture with an object of its own needs no other.
+    let has_object = |name: &str| objects.iter().any(|(architecture, _)| architecture == name);
+    same_code.retain(|[architecture, base, _]| has_object(base) && !has_object(architecture));
 
     let mut code = String::new();
     code.push_str("pub(super) static OBJECTS: &[(&str, &[u8])] = &[\n");
     for (architecture, object) in &objects {
         let _ = writeln!(code, "    ({architecture:?}, include_bytes!({object:?})),");
+    }
+    let _ = writeln!(code, "];");
+    code.push_str("pub(super) static SAME_CODE: &[(&str, &str, u8)] = &[\n");
+    for [architecture, base, number] in same_code {
+        let _ = writeln!(code, "    ({architecture:?}, {base:?}, {number}),");
     }
     let _ = writeln!(code, "];");
     let text = out.join("kernels.hip");

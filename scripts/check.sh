@@ -7,7 +7,8 @@
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
-#   PYTHON               the Python of the step `training` (default: target/python/bin/python, else python3)
+#   PYTHON               the Python of the steps `training` and `second_emulator` (default: target/python/bin/python,
+#                        else python3)
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
 #   RUKH_TEST_NETS       a folder of lc0's networks for the step `long`
 set -euo pipefail
@@ -72,6 +73,23 @@ step_kernels() {
     fi
 }
 
+# Runs the kernels of every stored code object on the second emulator, which shares no code with the tests' emulator.
+step_second_emulator() {
+    local python=${PYTHON:-target/python/bin/python}
+    [ -x "$python" ] || python=${PYTHON:-python3}
+    if [ ! -x "${LLVM_BIN:-/usr/lib/llvm-19/bin}/llvm-objdump" ] || ! "$python" -c 'import numpy' 2>/dev/null; then
+        skip "the second emulator needs LLVM 19 (apt-get install --no-install-recommends llvm-19) and numpy (pip)"
+        return
+    fi
+    unless_unchanged second_emulator hip/kernels/objects scripts/kernels/second_emulator "$("$python" --version)" -- \
+        run_second_emulator "$python"
+}
+
+run_second_emulator() {
+    "$1" -m unittest discover --quiet --start-directory scripts/kernels/second_emulator
+    "$1" scripts/kernels/second_emulator --processes 2
+}
+
 # Runs the kernels' source on the host under sanitizers, and compares the results with plain C++.
 step_kernels_host() {
     if command -v "${CXX:-g++}" >/dev/null; then
@@ -95,4 +113,4 @@ step_long() {
 }
 
 STEPS_ON_REQUEST="quick long"
-run_steps "format lint docs test signature models training kernels kernels_host" "$@"
+run_steps "format lint docs test signature models training kernels second_emulator kernels_host" "$@"

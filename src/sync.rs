@@ -25,11 +25,11 @@ pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 #[cfg(feature = "shuttle")]
 pub use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 
-// Schedules never interrupt an initialisation, so `std`'s type never blocks there.
+// shuttle never switches threads during an initialisation, so no thread ever has to wait at `std`'s type.
 #[cfg(feature = "shuttle")]
 pub use std::sync::OnceLock;
 
-// The tests under loom start their threads themselves.
+// Under loom this stays `std`'s module, because loom's tests start their threads with `loom::thread`.
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::thread;
 
@@ -86,8 +86,8 @@ pub(crate) fn wait_timeout<'a, T>(
 
 /// `std`'s `OnceLock` with a mutex around initialisation. `loom` sees the mutex, so it checks that one thread
 /// initialises the value and that all other threads that call `get_or_init` come after that thread. `loom` does not see
-/// calls of `get`: the caller must have synchronised with the initialising thread in another way, which `loom` checks
-/// at the atomics involved.
+/// calls of `get`. Before such a call, the thread must have synchronised with the initialising thread through other
+/// atomics, and `loom` checks those.
 #[cfg(feature = "loom")]
 pub struct OnceLock<T> {
     value: std::sync::OnceLock<T>,

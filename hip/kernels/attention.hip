@@ -11,12 +11,14 @@
 //   wave size       32 or 64
 //   memory          at least 8192 bytes of logits per head, and 128 * DEPTH bytes each of Q, K, V and output
 //
-// There are always 64 keys, so a whole row of scores fits into registers and the softmax needs one pass. Q, K, V,
-// logits and output all move in 16-byte vectors, and every byte moves once. The steps:
+// There are always 64 keys, so a whole row of scores fits into registers, and the softmax need not take the keys in
+// several parts. Q, K, V, logits and output all move in 16-byte vectors, and every byte moves once. (Where four lanes
+// share a query, the output for DEPTH 8 and 16 moves in 8-byte vectors.) The steps:
 //
-//   1. Start all loads: Q and K as operands straight from global memory (the waves of a block share K through the
-//      cache), V as two keys x eight columns per thread, and the logits.
-//   2. scores = Q K^T
+//   1. Start the loads: Q and K as operands straight from global memory (the waves of a block share K through the
+//      cache), V in units of two keys x eight columns, and the logits. If DEPTH is above 32, this step loads only the
+//      first 32 columns of Q and K.
+//   2. scores = Q K^T, 32 columns at a time
 //   3. Write V^T to shared memory as [column][key], two keys per word.
 //   4. scores = softmax(clamp(scale * scores + logits)), in fp32, within the lanes that share a query.
 //   5. output = scores V. The probabilities, rounded to T, already lie in registers as an operand.
@@ -72,7 +74,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     const T* values = queries + a.value_offset;
     const Words4 zeros = {};
 
-    // 1. Start every load before waiting for any. The operands of the first product come first.
+    // 1. Start all these loads before waiting for any. The operands of the first product come first.
     Fragment query[QUERY_TILES][SLICE_STEPS], key[KEY_TILES][SLICE_STEPS];
     auto load_slice = [&](i32 slice) {
         const i32 first_column = slice * SLICE_STEPS * TILE;

@@ -11,12 +11,13 @@
 //     runs that start at `run_start(i, group())`, and logits and results move as 16-byte vectors.
 //   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a tile of
 //     sums, rounded, is already an operand of the next product (`fragment_of`), and so that operands are loaded 16
-//     bytes at a time (`load_rows`).
+//     bytes at a time (`load_rows`). With MATRIX_HALVES, for example, a lane loads eight neighbours of both operands,
+//     from 8 * (lane / 16), although the instruction counts the last four of them to the row's second half.
 //
 // | layout | machine | lanes, instruction | what a lane holds of an operand | lanes that share a row of D |
 // |---|---|---|---|---|
 // | MATRIX_REPLICATED | gfx11 | 32, wmma | row lane % 16, all 16 elements; both halves of the wave hold the same | 2: lane / 16 |
-// | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 8 elements from 8 * (lane / 16) | 2: lane / 16 |
+// | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 4 elements from 4 * (lane / 16) and 4 from 8 + 4 * (lane / 16) | 2: lane / 16 |
 // | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
 // | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //

@@ -11,8 +11,8 @@
 //   layouts        moves of position p: moves[first_moves[p]] to moves[first_moves[p + 1] - 1]; probabilities likewise
 //   shared memory  7504 bytes: room for 1858 logits (only a test requests them all), and one float per 32 lanes
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
-//   memory         attention_policy reads only the queries and keys of legal moves, about 30 of 4096 dot products; with
-//                  16-bit elements, that is at most 256 * depth bytes per position
+//   memory         attention_policy computes only the dot products of the legal moves, about 30 of 4096, and reads only
+//                  their queries and keys: with 16-bit elements, at most 256 * depth bytes per position
 #include "activations.h"
 
 #define POLICY_THREADS 512

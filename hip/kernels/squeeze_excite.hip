@@ -1,7 +1,7 @@
 // Squeeze-and-excitation and the end of a residual block, in one pass over the board:
 //
-//   hidden = act(squeeze means + squeeze_bias)
-//   (scales, shifts) = excite hidden + excite_bias
+//   hidden = act(squeeze * means + squeeze_bias), where squeeze is a matrix
+//   (scales, shifts) = excite * hidden + excite_bias, where excite is a matrix
 //   output = act(sigmoid(scales) * branch + shifts + residual)
 //
 // Arguments: SqueezeExciteArguments (kernels.h). The means come from winograd_output.

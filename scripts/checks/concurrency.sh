@@ -17,7 +17,7 @@ cd "$(dirname "$0")/../.."
 # there are no such tests.
 test_with() {
     local output
-    output=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --quiet --lib --features "$1" -- "${@:2}" | tee /dev/stderr)
+    output=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --quiet --lib --features "$1" -- "${@:2}" | tee -a /dev/stderr)
     if grep -q '^running 0 tests' <<<"$output"; then
         echo "no test of the library has ${*:2} in its name" >&2
         return 1

@@ -5,6 +5,7 @@
 # usage: scripts/kernels/compile.sh [--check] [ARCHITECTURE ...]
 #   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and hip/kernels/RESOURCES.md
 #   with --check       writes nothing, and fails if one of those files would change
+# Without architectures, the script also checks those whose code is that of a stored object (objects/same_code.txt).
 #
 # Needs clang 19.1.7 with lld, llvm-readelf and llvm-objdump of the same version, python3, and no ROCm. Debian 12 and 13
 # have that version: apt-get install --no-install-recommends clang-19 lld-19 llvm-19. LLVM_BIN names another folder.
@@ -14,7 +15,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 objects_version=19.1.7
-architectures=(gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1151 gfx1200 gfx1201)
+stored=(gfx90a gfx942 gfx906 gfx908 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200)
+same_code=hip/kernels/objects/same_code.txt
+architectures=("${stored[@]}")
+mapfile -t renamed < <(grep -o '^gfx[0-9a-f]*' $same_code)
 check=false
 if [ "${1:-}" = --check ]; then
     check=true
@@ -22,6 +26,7 @@ if [ "${1:-}" = --check ]; then
 fi
 if [ $# -gt 0 ]; then
     architectures=("$@")
+    renamed=()
 fi
 
 tools=""
@@ -66,23 +71,31 @@ export -f compile
 # keeps it from hashing the output's name into a symbol.
 (
     cd hip/kernels
-    printf '%s\n' "${architectures[@]}" |
+    printf '%s\n' "${architectures[@]}" "${renamed[@]}" |
         xargs -P "$(nproc)" -I '{}' bash -c 'set -euo pipefail; compile "$@"' compile "$tools" "$work" '{}'
 )
 
-python3 scripts/kernels/resources.py "$work" "$version" "${architectures[@]}" >"$work/RESOURCES.md"
-
+if [ ${#renamed[@]} -gt 0 ]; then
+    python3 scripts/kernels/same_code.py "$work" $same_code
+fi
+# The sizes in RESOURCES.md are those of the stored files, because other versions of gzip may compress differently.
 failed=false
 for architecture in "${architectures[@]}"; do
     object=hip/kernels/objects/$architecture.co.gz
     if ! $check; then
-        gzip -9nc "$work/$architecture.co" >"$object"
-    elif $is_same_version && ! gzip -dc "$object" | cmp -s - "$work/$architecture.co"; then
+        gzip -9nc "$work/$architecture.co" >"$work/$architecture.co.gz"
+    elif ! cp "$object" "$work/" || { $is_same_version && ! gzip -dc "$object" | cmp -s - "$work/$architecture.co"; }; then
         echo "$object is not what its source compiles to: run scripts/kernels/compile.sh" >&2
         failed=true
     fi
 done
-if [ ${#architectures[@]} = 9 ]; then
+python3 scripts/kernels/resources.py "$work" "$version" $same_code "${architectures[@]}" >"$work/RESOURCES.md"
+if ! $check; then
+    for architecture in "${architectures[@]}"; do
+        cp "$work/$architecture.co.gz" hip/kernels/objects/
+    done
+fi
+if [ "${architectures[*]}" = "${stored[*]}" ]; then
     if ! $check; then
         cp "$work/RESOURCES.md" hip/kernels/RESOURCES.md
     elif $is_same_version && ! cmp -s "$work/RESOURCES.md" hip/kernels/RESOURCES.md; then
@@ -94,4 +107,4 @@ fi
 if $failed; then
     exit 1
 fi
-echo "clang $version: ${#architectures[@]} architectures, $(grep -c '^| [a-z]' "$work/RESOURCES.md") kernels; none spills, none is empty, every exchange between lanes runs with all of them active"
+echo "clang $version: ${#architectures[@]} architectures, ${#renamed[@]} with the code of one of them, $(grep -cE '^\| [a-z]+_[a-z0-9_]+ \|' "$work/RESOURCES.md") kernels; none spills, none is empty, every exchange between lanes runs with all of them active"

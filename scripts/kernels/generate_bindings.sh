@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 hip='hip(Init|DriverGetVersion|RuntimeGetVersion|GetDeviceCount|GetDevice|SetDevice|DeviceSynchronize'
 hip+='|DeviceGetAttribute|DeviceGetName|DeviceTotalMem|DeviceGetPCIBusId|DeviceGetStreamPriorityRange'
 hip+='|GetLastError|PeekAtLastError|GetErrorName|GetErrorString'
-hip+='|MemGetInfo|Malloc|Free|HostMalloc|HostFree|Memcpy|MemcpyAsync|Memset|MemsetAsync'
+hip+='|MemGetInfo|Malloc|Free|HostMalloc|HostGetDevicePointer|HostFree|Memcpy|MemcpyAsync|Memset|MemsetAsync'
 hip+='|Stream(CreateWithFlags|CreateWithPriority|Destroy|Synchronize|Query|WaitEvent|BeginCapture|EndCapture|IsCapturing)'
 hip+='|ThreadExchangeStreamCaptureMode|LaunchHostFunc'
 hip+='|Event(CreateWithFlags|Destroy|Record|Query|Synchronize|ElapsedTime)'

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Prints each kernel's resources as a table, and fails if a kernel spills, looks empty or lacks matrix instructions.
 
-usage: resources.py FOLDER VERSION ARCHITECTURE ...
+usage: resources.py FOLDER VERSION LIST ARCHITECTURE ...
 
-For each architecture FOLDER holds the compiler's remarks (.remarks), llvm-readelf's notes and symbols (.notes) and
-llvm-objdump's text (.text). scripts/kernels/compile.sh makes them and runs this script. Needs only Python.
+For each architecture FOLDER holds the code object, plain (.co) and compressed (.co.gz), the compiler's remarks
+(.remarks), llvm-readelf's notes and symbols (.notes) and llvm-objdump's text (.text). LIST is objects/same_code.txt.
+scripts/kernels/compile.sh makes them and runs this script. Needs only Python.
 """
+import os
 import re
 import sys
 
 import lanes
 
 MATRIX = re.compile(r"v_(wmma|mfma)_")
-WITHOUT_MATRIX = {"gfx1030"}
+WITHOUT_MATRIX = {"gfx906", "gfx908", "gfx1030"}
 # Kernels that exist only where there are matrix instructions.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
@@ -100,15 +102,37 @@ def check_lanes(architecture, path):
         fail(f"{architecture} has only {exchanges} exchanges between lanes")
 
 
+def print_sizes(folder, listed, architectures):
+    """Prints the sizes of the code objects, and the architectures that each of them serves."""
+    served = {}
+    for line in open(listed):
+        if line.startswith("gfx"):
+            architecture, stored, _ = line.split()
+            served.setdefault(stored, []).append(architecture)
+    print("| code object | bytes | compressed, as in the binary | also serves |")
+    print("|---|---:|---:|---|")
+    total = 0
+    for architecture in architectures:
+        plain, compressed = (os.path.getsize(f"{folder}/{architecture}{end}") for end in (".co", ".co.gz"))
+        total += compressed
+        print(f"| {architecture} | {plain} | {compressed} | {', '.join(served.get(architecture, []))} |")
+    print(f"| all | | {total} | |")
+
+
 def main():
     lanes.test()
-    folder, version, *architectures = sys.argv[1:]
+    folder, version, listed, *architectures = sys.argv[1:]
     print("# Resources of the kernels")
     print()
     print(f"scripts/kernels/compile.sh made this file with clang {version}; do not edit it. VGPRs and AGPRs are per lane, SGPRs")
     print("per wave, and shared memory is per block. The column \"waves\" has the number of waves that registers and shared")
     print("memory allow on a SIMD, and \"matrix\" the number of matrix instructions. The script fails if a kernel spills")
     print("registers or uses scratch memory.")
+    print()
+    print("Some architectures have the code of another one, byte for byte, and need no object of their own. The engine")
+    print("makes theirs from the stored object, and compile.sh checks that the compiler makes the same bytes.")
+    print()
+    print_sizes(folder, listed, architectures)
     names = None
     for architecture in architectures:
         rows = remarks(f"{folder}/{architecture}.remarks")

@@ -32,6 +32,16 @@ pub enum BackendError {
         /// What failed, and why.
         reason: String,
     },
+    /// The device computes figures that differ from the processor's.
+    #[error("backend {name}: {reason}")]
+    WrongFigures {
+        /// The backend's name.
+        name: String,
+        /// The difference that was found.
+        reason: String,
+        /// Messages for the user: what was tried.
+        notices: Vec<String>,
+    },
     /// The evaluation of a batch failed.
     #[error("evaluation failed on {name}: {reason}")]
     Evaluate {

@@ -2,6 +2,7 @@
 
 use super::defaults::default_options;
 use super::{bench, config_file, flags};
+use crate::backend::rocm;
 use crate::options::{Options, Spec};
 use clap::ArgAction::Set;
 use clap::error::ErrorKind;
@@ -55,6 +56,9 @@ pub(super) enum Mode {
     Describenet(DescribenetArgs),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
+    /// Asks ROCm's libraries for products on behalf of another Rukh, which would die if a library crashed
+    #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
+    RocmProducts,
 }
 
 /// Flags of `bench` and `benchmark`.
@@ -177,7 +181,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" => false,
+        "perft" | rocm::HELPER_ARGUMENT => false,
         _ => true,
     }
 }
@@ -213,6 +217,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let file = match (is_named, is_signature) {
         (true, _) => Some(PathBuf::from(&options.config)),
         (false, true) => None,
+        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts)) => None,
         (false, false) => config_file::find(),
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);

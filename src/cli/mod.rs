@@ -29,6 +29,7 @@ mod flags;
 pub mod perft;
 mod perft_command;
 
+use crate::backend::rocm;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
 use crate::uci::session::Session;
@@ -71,6 +72,10 @@ fn greet() {
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
+    // ROCm's libraries are asked for products by another process of this program, which they may end.
+    if let Ok(program) = std::env::current_exe() {
+        rocm::set_helper(program);
+    }
     let Invocation { mode, options, show_hidden, configuration_error } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
@@ -88,5 +93,10 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
+        Mode::RocmProducts => {
+            // If the engine is gone, nobody is left to tell.
+            let _ = rocm::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
+            Ok(())
+        }
     }
 }

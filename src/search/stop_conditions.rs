@@ -2,8 +2,8 @@
 //!
 //! There are three kinds of search:
 //! - A search without an end of its own (`go infinite`, `go ponder`) ignores the clock and stops only at a limit on
-//!   nodes or depth, or at the mate that `go mate` asks for. Even then the engine sends no move before `stop` or
-//!   `ponderhit`.
+//!   nodes or depth, at the mate that `go mate` asks for, or, with `MultiPV` 1, at a mate in one. Even then the engine
+//!   sends no move before `stop` or `ponderhit`.
 //! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
 //! - An ordinary search may be stopped early by smart pruning or by `MinimumKLDGainPerNode`.
 //!

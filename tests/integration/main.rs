@@ -32,6 +32,8 @@ mod rocm_calls;
 mod rocm_errors;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;
+#[cfg(target_os = "linux")]
+mod rocm_startup;
 mod search;
 mod search_stress;
 mod selfplay;

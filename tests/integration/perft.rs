@@ -1,4 +1,5 @@
-//! Perft: leaf counts of our move generation, compared with published counts and with those of python-chess.
+//! Perft: leaf counts of our move generation, compared with published counts. python-chess gives the same counts for
+//! the Chess960 positions.
 
 use rukh::chess::Position;
 use rukh::cli::perft::{divide, perft};
@@ -15,7 +16,7 @@ fn counts_agree_with_the_published_ones() {
         let fen = fields.next().expect("a FEN").trim();
         let position = Position::from_fen(fen).expect(fen);
         for field in fields {
-            let (depth, nodes) = field.trim().split_once(' ').expect("D1 20");
+            let (depth, nodes) = field.trim().split_once(' ').expect("a field such as `D1 20`");
             let depth: u32 = depth.trim_start_matches('D').parse().expect(depth);
             let nodes: u64 = nodes.parse().expect(nodes);
             if nodes <= MOST_LEAVES {

@@ -4,7 +4,9 @@
 //! An environment variable names the folder of ROCm's libraries. Each test therefore starts itself again in a process
 //! of its own, in which that variable names the emulator.
 
+mod graphs;
 mod value_error;
+mod versions;
 
 use std::path::Path;
 use std::process::Command;
@@ -43,6 +45,7 @@ fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let output = Command::new(program)
         .args(["--exact", &name, "--nocapture", "--test-threads=1", "--include-ignored"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
+        .env("XDG_CACHE_HOME", folder.path())
         .env(INSIDE, "1")
         .envs(settings.iter().copied())
         .output()
@@ -338,9 +341,9 @@ fn parallel_branches_give_the_same_answers() {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
-            let alone = RocmOptions { fork: 0, streams: 1, ..options(16) };
+            let alone = RocmOptions { fork: Some(0), streams: 1, ..options(16) };
             let alone = backend(&set, RocmPrecision::Fp16, &alone);
-            let forked = RocmOptions { fork: 16, streams: 1, ..options(16) };
+            let forked = RocmOptions { fork: Some(16), streams: 1, ..options(16) };
             let forked = backend(&set, RocmPrecision::Fp16, &forked);
             let expected = evaluate_all(&alone, samples);
             let found = evaluate_all(&forked, samples);

@@ -123,9 +123,10 @@ fn an_architecture_without_kernels_is_an_error_that_names_it() {
     assert!(text.contains("hiprtcCompileProgram(kernels.hip) failed"), "{text}");
 }
 
-/// In its steady state a slot copies, launches one graph, copies back and waits. It allocates and frees nothing.
+/// In its steady state a slot launches one graph, copies back and waits. It allocates and frees nothing. Of the calls that
+/// ask whether the batch is done, only the last one succeeds.
 #[test]
-fn a_batch_takes_five_library_calls() {
+fn a_batch_takes_four_library_calls() {
     let folder = libraries();
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
         .args(["-o", "streams=1,max_batch=4,warm_up=false,wait=block", "--batches=20"])
@@ -136,10 +137,9 @@ fn a_batch_takes_five_library_calls() {
         .expect("the binary starts");
     let calls = successful_calls(&output);
     let last = calls.iter().rposition(|call| call == "hipGraphLaunch").expect("a graph was launched");
-    let steady: Vec<&String> = calls[..last + 4].iter().rev().take(5 * 10).rev().collect();
-    let batch =
-        ["hipMemcpyAsync", "hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipEventSynchronize"];
-    for calls in steady.chunks(5) {
+    let steady: Vec<&String> = calls[..last + 4].iter().rev().take(4 * 10).rev().collect();
+    let batch = ["hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipEventQuery"];
+    for calls in steady.chunks(4) {
         assert_eq!(calls, batch, "{steady:?}");
     }
 }
@@ -189,11 +189,8 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     assert!(!said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, hipblaslt)), (0, all));
 
-    // The first pass only fills the memory with numbers. Then each entry of the table runs once, and the first of these
-    // runs is made to fail.
-    let synchronised = calls.iter().position(|call| call == "hipStreamSynchronize").expect("after that pass");
-    let in_pass = calls[..synchronised].iter().filter(|&call| call == hipblaslt).count();
-    let fail = format!("{hipblaslt}:{}=7", in_pass + 1);
+    // Each entry of the table runs once before the slots are made, and the first of these runs is made to fail.
+    let fail = format!("{hipblaslt}:1=7");
     let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_EMULATOR_FAIL", &fail)]);
     assert!(said.contains("tuning: 1 products of the table cannot run here"), "{said}");
     assert!(!said.contains("error") && of_a_batch(&calls, hipblaslt) > 0, "{said}");
@@ -226,7 +223,7 @@ fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
 }
 
 /// Calls whose failure is not reported, because they release something or because there is an alternative.
-const SILENT: [&str; 22] = [
+const SILENT: [&str; 27] = [
     "hipFree",
     "hipHostFree",
     "hipStreamDestroy",
@@ -235,13 +232,19 @@ const SILENT: [&str; 22] = [
     "hipGraphDestroy",
     "hipGraphExecDestroy",
     "rocblas_destroy_handle",
-    // The version is only part of folder and file names.
+    // The versions are only part of folder and file names.
+    "hipRuntimeGetVersion",
+    "hipblasLtGetVersion",
     "rocblas_get_version_string_size",
     "rocblas_get_version_string",
     "hipblasLtDestroy",
     "hipblasLtMatrixLayoutDestroy",
     "hipblasLtMatmulDescDestroy",
     "hipblasLtMatmulPreferenceDestroy",
+    // The batches run step by step instead. Without a warm-up, there is no notice.
+    "hipStreamBeginCapture",
+    "hipStreamEndCapture",
+    "hipGraphInstantiate",
     // rocBLAS computes the product instead.
     "hipblasLtMatrixLayoutCreate",
     "hipblasLtMatrixLayoutSetAttribute",
@@ -253,6 +256,9 @@ const SILENT: [&str; 22] = [
     // The first call makes the dispatcher's handle, which may fail; a slot's handle may not.
     "hipblasLtCreate",
 ];
+
+/// Calls whose last use in [`FAILING_SEARCH`] is in a capture. If it fails, the batches run step by step instead.
+const CAPTURED: [&str; 3] = ["hipModuleLaunchKernel", "hipblasLtMatmul", "hipStreamWaitEvent"];
 
 /// The options of the search in which each call fails once. `few_rows=0` avoids the kernels that a library can replace,
 /// because their absence is not an error.
@@ -279,7 +285,11 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
             let text = stdout(&search(folder.path(), &arguments, &settings));
             let is_reported =
                 text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
-            assert!(is_reported || SILENT.contains(&function), "{fail} is not reported: {text}");
+            let is_captured = number == count && CAPTURED.contains(&function);
+            assert!(
+                is_reported || is_captured || SILENT.contains(&function),
+                "{fail} is not reported: {text}"
+            );
             tried += 1;
         }
     }

@@ -569,6 +569,11 @@ crate::function_table! {
         size: usize,
         flags: ::core::ffi::c_uint,
     ) -> hipError_t;
+    pub fn hipHostGetDevicePointer(
+        devPtr: *mut *mut ::core::ffi::c_void,
+        hstPtr: *mut ::core::ffi::c_void,
+        flags: ::core::ffi::c_uint,
+    ) -> hipError_t;
     pub fn hipFree(ptr: *mut ::core::ffi::c_void) -> hipError_t;
     pub fn hipHostFree(ptr: *mut ::core::ffi::c_void) -> hipError_t;
     pub fn hipMemcpy(

@@ -147,7 +147,7 @@ GPU_FUNCTION Place operand_place(i32 row, i32 k) {
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
     return {row, k};
 #elif MATRIX_LAYOUT == MATRIX_HALVES
-    return {row + 16 * (k / 8), k % 8};
+    return {row + 16 * (k / 4 % 2), k % 4 + 4 * (k / 8)};
 #elif MATRIX_LAYOUT == MATRIX_QUARTERS
     return {row + 16 * (k / 4), k % 4};
 #else

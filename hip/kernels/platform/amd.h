@@ -35,11 +35,16 @@ GPU_FUNCTION i32 block_y() {
     return __builtin_amdgcn_workgroup_id_y();
 }
 // The fences order shared memory only. A fence for all memory would wait for global stores and empty the first-level
-// cache at every barrier.
+// cache at every barrier. Clang before version 19, which is in ROCm up to 6.3, has only that slower fence.
+#if __clang_major__ >= 19
+#define SHARED_FENCE(order) __builtin_amdgcn_fence(order, "workgroup", "local")
+#else
+#define SHARED_FENCE(order) __builtin_amdgcn_fence(order, "workgroup")
+#endif
 GPU_FUNCTION void synchronise_block() {
-    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+    SHARED_FENCE(__ATOMIC_RELEASE);
     __builtin_amdgcn_s_barrier();
-    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+    SHARED_FENCE(__ATOMIC_ACQUIRE);
 }
 
 GPU_FUNCTION void keep_order() {

@@ -133,7 +133,8 @@ fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -
     )?))
 }
 
-/// The options are read before the device is opened, so that a wrong option is reported even without a device.
+/// The options are read before the device is opened, so that a wrong option is reported even without a device. If the
+/// device computes wrong figures, the processor takes its place, whether the user named the backend or not.
 fn make_rocm(
     maker: &Maker<'_>,
     name: BackendName,
@@ -142,14 +143,22 @@ fn make_rocm(
 ) -> Made {
     let rocm_options = RocmOptions::read(options, LARGEST_BATCH)?;
     let device = RocmBackend::open(name.name(), &rocm_options)?;
-    let backend = RocmBackend::new(
+    let made = RocmBackend::new(
         device,
         Arc::unwrap_or_clone(maker.network(options)?),
         precision,
         &rocm_options,
         maker.config().policy_softmax_temperature,
         maker.config().history_fill,
-    )?;
+    );
+    let backend = match made {
+        Err(BackendError::WrongFigures { name, reason, notices }) => {
+            notices.into_iter().for_each(|notice| maker.notice(notice));
+            maker.notice(format!("backend {name}: {reason}; using cpu instead"));
+            return make_cpu(maker, Precision::Fp32, options);
+        }
+        made => made?,
+    };
     backend.notices().iter().for_each(|notice| maker.notice(notice.clone()));
     Ok(Arc::new(backend))
 }

@@ -4,6 +4,8 @@
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
 //! slots, the device works while the results of an earlier batch are read.
 
+use super::avoided::Avoided;
+use super::cache;
 use super::code_objects::code_for;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
@@ -12,15 +14,14 @@ use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, RocmPrecision, Tuning};
+use super::rungs::{Check, checked_slots};
 use super::slot::{Requests, Slot, SlotMaker};
 use super::timing;
-use super::tuning::tune;
+use super::tuning;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
-};
+use crate::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
@@ -142,7 +143,13 @@ impl RocmBackend {
 }
 
 fn creation_error(name: &str, error: &RocmError) -> BackendError {
-    BackendError::Create { name: name.to_owned(), reason: error.to_string() }
+    let (name, reason) = (name.to_owned(), error.to_string());
+    match error {
+        RocmError::Figures { notices, .. } => {
+            BackendError::WrongFigures { name, reason, notices: notices.clone() }
+        }
+        _ => BackendError::Create { name, reason },
+    }
 }
 
 fn format_name(element: ElementType) -> &'static str {
@@ -151,10 +158,6 @@ fn format_name(element: ElementType) -> &'static str {
         ElementType::Fp16 => "fp16",
         ElementType::Bf16 => "bf16",
     }
-}
-
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
 }
 
 /// The batch size, in positions, beyond which a larger batch gains little. More compute units need larger batches.
@@ -180,9 +183,28 @@ fn make_slots(
     options: &RocmOptions,
     inverse_temperature: f32,
 ) -> Result<MadeSlots> {
+    gpu.device.set_patience(options.timeout);
     let (code, code_name) = code_for(&gpu.architecture)?;
     let kernels = Kernels::new(gpu.device, &code, &code_name, element)?;
     let gemms = Gemms::new(gpu, options.gemm)?;
+    let versions = tuning::key(gpu, &gemms);
+    gemms.avoid(Avoided::read(&gpu.architecture, &versions));
+    let tunes = options.warm_up && options.tuning != Tuning::Off;
+    let kept = tunes.then(|| tuning::read_table(options, &gpu.architecture, &versions));
+    if let Some(kept) = &kept {
+        gemms.set_table(kept.table.clone());
+    }
+    let check = options.warm_up.then(|| {
+        let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
+        let depends_on = format!(
+            "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
+            env!("RUKH_VERSION"),
+            cache::hash_of(&code),
+            element.name(),
+            gemm.key()
+        );
+        Check::new(&network, inverse_temperature, &depends_on, &gemms)
+    });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {
         gpu,
@@ -192,7 +214,7 @@ fn make_slots(
         inverse_temperature,
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
         has_graphs: options.graph,
-        fork: options.fork,
+        fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,
         waiting: options.settled_waiting(),
     };
@@ -203,14 +225,21 @@ fn make_slots(
             maker.maximum_batch /= 2;
         }
     }
-    let mut notices = gpu.refusals.clone();
-    if options.warm_up && options.tuning != Tuning::Off {
-        notices.extend(tune(&maker, options)?);
+    let mut notices = gemms.refusals().to_vec();
+    let mut is_settled = true;
+    if let Some(kept) = kept {
+        let tuned = tuning::tune(&maker, options, &versions, kept)?;
+        notices.extend(tuned.notices);
+        is_settled = tuned.is_settled;
     }
-    let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
-    if options.warm_up {
-        slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
-    }
+    let slots = match check {
+        Some(check) => {
+            let checked = checked_slots(&maker, options, check, is_settled)?;
+            notices.extend(checked.notices);
+            checked.slots
+        }
+        None => (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
+    };
     Ok(MadeSlots { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
@@ -248,8 +277,7 @@ impl Core {
             if !total.is_finite() && not_finite.is_none() {
                 not_finite = Some(evaluations.len());
             }
-            let e = answer.error_logit.map_or(0.0, sigmoid);
-            evaluations.push(Value { q: answer.q, d: answer.d, m: answer.m, e }, answer.priors());
+            evaluations.push(answer.value(), answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
         match not_finite {

@@ -1,17 +1,31 @@
 //! The user's cache folder, for results that take long to compute but can be computed again.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder `rukh` in the user's cache folder (`XDG_CACHE_HOME`, `~/.cache` or `LOCALAPPDATA`), if the user has one.
-pub(super) fn folder() -> Option<PathBuf> {
+fn folder() -> Option<PathBuf> {
     let folder =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME")
         .or_else(|| folder("HOME").map(|home| home.join(".cache")))
         .or_else(|| folder("LOCALAPPDATA"))?;
     Some(cache.join("rukh"))
+}
+
+/// The path `NAME-HASH.EXTENSION` in the cache folder, if the user has one. The hash is that of `key`, which holds
+/// everything that the file's content depends on.
+pub(super) fn file(name: &str, key: &str, extension: &str) -> Option<PathBuf> {
+    Some(folder()?.join(format!("{name}-{:016x}.{extension}", hash_of(key))))
+}
+
+/// A hash for the names and keys of cached results.
+pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Writes a file and creates its folder. The content goes to a temporary file first, so that no reader sees a partial

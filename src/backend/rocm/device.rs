@@ -32,6 +32,24 @@ pub enum GemmLibrary {
     HipblasLt,
 }
 
+impl GemmLibrary {
+    const ALL: [GemmLibrary; 3] = [GemmLibrary::Auto, GemmLibrary::Rocblas, GemmLibrary::HipblasLt];
+
+    /// The choice's name in the options.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            GemmLibrary::Auto => "auto",
+            GemmLibrary::Rocblas => "rocblas",
+            GemmLibrary::HipblasLt => "hipblaslt",
+        }
+    }
+
+    /// The choice with this [`GemmLibrary::key`].
+    pub(super) fn from_key(key: &str) -> Option<GemmLibrary> {
+        GemmLibrary::ALL.into_iter().find(|library| library.key() == key)
+    }
+}
+
 impl Gpu {
     /// Opens device number `ordinal` and makes it current for this thread.
     ///

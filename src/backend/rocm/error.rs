@@ -16,9 +16,21 @@ pub(super) enum RocmError {
         /// The library's own description of the error.
         reason: String,
     },
+    /// The device has not finished its work in time, so nothing may wait for it any more. The text begins with the
+    /// device's number.
+    #[error("{0}")]
+    Hang(String),
     /// The libraries work, but this device or network cannot be used.
     #[error("{0}")]
     Unsupported(String),
+    /// The figures differ from the processor's, whatever is tried.
+    #[error("{reason}")]
+    Figures {
+        /// The first difference of the last attempt.
+        reason: String,
+        /// One message for each attempt.
+        notices: Vec<String>,
+    },
 }
 
 impl From<LoadError> for RocmError {

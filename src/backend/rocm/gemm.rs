@@ -4,14 +4,15 @@
 //! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 //! Plans and descriptors are cached, so that all buckets and slots share them.
 
+use super::avoided::{Avoided, BlasLibrary};
 use super::device::{GemmLibrary, Gpu};
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::ffi::hip::Address;
+use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The library and algorithm for one shape.
@@ -23,11 +24,29 @@ pub(super) enum GemmChoice {
     HipblasLt { rank: usize },
 }
 
+impl GemmChoice {
+    /// The library that computes the product.
+    pub(super) fn library(self) -> BlasLibrary {
+        match self {
+            GemmChoice::Rocblas { .. } => BlasLibrary::Rocblas,
+            GemmChoice::HipblasLt { .. } => BlasLibrary::HipblasLt,
+        }
+    }
+}
+
 /// The fastest choice for a shape, and the time of one product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) choice: GemmChoice,
     pub(super) microseconds: f32,
+}
+
+impl Measured {
+    /// The time of a product that no process died of, but that was not timed yet.
+    pub(super) const NOT_YET: f32 = f32::INFINITY;
+
+    /// The time of a product that no library could run alone.
+    pub(super) const NEVER: f32 = -1.0;
 }
 
 /// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
@@ -44,15 +63,16 @@ pub(super) struct GemmProblem {
 /// The size of the workspace for a product, in bytes. hipBLASLt's split-K and stream-K kernels keep partial sums in it.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// The number of algorithms to request from hipBLASLt when more than its first proposal is wanted.
+/// The number of algorithms to request from hipBLASLt.
 const PROPOSALS: usize = 16;
 
 /// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
+    device: Device,
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
-    /// The reasons why an installed library is not used, for error messages.
+    /// The reasons why an installed library is not used.
     refusals: Vec<String>,
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
     prefers_hipblaslt: bool,
@@ -60,21 +80,41 @@ pub(super) struct Gemms {
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
     /// During a [`Gemms::survey`], the products that were requested so far.
     survey: RefCell<Option<Vec<GemmProblem>>>,
+    /// The products that a library is not asked for, because a process died of them.
+    avoided: RefCell<Avoided>,
+    /// The products that a helper process asked hipBLASLt for and survived. With `None` no helper was there to ask, and
+    /// every product may be asked for.
+    survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
 /// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
 /// this.
 const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
 
+impl Drop for Gemms {
+    fn drop(&mut self) {
+        // To destroy the handle can free memory, which would wait for the device.
+        if self.device.is_hung() {
+            std::mem::forget(self.hipblaslt.take());
+        }
+    }
+}
+
 impl Gemms {
     /// A dispatcher for the libraries of `gpu`.
     pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
         hipblaslt::check_room(gpu.device)?;
+        let mut refusals = gpu.refusals.clone();
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
                 // rocBLAS alone is enough.
-                Err(_) if gpu.rocblas.is_some() => None,
+                Err(error) if gpu.rocblas.is_some() => {
+                    if let RocmError::Unsupported(reason) = error {
+                        refusals.push(reason);
+                    }
+                    None
+                }
                 Err(error) => return Err(error),
             },
             None => None,
@@ -82,15 +122,72 @@ impl Gemms {
         let prefers_hipblaslt =
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
+            device: gpu.device,
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
-            refusals: gpu.refusals.clone(),
+            refusals,
             prefers_hipblaslt,
             plans: RefCell::default(),
             descriptors: RefCell::default(),
             survey: RefCell::default(),
+            avoided: RefCell::default(),
+            survived: RefCell::default(),
         })
+    }
+
+    /// Leaves out one of the libraries. The other one must be there.
+    pub(super) fn without(mut self, library: BlasLibrary) -> Gemms {
+        match library {
+            BlasLibrary::Rocblas => (self.has_rocblas, self.prefers_hipblaslt) = (false, true),
+            BlasLibrary::HipblasLt => self.hipblaslt = None,
+        }
+        self
+    }
+
+    /// Whether `library` is available.
+    pub(super) fn has(&self, library: BlasLibrary) -> bool {
+        match library {
+            BlasLibrary::Rocblas => self.has_rocblas,
+            BlasLibrary::HipblasLt => self.hipblaslt.is_some(),
+        }
+    }
+
+    /// Sets the products that a library is not asked for.
+    pub(super) fn avoid(&self, avoided: Avoided) {
+        self.avoided.replace(avoided);
+    }
+
+    /// The products that a library is not asked for.
+    pub(super) fn avoided(&self) -> Avoided {
+        self.avoided.borrow().clone()
+    }
+
+    /// Limits hipBLASLt to the products that a helper process asked it for and survived. With `None` every product may
+    /// be asked for.
+    pub(super) fn limit_to(&self, survived: Option<BTreeSet<GemmShape>>) {
+        self.survived.replace(survived);
+    }
+
+    /// A copy of [`Gemms::limit_to`]'s argument.
+    pub(super) fn limits(&self) -> Option<BTreeSet<GemmShape>> {
+        self.survived.borrow().clone()
+    }
+
+    /// A copy of the table.
+    pub(super) fn table(&self) -> GemmTable {
+        self.table.borrow().clone()
+    }
+
+    /// Whether `library` is available and may be asked for `shape`.
+    fn may_ask(&self, library: BlasLibrary, shape: &GemmShape) -> bool {
+        let survived = match library {
+            BlasLibrary::Rocblas => true,
+            BlasLibrary::HipblasLt => {
+                self.survived.borrow().as_ref().is_none_or(|survived| survived.contains(shape))
+            }
+        };
+        self.has(library) && survived && !self.avoided.borrow().contains(library, shape)
     }
 
     /// The libraries for which a slot needs handles.
@@ -101,7 +198,12 @@ impl Gemms {
 
     /// hipBLASLt's version, if the library is available and reports one.
     pub(super) fn hipblaslt_version(&self) -> Option<i32> {
-        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version().ok())
+        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version())
+    }
+
+    /// The reasons why an installed library is not used.
+    pub(super) fn refusals(&self) -> &[String] {
+        &self.refusals
     }
 
     /// Replaces the table. Programs that have been laid out already keep their steps.
@@ -109,7 +211,8 @@ impl Gemms {
         self.table.replace(table);
     }
 
-    /// Runs `lay_out` and returns every product that it requested from [`Gemms::step`], with the requested epilogue.
+    /// Runs `lay_out` and returns every product that it requested from [`Gemms::step`], with the requested epilogue. No
+    /// library is asked, so the steps that `lay_out` gets must not be run.
     pub(super) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<GemmProblem>> {
         self.survey.replace(Some(Vec::new()));
         let outcome = lay_out();
@@ -117,35 +220,43 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// The choices that tuning should time: up to `proposals` algorithms of hipBLASLt, and rocBLAS if there is no
-    /// epilogue.
-    pub(super) fn candidates(&self, problem: &GemmProblem, proposals: usize) -> Vec<GemmChoice> {
-        let count = self.plans(&problem.shape, problem.bias, PROPOSALS).map_or(0, |plans| plans.len());
-        let hipblaslt = (0..count.min(proposals)).map(|rank| GemmChoice::HipblasLt { rank });
-        let rocblas = self.has_rocblas && problem.shape.epilogue == Epilogue::None;
+    /// The number of algorithms that hipBLASLt proposes for a product; 0 if it must not be asked.
+    pub(super) fn proposals(&self, problem: &GemmProblem) -> usize {
+        if !self.may_ask(BlasLibrary::HipblasLt, &problem.shape) {
+            return 0;
+        }
+        self.plans(&problem.shape, problem.bias).map_or(0, |plans| plans.len())
+    }
+
+    /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, and rocBLAS if there is no epilogue.
+    pub(super) fn candidates(&self, problem: &GemmProblem, most: usize) -> Vec<GemmChoice> {
+        let count = self.proposals(problem);
+        let hipblaslt = (0..count.min(most)).map(|rank| GemmChoice::HipblasLt { rank });
+        let rocblas =
+            self.may_ask(BlasLibrary::Rocblas, &problem.shape) && problem.shape.epilogue == Epilogue::None;
         hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
     }
 
     /// Whether tuning should also time a product by rocBLAS followed by a separate kernel for the epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
-        shape.epilogue != Epilogue::None && self.has_rocblas && !self.prefers_hipblaslt
+        let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
+        shape.epilogue != Epilogue::None
+            && self.may_ask(BlasLibrary::Rocblas, &plain)
+            && !self.prefers_hipblaslt
     }
 
-    fn choice(&self, shape: &GemmShape) -> GemmChoice {
+    /// The choice of the table, or the architecture's default; `None` if no library may be asked.
+    pub(super) fn choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
+        let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
         let rocblas = GemmChoice::Rocblas { solution: None };
         let hipblaslt = GemmChoice::HipblasLt { rank: 0 };
-        let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
-        let is_there = |choice: &GemmChoice| match choice {
-            GemmChoice::Rocblas { .. } => self.has_rocblas,
-            GemmChoice::HipblasLt { .. } => self.hipblaslt.is_some(),
+        let by_default = if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
+            [hipblaslt, rocblas]
+        } else {
+            [rocblas, hipblaslt]
         };
-        let prefers_hipblaslt = self.prefers_hipblaslt && shape.input_type != ElementType::Fp32;
-        let default = match (self.has_rocblas, self.hipblaslt.is_some()) {
-            (true, true) if prefers_hipblaslt => hipblaslt,
-            (true, _) => rocblas,
-            (false, _) => hipblaslt,
-        };
-        measured.filter(is_there).unwrap_or(default)
+        let choices = measured.into_iter().chain(by_default);
+        choices.into_iter().find(|choice| self.may_ask(choice.library(), shape))
     }
 
     /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
@@ -162,14 +273,23 @@ impl Gemms {
         let problem = GemmProblem { shape: *shape, operands, bias };
         if let Some(survey) = &mut *self.survey.borrow_mut() {
             survey.push(problem);
+            return Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, None)));
         }
-        let choice = self.choice(shape);
+        let Some(choice) = self.choice(shape) else {
+            return match shape.epilogue {
+                Epilogue::None => {
+                    Err(self.with_refusals(format!("no library may be asked for the product {shape}")))
+                }
+                _ => Ok(None),
+            };
+        };
         if let GemmChoice::HipblasLt { .. } = choice {
             match self.step_by(name, &problem, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
                 // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
                 // step for the epilogue.
-                Ok(None) | Err(_) if shape.epilogue != Epilogue::None || self.has_rocblas => {}
+                Ok(None) | Err(_)
+                    if shape.epilogue != Epilogue::None || self.may_ask(BlasLibrary::Rocblas, shape) => {}
                 Ok(None) => {
                     return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
                 }
@@ -203,7 +323,7 @@ impl Gemms {
                 Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))
             }
             GemmChoice::HipblasLt { rank } => {
-                let plans = self.plans(&shape, bias, if rank == 0 { 1 } else { PROPOSALS })?;
+                let plans = self.plans(&shape, bias)?;
                 let Some(plan) = plans.get(rank).or(plans.first()) else {
                     return Ok(None);
                 };
@@ -214,27 +334,31 @@ impl Gemms {
         }
     }
 
-    /// hipBLASLt's algorithms for a shape: at least `wanted`, if hipBLASLt proposes that many.
-    fn plans(&self, shape: &GemmShape, bias: Address, wanted: usize) -> Result<Vec<Arc<Plan>>> {
-        let known = self.plans.borrow().get(shape).cloned();
-        if let Some(known) = known
-            && (known.len() >= wanted || known.len() != 1)
-        {
-            return Ok(known);
+    /// hipBLASLt's algorithms for a shape.
+    ///
+    /// The number that is asked for is always the same, so that hipBLASLt does here what it did in the helper process
+    /// that survived the question.
+    fn plans(&self, shape: &GemmShape, bias: Address) -> Result<Vec<Arc<Plan>>> {
+        if let Some(known) = self.plans.borrow().get(shape) {
+            return Ok(known.clone());
         }
         let (Some((_, handle)), Some(descriptor)) = (&self.hipblaslt, self.descriptor(shape, bias)?) else {
             return Ok(Vec::new());
         };
-        let plans = handle.plans(shape, &descriptor, WORKSPACE_BYTES, wanted)?;
+        let plans = handle.plans(shape, &descriptor, WORKSPACE_BYTES, PROPOSALS)?;
         let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
         self.plans.borrow_mut().insert(*shape, plans.clone());
         Ok(plans)
     }
 
+    /// `None` if hipBLASLt is missing or lacks the shape's epilogue.
     fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
-        let Some((library, _)) = &self.hipblaslt else {
+        let Some((library, handle)) = &self.hipblaslt else {
             return Ok(None);
         };
+        if !handle.supports(shape.epilogue) {
+            return Ok(None);
+        }
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
         let key = (shape.epilogue, bias);
         if let Some(known) = self.descriptors.borrow().get(&key) {

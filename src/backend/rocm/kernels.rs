@@ -4,7 +4,8 @@
 
 use super::error::Result;
 use super::ffi::gemm::ElementType;
-use super::ffi::hip::{Device, Function, Grid, Module};
+use super::ffi::hip::Device;
+use super::ffi::module::{Function, Grid, Module};
 use crate::net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -6,7 +6,12 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
-//! | [`tuning`] | measures which library computes each product fastest |
+//! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`tuning`] | finds which library computes each product fastest |
+//! | [`options`] | the backend's options |
+//! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
+//! | [`report`] | the text that the two processes exchange |
+//! | [`tuning_file`] | the file that keeps the measured choices for the next start |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`] | the forward pass as a list of steps, with shapes |
@@ -14,15 +19,15 @@
 //! | [`encoder`] | the encoders of a body or of a policy head |
 //! | [`planes`] | the steps that expand bitboards to matrices |
 //! | [`pass`] | the arguments of a pass: the network, and the layout of input and output |
+//! | [`measure`] | asks the libraries for products and times them |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
-//! | [`tuning_file`] | the file that keeps the measured choices for the next start |
 //! | [`gemm`] | chooses the library and the algorithm for each product |
 //! | [`kernels`], [`code_objects`] | our kernels' names and grids, and their code for a device |
+//! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
 //! | [`cache`] | files in the user's cache folder |
-//! | [`options`] | the backend's options |
 //! | [`device`], [`blas_files`] | finds a device, and the libraries that have kernels for it |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
@@ -30,6 +35,7 @@
 //! The hot path of a batch goes through [`backend`]'s batch, a slot's thread and [`slot`] to a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
+mod avoided;
 mod backend;
 mod blas_files;
 mod buckets;
@@ -43,12 +49,19 @@ mod ffi;
 mod forward;
 mod gemm;
 mod heads;
+mod helper;
 mod kernels;
 mod layers;
+mod measure;
 mod network;
 mod options;
 mod pass;
 mod planes;
+mod probe;
+mod report;
+mod rungs;
+mod self_check;
+mod shape_text;
 mod slot;
 mod steps;
 mod timing;
@@ -60,5 +73,7 @@ mod winograd;
 
 pub use backend::RocmBackend;
 pub use device::GemmLibrary;
-pub use ffi::exchange::Waiting;
+pub use ffi::wait::Waiting;
+pub use helper::serve_products;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
+pub use probe::{HELPER_ARGUMENT, set_helper};

@@ -1,7 +1,8 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
 use super::device::GemmLibrary;
-use super::ffi::exchange::Waiting;
+use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
+use super::probe::helper;
 use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
@@ -63,8 +64,9 @@ pub struct RocmOptions {
     /// Whether forward passes are captured as graphs.
     pub graph: bool,
     /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
-    /// the heads.
-    pub fork: usize,
+    /// the heads. With `None`, no branches run in parallel on an AMD device, because HIP launches a graph with branches
+    /// node by node.
+    pub fork: Option<usize>,
     /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
     /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
@@ -72,12 +74,20 @@ pub struct RocmOptions {
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
     pub waiting: Option<Waiting>,
+    /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
+    /// the first batch of each size gets six times this time.
+    pub timeout: Duration,
     /// The BLAS library to use.
     pub gemm: GemmLibrary,
     /// The effort to tune the products during the warm-up.
     pub tuning: Tuning,
     /// The file with the table of tuned products. `None` means a file in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
+    /// The program that asks the BLAS libraries for products in a process of its own, which may die of it. With `None`
+    /// this process asks. [`set_helper`](super::set_helper) sets the default of [`RocmOptions::read`].
+    pub helper: Option<PathBuf>,
+    /// A helper process that says nothing for so long is killed.
+    pub helper_patience: Duration,
     /// Whether every bucket runs once before the backend is ready. Without a warm-up the first batches are slower, and
     /// nothing is tuned.
     pub warm_up: bool,
@@ -85,7 +95,10 @@ pub struct RocmOptions {
     pub time_steps: Option<usize>,
 }
 
-/// A batch size, in positions, that includes every batch. It is the default of [`RocmOptions::fork`].
+/// The default of [`RocmOptions::helper_patience`]. A library may load hundreds of megabytes at its first use.
+const HELPER_PATIENCE: u64 = 30;
+
+/// A batch size, in positions, that includes every batch.
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
@@ -97,12 +110,15 @@ impl Default for RocmOptions {
             streams: 3,
             maximum_batch: None,
             graph: true,
-            fork: EVERY_BATCH,
+            fork: None,
             few_rows: 0,
             waiting: None,
+            timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
             tuning: Tuning::Quick,
             tuning_file: None,
+            helper: None,
+            helper_patience: Duration::from_secs(HELPER_PATIENCE),
             warm_up: true,
             time_steps: None,
         }
@@ -125,7 +141,10 @@ impl RocmOptions {
             streams: options.number("streams", defaults.streams, 1..=16)?,
             maximum_batch: positions("max_batch")?,
             graph: options.flag("graph", defaults.graph)?,
-            fork: options.number("fork", defaults.fork, 0..=largest_batch)?,
+            fork: match options.text("fork") {
+                Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
+                None => None,
+            },
             few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
             waiting: options.choice(
                 "wait",
@@ -136,6 +155,11 @@ impl RocmOptions {
                     ("block", Some(Waiting::Block)),
                 ],
             )?,
+            timeout: Duration::from_secs_f64(options.number(
+                "timeout",
+                defaults.timeout.as_secs_f64(),
+                0.1..=3600.0,
+            )?),
             gemm: options.choice(
                 "gemm",
                 &[
@@ -147,9 +171,22 @@ impl RocmOptions {
             tuning: options
                 .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
             tuning_file: options.text("tuning_file").map(PathBuf::from),
+            helper: options.text("helper").map(PathBuf::from).or_else(helper),
+            helper_patience: Duration::from_secs(options.number(
+                "helper_patience",
+                HELPER_PATIENCE,
+                1..=600,
+            )?),
             warm_up: options.flag("warm_up", defaults.warm_up)?,
             time_steps: positions("time_steps")?,
         })
+    }
+
+    /// [`RocmOptions::fork`], or a default for the architecture. AMD's architectures have names like `gfx1100`; on other
+    /// devices, which `hip/shims/cuda` offers, all batches fork.
+    pub(super) fn settled_fork(&self, architecture: &str) -> usize {
+        let default = if architecture.starts_with("gfx") { 0 } else { EVERY_BATCH };
+        self.fork.unwrap_or(default)
     }
 
     /// [`RocmOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a

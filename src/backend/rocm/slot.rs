@@ -2,21 +2,24 @@
 //! bucket.
 //!
 //! All slots are created together with the backend. The first batch of a bucket runs step by step, because the
-//! libraries load code at first use. Later batches launch the bucket's captured graph. A batch then costs one copy to
-//! the device, one launch, one copy back and one event, and allocates no device memory.
+//! libraries load code at first use. Later batches launch the bucket's captured graph. A batch then costs one launch,
+//! one copy back and one event, and allocates no device memory. A bucket that cannot be captured keeps running step by
+//! step.
 
 use super::buckets::{bucket_of, bucket_sizes};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::exchange::{Exchange, Waiting};
+use super::ffi::exchange::Exchange;
 use super::ffi::hip::{Address, Device, Graph};
 use super::ffi::program::{Lanes, Program, StepTime};
+use super::ffi::wait::Waiting;
 use super::forward::forward;
 use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
 use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
+use crate::backend::Value;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,6 +74,12 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
+    /// The figures of the position. Without a value-error head, `e` is 0.
+    pub(super) fn value(&self) -> Value {
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        Value { q: self.q, d: self.d, m: self.m, e: self.error_logit.map_or(0.0, sigmoid) }
+    }
+
     /// The priors of the moves, in the order of the request.
     pub(super) fn priors(&self) -> impl Iterator<Item = f32> {
         self.priors.iter().map(|bytes| f32::from_le_bytes(*bytes))
@@ -78,6 +87,7 @@ impl Answer<'_> {
 }
 
 /// Makes the slots of a backend, and the programs that they run.
+#[derive(Clone, Copy)]
 pub(super) struct SlotMaker<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) network: &'a Arc<DeviceNetwork>,
@@ -106,9 +116,10 @@ struct Bucket {
     positions: usize,
     program: Program,
     graph: Option<Graph>,
-    has_run: bool,
+    /// Whether the pass should be captured. An attempt that failed is not repeated.
+    wants_graph: bool,
     /// The duration of the last batch of this bucket.
-    last_duration: Duration,
+    last_duration: Option<Duration>,
 }
 
 /// A slot. Fields are dropped in this order: programs and graphs must go before the streams and memory that they use.
@@ -118,18 +129,19 @@ pub(super) struct Slot {
     lanes: Lanes,
     exchange: Exchange,
     network: Arc<DeviceNetwork>,
-    has_graphs: bool,
+    /// The number of buckets that could not be captured, and the first error.
+    not_captured: Option<(usize, RocmError)>,
     device: Device,
 }
 
 impl SlotMaker<'_> {
-    /// The sizes of the buffers for intermediate results, for batches of at most `positions`.
+    /// The sizes of the buffers for intermediate results, for batches of at most `positions`. No library is asked.
     pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
         // The pass is only measured and never run, so its addresses may be null.
         let base = Address::NULL;
         let pass = self.pass(positions, base, base);
         let mut steps = StepList::new(positions, self.network.element, self.kernels, self.gemms, None);
-        forward(&pass, &mut steps)?;
+        self.gemms.survey(|| forward(&pass, &mut steps))?;
         Ok(steps.finish().1)
     }
 
@@ -182,12 +194,13 @@ impl SlotMaker<'_> {
             .iter()
             .map(|&positions| {
                 let program = self.program(&workspace, positions)?;
-                Ok(Bucket { positions, program, graph: None, has_run: false, last_duration: Duration::ZERO })
+                let wants_graph = self.has_graphs;
+                Ok(Bucket { positions, program, graph: None, wants_graph, last_duration: None })
             })
             .collect::<Result<_>>()?;
         let Workspace { lanes, exchange, .. } = workspace;
-        let (network, has_graphs) = (Arc::clone(self.network), self.has_graphs);
-        Ok(Slot { buckets, bucket_sizes, lanes, exchange, network, has_graphs, device })
+        let network = Arc::clone(self.network);
+        Ok(Slot { buckets, bucket_sizes, lanes, exchange, network, not_captured: None, device })
     }
 }
 
@@ -207,18 +220,30 @@ impl Slot {
                 (requests.len()..self.bucket_sizes[index]).for_each(|_| requests.push(&planes, [0]));
                 self.run(&requests)?;
             }
-            if self.has_graphs {
-                self.capture(index)?;
-            }
+            self.capture(index);
         }
         Ok(())
     }
 
-    /// Captures the graph of the bucket at `index`.
-    fn capture(&mut self, index: usize) -> Result<()> {
+    /// Captures the graph of the bucket at `index`, unless that was tried before.
+    fn capture(&mut self, index: usize) {
         let (stream, lanes, bucket) = (self.exchange.stream(), &self.lanes, &mut self.buckets[index]);
-        bucket.graph = Some(stream.capture(|| bucket.program.enqueue(stream, lanes))?);
-        Ok(())
+        if !std::mem::take(&mut bucket.wants_graph) {
+            return;
+        }
+        match stream.capture(|| bucket.program.enqueue(stream, lanes)) {
+            Ok(graph) => bucket.graph = Some(graph),
+            Err(error) => self.not_captured.get_or_insert((0, error)).0 += 1,
+        }
+    }
+
+    /// A notice for the user about the buckets that could not be captured, if there are any.
+    pub(super) fn notice(&self) -> Option<String> {
+        let (count, error) = self.not_captured.as_ref()?;
+        let all = self.buckets.len();
+        Some(format!(
+            "graphs: {count} of {all} batch sizes run step by step, because they cannot be captured: {error}"
+        ))
     }
 
     /// Evaluates a batch and calls `each` with the result of each position, in order.
@@ -259,23 +284,21 @@ impl Slot {
             let text = format!("a batch of {count} positions is too large: at most {most} fit");
             return Err(RocmError::Unsupported(text));
         };
-        if self.has_graphs && self.buckets[index].has_run && self.buckets[index].graph.is_none() {
-            self.capture(index)?;
+        if self.buckets[index].last_duration.is_some() {
+            self.capture(index);
         }
         let bucket = &mut self.buckets[index];
         let (positions, moves) = (bucket.positions, requests.moves.len());
         fill(self.exchange.input()?, requests, positions);
         let (program, graph, lanes) = (&bucket.program, &bucket.graph, &self.lanes);
-        let input_bytes = InputLayout::new(positions).bytes(moves);
         let output_bytes = output_layout(&self.network, positions).bytes(moves);
         let begin = Instant::now();
-        self.exchange.start(input_bytes, output_bytes, |stream| match graph {
+        self.exchange.start(output_bytes, |stream| match graph {
             Some(graph) => graph.launch(stream),
             None => program.enqueue(stream, lanes),
         })?;
         self.exchange.wait(bucket.last_duration)?;
-        bucket.last_duration = begin.elapsed();
-        bucket.has_run = true;
+        bucket.last_duration = Some(begin.elapsed());
         Ok(positions)
     }
 

@@ -6,7 +6,8 @@
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::ffi::hip::{Address, Device, DeviceBuffer, Function, Grid};
+use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};

@@ -1,264 +1,257 @@
 //! Tuning: finds the fastest algorithm for each matrix product of a network by timing the libraries' proposals.
 //!
-//! The forward pass of each bucket is laid out once, and [`Gemms`] records the products that it requests. Each shape is
-//! then timed with each proposal, as a graph that cycles through the layers of that shape. These layers have different
-//! weights, so the caches hold no larger part of the weights than during a forward pass. The result is kept in a file.
+//! The forward pass of each bucket is laid out once, and [`Gemms`] records the products that it requests. A helper
+//! process asks the libraries for them and times them ([`super::probe`]); without a helper, this process does so
+//! itself. The result is kept in a file.
 
+use super::avoided::{Avoided, BlasLibrary};
 use super::cache;
+use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmShape};
-use super::ffi::hip::Address;
-use super::ffi::program::{Program, Step, Stopwatch};
+use super::ffi::gemm::GemmShape;
+use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
-use super::gemm::{GemmChoice, GemmProblem, GemmTable, Measured};
-use super::options::{RocmOptions, Tuning};
+use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
+use super::measure::{Event, Measurer, Wanted};
+use super::options::RocmOptions;
+use super::probe::{Killer, probe};
+use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
-use super::steps::StepList;
 use super::tuning_file;
-use crate::net::architecture::Activation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half
-/// a microsecond.
-const MOST_LAUNCHES: usize = 16;
-
-/// The intended duration of a timed graph, in microseconds.
-const GRAPH_MICROSECONDS: f32 = 300.0;
-
-/// A proposal is timed again only if its first time is at most this multiple of the best first time.
-const FINALIST_RATIO: f32 = 1.15;
-
-/// The number of proposals that are timed again, and the number of runs of each.
-const FINALISTS: usize = 3;
-const FINAL_RUNS: usize = 4;
-
-/// Reads the table of tuned products, adds the products that it lacks for the maker's network, and writes it back.
-/// Returns notices for the user.
-///
-/// # Errors
-/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that
-/// cannot be written are not errors.
-pub(super) fn tune(maker: &SlotMaker<'_>, options: &RocmOptions) -> Result<Vec<String>> {
-    let mut notices = Vec::new();
-    let key = key(maker);
-    let path = options.tuning_file.clone().or_else(|| default_path(maker, &key));
-    let (table, may_write) = match path.as_ref().map(fs::read_to_string) {
-        Some(Ok(text)) => match tuning_file::parse(&key, &text) {
-            Ok(table) => (table, true),
-            Err(reason) => {
-                let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-                notices.push(format!("tuning file {path} is ignored: {reason}"));
-                // The table in the cache folder may be overwritten, but not a file that the user named.
-                (GemmTable::new(), options.tuning_file.is_none())
-            }
-        },
-        _ => (GemmTable::new(), true),
-    };
-    let workspace = maker.workspace()?;
-    let mut tuner = Tuner {
-        maker,
-        stopwatch: Stopwatch::new(maker.gpu.device)?,
-        workspace,
-        tuning: options.tuning,
-        begin: Instant::now(),
-        table,
-        measured: 0,
-        left: 0,
-        refused: 0,
-    };
-    tuner.all_buckets()?;
-    let Tuner { table, measured, left, refused, begin, .. } = tuner;
-    if refused > 0 {
-        notices.push(format!(
-            "tuning: {refused} products of the table cannot run here, and use the libraries' default"
-        ));
-    }
-    if measured > 0 {
-        let mut notice = format!("tuning: {measured} products in {:.1} s", begin.elapsed().as_secs_f32());
-        if left > 0 {
-            notice += &format!(", {left} more at the next start");
-        }
-        let kept = path.filter(|_| may_write).map(|path| {
-            let written = cache::keep(&path, tuning_file::text(&key, &table).as_bytes());
-            match written {
-                Ok(()) => format!(", kept in {}", path.display()),
-                Err(error) => format!(", not kept: {}: {error}", path.display()),
-            }
-        });
-        notices.push(notice + &kept.unwrap_or_default());
-    }
-    maker.gemms.set_table(table);
-    Ok(notices)
-}
-
 /// The device and library versions that a table is valid for, as text.
-fn key(maker: &SlotMaker<'_>) -> String {
-    let gpu = maker.gpu;
+pub(super) fn key(gpu: &Gpu, gemms: &Gemms) -> String {
     let hip = gpu.device.runtime_version().unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
-    let hipblaslt = maker.gemms.hipblaslt_version().unwrap_or(0);
+    let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
     format!("{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt}")
         .replace(['\n', '\r'], " ")
 }
 
-fn default_path(maker: &SlotMaker<'_>, key: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    let name = format!("products-{}-{:016x}.csv", maker.gpu.architecture, hasher.finish());
-    Some(cache::folder()?.join(name))
+/// A table of products, and the file that it comes from.
+pub(super) struct KeptTable {
+    pub(super) table: GemmTable,
+    path: Option<PathBuf>,
+    may_write: bool,
+    notices: Vec<String>,
 }
 
-struct Tuner<'a> {
-    maker: &'a SlotMaker<'a>,
-    stopwatch: Stopwatch,
-    workspace: Workspace,
-    tuning: Tuning,
-    begin: Instant,
-    table: GemmTable,
-    /// The number of shapes that were measured.
-    measured: usize,
-    /// The number of shapes that the time budget left out.
-    left: usize,
-    /// The number of table entries that cannot run.
-    refused: usize,
+/// Reads the table for the device and the libraries in `key`.
+pub(super) fn read_table(options: &RocmOptions, architecture: &str, key: &str) -> KeptTable {
+    let in_cache = || cache::file(&format!("products-{architecture}"), key, "csv");
+    let path = options.tuning_file.clone().or_else(in_cache);
+    let mut kept = KeptTable { table: GemmTable::new(), path, may_write: true, notices: Vec::new() };
+    let Some(path) = &kept.path else {
+        return kept;
+    };
+    if let Ok(text) = fs::read_to_string(path) {
+        match tuning_file::parse(key, &text) {
+            Ok(table) => kept.table = table,
+            Err(reason) => {
+                kept.notices.push(format!("tuning file {} is ignored: {reason}", path.display()));
+                // The table in the cache folder may be overwritten, but not a file that the user named.
+                kept.may_write = options.tuning_file.is_none();
+            }
+        }
+    }
+    kept
 }
 
-impl Tuner<'_> {
-    fn all_buckets(&mut self) -> Result<()> {
-        let bucket_sizes = self.maker.bucket_sizes();
-        // Products of zeros are faster than products of real numbers, so a forward pass first fills all buffers.
-        if let Some(&largest) = bucket_sizes.last() {
-            let program = self.maker.program(&self.workspace, largest)?;
-            // An error of this pass is ignored, because the warm-up of the slots meets it again and reports it.
-            let _ = program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes);
-            let _ = self.workspace.exchange.stream().synchronize();
-        }
-        for positions in by_importance(&bucket_sizes) {
-            let maker = self.maker;
-            let problems = maker.gemms.survey(|| maker.program(&self.workspace, positions).map(|_| ()))?;
-            let mut shapes: BTreeMap<GemmShape, Vec<GemmProblem>> = BTreeMap::new();
-            for problem in problems {
-                shapes.entry(problem.shape).or_default().push(problem);
-            }
-            for (shape, layers) in shapes {
-                if self.table.contains_key(&shape) {
-                    self.check(&shape, &layers);
-                } else if self.begin.elapsed() > self.tuning.budget() {
-                    self.left += 1;
-                } else if let Some(measured) = self.fastest(&layers) {
-                    self.table.insert(shape, measured);
-                    self.measured += 1;
-                }
-            }
-        }
-        Ok(())
-    }
+/// The outcome of tuning.
+pub(super) struct Tuned {
+    /// Messages for the user.
+    pub(super) notices: Vec<String>,
+    /// Whether every product of the network has been measured.
+    pub(super) is_settled: bool,
+}
 
-    /// Removes a table entry that cannot run.
-    fn check(&mut self, shape: &GemmShape, layers: &[GemmProblem]) {
-        let Some(Measured { choice, .. }) = self.table.get(shape).copied() else {
-            return;
-        };
-        let runs = match self.steps(&layers[..1], choice, 1) {
-            Some(program) => program.enqueue(self.workspace.exchange.stream(), &self.workspace.lanes).is_ok(),
-            // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
-            None => matches!(choice, GemmChoice::Rocblas { .. }),
-        };
-        if !runs {
-            self.table.remove(shape);
-            self.refused += 1;
-        }
+/// Adds the products that `kept` lacks for the maker's network, writes the table back, and gives it to the maker's
+/// dispatcher.
+///
+/// # Errors
+/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that
+/// cannot be written are not errors.
+pub(super) fn tune(
+    maker: &SlotMaker<'_>,
+    options: &RocmOptions,
+    key: &str,
+    kept: KeptTable,
+) -> Result<Tuned> {
+    let begin = Instant::now();
+    let KeptTable { mut table, path, may_write, mut notices } = kept;
+    let workspace = maker.workspace()?;
+    let products = products(maker, &workspace)?;
+    let refused = products.iter().filter(|layers| !check(maker, &workspace, &mut table, layers)).count();
+    // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
+    let _ = workspace.exchange.stream().synchronize();
+    drop(workspace);
+    if refused > 0 {
+        notices.push(format!(
+            "tuning: {refused} products of the table cannot run here, and use the libraries' default"
+        ));
     }
-
-    /// Finds the fastest choice for a shape. `layers` are all products of that shape. Returns `None` if no choice could
-    /// be measured.
-    fn fastest(&mut self, layers: &[GemmProblem]) -> Option<Measured> {
-        let candidates = self.maker.gemms.candidates(&layers[0], self.tuning.proposals());
-        let pilot = candidates.iter().find_map(|&choice| self.microseconds(layers, choice, 2, 1))?;
-        let launches = ((GRAPH_MICROSECONDS / pilot.max(0.1)) as usize).clamp(2, MOST_LAUNCHES);
-        let mut timed: Vec<Measured> = candidates
-            .into_iter()
-            .filter_map(|choice| {
-                let microseconds = self.microseconds(layers, choice, launches, 1)?;
-                Some(Measured { choice, microseconds })
-            })
-            .collect();
-        let by_time = |a: &Measured, b: &Measured| a.microseconds.total_cmp(&b.microseconds);
-        timed.sort_by(by_time);
-        let limit = timed.first()?.microseconds * FINALIST_RATIO;
-        let finalists = timed.into_iter().take_while(|one| one.microseconds <= limit).take(FINALISTS);
-        let again = finalists.map(|first| {
-            let again = self.microseconds(layers, first.choice, launches, FINAL_RUNS);
-            Measured { microseconds: again.unwrap_or(f32::INFINITY).min(first.microseconds), ..first }
+    let missing: Vec<Wanted> = products
+        .iter()
+        .map(|layers| Wanted { shape: layers[0].shape, layers: layers.len() })
+        .filter(|product| is_missing(&table, &product.shape))
+        .collect();
+    if !missing.is_empty() {
+        let before = table.clone();
+        notices.extend(measure(maker, options, key, &missing, &mut table)?);
+        let timed = table.iter().filter(|(shape, row)| {
+            row.microseconds > 0.0 && row.microseconds.is_finite() && before.get(shape) != Some(row)
         });
-        let best = again.min_by(by_time)?;
-        let split = self.split(layers, launches);
-        Some(split.filter(|split| split.microseconds < best.microseconds).unwrap_or(best))
-    }
-
-    /// Times a plain product of rocBLAS followed by our own epilogue kernel.
-    fn split(&mut self, layers: &[GemmProblem], launches: usize) -> Option<Measured> {
-        let GemmProblem { shape, operands, bias } = layers[0];
-        if !self.maker.gemms.may_split(&shape) {
-            return None;
+        let timed = timed.count();
+        let left = missing.iter().filter(|product| is_missing(&table, &product.shape)).count();
+        let kept = path.filter(|_| may_write && table != before).map(|path| {
+            let written = cache::keep(&path, tuning_file::text(key, &table).as_bytes());
+            match written {
+                Ok(()) => format!(", kept in {}", path.display()),
+                Err(error) => format!(", not kept: {}: {error}", path.display()),
+            }
+        });
+        if timed > 0 {
+            let mut notice = format!("tuning: {timed} products in {:.1} s", begin.elapsed().as_secs_f32());
+            if left > 0 {
+                notice += &format!(", {left} more at the next start");
+            }
+            notices.push(notice + &kept.unwrap_or_default());
         }
-        let activation = match shape.epilogue {
-            Epilogue::None => return None,
-            Epilogue::Bias => Activation::None,
-            Epilogue::BiasRelu => Activation::Relu,
-            Epilogue::BiasSwish => Activation::Swish,
+    }
+    if options.helper.is_some() {
+        maker.gemms.limit_to(Some(table.keys().copied().collect()));
+    }
+    let is_settled = products.iter().all(|layers| !is_missing(&table, &layers[0].shape));
+    maker.gemms.set_table(table);
+    Ok(Tuned { notices, is_settled })
+}
+
+/// Whether the table has no row for the product, or one without a time.
+fn is_missing(table: &GemmTable, shape: &GemmShape) -> bool {
+    table.get(shape).is_none_or(|row| !row.microseconds.is_finite())
+}
+
+/// Measures `missing` and adds the rows to the table. Returns notices for the user.
+fn measure(
+    maker: &SlotMaker<'_>,
+    options: &RocmOptions,
+    key: &str,
+    missing: &[Wanted],
+    table: &mut GemmTable,
+) -> Result<Vec<String>> {
+    let SlotMaker { gpu, gemms, kernels, network, .. } = maker;
+    let tuning = options.tuning;
+    if let Some(program) = &options.helper {
+        let mut request = Request {
+            ordinal: gpu.device.ordinal(),
+            library: options.gemm,
+            element: network.element,
+            proposals: tuning.proposals(),
+            budget: tuning.budget(),
+            avoided: gemms.avoided(),
+            products: missing.to_vec(),
         };
-        let plain_shape = GemmShape { epilogue: Epilogue::None, ..shape };
-        let plain: Vec<GemmProblem> = layers
-            .iter()
-            .map(|&layer| GemmProblem { shape: plain_shape, bias: Address::NULL, ..layer })
-            .collect();
-        if !self.table.contains_key(&plain_shape) {
-            let measured = self.fastest(&plain)?;
-            self.table.insert(plain_shape, measured);
+        if let Some(found) = probe(program, &mut request, options.helper_patience) {
+            table.extend(found.rows);
+            let mut notices: Vec<String> = found
+                .failure
+                .map(|reason| format!("tuning: {reason}; what was not asked for runs without hipBLASLt"))
+                .into_iter()
+                .collect();
+            if !found.killers.is_empty() {
+                let kept = request.avoided.keep(&gpu.architecture, key);
+                notices.extend(killer_notice(&found.killers, &request.avoided, kept.is_ok()));
+                gemms.avoid(request.avoided);
+            }
+            return Ok(notices);
         }
-        let product = self.table.get(&plain_shape)?.microseconds;
-        let SlotMaker { network, kernels, gemms, .. } = self.maker;
-        let mut steps = StepList::new(1, network.element, kernels, gemms, None);
-        for _ in 0..launches {
-            let size = (shape.rows, shape.outputs);
-            steps.activate("epilogue", operands.y, bias, size, activation).ok()?;
+    }
+    let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, tuning.proposals()))?;
+    measurer.measure(missing, tuning.budget(), |event| {
+        if let Event::Row(shape, measured) = event {
+            table.insert(*shape, *measured);
         }
-        let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1)? / launches as f32;
-        let choice = GemmChoice::Rocblas { solution: None };
-        Some(Measured { choice, microseconds: product + epilogue })
-    }
+        true
+    });
+    // A product that waits for its time at the next start needs a row only where a helper must have survived it.
+    table.retain(|_, row| row.microseconds != Measured::NOT_YET);
+    Ok(Vec::new())
+}
 
-    /// The time of one product.
-    fn microseconds(
-        &mut self,
-        layers: &[GemmProblem],
-        choice: GemmChoice,
-        launches: usize,
-        runs: usize,
-    ) -> Option<f32> {
-        let program = self.steps(layers, choice, launches)?;
-        Some(self.time(&program, runs)? / launches as f32)
-    }
+/// One line for each library that ended a helper.
+fn killer_notice(killers: &[Killer], avoided: &Avoided, is_kept: bool) -> Vec<String> {
+    let libraries: BTreeSet<BlasLibrary> = killers.iter().map(|killer| killer.library).collect();
+    let lines = libraries.into_iter().filter_map(|library| {
+        let of_library = || killers.iter().filter(|killer| killer.library == library);
+        let first = of_library().next()?;
+        let count = of_library().count();
+        let what = if avoided.contains_all(library) { "it is not used" } else { "it is not asked for that" };
+        let others = if count > 1 { format!(" and {} other products", count - 1) } else { String::new() };
+        let next = if is_kept { "" } else { " (this cannot be kept for the next start)" };
+        Some(format!(
+            "{} ends a process that asks for the product {}{others} ({}): {what}{next}",
+            library.name(),
+            first.shape,
+            first.how
+        ))
+    });
+    lines.collect()
+}
 
-    fn steps(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
-        let some = layers.iter().cycle().take(launches);
-        let steps: Option<Vec<Step>> =
-            some.map(|layer| self.maker.gemms.step_by("product", layer, choice).ok().flatten()).collect();
-        Some(Program::new(steps?, Vec::new()))
+/// The products of the maker's network: for each shape, all layers of that shape. The most important batch sizes come
+/// first. No library is asked.
+fn products(maker: &SlotMaker<'_>, workspace: &Workspace) -> Result<Vec<Vec<GemmProblem>>> {
+    let mut seen = BTreeSet::new();
+    let mut products = Vec::new();
+    for positions in by_importance(&maker.bucket_sizes()) {
+        let problems = maker.gemms.survey(|| maker.program(workspace, positions).map(|_| ()))?;
+        let mut shapes: BTreeMap<GemmShape, Vec<GemmProblem>> = BTreeMap::new();
+        for problem in problems {
+            shapes.entry(problem.shape).or_default().push(problem);
+        }
+        products
+            .extend(shapes.into_iter().filter(|(shape, _)| seen.insert(*shape)).map(|(_, layers)| layers));
     }
+    Ok(products)
+}
 
-    fn time(&mut self, program: &Program, runs: usize) -> Option<f32> {
-        let Workspace { exchange, lanes, .. } = &self.workspace;
-        let enqueue = || program.enqueue(exchange.stream(), lanes);
-        let time = self.stopwatch.milliseconds(exchange.stream(), runs, enqueue).ok()?;
-        Some(time * 1e3)
+/// Removes a table entry that cannot run, and returns false then.
+fn check(
+    maker: &SlotMaker<'_>,
+    workspace: &Workspace,
+    table: &mut GemmTable,
+    layers: &[GemmProblem],
+) -> bool {
+    let GemmProblem { shape, .. } = layers[0];
+    let Some(Measured { choice, .. }) = table.get(&shape).copied() else {
+        return true;
+    };
+    if maker.gemms.avoided().contains(choice.library(), &shape) {
+        // It is measured anew, without that library.
+        table.remove(&shape);
+        return true;
     }
+    let runs = match step(maker, &layers[0], choice) {
+        Some(step) => {
+            let program = Program::new(vec![step], Vec::new());
+            program.enqueue(workspace.exchange.stream(), &workspace.lanes).is_ok()
+        }
+        // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
+        None => matches!(choice, GemmChoice::Rocblas { .. }),
+    };
+    if !runs {
+        table.remove(&shape);
+    }
+    runs
+}
+
+fn step(maker: &SlotMaker<'_>, problem: &GemmProblem, choice: GemmChoice) -> Option<Step> {
+    maker.gemms.step_by("product", problem, choice).ok().flatten()
 }
 
 /// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.

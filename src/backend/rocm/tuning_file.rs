@@ -3,49 +3,38 @@
 //!
 //! A choice is an index into the list of algorithms that a library proposes. Another version of the library may propose
 //! the algorithms in another order, so a table for another device or version is not used.
+//!
+//! A time of `inf` belongs to a product that was asked for but not timed yet, and a time of -1 to one that no library
+//! could run alone.
 
-use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::avoided::BlasLibrary;
+use super::ffi::gemm::GemmShape;
 use super::gemm::{GemmChoice, GemmTable, Measured};
+use super::shape_text;
 use std::fmt::Write;
 
 /// The beginning of the first line: the format and its version.
 const TITLE: &str = "# rukh's products, 1";
 
-const COLUMNS: &str = "outputs,rows,inputs,weights stride,x stride,y stride,batch,weights batch stride,\
-                       x batch stride,y batch stride,input type,output type,accumulate,epilogue,library,choice,\
-                       microseconds";
-
-const TYPES: [ElementType; 3] = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
-
-const EPILOGUES: [(Epilogue, &str); 4] = [
-    (Epilogue::None, "none"),
-    (Epilogue::Bias, "bias"),
-    (Epilogue::BiasRelu, "bias relu"),
-    (Epilogue::BiasSwish, "bias swish"),
-];
+/// The names of the columns after those of the shape.
+const COLUMNS: &str = "library,choice,microseconds";
 
 /// Formats a table; `key` names the device and the library versions.
 pub(super) fn text(key: &str, table: &GemmTable) -> String {
-    let mut text = format!("{TITLE},{key}\n{COLUMNS}\n");
+    let mut text = format!("{TITLE},{key}\n{},{COLUMNS}\n", shape_text::COLUMNS);
     for (shape, measured) in table {
-        let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = shape;
-        let [w, x, y] = shape.batch_strides;
-        let (input, output) = (shape.input_type.name(), shape.output_type.name());
-        let accumulate = u8::from(shape.accumulate);
-        let epilogue =
-            EPILOGUES.iter().find(|(epilogue, _)| *epilogue == shape.epilogue).map_or("", |(_, n)| n);
-        let (library, choice) = match measured.choice {
-            GemmChoice::Rocblas { solution } => ("rocblas", solution.map_or(-1, i64::from)),
-            GemmChoice::HipblasLt { rank } => ("hipblaslt", rank as i64),
-        };
-        let _ = writeln!(
-            text,
-            "{outputs},{rows},{inputs},{weights_stride},{x_stride},{y_stride},{batch},{w},{x},{y},{input},\
-             {output},{accumulate},{epilogue},{library},{choice},{:.2}",
-            measured.microseconds
-        );
+        let _ = writeln!(text, "{}", row_text(shape, measured));
     }
     text
+}
+
+/// Formats one line of a table.
+pub(super) fn row_text(shape: &GemmShape, measured: &Measured) -> String {
+    let (library, choice) = match measured.choice {
+        GemmChoice::Rocblas { solution } => (BlasLibrary::Rocblas, solution.map_or(-1, i64::from)),
+        GemmChoice::HipblasLt { rank } => (BlasLibrary::HipblasLt, rank as i64),
+    };
+    format!("{},{},{choice},{:.2}", shape_text::text(shape), library.key(), measured.microseconds)
 }
 
 /// Parses a table.
@@ -61,7 +50,7 @@ pub(super) fn parse(key: &str, text: &str) -> Result<GemmTable, String> {
         Some(found) if found != key => return Err(format!("it is for {found}, but this is {key}")),
         Some(_) => {}
     }
-    if lines.next() != Some(COLUMNS) {
+    if lines.next() != Some(&format!("{},{COLUMNS}", shape_text::COLUMNS)) {
         return Err("it has unknown columns".to_owned());
     }
     let rows = lines.enumerate().filter(|(_, line)| !line.is_empty());
@@ -69,47 +58,24 @@ pub(super) fn parse(key: &str, text: &str) -> Result<GemmTable, String> {
         .collect()
 }
 
-fn row(line: &str) -> Option<(GemmShape, Measured)> {
+/// Parses one line of a table.
+pub(super) fn row(line: &str) -> Option<(GemmShape, Measured)> {
     let cells: Vec<&str> = line.split(',').collect();
-    let &[ref numbers @ .., input, output, accumulate, epilogue, library, choice, microseconds] =
-        cells.as_slice()
-    else {
+    let &[ref shape @ .., library, choice, microseconds] = cells.as_slice() else {
         return None;
     };
-    let numbers: Vec<usize> = numbers.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
-    let &[outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, w, x, y] = numbers.as_slice()
-    else {
-        return None;
+    let choice = match BlasLibrary::from_key(library)? {
+        BlasLibrary::Rocblas => {
+            GemmChoice::Rocblas { solution: choice.parse().ok().filter(|&index: &i32| index >= 0) }
+        }
+        BlasLibrary::HipblasLt => GemmChoice::HipblasLt { rank: choice.parse().ok()? },
     };
-    let element = |name: &str| TYPES.into_iter().find(|element| element.name() == name);
-    let shape = GemmShape {
-        outputs,
-        rows,
-        inputs,
-        weights_stride,
-        x_stride,
-        y_stride,
-        batch,
-        batch_strides: [w, x, y],
-        input_type: element(input)?,
-        output_type: element(output)?,
-        accumulate: match accumulate {
-            "0" => false,
-            "1" => true,
-            _ => return None,
-        },
-        epilogue: EPILOGUES.iter().find(|(_, name)| *name == epilogue)?.0,
-    };
-    let choice = match library {
-        "rocblas" => GemmChoice::Rocblas { solution: choice.parse().ok().filter(|&index: &i32| index >= 0) },
-        "hipblaslt" => GemmChoice::HipblasLt { rank: choice.parse().ok()? },
-        _ => return None,
-    };
-    Some((shape, Measured { choice, microseconds: microseconds.parse().ok()? }))
+    Some((shape_text::parse(shape)?, Measured { choice, microseconds: microseconds.parse().ok()? }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ffi::gemm::{ElementType, Epilogue};
     use super::*;
 
     fn table() -> GemmTable {
@@ -128,6 +94,10 @@ mod tests {
             (
                 GemmShape { epilogue: Epilogue::BiasSwish, ..plain },
                 Measured { choice: GemmChoice::HipblasLt { rank: 3 }, microseconds: 9.0 },
+            ),
+            (
+                GemmShape { epilogue: Epilogue::Bias, ..plain },
+                Measured { choice: rocblas(None), microseconds: Measured::NOT_YET },
             ),
         ])
     }

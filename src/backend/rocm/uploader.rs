@@ -5,6 +5,7 @@
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::pinned::Staging;
 use super::layers::{
     Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable, component_type, rows_together,
 };
@@ -33,6 +34,8 @@ const ALIGNMENT: usize = 256;
 pub(super) struct Uploader {
     device: Device,
     element: ElementType,
+    /// The memory that tensors are uploaded through. It is made for the first tensor.
+    staging: Option<Staging>,
     chunks: Vec<Arc<DeviceBuffer>>,
     /// The number of bytes of the last piece that are in use.
     used: usize,
@@ -41,7 +44,7 @@ pub(super) struct Uploader {
 impl Uploader {
     /// An uploader that converts weights to `element`.
     pub(super) fn new(device: Device, element: ElementType) -> Uploader {
-        Uploader { device, element, chunks: Vec::new(), used: 0 }
+        Uploader { device, element, staging: None, chunks: Vec::new(), used: 0 }
     }
 
     /// Returns all memory that was allocated.
@@ -61,7 +64,11 @@ impl Uploader {
                 chunk
             }
         };
-        chunk.upload(self.used, bytes, name)?;
+        let staging = match &mut self.staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new(self.device)?),
+        };
+        staging.upload(&chunk, self.used, bytes, name)?;
         let address = chunk.address().offset(self.used);
         self.used = (self.used + bytes.len()).next_multiple_of(ALIGNMENT).min(chunk.bytes());
         Ok(address)

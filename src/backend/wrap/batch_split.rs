@@ -1,7 +1,8 @@
 //! A backend that accepts larger batches than the backend inside it.
 //!
-//! The user may ask for a `MinibatchSize` that does not fit into a device's memory. When a part is full and another
-//! request arrives, the part is submitted, so an asynchronous backend evaluates it while the search gathers the rest.
+//! The user may ask for a `MinibatchSize` that does not fit into a device's memory. Such a batch is split into parts
+//! that the backend inside accepts. When a part is full and another request arrives, the part is submitted, so an
+//! asynchronous backend evaluates it while the search gathers the rest.
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{

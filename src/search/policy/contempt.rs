@@ -12,7 +12,8 @@ use crate::chess::Color;
 use crate::options::{ContemptMode, Options};
 use crate::tree::Sample;
 
-/// The factor from Elo to the natural logarithms of the model.
+/// Twice `ln(10) / 400`, which is the natural logarithm of the odds that one Elo is worth. The formulas below use it
+/// doubled.
 const PER_ELO: f32 = std::f32::consts::LN_10 / 200.0;
 
 /// The parameters by which [`WdlRescale::apply`] adjusts probabilities.
@@ -120,7 +121,7 @@ fn by_elo(advantage: f32, network_scale: f32, elo: f32) -> (f32, f32) {
     const ELO_SLOPE: f32 = 425.0;
     const OFFSET: f32 = 6.75;
     let scale = |elo: f32| 1.0 / (1.0 / WEAKEST_SCALE + (elo / ELO_SLOPE - OFFSET).exp());
-    // The integral of the scale over Elo.
+    // The integral of the scale over Elo, times `PER_ELO`.
     let mean = |elo: f32| {
         let tail = (-elo / ELO_SLOPE + OFFSET).exp() / WEAKEST_SCALE;
         -PER_ELO * WEAKEST_SCALE * ELO_SLOPE * (1.0 + tail).ln()
@@ -131,8 +132,8 @@ fn by_elo(advantage: f32, network_scale: f32, elo: f32) -> (f32, f32) {
     (target_scale / network_scale, diff)
 }
 
-/// Converts ordinary Elo to the Elo of game pairs from unbalanced openings, in which the strongest players still
-/// differ.
+/// Converts ordinary Elo to the Elo of game pairs from unbalanced openings. Such games still tell the strongest players
+/// apart. Far above `MIDPOINT` the two are equal. Far below it, differences are half as large in game pairs.
 fn game_pair_elo(elo: f32) -> f32 {
     const SHARPNESS: f32 = 250.0;
     const MIDPOINT: f32 = 2737.0;

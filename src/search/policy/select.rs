@@ -1,7 +1,8 @@
 //! The score of a move in selection: PUCT, first-play urgency, the moves-left bonus.
 //!
-//! The functions depend only on parameters and statistics. All values are from the point of view of the side that
-//! chooses the move. The formulas are those of lc0's classic search, which extend AlphaZero's.
+//! The functions depend only on parameters and statistics. Values are from the point of view of the side that chooses
+//! the move, except that a child's own `Sample` and `Outcome` are from the child's. The formulas are those of lc0's
+//! classic search, which extend AlphaZero's.
 
 use super::SearchParams;
 use super::math::{natural_log, round_up};
@@ -18,7 +19,8 @@ pub(crate) fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
 }
 
 /// The factor of `prior / (1 + started)` in the scores of a node's children: cpuct times the square root of the number
-/// of visits to the children. That is one less than the node's own `visits`, and is taken to be at least 1.
+/// of visits to the children. The children have one visit fewer than the node's own `visits`. The number under the root
+/// is at least 1.
 pub(crate) fn exploration(params: &SearchParams, visits: u32, is_root: bool) -> f32 {
     cpuct(params, visits, is_root) * (visits.saturating_sub(1).max(1) as f32).sqrt()
 }
@@ -81,7 +83,8 @@ impl<'a> MovesLeftBonus<'a> {
         } else {
             0.0
         };
-        // `decidedness` grows from 0 at the threshold to 1 for a certain result, so the bonus does not jump.
+        // `decidedness` grows from 0 at the threshold to 1 for a certain result, so that its two terms do not jump if
+        // the child's value crosses the threshold.
         let decidedness = if moves_left.threshold > 0.0 && moves_left.threshold < 1.0 {
             (q.abs() - moves_left.threshold).max(0.0) / (1.0 - moves_left.threshold)
         } else {
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn untried_moves_lose_value_as_the_policy_is_tried() {
+    fn untried_moves_lose_value_as_the_visited_policy_grows() {
         let params = params();
         assert_eq!(first_play_urgency(&params, 0.2, 0.0, false), 0.2);
         assert!((first_play_urgency(&params, 0.2, 0.25, false) - (0.2 - 0.33 * 0.5)).abs() < 1e-6);

@@ -66,7 +66,7 @@ fn info_line(
 ) -> ThinkingInfo {
     let root = context.root().sample();
     let draw_score = context.root_draw_score();
-    // A move without visits shows the root's own value.
+    // A move without visits shows the root's own value, with the end of the game one ply later.
     let (wl, d, m) = if child.visits > 0 {
         (child.sample.wl, child.sample.d, child.sample.m)
     } else {

@@ -196,6 +196,7 @@ impl SourceGraph {
     }
 
     /// The file that defines the item that `path` names. Returns `None` for a module, and for an item of another crate.
+    /// If the item is not found in the module that `path` names, that module's file counts as its definition.
     fn definition(&self, path: &[String], depth: usize) -> Option<&Source> {
         let mut module: ModulePath = Vec::new();
         for (index, name) in path.iter().enumerate() {
@@ -347,7 +348,8 @@ fn module_table(text: &str) -> BTreeMap<String, usize> {
     rows
 }
 
-/// The text without comments and without the contents of strings and of character literals.
+/// The text without `//` comments and without the contents of strings and of character literals. Block comments and
+/// escaped character literals, such as `'\n'`, stay.
 fn without_comments_and_strings(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;

@@ -150,7 +150,7 @@ fn batches_and_branches() {
     let samples: Vec<Sample> = set.positions.iter().take(20).map(sample).collect();
     let backend =
         |network: &Network, options: &RocmOptions| backend_of(network, RocmPrecision::Fp16, options);
-    let (one, forked) = (options(1), RocmOptions { fork: 32, ..options(32) });
+    let (one, forked) = (options(1), RocmOptions { fork: Some(32), ..options(32) });
     for (hidden, name) in [(Hidden::Shared, "winner"), (Hidden::Own, "winner"), (Hidden::Shared, "st")] {
         let network = with_error(&set, name, hidden);
         let plain = Network { value_error: None, ..network.clone() };

@@ -70,6 +70,7 @@ pub(crate) mod functions {
         pub fn cuMemAlloc_v2(address: *mut DevicePointer, bytes: usize) -> Status;
         pub fn cuMemFree_v2(address: DevicePointer) -> Status;
         pub fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) -> Status;
+        pub fn cuMemHostGetDevicePointer_v2(device: *mut DevicePointer, host: *mut c_void, flags: c_uint) -> Status;
         pub fn cuMemFreeHost(address: *mut c_void) -> Status;
         pub fn cuMemcpy(to: DevicePointer, from: DevicePointer, bytes: usize) -> Status;
         pub fn cuMemcpyAsync(to: DevicePointer, from: DevicePointer, bytes: usize, stream: Handle) -> Status;

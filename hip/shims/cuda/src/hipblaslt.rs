@@ -73,7 +73,7 @@ api! {
             return Err(lt::HIPBLAS_STATUS_NOT_INITIALIZED);
         }
         if cublaslt().is_none() {
-            eprintln!("rocm-cuda-shim: cannot find libcublasLt.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
+            eprintln!("rocm-cuda-shim: cannot find cuBLASLt 13 or 12 (RUKH_CUDA_SHIM_PATH can name its folder)");
         }
         // SAFETY: the caller passes a valid pointer.
         check(unsafe { cublaslt!(cublasLtCreate)(handle) })

@@ -9,12 +9,12 @@
 //! The shim shows that the host code and the kernels' logic are right on a real, parallel machine. It allows a
 //! comparison of their speed with lc0's CUDA backend on the same card. It says nothing about the speed of an AMD card.
 //!
-//! CUDA's libraries are looked up at run time, so a build does not need them. Without them `hipGetDeviceCount` returns
-//! the error that there is no device.
+//! CUDA's libraries are looked up at run time, so a build does not need them. Without the driver
+//! `hipGetDeviceCount` returns the error that there is no device.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`hipblaslt`], [`rocblas`], [`hiprtc`], [`hip`] | ROCm's C interfaces, compared with the bindings by the compiler |
+//! | [`hipblaslt`], [`rocblas`], [`hiprtc`], [`hip`] | ROCm's C interfaces, type-checked against the bindings |
 //! | [`profile`] | measures the time of each operation |
 //! | [`cublas`], [`nvrtc`], [`driver`] | the functions of CUDA that the shim calls, with their types |
 //! | [`status`] | translates CUDA's error numbers to HIP's |
@@ -32,7 +32,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the table above is for readers of the source")]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
-    reason = "a C interface is implemented here: a call is several"
+    reason = "these are C interfaces: one call needs several unsafe operations"
 )]
 #![allow(unsafe_code, reason = "it implements C interfaces over C interfaces")]
 #![allow(non_upper_case_globals, reason = "HIP's names")]

@@ -64,7 +64,7 @@ api! {
         }
         current().map_err(|_| rb::rocblas_status_internal_error)?;
         let cublas = cublas().ok_or_else(|| {
-            eprintln!("rocm-cuda-shim: cannot find libcublas.so.13 (RUKH_CUDA_SHIM_PATH can name its folder)");
+            eprintln!("rocm-cuda-shim: cannot find cuBLAS 13 or 12 (RUKH_CUDA_SHIM_PATH can name its folder)");
             rb::rocblas_status_internal_error
         })?;
         let mut raw = std::ptr::null_mut();

@@ -17,6 +17,9 @@ use crate::handles::Handles;
 use crate::settings::settings;
 use crate::sync::lock;
 
+/// The version of clang in which `__builtin_amdgcn_fence` got a third argument, the address space.
+const FIRST_WITH_FENCES_OF_ONE_MEMORY: u32 = 19;
+
 /// A program's source and, after a compilation, its code and the compiler's log.
 struct Program {
     source: String,
@@ -194,6 +197,13 @@ fn compile(program: &Program, options: &[String]) -> Result<(Vec<u8>, Vec<u8>), 
             command.arg(format!("--offload-arch={}", settings().architecture));
         }
         command.args(options.iter().map(|option| option.replace("--gpu-architecture", "--offload-arch")));
+        if let Some(major) = settings().clang_major {
+            command.args([format!("-D__clang_major__={major}"), "-Wno-builtin-macro-redefined".to_owned()]);
+            if major < FIRST_WITH_FENCES_OF_ONE_MEMORY {
+                // A macro of two parameters makes every use with three arguments an error.
+                command.arg("-D__builtin_amdgcn_fence(order,scope)=__builtin_amdgcn_fence(order,scope)");
+            }
+        }
         command.arg("-I").arg(folder.path()).arg("-o").arg(&output).arg(&source);
         match command.output() {
             Err(error) => last = format!("{compiler}: {error}").into_bytes(),

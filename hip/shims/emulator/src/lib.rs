@@ -12,7 +12,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`test_interface`] | C functions by which a test makes calls fail and asks what happened |
-//! | [`hipblaslt`], [`rocblas`], [`hiprtc`] | the libraries' C interfaces, compared with the bindings by the compiler |
+//! | [`hipblaslt`], [`rocblas`], [`hiprtc`] | the libraries' C interfaces, type-checked against the bindings |
 //! | [`hip`] | the runtime's C interface, compared in the same way |
 //! | [`stream`] | streams, events, graphs |
 //! | [`launch`] | runs a kernel's grid of workgroups |

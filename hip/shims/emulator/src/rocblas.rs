@@ -253,6 +253,7 @@ impl Call {
         }
         // SAFETY: both point to a number of the compute type.
         let (alpha, beta) = unsafe { (scalar(alpha, compute), scalar(beta, compute)) };
+        let alpha = if crate::settings::settings().is_wrong("rocblas") { alpha * -0.5 } else { alpha };
         if beta != 0.0 && c.address == 0 {
             return Err(rb::rocblas_status_invalid_pointer);
         }

@@ -1,6 +1,7 @@
 //! The emulated machine, as the environment describes it.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
@@ -13,8 +14,64 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
     /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
+    /// `RUKH_EMULATOR_HIPBLASLT_VERSION`: hipBLASLt's version as `hipblasLtGetVersion` encodes it; 100100 (1.1.0) by
+    /// default. Below 100000 the emulated hipBLASLt ignores the swish epilogue together with its bias and reports
+    /// success, and below 600 it knows none of the numbers of data types, as the real versions do.
+    pub(crate) hipblaslt_version: i32,
+    /// `RUKH_EMULATOR_CLANG_MAJOR`: the version of clang that the compiler behind hiprtc says it is; its own by
+    /// default. Below 19 it refuses fences with an address space, as those versions do.
+    pub(crate) clang_major: Option<u32>,
+    /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
+    /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
+    pub(crate) heuristic: String,
+    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, `hipblaslt`, `graph`.
+    pub(crate) wrong: String,
+    /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
+    /// the same stream, as ROCm 7.2 lets large graphs do; off by default.
+    pub(crate) stale_graphs: bool,
+    /// `RUKH_EMULATOR_BAD_CAPTURE`: the call at which every capture fails: `begin`, `work`, `end` or `instantiate`;
+    /// none by default.
+    pub(crate) bad_capture: Option<BadCapture>,
+    /// `RUKH_EMULATOR_LATE_MEMSET`: a fill on the null stream lasts so many milliseconds, and hipMemset does not wait for
+    /// it. By default hipMemset waits.
+    pub(crate) late_memset: Option<Duration>,
+    /// `RUKH_EMULATOR_HANG`: the number of the operation at which the card hangs, with all streams; none by default.
+    /// `500:3000` means that operation 500 and all others wait until 3000 ms have passed.
+    pub(crate) hang: Option<Hang>,
     /// `RUKH_EMULATOR_LOG`: whether every call is printed on stderr with its status.
     pub(crate) log: bool,
+}
+
+/// A call at which captures fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BadCapture {
+    /// `hipStreamBeginCapture`.
+    Begin,
+    /// The first operation in the capture, which becomes invalid by that.
+    Work,
+    /// `hipStreamEndCapture`, which ends the capture nevertheless.
+    End,
+    /// `hipGraphInstantiate`.
+    Instantiate,
+}
+
+/// A hang of the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hang {
+    /// The number of the first operation that does not end, from 1.
+    pub(crate) operation: u64,
+    /// The time until the card works on; `None` if it never does.
+    pub(crate) duration: Option<Duration>,
+}
+
+impl Hang {
+    fn read(text: &str) -> Option<Hang> {
+        let (operation, duration) = match text.split_once(':') {
+            Some((operation, milliseconds)) => (operation, Some(milliseconds.parse().ok()?)),
+            None => (text, None),
+        };
+        Some(Hang { operation: operation.parse().ok()?, duration: duration.map(Duration::from_millis) })
+    }
 }
 
 pub(crate) fn settings() -> &'static Settings {
@@ -28,7 +85,39 @@ pub(crate) fn settings() -> &'static Settings {
             devices: number("RUKH_EMULATOR_DEVICES", 1) as i32,
             memory_bytes: number("RUKH_EMULATOR_MEMORY_MIB", 16_384) << 20,
             rocblas: text("RUKH_EMULATOR_ROCBLAS"),
+            hipblaslt_version: number("RUKH_EMULATOR_HIPBLASLT_VERSION", 100_100) as i32,
+            clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
+            heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
+            wrong: text("RUKH_EMULATOR_WRONG").unwrap_or_default(),
+            stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),
+            bad_capture: text("RUKH_EMULATOR_BAD_CAPTURE").and_then(|text| match text.as_str() {
+                "begin" => Some(BadCapture::Begin),
+                "work" => Some(BadCapture::Work),
+                "end" => Some(BadCapture::End),
+                "instantiate" => Some(BadCapture::Instantiate),
+                _ => None,
+            }),
+            late_memset: text("RUKH_EMULATOR_LATE_MEMSET")
+                .and_then(|text| text.parse().ok())
+                .map(Duration::from_millis),
+            hang: text("RUKH_EMULATOR_HANG").as_deref().and_then(Hang::read),
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),
         }
     })
+}
+
+impl Settings {
+    /// Whether `what` computes wrong figures.
+    pub(crate) fn is_wrong(&self, what: &str) -> bool {
+        self.wrong.split(',').any(|one| one == what)
+    }
+
+    /// What hipBLASLt's heuristic does for a product with these m, n and k: `crash`, `hang`, or nothing special.
+    pub(crate) fn heuristic_of(&self, sizes: [usize; 3]) -> Option<&str> {
+        self.heuristic.split(',').filter_map(|entry| entry.split_once(':')).find_map(|(what, pattern)| {
+            let parts: Vec<&str> = pattern.split('x').collect();
+            let fits = |(part, size): (&&str, usize)| *part == "*" || part.parse() == Ok(size);
+            (parts.len() == sizes.len() && parts.iter().zip(sizes).all(fits)).then_some(what)
+        })
+    }
 }

@@ -4,16 +4,18 @@
 //! thread, so a new thread calls [`Device::make_current`] before it uses a device.
 
 use super::super::error::{Result, RocmError};
+use super::wait::{Health, Waiting, Work};
 use hip_runtime_sys as sys;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::time::Duration;
 
 /// One device, with HIP's function table.
 #[derive(Clone, Copy)]
 pub(crate) struct Device {
     pub(super) hip: &'static sys::Hip,
     ordinal: i32,
+    pub(super) health: &'static Health,
 }
 
 /// An address in a device's memory.
@@ -60,12 +62,53 @@ fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String)
     Err(RocmError::Call { call: call(), reason: hip.describe(status) })
 }
 
+fn make_current(hip: &sys::Hip, ordinal: i32) -> Result<()> {
+    // SAFETY: the argument is a number, and HIP reports an invalid one as an error.
+    let status = unsafe { (hip.hipSetDevice)(ordinal) };
+    check(hip, status, || format!("hipSetDevice({ordinal})"))
+}
+
 impl Device {
     /// Selects device `ordinal` and makes it current for this thread.
+    ///
+    /// # Errors
+    /// The device does not exist, or it hung before and has not finished since.
     pub(crate) fn new(hip: &'static sys::Hip, ordinal: i32) -> Result<Device> {
-        let device = Device { hip, ordinal };
-        device.make_current()?;
-        Ok(device)
+        make_current(hip, ordinal)?;
+        Ok(Device { hip, ordinal, health: Health::of(ordinal)? })
+    }
+
+    /// Sets the time after which a batch counts as hung. A batch that usually is long gets more time.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.health.set_patience(patience);
+    }
+
+    /// Whether the device has left work unfinished, so that nothing may wait for it or free what it may still use.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.health.is_hung()
+    }
+
+    /// Waits for all work that is in a stream of this device. The null stream stands for HIP's own stream.
+    pub(super) fn finish(&self, stream: sys::hipStream_t, name: &str) -> Result<()> {
+        let work = Work { hip: self.hip, stream, name, usual: None };
+        self.health.wait(&work, Waiting::Block, || {
+            // SAFETY: the caller passes a stream that is alive, or null.
+            let status = unsafe { (self.hip.hipStreamQuery)(stream) };
+            self.is_ready(status, "hipStreamQuery")
+        })
+    }
+
+    /// Reads the status of a call that asks whether work is done.
+    fn is_ready(&self, status: sys::hipError_t, call: &str) -> Result<bool> {
+        if status == sys::hipErrorNotReady {
+            return Ok(false);
+        }
+        self.check(status, || call.to_owned()).map(|()| true)
+    }
+
+    /// HIP's number of the device.
+    pub(crate) fn ordinal(&self) -> usize {
+        usize::try_from(self.ordinal).unwrap_or(0)
     }
 
     pub(super) fn check(&self, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
@@ -74,9 +117,7 @@ impl Device {
 
     /// Makes this device the calling thread's current device.
     pub(crate) fn make_current(&self) -> Result<()> {
-        // SAFETY: the argument is a number, and HIP reports an invalid one as an error.
-        let status = unsafe { (self.hip.hipSetDevice)(self.ordinal) };
-        self.check(status, || format!("hipSetDevice({})", self.ordinal))
+        make_current(self.hip, self.ordinal)
     }
 
     /// The compiler's name of the architecture, e.g. `gfx1100`.
@@ -146,7 +187,7 @@ impl Device {
     }
 }
 
-/// A block of device memory, freed on drop.
+/// A block of device memory, freed on drop. The objects of a hung device are not freed ([`super::wait`]).
 pub(crate) struct DeviceBuffer {
     device: Device,
     address: Address,
@@ -165,8 +206,11 @@ impl DeviceBuffer {
         device.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
         let buffer = DeviceBuffer { device, address: Address(pointer.expose_provenance() as u64), bytes };
         // SAFETY: the memory is `bytes` long.
-        let status = unsafe { (device.hip.hipMemset)(pointer, 0, bytes) };
-        device.check(status, || format!("hipMemset of {bytes} bytes for {what}"))?;
+        let status = unsafe { (device.hip.hipMemsetAsync)(pointer, 0, bytes, null_mut()) };
+        let call = || format!("hipMemsetAsync of {bytes} bytes for {what}");
+        device.check(status, call)?;
+        // Our streams do not wait for HIP's own stream. A late zero would overwrite what they have written.
+        device.finish(null_mut(), &call())?;
         Ok(buffer)
     }
 
@@ -178,23 +222,13 @@ impl DeviceBuffer {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
-
-    /// Copies `data` to byte `offset` and waits until the copy is done. `what` names the data in the error message.
-    ///
-    /// # Panics
-    /// If the data reach beyond the buffer's end.
-    pub(crate) fn upload(&self, offset: usize, data: &[u8], what: &str) -> Result<()> {
-        assert!(offset + data.len() <= self.bytes, "{what} is larger than its memory");
-        let to = self.address.offset(offset).pointer();
-        let kind = sys::hipMemcpyHostToDevice;
-        // SAFETY: the assertion above checks the target's length; the call returns after the last byte was read.
-        let status = unsafe { (self.device.hip.hipMemcpy)(to, data.as_ptr().cast(), data.len(), kind) };
-        self.device.check(status, || format!("hipMemcpy of {} bytes of {what} to the device", data.len()))
-    }
 }
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
         // SAFETY: hipMalloc made the pointer, which is freed once; hipFree waits for running work. A drop cannot report
         // an error.
         let _ = unsafe { (self.device.hip.hipFree)(self.address.pointer()) };
@@ -246,14 +280,13 @@ impl Stream {
         self.device.check(status, || "hipStreamWaitEvent".to_owned())
     }
 
-    /// Blocks until all enqueued work is done.
+    /// Waits until all enqueued work is done.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        // SAFETY: the stream is alive.
-        let status = unsafe { (self.device.hip.hipStreamSynchronize)(self.raw) };
-        self.device.check(status, || "hipStreamSynchronize".to_owned())
+        self.device.finish(self.raw, "the work of a stream")
     }
 
-    /// Captures the work that `enqueue` enqueues as a graph, without running it.
+    /// Captures the work that `enqueue` enqueues as a graph, without running it. After an error the stream can be used
+    /// as before.
     pub(crate) fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let hip = self.device.hip;
         let mode = sys::hipStreamCaptureModeThreadLocal;
@@ -277,12 +310,38 @@ impl Stream {
             // SAFETY: hipStreamEndCapture made the graph, and an instantiated graph does not depend on it.
             let _ = unsafe { (hip.hipGraphDestroy)(captured) };
         }
+        if outcome.is_err() {
+            self.leave_capture();
+        }
         outcome
+    }
+
+    /// Ends a capture that an error has left open, and clears the error, so that the BLAS libraries do not take it for
+    /// one of their own calls.
+    fn leave_capture(&self) {
+        let hip = self.device.hip;
+        let mut status = sys::hipStreamCaptureStatusNone;
+        // SAFETY: the stream is alive, and HIP writes one number.
+        let asked = unsafe { (hip.hipStreamIsCapturing)(self.raw, &mut status) };
+        if asked == sys::hipSuccess && status != sys::hipStreamCaptureStatusNone {
+            let mut captured = null_mut();
+            // SAFETY: HIP writes one pointer.
+            let _ = unsafe { (hip.hipStreamEndCapture)(self.raw, &mut captured) };
+            if !captured.is_null() {
+                // SAFETY: hipStreamEndCapture made the graph, and nothing uses it.
+                let _ = unsafe { (hip.hipGraphDestroy)(captured) };
+            }
+        }
+        // SAFETY: the function takes no arguments.
+        let _ = unsafe { (hip.hipGetLastError)() };
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
         // SAFETY: made by HIP and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipStreamDestroy)(self.raw) };
     }
@@ -308,6 +367,9 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
         // SAFETY: made by hipGraphInstantiate and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipGraphExecDestroy)(self.raw) };
     }
@@ -329,8 +391,6 @@ pub(crate) enum EventKind {
     Timing,
     /// Orders the work of streams, or is polled by a thread.
     Order,
-    /// Lets a thread sleep until the event completes.
-    Sleep,
 }
 
 impl Event {
@@ -340,7 +400,6 @@ impl Event {
         let flags = match kind {
             EventKind::Timing => sys::hipEventDefault,
             EventKind::Order => sys::hipEventDisableTiming,
-            EventKind::Sleep => sys::hipEventDisableTiming | sys::hipEventBlockingSync,
         };
         // SAFETY: HIP writes one pointer.
         let status = unsafe { (device.hip.hipEventCreateWithFlags)(&mut raw, flags) };
@@ -355,22 +414,11 @@ impl Event {
         self.device.check(status, || "hipEventRecord".to_owned())
     }
 
-    /// Blocks until the work before the recorded event is done.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        // SAFETY: the event is alive.
-        let status = unsafe { (self.device.hip.hipEventSynchronize)(self.raw) };
-        self.device.check(status, || "hipEventSynchronize".to_owned())
-    }
-
     /// Whether the work before the recorded event is done.
     pub(crate) fn is_done(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         let status = unsafe { (self.device.hip.hipEventQuery)(self.raw) };
-        if status == sys::hipErrorNotReady {
-            return Ok(false);
-        }
-        self.device.check(status, || "hipEventQuery".to_owned())?;
-        Ok(true)
+        self.device.is_ready(status, "hipEventQuery")
     }
 
     /// Milliseconds from `earlier` to this event. Both must be complete.
@@ -386,104 +434,10 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
         // SAFETY: made by hipEventCreateWithFlags and destroyed once. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipEventDestroy)(self.raw) };
-    }
-}
-
-/// A loaded code object.
-pub(crate) struct Module {
-    device: Device,
-    raw: sys::hipModule_t,
-}
-
-// SAFETY: HIP's modules may be used from any thread.
-unsafe impl Send for Module {}
-// SAFETY: as above.
-unsafe impl Sync for Module {}
-
-impl Module {
-    /// Loads the code object in `code`. `what` names it in the error message.
-    pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP is not given the length. It takes the length from the ELF header, or reads text up to a zero byte.
-        if code.len() < 64 {
-            return Err(RocmError::Unsupported(format!("{what} is not a code object")));
-        }
-        let code = [code, &[0]].concat();
-        let mut raw = null_mut();
-        // SAFETY: HIP reads a code object and writes one pointer.
-        let status = unsafe { (device.hip.hipModuleLoadData)(&mut raw, code.as_ptr().cast()) };
-        device.check(status, || format!("hipModuleLoadData of {what}"))?;
-        Ok(Arc::new(Module { device, raw }))
-    }
-
-    /// Looks up a kernel by name.
-    pub(crate) fn function(self: &Arc<Module>, name: &str) -> Result<Function> {
-        let mut raw = null_mut();
-        let text = CString::new(name).unwrap_or_default();
-        // SAFETY: HIP reads a text that ends with zero and writes one pointer.
-        let status = unsafe { (self.device.hip.hipModuleGetFunction)(&mut raw, self.raw, text.as_ptr()) };
-        self.device.check(status, || format!("hipModuleGetFunction({name})"))?;
-        Ok(Function { module: Arc::clone(self), raw, name: name.into() })
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        // SAFETY: made by hipModuleLoadData and unloaded once. A drop cannot report an error.
-        let _ = unsafe { (self.device.hip.hipModuleUnload)(self.raw) };
-    }
-}
-
-/// A kernel of a module. It keeps the module loaded.
-#[derive(Clone)]
-pub(crate) struct Function {
-    module: Arc<Module>,
-    raw: sys::hipFunction_t,
-    name: Arc<str>,
-}
-
-// SAFETY: as for the module.
-unsafe impl Send for Function {}
-// SAFETY: as above.
-unsafe impl Sync for Function {}
-
-/// The size of a launch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Grid {
-    /// The number of blocks in x and y.
-    pub(crate) blocks: (u32, u32),
-    /// The number of threads of a block, in x.
-    pub(crate) threads: u32,
-}
-
-impl Function {
-    /// Enqueues a launch that passes one structure of arguments.
-    ///
-    /// # Safety
-    /// `arguments` points to the structure that this kernel takes. Every address in it refers to memory that is as
-    /// large as the kernel needs and that stays allocated until the stream has finished the launch.
-    pub(super) unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: *const u8) -> Result<()> {
-        let mut parameters = [arguments.cast_mut().cast::<c_void>()];
-        let (x, y) = grid.blocks;
-        // SAFETY: the caller guarantees the arguments; HIP copies them before it returns.
-        let status = unsafe {
-            (self.module.device.hip.hipModuleLaunchKernel)(
-                self.raw,
-                x,
-                y,
-                1,
-                grid.threads,
-                1,
-                1,
-                0,
-                stream.raw,
-                parameters.as_mut_ptr(),
-                null_mut(),
-            )
-        };
-        self.module.device.check(status, || {
-            format!("hipModuleLaunchKernel({}, {x} x {y} blocks of {})", self.name, grid.threads)
-        })
     }
 }

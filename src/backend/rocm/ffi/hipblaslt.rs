@@ -77,10 +77,20 @@ pub(crate) fn check_room(device: Device) -> Result<()> {
     device.check_room(ROOM, "the BLAS libraries themselves")
 }
 
+/// The version of ROCm 6.0's hipBLASLt, 0.6.0, as `hipblasLtGetVersion` encodes it. Older versions number the data
+/// types and compute types differently.
+const OLDEST: i32 = 600;
+
+/// Version 1.0.0, which came with ROCm 7.0 and brought the swish epilogue. Older versions return success for that
+/// epilogue, but compute the plain product, without bias and activation.
+const FIRST_WITH_SWISH: i32 = 100_000;
+
 /// A hipBLASLt handle. It is not bound to a stream, so all slots share it.
 pub(crate) struct HipblasLt {
     library: Library,
     raw: sys::hipblasLtHandle_t,
+    /// The library's version as `hipblasLtGetVersion` encodes it, if the library reports one.
+    version: Option<i32>,
 }
 
 // SAFETY: a handle may be used from any thread.
@@ -90,21 +100,44 @@ unsafe impl Sync for HipblasLt {}
 
 impl HipblasLt {
     /// Creates a handle for the current device. Call [`check_room`] first.
+    ///
+    /// # Errors
+    /// [`RocmError::Unsupported`] if the library is too old. Another error if it cannot create the handle.
     pub(crate) fn new(library: Library) -> Result<HipblasLt> {
         let mut raw = null_mut();
         // SAFETY: hipBLASLt writes one pointer; there is a device, so it does not end the process.
         let status = unsafe { (library.hipblasLtCreate)(&mut raw) };
         check(status, || "hipblasLtCreate".to_owned())?;
-        Ok(HipblasLt { library, raw })
-    }
-
-    /// The library's version as `hipblasLtGetVersion` encodes it.
-    pub(crate) fn version(&self) -> Result<i32> {
+        let mut handle = HipblasLt { library, raw, version: None };
         let mut version = 0;
         // SAFETY: hipBLASLt writes one integer.
-        let status = unsafe { (self.library.hipblasLtGetVersion)(self.raw, &mut version) };
-        check(status, || "hipblasLtGetVersion".to_owned())?;
-        Ok(version)
+        let status = unsafe { (library.hipblasLtGetVersion)(handle.raw, &mut version) };
+        if status == sys::HIPBLAS_STATUS_SUCCESS {
+            handle.version = Some(version);
+        }
+        if handle.version.is_some_and(|version| version < OLDEST) {
+            let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
+            let file = file(library).map(|file| format!(" ({})", file.display())).unwrap_or_default();
+            return Err(RocmError::Unsupported(format!(
+                "hipBLASLt {major}.{minor}.{patch}{file} is older than 0.6.0, the version of ROCm 6.0, and numbers \
+                 its types differently: update ROCm"
+            )));
+        }
+        Ok(handle)
+    }
+
+    /// The library's version as `hipblasLtGetVersion` encodes it, if the library reports one.
+    pub(crate) fn version(&self) -> Option<i32> {
+        self.version
+    }
+
+    /// Whether the library computes `epilogue`. A library without a known version counts as an old one, because an old
+    /// one gives wrong results without an error.
+    pub(crate) fn supports(&self, epilogue: Epilogue) -> bool {
+        match epilogue {
+            Epilogue::None | Epilogue::Bias | Epilogue::BiasRelu => true,
+            Epilogue::BiasSwish => self.version.is_some_and(|version| version >= FIRST_WITH_SWISH),
+        }
     }
 
     /// Returns up to `wanted` algorithms for a shape that need at most `workspace` bytes, in hipBLASLt's order from the

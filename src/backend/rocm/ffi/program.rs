@@ -4,8 +4,9 @@
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{GemmOperands, GemmShape};
-use super::hip::{Device, DeviceBuffer, Event, EventKind, Function, Grid, Stream};
+use super::hip::{Device, DeviceBuffer, Event, EventKind, Stream};
 use super::hipblaslt::{self, HipblasLt};
+use super::module::{Function, Grid};
 use super::rocblas::{self, Rocblas};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -84,6 +85,7 @@ impl Lanes {
 
 /// The BLAS handles of one stream, and their workspace.
 struct BlasHandles {
+    device: Device,
     rocblas: Option<Rocblas>,
     hipblaslt: Option<HipblasLt>,
     workspace: DeviceBuffer,
@@ -95,10 +97,21 @@ impl BlasHandles {
         hipblaslt::check_room(device)?;
         let workspace = DeviceBuffer::zeroed(device, workspace_bytes, "the BLAS workspace")?;
         Ok(BlasHandles {
+            device,
             rocblas: rocblas.map(|library| Rocblas::new(library, stream, &workspace)).transpose()?,
             hipblaslt: hipblaslt.map(HipblasLt::new).transpose()?,
             workspace,
         })
+    }
+}
+
+impl Drop for BlasHandles {
+    fn drop(&mut self) {
+        // To destroy a handle can free memory, which would wait for the device.
+        if self.device.is_hung() {
+            std::mem::forget(self.rocblas.take());
+            std::mem::forget(self.hipblaslt.take());
+        }
     }
 }
 
@@ -265,8 +278,8 @@ impl Program {
     }
 }
 
-/// Measures the device's time for work. The work is captured as a graph, so that the time of the host's calls is not
-/// included.
+/// Measures the device's time for work. The work is captured as a graph if possible, so that the time of the host's
+/// calls is not included.
 pub(crate) struct Stopwatch {
     start: Event,
     end: Event,
@@ -291,13 +304,16 @@ impl Stopwatch {
         // Libraries load code at the first use of a product, which must not happen during a capture.
         enqueue()?;
         stream.synchronize()?;
-        let graph = stream.capture(&enqueue)?;
+        let graph = stream.capture(&enqueue).ok();
         let mut shortest = f32::INFINITY;
         for _ in 0..runs.max(1) {
             self.start.record(stream)?;
-            graph.launch(stream)?;
+            match &graph {
+                Some(graph) => graph.launch(stream)?,
+                None => enqueue()?,
+            }
             self.end.record(stream)?;
-            self.end.synchronize()?;
+            stream.synchronize()?;
             shortest = shortest.min(self.end.milliseconds_since(&self.start)?);
         }
         Ok(shortest)

@@ -41,6 +41,14 @@ api! {
         check(unsafe { (current()?.cuMemHostAlloc)(pointer, bytes, flags & 7) })
     }
 
+    fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint) {
+        let mut found: DevicePointer = 0;
+        // SAFETY: the driver writes a number, and the caller passes memory of hipHostMalloc.
+        check(unsafe { (current()?.cuMemHostGetDevicePointer_v2)(&mut found, host, flags) })?;
+        // SAFETY: the caller passes null or a pointer that may be written to.
+        unsafe { write_result(device, std::ptr::with_exposed_provenance_mut(found as usize)) }
+    }
+
     fn hipHostFree(pointer: *mut c_void) {
         if pointer.is_null() {
             return Ok(());

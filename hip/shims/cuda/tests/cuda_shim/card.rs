@@ -51,7 +51,7 @@ impl Libraries {
     }
 }
 
-/// The same pseudo-random numbers from -1 to 1 for each seed.
+/// Pseudo-random numbers from -1 to 1. The same seed always gives the same numbers.
 fn noise(seed: u32, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     (0..count)
@@ -154,7 +154,7 @@ fn products_run_in_a_captured_graph() {
             &mut found,
         );
         assert_eq!(asked, lt::HIPBLAS_STATUS_SUCCESS);
-        assert!(found > 0, "there is an algorithm for a plain product");
+        assert!(found > 0, "there is an algorithm for a product with bias and relu");
         let product = |result: &lt::hipblasLtMatmulHeuristicResult_t| {
             let (w, x, y) = (dw.cast_const().cast(), dx.cast_const().cast(), d2.cast());
             let status = (blas.hipblasLtMatmul)(

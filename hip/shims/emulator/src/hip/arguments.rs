@@ -62,7 +62,10 @@ pub(crate) unsafe fn arguments_of(
     let wanted = explicit.map(|argument| argument.offset + argument.bytes).max().unwrap_or_default();
     // rocBLAS passes four bytes more than its kernels take. The emulator does not read these four bytes.
     if from.is_null() || bytes < wanted || bytes > segment.len().max(wanted) + 4 {
-        report(&format!("kernel {}: {bytes} bytes of arguments instead of {wanted}", kernel.name));
+        report(&format!(
+            "kernel {}: no buffer, or {bytes} bytes of arguments instead of {wanted}",
+            kernel.name
+        ));
         return Err(hipErrorInvalidValue);
     }
     // SAFETY: the caller promises at least this many bytes.

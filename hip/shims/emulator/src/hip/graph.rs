@@ -4,13 +4,15 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 use hip_runtime_sys::{
-    hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorStreamCaptureUnsupported, hipGraph_t,
-    hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode, hipStreamCaptureStatus,
+    hipErrorInvalidHandle, hipErrorInvalidValue, hipErrorNotSupported, hipErrorStreamCaptureUnsupported,
+    hipErrorUnknown, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode,
+    hipStreamCaptureStatus,
 };
 
 use super::call::{api, pointer, write_result};
 use super::stream::stream_of;
 use crate::handles::Handles;
+use crate::settings::{BadCapture, settings};
 use crate::stream::{CAPTURE_MODE, Graph};
 
 static GRAPHS: Handles<Graph> = Handles::new();
@@ -21,11 +23,17 @@ api! {
         if stream.is_null() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
+        if settings().bad_capture == Some(BadCapture::Begin) {
+            return Err(hipErrorNotSupported);
+        }
         stream_of(stream)?.begin_capture(mode)
     }
 
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
         let captured = stream_of(stream)?.end_capture()?;
+        if settings().bad_capture == Some(BadCapture::End) {
+            return Err(hipErrorUnknown);
+        }
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(graph, pointer(GRAPHS.add(Arc::new(captured)))) }
     }
@@ -74,6 +82,9 @@ api! {
     fn hipGraphInstantiate(
         executable: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _bytes: usize,
     ) {
+        if settings().bad_capture == Some(BadCapture::Instantiate) {
+            return Err(hipErrorNotSupported);
+        }
         let graph = GRAPHS.get(graph.addr()).ok_or(hipErrorInvalidHandle)?;
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(executable, pointer(EXECUTABLES.add(graph))) }
@@ -89,6 +100,6 @@ api! {
         if stream.capture_state().is_some() {
             return Err(hipErrorStreamCaptureUnsupported);
         }
-        stream.submit(Arc::new(move || graph.run()))
+        stream.submit_graph(Arc::new(move || graph.run()))
     }
 }

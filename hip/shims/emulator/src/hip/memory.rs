@@ -1,6 +1,7 @@
 //! Allocations, copies and fills.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use hip_runtime_sys::{
     hipError_t, hipErrorContextIsDestroyed, hipErrorInvalidValue, hipErrorOutOfMemory,
@@ -14,7 +15,7 @@ use super::transfer::{copy, fill, known};
 use crate::calls::report;
 use crate::memory::{self, FreeError, Place};
 use crate::settings::settings;
-use crate::stream;
+use crate::stream::{self, Operation};
 
 api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
@@ -53,6 +54,15 @@ api! {
         unsafe { write_result(address, std::ptr::with_exposed_provenance_mut(place as usize)) }
     }
 
+    fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint) {
+        let found = memory::find(host.expose_provenance() as u64);
+        if flags != 0 || !matches!(found, Some((_, _, Place::Pinned))) {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: the caller passes null or a pointer that may be written to.
+        unsafe { write_result(device, host) }
+    }
+
     fn hipHostFree(address: *mut c_void) {
         stream::forbid_in_capture(hipErrorStreamCaptureUnsupported)?;
         free(address, |place| place == Place::Pinned)
@@ -69,6 +79,9 @@ api! {
         let stream = stream_of(stream)?;
         let operation = copy(to, from, bytes, kind)?;
         let pageable = !known(to.addr(), bytes) || !known(from.addr(), bytes);
+        if !pageable && settings().stale_graphs && kind == hip_runtime_sys::hipMemcpyHostToDevice {
+            return stream.submit_copy(operation);
+        }
         if !pageable {
             return stream.submit(operation);
         }
@@ -83,12 +96,25 @@ api! {
     fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {
         stream::forbid_in_capture(hipErrorStreamCaptureImplicit)?;
         let stream = stream_of(std::ptr::null_mut())?;
-        stream.submit(fill(to, value, bytes)?)?;
-        stream.synchronize()
+        stream.submit(late(fill(to, value, bytes)?))?;
+        // The driver need not wait for the fill of device memory.
+        if settings().late_memset.is_some() { Ok(()) } else { stream.synchronize() }
     }
 
     fn hipMemsetAsync(to: *mut c_void, value: c_int, bytes: usize, stream: hipStream_t) {
-        stream_of(stream)?.submit(fill(to, value, bytes)?)
+        let fill = fill(to, value, bytes)?;
+        stream_of(stream)?.submit(if stream.is_null() { late(fill) } else { fill })
+    }
+}
+
+/// A fill on the null stream, with the delay of `RUKH_EMULATOR_LATE_MEMSET`.
+fn late(fill: Operation) -> Operation {
+    match settings().late_memset {
+        None => fill,
+        Some(delay) => Arc::new(move || {
+            std::thread::sleep(delay);
+            fill()
+        }),
     }
 }
 

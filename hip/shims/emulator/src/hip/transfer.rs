@@ -16,8 +16,9 @@ pub(crate) fn known(address: usize, bytes: usize) -> bool {
         .is_some_and(|(start, size, _)| address as u64 + bytes as u64 <= start + size as u64)
 }
 
-/// Checks the source or the target of a copy or fill. If `wants_device` is true, it must lie in a live allocation of
-/// device or pinned memory. If it is false, it must not be device memory. `None` allows both.
+/// Checks the source or the target of a copy or fill. If `wants_device` is `Some(true)`, the bytes must lie in a live
+/// allocation of device or pinned memory. If it is `Some(false)`, the bytes must not lie in device memory. If it is
+/// `None`, any memory will do. In every case the bytes must not run past the end of an allocation.
 fn check_end(address: usize, bytes: usize, wants_device: Option<bool>) -> Result<(), hipError_t> {
     match memory::find(address as u64).map(|(start, size, place)| (start + size as u64, place)) {
         Some((end, place)) => {

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::work::{Failure, Operation};
+use crate::settings::settings;
 
 #[derive(Clone)]
 pub(super) struct Node {
@@ -32,6 +33,12 @@ impl Graph {
 
     /// Runs every node once.
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        if settings().is_wrong("graph") {
+            // A node in the middle does not run, and nobody reports it.
+            let missing = self.nodes.len() / 2;
+            let nodes = self.nodes.iter().enumerate().filter(|(index, _)| *index != missing);
+            return nodes.map(|(_, node)| node).try_for_each(|node| (node.operation)());
+        }
         if self.launches.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             return self.nodes.iter().try_for_each(|node| (node.operation)());
         }

@@ -20,15 +20,17 @@ mod work;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use hip_runtime_sys::{
     hipError_t, hipErrorInvalidValue, hipErrorLaunchFailure, hipErrorStreamCaptureInvalidated,
     hipErrorStreamCaptureIsolation, hipErrorStreamCaptureUnjoined, hipErrorStreamCaptureUnmatched,
-    hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
+    hipErrorStreamCaptureUnsupported, hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
 };
 
 use crate::calls::{injected, report};
+use crate::settings::{BadCapture, Hang, settings};
 use crate::sync::lock;
 use capture::{CAPTURES, Capture, RELAXED};
 use event::Recorded;
@@ -57,6 +59,8 @@ pub(crate) struct Stream {
     done: Arc<AtomicU64>,
     failure: Arc<Mutex<Option<Failure>>>,
     capture: Mutex<Option<Arc<Capture>>>,
+    /// Copies to the device that run after the next operation if that is a graph, and before it otherwise.
+    copies: Mutex<Vec<Operation>>,
 }
 
 impl Stream {
@@ -77,10 +81,21 @@ impl Stream {
             done,
             failure,
             capture: Mutex::new(None),
+            copies: Mutex::default(),
         }))
     }
 
     fn send(&self, task: Task) {
+        self.send_copies();
+        self.send_now(task);
+    }
+
+    fn send_copies(&self) {
+        let copies = std::mem::take(&mut *lock(&self.copies));
+        copies.into_iter().for_each(|copy| self.send_now(Task::Run(copy)));
+    }
+
+    fn send_now(&self, task: Task) {
         self.submitted.fetch_add(1, Ordering::AcqRel);
         // The thread receives until the last sender is dropped.
         let _ = lock(&self.tasks).send(task);
@@ -98,6 +113,10 @@ impl Stream {
     /// Submits an operation to the stream, or to the capture that it takes part in.
     pub(crate) fn submit(&self, operation: Operation) -> Result<(), hipError_t> {
         if let Some(capture) = self.capturing() {
+            if settings().bad_capture == Some(BadCapture::Work) {
+                capture.invalid.store(true, Ordering::Release);
+                return Err(hipErrorStreamCaptureUnsupported);
+            }
             if capture.invalid.load(Ordering::Acquire) {
                 return Err(hipErrorStreamCaptureInvalidated);
             }
@@ -113,6 +132,24 @@ impl Stream {
         self.order_with_null_stream();
         self.send(Task::Run(operation));
         Ok(())
+    }
+
+    /// Submits a copy to the device, which a graph that follows at once does not see
+    /// (`RUKH_EMULATOR_STALE_GRAPHS`).
+    pub(crate) fn submit_copy(&self, copy: Operation) -> Result<(), hipError_t> {
+        if self.capturing().is_some() {
+            return self.submit(copy);
+        }
+        self.result()?;
+        lock(&self.copies).push(copy);
+        Ok(())
+    }
+
+    /// Submits the launch of a graph, and then the copies that should have come before it.
+    pub(crate) fn submit_graph(&self, graph: Operation) -> Result<(), hipError_t> {
+        let copies = std::mem::take(&mut *lock(&self.copies));
+        self.submit(graph)?;
+        copies.into_iter().try_for_each(|copy| self.submit(copy))
     }
 
     /// Makes an operation of the null stream wait for all earlier operations of blocking streams, and an operation of a
@@ -208,6 +245,7 @@ impl Stream {
 
     /// Whether all operations that were submitted have run.
     pub(crate) fn idle(&self) -> bool {
+        self.send_copies();
         self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
 
@@ -263,6 +301,7 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
     for task in tasks {
         match task {
             Task::Run(operation) => {
+                hang();
                 let failed = lock(failure).is_some();
                 if !failed && let Err(error) = run(&operation) {
                     report(&error.message);
@@ -278,6 +317,20 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
             }
         }
         done.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Stops the stream's thread if the card hangs at this operation (`RUKH_EMULATOR_HANG`).
+fn hang() {
+    static OPERATIONS: AtomicU64 = AtomicU64::new(0);
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let Some(Hang { operation, duration }) = settings().hang else { return };
+    if OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1 < operation {
+        return;
+    }
+    let begin = BEGIN.get_or_init(Instant::now);
+    while duration.is_none_or(|duration| begin.elapsed() < duration) {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -1,0 +1,258 @@
+"""The checks of every kernel: shapes, arguments and expected results. Arguments: hip/kernels/kernels.h."""
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import references as reference
+from bench import Bench
+from formats import F16, F32, FORMATS, Format
+
+DEPTHS = (8, 16, 32, 64, 96, 128)
+MISH, SWISH, RELU, NONE = 6, 7, 1, 0
+EPSILON = 1e-3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A check of a kernel."""
+
+    kernel: str
+    label: str
+    format: Format
+    run: Callable[[Bench], None]
+    matrix: bool = False  # the kernel exists only on machines with a matrix instruction
+
+
+def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench) -> None:
+    """The rows of Q, K and V lie side by side; the output's rows are longer than the result by eight elements."""
+    width = heads * depth
+    stride, output_stride = 3 * width, width + 8
+    qkv = b.numbers(positions * 64, stride, scale=1.5)
+    added = b.numbers(positions, heads, 64, 64, scale=2)
+    output = b.output(positions * 64, output_stride)
+    scale = depth**-0.5
+    pointers = [qkv.address, added.address if logits else 0, output.address]
+    counts = [heads, depth, stride, width, 2 * width, output_stride]
+    b.run("QQQiiiiiif", [*pointers, *counts, scale], (heads, positions), 128)
+    parts = qkv.values.reshape(positions, 64, 3, heads, depth)
+    result = reference.attention(
+        parts[:, :, 0], parts[:, :, 1], parts[:, :, 2], added.values if logits else 0.0, float(np.float32(scale))
+    )
+    want = np.zeros((positions * 64, output_stride))
+    want[:, :width] = result.reshape(positions * 64, width)
+    b.compare(output, want, written=np.arange(output_stride) < width)
+
+
+def layer_norm(width: int, rows: int, wide: bool, kind: int, gates: bool, residual: bool, b: Bench) -> None:
+    x, bias = b.numbers(rows, width, offset=3), b.numbers(width)
+    added, gammas, betas = b.numbers(rows, width), b.numbers(width), b.numbers(width)
+    multiply, add = b.numbers(64, width), b.numbers(64, width)
+    output = b.output(rows, width)
+    pointers = [x, bias, added if residual else None, gammas, betas, *((multiply, add) if gates else (None, None))]
+    addresses = [each.address if each else 0 for each in pointers]
+    grid = (rows if wide else -(-rows // 8), 1)
+    b.run("QQQQQQQQiiiiff", [*addresses, output.address, rows, width, 1, kind, 0.75, EPSILON], grid, 256)
+    sums = 0.75 * reference.activate(kind, x.values + bias.values) + (added.values if residual else 0)
+    want = reference.layer_norm(sums, gammas.values, betas.values, EPSILON)
+    if gates:
+        square = np.arange(rows) % 64
+        want = want * multiply.values[square] + add.values[square]
+    b.compare(output, want)
+
+
+def activation(kind: int, gates: bool, b: Bench) -> None:
+    """In place, with a bias for each of the 64 squares if there are gates."""
+    rows, width = 70, 40
+    output, x = b.in_place(b.random.standard_normal((rows, width)) * 3)
+    bias_rows = 64 if gates else 1
+    bias, multiply, add = b.numbers(bias_rows, width), b.numbers(64, width), b.numbers(64, width)
+    pointers = [output.address, bias.address, *((multiply.address, add.address) if gates else (0, 0)), output.address]
+    b.run("QQQQQiiii", [*pointers, rows, width, bias_rows, kind], (-(-rows * width // 2048), 1), 256)
+    row = np.arange(rows)
+    want = reference.activate(kind, x + bias.values[row % bias_rows])
+    if gates:
+        want = want * multiply.values[row % 64] + add.values[row % 64]
+    b.compare(output, want)
+
+
+def softmax(b: Bench) -> None:
+    rows, width = 11, 77
+    x, bias, output = b.numbers(rows, width, scale=2), b.numbers(width), b.output(rows, width)
+    b.run("QQQQQiiii", [x.address, bias.address, 0, 0, output.address, rows, width, 1, 0], (-(-rows // 8), 1), 256)
+    b.compare(output, reference.softmax(x.values + bias.values))
+
+
+def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench) -> None:
+    x, weights = b.numbers(rows, inputs), b.numbers(outputs, inputs, scale=inputs**-0.5)
+    bias, gammas, betas = b.numbers(inputs), b.numbers(inputs), b.numbers(inputs)
+    output = b.output(rows, outputs)
+    pointers = [x.address, weights.address, output.address]
+    pointers += [bias.address, gammas.address, betas.address] if norm else [0, 0, 0]
+    grid = (outputs // 16, -(-rows // 16))
+    b.run("QQQQQQiiiifi", [*pointers, rows, inputs, outputs, kind if norm else 0, EPSILON, 0], grid, 256)
+    values = x.values
+    if norm:
+        sums = reference.activate(kind, values + bias.values)
+        values = b.format.round(reference.layer_norm(sums, gammas.values, betas.values, EPSILON))
+    b.compare(output, values @ weights.values.T)
+
+
+def planes(b: Bench) -> None:
+    positions, count, extra, valued = 2, 112, 64, 109
+    masks = b.random.integers(0, 1 << 64, (positions, count), dtype=np.uint64)
+    values = np.array([0.25, 0.5], np.float32)
+    table, output = b.numbers(64, extra), b.output(positions, 64, count + extra)
+    pointers = [b.integers(masks), b.integers(values), table.address, output.address]
+    b.run("QQQQiiii", [*pointers, count, count, extra, valued], (positions, 1), 256)
+    want = np.zeros((positions, 64, count + extra))
+    bits = masks[:, None, :] >> np.arange(64, dtype=np.uint64)[None, :, None] & np.uint64(1)
+    want[:, :, :count] = bits
+    want[:, :, valued] *= values[:, None]
+    want[:, :, count:] = table.values
+    b.compare(output, want)
+
+
+def scalar_head(outputs: int, finish: int, b: Bench) -> None:
+    positions, hidden = 5, 136
+    x, hidden_bias = b.numbers(positions, hidden), b.numbers(hidden)
+    weights, bias = b.numbers(outputs, hidden, scale=1 / 6), b.numbers(outputs, format=F32)
+    output = b.output(positions, outputs, format=F32)
+    pointers = [each.address for each in (x, hidden_bias, weights, bias, output)]
+    b.run("QQQQQiiiiii", [*pointers, positions, hidden, outputs, MISH, finish, 0], (-(-positions // 8), 1), 256)
+    sums = reference.activate(MISH, x.values + hidden_bias.values) @ weights.values.T + bias.values
+    finishes = [lambda y: y, reference.softmax, np.tanh, lambda y: np.maximum(y, 0)]
+    # Nothing is rounded to the format.
+    b.compare(output, finishes[finish](sums), 2e-5)
+
+
+def legal_moves(b: Bench, counts: list[int], limit: int) -> tuple[list[np.ndarray], list[int], np.ndarray]:
+    """Each position's moves, the addresses of places, first_moves and moves, and the places."""
+    places = b.random.permutation(limit)[:1858].astype(np.uint16)
+    moves = [b.random.integers(0, 1858, count).astype(np.uint16) for count in counts]
+    first = np.array([0, *np.cumsum(counts)], np.uint32)
+    return moves, [b.integers(places), b.integers(first), b.integers(np.concatenate(moves))], places
+
+
+def attention_policy(b: Bench) -> None:
+    """The second position has more moves than a block has threads. Queries and keys lie side by side."""
+    counts, depth, scale, inverse_temperature = [37, 530], 72, 0.1, 0.7
+    positions, stride = len(counts), 2 * depth
+    x, promotions = b.numbers(positions * 64, stride), b.numbers(3, depth)
+    moves, addresses, places = legal_moves(b, counts, 4096 + 192)
+    output = b.output(sum(counts), format=F32)
+    size = np.dtype(b.format.storage).itemsize
+    pointers = [x.address, x.address + depth * size, promotions.address, *addresses, output.address]
+    b.run("QQQQQQQiiff", [*pointers, stride, depth, scale, inverse_temperature], (positions, 1), 512)
+    rows = x.values.reshape(positions, 64, 2, depth)
+    want = []
+    for position, own in enumerate(moves):
+        logits = []
+        for move in own:
+            start, to, piece = reference.squares_of(int(places[move]))
+            key = rows[position, to, 1]
+            logit = scale * rows[position, start, 0] @ key
+            logits.append(logit + (promotions.values[piece] @ key if piece >= 0 else 0))
+        want.append(reference.softmax(inverse_temperature * np.array(logits)))
+    b.compare(output, np.concatenate(want), 2e-5)
+
+
+def policy(b: Bench) -> None:
+    counts, width, inverse_temperature = [20, 530], 1858, 0.8
+    logits, bias = b.numbers(len(counts), width, scale=2), b.numbers(width)
+    moves, addresses, places = legal_moves(b, counts, width)
+    output = b.output(sum(counts), format=F32)
+    pointers = [logits.address, bias.address, *addresses, output.address]
+    b.run("QQQQQQiifi", [*pointers, width, width, inverse_temperature, 0], (len(counts), 1), 512)
+    sums = [(row + bias.values)[places[own]] for row, own in zip(logits.values, moves, strict=True)]
+    b.compare(output, np.concatenate([reference.softmax(inverse_temperature * each) for each in sums]), 2e-5)
+
+
+def winograd_input(b: Bench) -> None:
+    positions, channels = 1, 72
+    component = F32 if b.format is F32 else F16
+    x = b.numbers(positions, 64, channels)
+    stride = 4 * positions * channels + 8
+    output = b.output(36, stride, format=component)
+    grid = (-(-channels // 64), positions)
+    b.run("QQQQQqii", [x.address, output.address, 0, 0, 0, stride, channels, 0], grid, 128)
+    want = np.zeros((36, stride))
+    want[:, :-8] = reference.winograd_input(x.values.reshape(positions, 8, 8, channels)).reshape(36, -1)
+    b.compare(output, want, written=np.arange(stride) < stride - 8)
+
+
+def winograd_output(b: Bench) -> None:
+    positions, channels = 1, 72
+    component = F32 if b.format is F32 else F16
+    stride = 4 * positions * channels
+    sums = b.numbers(36, positions, 4, channels, format=component)
+    bias, residual = b.numbers(channels), b.numbers(positions, 64, channels)
+    output, means = b.output(positions, 64, channels), b.output(positions, channels, format=F32)
+    pointers = [each.address for each in (sums, output, bias, residual, means)]
+    b.run("QQQQQqii", [*pointers, stride, channels, MISH], (-(-channels // 64), positions), 128)
+    want = reference.winograd_output(sums.values) + bias.values + residual.values
+    b.compare(output, reference.activate(MISH, want))
+    b.compare(means, want.mean(1), 2e-5)
+
+
+def squeeze_excite(b: Bench) -> None:
+    positions, channels, hidden = 1, 72, 24
+    branch, residual = b.numbers(positions, 64, channels), b.numbers(positions, 64, channels)
+    means = b.numbers(positions, channels, format=F32)
+    squeeze, squeeze_bias = b.numbers(hidden, channels, scale=1 / 8), b.numbers(hidden)
+    excite, excite_bias = b.numbers(hidden, 2 * channels, scale=1 / 4), b.numbers(2 * channels)
+    output = b.output(positions, 64, channels)
+    buffers = (branch, residual, output, means, squeeze, squeeze_bias, excite, excite_bias)
+    b.run("QQQQQQQQiiii", [*(each.address for each in buffers), channels, hidden, RELU, 0], (positions, 1), 256)
+    inner = np.maximum(means.values @ squeeze.values.T + squeeze_bias.values, 0)
+    factors = (inner @ excite.values + excite_bias.values)[:, None]
+    scales, shifts = reference.sigmoid(factors[..., :channels]), factors[..., channels:]
+    b.compare(output, np.maximum(scales * branch.values + shifts + residual.values, 0))
+
+
+def cases_of(format: Format) -> list[Case]:
+    """All checks in one element type."""
+    found: list[Case] = []
+
+    def add(kernel: str, label: str, run: Callable[[Bench], None], matrix: bool = False) -> None:
+        found.append(Case(kernel.replace("_T", f"_{format.name}"), label, format, run, matrix))
+
+    if format is not F32:
+        for depth in DEPTHS:
+            heads, positions = (3, 2) if depth == 32 else (2, 1)
+            add(f"attention_T_d{depth}", "", partial(attention, depth, True, heads, positions), True)
+        add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1), True)
+        for rows, inputs, outputs in ((21, 512, 32), (3, 96, 16)):
+            run = partial(dense, False, rows, inputs, outputs, NONE)
+            add("dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
+        for rows, inputs, outputs in ((21, 256, 32), (16, 512, 16)):
+            run = partial(dense, True, rows, inputs, outputs, SWISH)
+            add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
+    add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))
+    for limit, width, rows, kind, gates, residual in (
+        (256, 248, 9, NONE, False, True),
+        (512, 512, 9, NONE, False, True),
+        (768, 768, 9, SWISH, True, True),
+        (1024, 1024, 9, MISH, False, False),
+        (8192, 1536, 2, NONE, False, True),
+    ):
+        run = partial(layer_norm, width, rows, limit == 8192, kind, gates, residual)
+        add(f"layer_norm_T_w{limit}", f"width {width}", run)
+    for kind in range(8):
+        add("activation_T", f"function {kind}", partial(activation, kind, kind in (0, MISH)))
+    add("softmax_T", "", softmax)
+    add("planes_T", "", planes)
+    for outputs, finish in ((3, 1), (1, 2), (1, 3), (1, 0)):
+        add("scalar_head_T", f"{outputs} outputs, finish {finish}", partial(scalar_head, outputs, finish))
+    add("attention_policy_T", "", attention_policy)
+    add("policy_T", "", policy)
+    add("winograd_input_T", "", winograd_input)
+    add("winograd_output_T", "", winograd_output)
+    add("squeeze_excite_T", "", squeeze_excite)
+    return found
+
+
+def all_cases() -> list[Case]:
+    """All checks in all element types."""
+    return [case for format in FORMATS.values() for case in cases_of(format)]

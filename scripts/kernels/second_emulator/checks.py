@@ -1,0 +1,80 @@
+"""Runs all checks on one object."""
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import Bench
+from cases import Case, all_cases
+from fault import Fault
+from kernel_object import KernelObject, architecture_of, disassemble, load, read
+from launch import Compiled
+
+
+@dataclass
+class Result:
+    """What a check found: an error in units of what is allowed, or what is wrong."""
+
+    case: Case
+    error: float
+    steps: int
+    seconds: float
+    wrong: str = ""
+
+    def line(self) -> str:
+        """One line for a person."""
+        name = f"{self.case.kernel} {self.case.label}".strip()
+        if self.wrong:
+            return f"{name}: WRONG: {self.wrong}"
+        return f"{name}: error {self.error:.2f} of the tolerance, {self.steps} steps, {self.seconds:.2f} s"
+
+
+def run_case(code: KernelObject, case: Case, compiled: dict[int, Compiled]) -> Result:
+    """Runs one check."""
+    started = time.monotonic()
+    bench = Bench(code, case.kernel, case.format, compiled)
+    wrong = ""
+    try:
+        if case.kernel not in code.kernels:
+            raise Fault("the object does not contain this kernel")
+        case.run(bench)
+    except Fault as fault:
+        wrong = str(fault)
+    return Result(case, bench.error, bench.steps, time.monotonic() - started, wrong)
+
+
+def applicable(code: KernelObject, cases: list[Case]) -> list[Case]:
+    """The checks for this object: without a matrix instruction it has none of the kernels that need one."""
+    if any(case.matrix and case.kernel in code.kernels for case in cases):
+        return cases
+    return [case for case in cases if not case.matrix]
+
+
+def run_all(code: KernelObject, only: str = "") -> list[Result]:
+    """Runs the checks whose kernel's name contains `only`. A kernel that no check runs is a failure too."""
+    cases = all_cases()
+    compiled: dict[int, Compiled] = {}
+    results = [run_case(code, case, compiled) for case in applicable(code, cases) if only in case.kernel]
+    if not only:
+        covered = {case.kernel for case in cases}
+        for kernel in sorted(set(code.kernels) - covered):
+            case = Case(kernel, "", cases[0].format, lambda bench: None)
+            results.append(Result(case, 0.0, 0, 0.0, "no check runs this kernel"))
+    return results
+
+
+def check_object(task: tuple[Path, str, str, bool]) -> tuple[str, bool]:
+    """A text about the checks of one object, and whether all passed."""
+    path, objdump, only, verbose = task
+    started = time.monotonic()
+    data = read(path)
+    architecture = architecture_of(path)
+    results = run_all(load(architecture, data, disassemble(data, objdump)), only)
+    wrong = [result for result in results if result.wrong]
+    worst = max((result.error for result in results), default=0.0)
+    lines = [f"  {result.line()}" for result in (results if verbose else wrong)]
+    seconds = time.monotonic() - started
+    lines.insert(
+        0, f"{architecture}: {len(results)} checks, {len(wrong)} wrong, "
+        f"largest error {worst:.2f} of the tolerance, {seconds:.1f} s"
+    )
+    return "\n".join(lines), bool(results) and not wrong

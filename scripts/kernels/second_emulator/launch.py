@@ -1,0 +1,215 @@
+"""Runs a kernel: all waves of all workgroups, side by side while they take the same path."""
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from disassembly import Instruction
+from exchange import compile_exchange
+from fault import Fault
+from kernel_object import KernelObject
+from matrix import compile_matrix
+from memory import Memory, compile_memory
+from scalar import compile_scalar
+from shared import Shared, compile_shared
+from state import I64, TRAP, VCC, Array, Waves
+from vector import compile_vector
+from waits import Waits, compile_waits
+from wide import compile_wide
+
+# More instructions than any kernel here executes.
+LIMIT = 50_000
+# Hints and waits of the pipeline that have no meaning for an emulator without time. Waits for memory are in waits.py.
+NOTHING = re.compile(
+    r"s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"
+    r"|setprio|barrier_signal)$"
+)
+STEP, BRANCH, BARRIER, END = range(4)
+
+
+@dataclass
+class Compiled:
+    """An instruction, ready to run."""
+
+    kind: int
+    step: Callable[[Waves], object]
+    waits: Waits
+    target: int = -1  # of a branch
+
+
+BRANCHES: dict[str, Callable[[Waves], Array]] = {
+    "s_branch": lambda w: np.ones(len(w.number), bool),
+    "s_cbranch_scc0": lambda w: ~w.scc,
+    "s_cbranch_scc1": lambda w: w.scc,
+    "s_cbranch_execz": lambda w: w.exec == 0,
+    "s_cbranch_execnz": lambda w: w.exec != 0,
+    "s_cbranch_vccz": lambda w: vcc(w) == 0,
+    "s_cbranch_vccnz": lambda w: vcc(w) != 0,
+}
+
+
+def vcc(w: Waves) -> Array:
+    """The mask VCC: one scalar register, or two for 64 lanes."""
+    return w.s[VCC] if w.lanes == 32 else w.s[VCC] | w.s[VCC + 1]
+
+
+def compile_one(i: Instruction, code: KernelObject, lanes: int) -> Callable[[Waves], object]:
+    """The function that executes an instruction that is not a branch."""
+    if i.name.startswith("s_") and not i.name.startswith("s_load"):
+        return compile_scalar(i, lanes)
+    step = None
+    if i.name.startswith(("global_", "s_load_")):
+        step = compile_memory(i)
+    elif i.name.startswith("v_"):
+        if found := compile_vector(i, code.family, lanes):
+            to, compute = found
+            return lambda w: w.write(to, compute(w))
+        step = compile_wide(i, code.family, lanes) or compile_matrix(i, code.family, lanes)
+    elif i.name.startswith("ds_"):
+        step = compile_shared(i)
+    step = step or compile_exchange(i, lanes)
+    if not step:
+        raise Fault("unknown instruction")
+    return step
+
+
+def compile_pair(parts: list[Instruction], code: KernelObject, lanes: int) -> Callable[[Waves], object]:
+    """A dual-issue instruction: both halves read their operands before either writes."""
+    found = [compile_vector(part, code.family, lanes) for part in parts]
+    if None in found:
+        raise Fault("unknown instruction")
+    (first_to, first), (second_to, second) = found
+
+    def step(w: Waves) -> None:
+        value, other = first(w), np.array(second(w))
+        w.write(first_to, value)
+        w.write(second_to, other)
+
+    return step
+
+
+def compile_place(code: KernelObject, place: int, lanes: int) -> Compiled:
+    """The instruction at a place of the program."""
+    parts = code.program.parse(place)
+    i = parts[0]
+    waits = compile_waits(parts, code.family)
+    if i.name == "s_endpgm":
+        return Compiled(END, lambda w: None, waits)
+    if i.name in ("s_barrier", "s_barrier_wait"):
+        return Compiled(BARRIER, lambda w: None, waits)
+    if i.name in BRANCHES:
+        words = int(i.operands[0], 0) & 0xFFFF
+        words -= (words & 0x8000) << 1
+        target = code.program.place[i.address + 4 + 4 * words]
+        return Compiled(BRANCH, BRANCHES[i.name], waits, target)
+    if waits.is_wait or NOTHING.match(i.name):
+        return Compiled(STEP, lambda w: None, waits)
+    if len(parts) > 1:
+        return Compiled(STEP, compile_pair(parts, code, lanes), waits)
+    return Compiled(STEP, compile_one(i, code, lanes), waits)
+
+
+class Launch:
+    """One launch of a kernel."""
+
+    def __init__(self, code: KernelObject, name: str, memory: Memory, compiled: dict[int, Compiled]) -> None:
+        self.code = code
+        self.kernel = code.kernels[name]
+        self.memory = memory
+        self.compiled = compiled
+        self.shared: Shared
+        self.steps = 0
+
+    def run(self, arguments: bytes, grid: tuple[int, int], threads: int) -> int:
+        """Runs the kernel to its end. Returns the number of instructions that were executed for some wave."""
+        kernel = self.kernel
+        if len(arguments) < kernel.argument_bytes:
+            raise Fault(f"takes {kernel.argument_bytes} bytes of arguments, and gets {len(arguments)}")
+        per_group = threads // kernel.lanes
+        groups = grid[0] * grid[1]
+        self.shared = Shared(groups, kernel.shared_bytes, per_group)
+        with np.errstate(all="ignore"):
+            self.run_all(self.first_state(arguments, grid, groups, per_group), per_group)
+        return self.steps
+
+    def first_state(self, arguments: bytes, grid: tuple[int, int], groups: int, per_group: int) -> Waves:
+        """The registers as the loader sets them."""
+        kernel = self.kernel
+        number = np.arange(groups * per_group, dtype=I64)
+        waves = Waves(self, kernel.lanes, number)
+        address = self.memory.add(np.frombuffer(arguments, np.uint8))
+        waves.s[kernel.arguments_at] = address & 0xFFFFFFFF
+        waves.s[kernel.arguments_at + 1] = address >> 32
+        group = number // per_group
+        workgroup = [group % grid[0], group // grid[0], 0 * group]
+        if self.code.family.workgroup_in_trap_registers:
+            waves.s[TRAP + 9] = workgroup[0]
+            waves.s[TRAP + 7] = workgroup[1] | workgroup[2] << 16
+        else:
+            for k, axis in enumerate(kernel.workgroup_axes):
+                waves.s[kernel.user_scalars + k] = workgroup[axis]
+        waves.v[0] = (number % per_group)[:, None] * kernel.lanes + np.arange(kernel.lanes)
+        waves.place = self.code.program.place[kernel.entry]
+        return waves
+
+    def run_all(self, first: Waves, per_group: int) -> None:
+        """Always runs the waves that are furthest behind, so that they catch up with the others and can be joined."""
+        ready, parked = [first], []
+        while ready or parked:
+            if not ready:
+                ready, parked = self.release(parked, per_group), []
+            place = min(w.place for w in ready)
+            now = Waves.join([w for w in ready if w.place == place])
+            ready = [w for w in ready if w.place != place]
+            self.run_some(now, min((w.place for w in ready), default=1 << 60), ready, parked)
+
+    def release(self, parked: list[Waves], per_group: int) -> list[Waves]:
+        """Lets waves continue that wait at a barrier: all waves of a workgroup must wait at the same one."""
+        count = np.zeros(len(self.shared.data) // self.shared.words, I64)
+        places: dict[int, int] = {}
+        for w in parked:
+            for group in w.number // per_group:
+                count[group] += 1
+                if places.setdefault(int(group), w.place) != w.place:
+                    raise Fault("waves of a workgroup wait at different barriers")
+            w.epoch = w.epoch + 1
+        if ((count != 0) & (count != per_group)).any():
+            raise Fault("some waves of a workgroup wait at a barrier, and others have ended")
+        return parked
+
+    def run_some(self, w: Waves, limit: int, ready: list[Waves], parked: list[Waves]) -> None:
+        """Runs waves until they end, wait, separate, or reach the place where others are."""
+        compiled = self.compiled
+        while w.place < limit:
+            self.steps += 1
+            if self.steps > LIMIT:
+                raise Fault("does not end")
+            place = w.place
+            try:
+                now = compiled.get(place)
+                if now is None:
+                    now = compiled[place] = compile_place(self.code, place, w.lanes)
+                now.waits.check(w)
+                taken = now.step(w)
+            except (Fault, IndexError, KeyError, ValueError, TypeError) as error:
+                program = self.code.program
+                said = error if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+                raise Fault(f"{program.addresses[place]:#x} {program.text[place]}: {said}") from error
+            w.place = place + 1
+            if now.kind == STEP:
+                continue
+            if now.kind == END:
+                return
+            if now.kind == BARRIER:
+                parked.append(w)
+                return
+            if taken.all():
+                w.place = now.target
+            elif taken.any():
+                other = w.take(taken)
+                other.place = now.target
+                rest = w.take(~taken)
+                ready.extend([other, rest])
+                return
+        ready.append(w)

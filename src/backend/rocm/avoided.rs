@@ -1,0 +1,149 @@
+//! The products that ended a process, or that a process never came back from, when a BLAS library was asked for them.
+//!
+//! A helper process asks the libraries first (see [`super::probe`]). What killed it is kept in the cache folder, for
+//! the device and the library versions that it was seen with, and that library is not asked for that product again.
+
+use super::cache;
+use super::ffi::gemm::GemmShape;
+use super::shape_text;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// One of the two BLAS libraries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum BlasLibrary {
+    Rocblas,
+    HipblasLt,
+}
+
+impl BlasLibrary {
+    const ALL: [BlasLibrary; 2] = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt];
+
+    /// The library's name in files and options.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            BlasLibrary::Rocblas => "rocblas",
+            BlasLibrary::HipblasLt => "hipblaslt",
+        }
+    }
+
+    /// The library's name in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            BlasLibrary::Rocblas => "rocBLAS",
+            BlasLibrary::HipblasLt => "hipBLASLt",
+        }
+    }
+
+    /// The library with this [`BlasLibrary::key`].
+    pub(super) fn from_key(key: &str) -> Option<BlasLibrary> {
+        BlasLibrary::ALL.into_iter().find(|library| library.key() == key)
+    }
+}
+
+/// The beginning of the file's first line.
+const TITLE: &str = "# rukh's avoided products, 1";
+
+/// The cell that stands for every shape.
+const EVERY_SHAPE: &str = "*";
+
+/// Products that a library is not asked for. `None` instead of a shape stands for every product. The text says how the
+/// process ended.
+#[derive(Clone, Default, Debug, PartialEq)]
+pub(super) struct Avoided(BTreeMap<(BlasLibrary, Option<GemmShape>), String>);
+
+impl Avoided {
+    /// Whether `library` must not be asked for `shape`.
+    pub(super) fn contains(&self, library: BlasLibrary, shape: &GemmShape) -> bool {
+        self.0.contains_key(&(library, None)) || self.0.contains_key(&(library, Some(*shape)))
+    }
+
+    /// Adds a product, or every product of a library.
+    pub(super) fn insert(&mut self, library: BlasLibrary, shape: Option<GemmShape>, how: &str) {
+        self.0.insert((library, shape), how.replace([',', '\n', '\r'], " "));
+    }
+
+    /// Whether `library` must not be asked for any product.
+    pub(super) fn contains_all(&self, library: BlasLibrary) -> bool {
+        self.0.contains_key(&(library, None))
+    }
+
+    /// The number of single products that are avoided with `library`.
+    pub(super) fn shapes(&self, library: BlasLibrary) -> usize {
+        self.0.keys().filter(|(other, shape)| *other == library && shape.is_some()).count()
+    }
+
+    /// One line for each entry: the library, the shape, how the process ended.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|((library, shape), how)| {
+            let shape = shape.as_ref().map_or_else(|| EVERY_SHAPE.to_owned(), shape_text::text);
+            format!("{},{shape},{how}", library.key())
+        })
+    }
+
+    /// Adds the entry of one of [`Avoided::lines`]. Returns `None` if the line is damaged.
+    pub(super) fn insert_line(&mut self, line: &str) -> Option<()> {
+        let cells: Vec<&str> = line.split(',').collect();
+        let &[library, ref shape @ .., how] = cells.as_slice() else {
+            return None;
+        };
+        let shape = if *shape == [EVERY_SHAPE] { None } else { Some(shape_text::parse(shape)?) };
+        self.insert(BlasLibrary::from_key(library)?, shape, how);
+        Some(())
+    }
+
+    /// Reads the entries that were kept for the device and the libraries in `key`. A damaged line is left out.
+    pub(super) fn read(architecture: &str, key: &str) -> Avoided {
+        let mut avoided = Avoided::default();
+        let text = path(architecture, key).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let mut lines = text.lines();
+        if lines.next() == Some(&format!("{TITLE},{key}")) {
+            lines.for_each(|line| avoided.insert_line(line).unwrap_or_default());
+        }
+        avoided
+    }
+
+    /// Keeps the entries for the next start.
+    ///
+    /// # Errors
+    /// There is no cache folder, or it cannot be written.
+    pub(super) fn keep(&self, architecture: &str, key: &str) -> io::Result<()> {
+        let path = path(architecture, key)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no cache folder"))?;
+        let mut text = format!("{TITLE},{key}\n");
+        for line in self.lines() {
+            let _ = writeln!(text, "{line}");
+        }
+        cache::keep(&path, text.as_bytes())
+    }
+}
+
+fn path(architecture: &str, key: &str) -> Option<PathBuf> {
+    cache::file(&format!("avoided-{architecture}"), key, "csv")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ffi::gemm::ElementType;
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_written() {
+        let shape = GemmShape::plain(64, 32, 16, ElementType::Bf16);
+        let mut avoided = Avoided::default();
+        avoided.insert(BlasLibrary::HipblasLt, Some(shape), "signal: 11 (SIGSEGV), core dumped");
+        avoided.insert(BlasLibrary::Rocblas, None, "no answer for 30 s");
+        let mut again = Avoided::default();
+        for line in avoided.lines() {
+            again.insert_line(&line).unwrap();
+        }
+        assert_eq!(again, avoided);
+        assert!(again.contains(BlasLibrary::HipblasLt, &shape));
+        assert!(!again.contains(BlasLibrary::HipblasLt, &GemmShape { rows: 128, ..shape }));
+        assert!(again.contains(BlasLibrary::Rocblas, &GemmShape { rows: 128, ..shape }));
+        assert_eq!(again.insert_line("hipblaslt,1,2,damaged"), None);
+    }
+}

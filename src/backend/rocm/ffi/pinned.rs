@@ -1,0 +1,98 @@
+//! Pinned host memory, and the upload of data through it.
+
+use super::super::error::Result;
+use super::hip::{Address, Device, DeviceBuffer};
+use hip_runtime_sys as sys;
+use std::ptr::null_mut;
+
+/// Page-locked host memory, which the device can read, write and copy asynchronously.
+pub(super) struct PinnedBuffer {
+    device: Device,
+    pub(super) pointer: *mut u8,
+    /// The memory's address for kernels.
+    pub(super) address: Address,
+    pub(super) bytes: usize,
+}
+
+// SAFETY: the buffer owns plain memory.
+unsafe impl Send for PinnedBuffer {}
+
+impl PinnedBuffer {
+    /// Allocates `bytes` of zeroed memory. `what` says in the error message what the memory is for.
+    pub(super) fn zeroed(device: Device, bytes: usize, what: &str) -> Result<PinnedBuffer> {
+        let mut pointer = null_mut();
+        // The device does not keep coherent memory in its caches from one batch to the next.
+        let flags = sys::hipHostMallocMapped | sys::hipHostMallocCoherent;
+        // SAFETY: HIP writes one pointer.
+        let status = unsafe { (device.hip.hipHostMalloc)(&mut pointer, bytes, flags) };
+        device.check(status, || format!("hipHostMalloc of {bytes} bytes for {what}"))?;
+        let address = Address::NULL;
+        let mut buffer = PinnedBuffer { device, pointer: pointer.cast::<u8>(), address, bytes };
+        // SAFETY: the memory has this length, and nothing else uses it yet.
+        unsafe { buffer.pointer.write_bytes(0, bytes) };
+        let mut mapped = null_mut();
+        // SAFETY: HIP writes one pointer, and the memory was just allocated.
+        let status = unsafe { (device.hip.hipHostGetDevicePointer)(&mut mapped, pointer, 0) };
+        device.check(status, || format!("hipHostGetDevicePointer of {bytes} bytes for {what}"))?;
+        buffer.address = Address(mapped.expose_provenance() as u64);
+        Ok(buffer)
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
+        // SAFETY: hipHostMalloc made the pointer, which is freed once, and no copy is in flight. A drop cannot report
+        // an error.
+        let _ = unsafe { (self.device.hip.hipHostFree)(self.pointer.cast()) };
+    }
+}
+
+/// The size of the pinned memory that data are uploaded through.
+const STAGING_BYTES: usize = 4 << 20;
+
+/// Uploads data piece by piece through pinned memory. HIP's own copy of pageable memory cannot be left if the device
+/// hangs.
+pub(crate) struct Staging {
+    device: Device,
+    pinned: PinnedBuffer,
+}
+
+impl Staging {
+    pub(crate) fn new(device: Device) -> Result<Staging> {
+        Ok(Staging { device, pinned: PinnedBuffer::zeroed(device, STAGING_BYTES, "uploads")? })
+    }
+
+    /// Copies `data` to byte `offset` of `target`, and waits until the copy is done. `what` names the data in the error
+    /// message.
+    ///
+    /// # Panics
+    /// If the data reach beyond the target's end.
+    pub(crate) fn upload(
+        &mut self,
+        target: &DeviceBuffer,
+        offset: usize,
+        data: &[u8],
+        what: &str,
+    ) -> Result<()> {
+        assert!(offset + data.len() <= target.bytes(), "{what} is larger than its memory");
+        let mut to = target.address().offset(offset);
+        for piece in data.chunks(self.pinned.bytes) {
+            self.device.health.check()?;
+            let (pinned, bytes) = (self.pinned.pointer, piece.len());
+            // SAFETY: a piece is not longer than the pinned memory, and no earlier copy is running.
+            unsafe { pinned.copy_from_nonoverlapping(piece.as_ptr(), bytes) };
+            let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyHostToDevice);
+            // SAFETY: the assertion above checks the target's length. Neither side is freed before the copy is done, or
+            // after a hang.
+            let status = unsafe { copy(to.pointer(), pinned.cast(), bytes, kind, null_mut()) };
+            let call = || format!("hipMemcpyAsync of {bytes} bytes of {what} to the device");
+            self.device.check(status, call)?;
+            self.device.finish(null_mut(), &call())?;
+            to = to.offset(bytes);
+        }
+        Ok(())
+    }
+}

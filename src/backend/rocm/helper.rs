@@ -1,0 +1,49 @@
+//! The helper process: it asks the BLAS libraries for products and times them, on behalf of an engine that must not die
+//! of it. [`super::probe`] starts it.
+
+use super::code_objects::code_for;
+use super::device::Gpu;
+use super::error;
+use super::gemm::Gemms;
+use super::kernels::Kernels;
+use super::measure::Measurer;
+use super::report::{Report, Request};
+use std::io::{self, Read, Write};
+
+/// Reads a request, and writes one line for each event. The reader of these lines knows what the process was doing if
+/// it ends early.
+///
+/// # Errors
+/// The request cannot be read, or the lines cannot be written: the engine is gone.
+pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut text = String::new();
+    input.read_to_string(&mut text)?;
+    let mut written = Ok(());
+    let mut write = |report: &Report| {
+        let one = writeln!(output, "{}", report.text()).and_then(|()| output.flush());
+        if one.is_err() && written.is_ok() {
+            written = one;
+        }
+        written.is_ok()
+    };
+    let last = match Request::parse(&text).map(|request| measure(&request, &mut write)) {
+        Ok(Ok(())) => Report::Done,
+        Ok(Err(error)) => Report::Failed(error.to_string()),
+        Err(reason) => Report::Failed(reason),
+    };
+    write(&last);
+    written
+}
+
+fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
+    let Request { ordinal, library, element, proposals, budget, avoided, products } = request;
+    let gpu = Gpu::open(*ordinal, *library)?;
+    let (code, code_name) = code_for(&gpu.architecture)?;
+    let kernels = Kernels::new(gpu.device, &code, &code_name, *element)?;
+    let gemms = Gemms::new(&gpu, *library)?;
+    gemms.avoid(avoided.clone());
+    let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *proposals))?;
+    write(&Report::Ready);
+    measurer.measure(products, *budget, |event| write(&Report::of(&event)));
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Starts a helper process that asks the BLAS libraries for products, and finds out what it died of.
+//!
+//! AMD's libraries have ended processes while they looked for an algorithm, and have hung. The helper says what it is
+//! about to do before it does it. If it dies or falls silent, the product that it named last is left out, and another
+//! helper goes on with the rest.
+
+use super::avoided::BlasLibrary;
+use super::ffi::gemm::GemmShape;
+use super::gemm::GemmTable;
+use super::report::{Report, Request};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The argument with which this program becomes a helper.
+pub const HELPER_ARGUMENT: &str = "rocm-products";
+
+/// A library that killed so many helpers is not asked for anything.
+const MOST_DEATHS: usize = 4;
+
+/// The time that a killed process gets to disappear. A process whose card hangs may stay for ever.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+static HELPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the program that asks the libraries: it must call [`super::serve_products`] for [`HELPER_ARGUMENT`]. A program
+/// that does not call this function asks the libraries itself.
+pub fn set_helper(program: PathBuf) {
+    // The first call counts.
+    let _ = HELPER.set(program);
+}
+
+/// The program of [`set_helper`].
+pub(super) fn helper() -> Option<PathBuf> {
+    HELPER.get().cloned()
+}
+
+/// What the helpers found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The rows of the table.
+    pub(super) rows: GemmTable,
+    /// What was added to the request's list of avoided products.
+    pub(super) killers: Vec<Killer>,
+    /// Why the helpers stopped early.
+    pub(super) failure: Option<String>,
+}
+
+/// A product that ended a helper.
+pub(super) struct Killer {
+    pub(super) library: BlasLibrary,
+    pub(super) shape: GemmShape,
+    /// How the helper ended, such as "signal: 11 (SIGSEGV)".
+    pub(super) how: String,
+}
+
+/// Measures the products of `request` in helpers, and adds what kills them to `request.avoided`. A helper that says
+/// nothing for `patience` is killed. Returns `None` if no helper can be started.
+pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -> Option<Found> {
+    let begin = Instant::now();
+    let budget = request.budget;
+    let mut found = Found::default();
+    loop {
+        request.budget = budget.saturating_sub(begin.elapsed());
+        request
+            .products
+            .retain(|product| found.rows.get(&product.shape).is_none_or(|row| !row.microseconds.is_finite()));
+        let mut helper = Helper::start(program, request)?;
+        let Some((last, how)) = helper.listen(patience, &mut found) else {
+            return Some(found);
+        };
+        let Some((library, shape)) = last else {
+            found.failure = Some(format!("the helper process ended before its work ({how})"));
+            return Some(found);
+        };
+        request.avoided.insert(library, Some(shape), &how);
+        found.rows.remove(&shape);
+        found.killers.push(Killer { library, shape, how: how.clone() });
+        if request.avoided.shapes(library) >= MOST_DEATHS {
+            let kills = request.avoided.contains_all(library);
+            request.avoided.insert(library, None, &how);
+            // A library that is avoided as a whole cannot kill again.
+            if kills {
+                found.failure = Some(format!("the helper process ends again and again ({how})"));
+                return Some(found);
+            }
+        }
+    }
+}
+
+/// A running helper. Dropping it kills it.
+struct Helper {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Helper {
+    fn start(program: &Path, request: &Request) -> Option<Helper> {
+        let mut command = Command::new(program);
+        command.arg(HELPER_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(windows)]
+        {
+            use std::os::windows::process::CommandExt;
+            const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+            command.creation_flags(CREATE_NO_WINDOW);
+        }
+        let mut child = command.spawn().ok()?;
+        let (sender, lines) = channel();
+        let output = child.stdout.take()?;
+        let reader = std::thread::Builder::new().name("helper's lines".to_owned()).spawn(move || {
+            let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+            for line in lines {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                if sender.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut helper = Helper { child, lines };
+        reader.ok()?;
+        // A helper that is gone already does not read. Its silence is noticed later.
+        if let Some(mut input) = helper.child.stdin.take() {
+            let _ = input.write_all(request.text().as_bytes());
+        }
+        Some(helper)
+    }
+
+    /// Reads the reports until the helper is done. If it died or fell silent, returns what it was about to do, and how
+    /// it ended.
+    fn listen(
+        &mut self,
+        patience: Duration,
+        found: &mut Found,
+    ) -> Option<(Option<(BlasLibrary, GemmShape)>, String)> {
+        let mut last = None;
+        let mut deadline = Instant::now() + patience;
+        loop {
+            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            match line.as_deref().map(Report::parse) {
+                Ok(Some(Report::Done)) => return None,
+                Ok(Some(Report::Failed(reason))) => {
+                    found.failure = Some(reason);
+                    return None;
+                }
+                Ok(Some(Report::Ready)) => last = None,
+                Ok(Some(Report::Begin(library, shape))) => last = Some((library, shape)),
+                Ok(Some(Report::Row(shape, measured))) => {
+                    // Another helper asks again for what an earlier one has timed.
+                    let known = found.rows.get(&shape).is_some_and(|row| row.microseconds.is_finite());
+                    if measured.microseconds.is_finite() || !known {
+                        found.rows.insert(shape, measured);
+                    }
+                    last = None;
+                }
+                Ok(None) => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Some((last, format!("no answer for {:.0} s", patience.as_secs_f32())));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Some((last, self.end())),
+            }
+            deadline = Instant::now() + patience;
+        }
+    }
+
+    /// Waits for a process that has closed its output, and says how it ended.
+    fn end(&mut self) -> String {
+        let begin = Instant::now();
+        while begin.elapsed() < FAREWELL {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.to_string();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        "it closed its output".to_owned()
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // An error means that the process has ended.
+        let _ = self.child.kill();
+        self.end();
+    }
+}

@@ -1,0 +1,193 @@
+//! The text that the engine and its helper process exchange: a request on the helper's standard input, and one line
+//! for each event on its standard output.
+
+use super::avoided::{Avoided, BlasLibrary};
+use super::device::GemmLibrary;
+use super::ffi::gemm::{ElementType, GemmShape};
+use super::gemm::Measured;
+use super::measure::{Event, Wanted};
+use super::{shape_text, tuning_file};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The first line of a request.
+const TITLE: &str = "rukh products 1";
+
+/// The products that the helper shall measure, and where.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Request {
+    /// HIP's number of the device.
+    pub(super) ordinal: usize,
+    pub(super) library: GemmLibrary,
+    pub(super) element: ElementType,
+    /// The number of hipBLASLt's proposals to time.
+    pub(super) proposals: usize,
+    /// The time for the timing. The libraries are asked for every product in any case.
+    pub(super) budget: Duration,
+    pub(super) avoided: Avoided,
+    pub(super) products: Vec<Wanted>,
+}
+
+impl Request {
+    pub(super) fn text(&self) -> String {
+        let Request { ordinal, library, element, proposals, budget, avoided, products } = self;
+        let mut text = format!(
+            "{TITLE}\ndevice,{ordinal},{},{},{proposals},{}\n",
+            library.key(),
+            element.name(),
+            budget.as_millis()
+        );
+        for line in avoided.lines() {
+            let _ = writeln!(text, "avoid,{line}");
+        }
+        for Wanted { shape, layers } in products {
+            let _ = writeln!(text, "product,{layers},{}", shape_text::text(shape));
+        }
+        text
+    }
+
+    /// Parses a request.
+    ///
+    /// # Errors
+    /// The line that is not understood.
+    pub(super) fn parse(text: &str) -> Result<Request, String> {
+        let mut lines = text.lines();
+        let damaged = |line: &str| format!("the request has a line that is not understood: {line}");
+        let title = lines.next().unwrap_or_default();
+        if title != TITLE {
+            return Err(damaged(title));
+        }
+        let device = lines.next().unwrap_or_default();
+        let mut request = parse_device(device).ok_or_else(|| damaged(device))?;
+        for line in lines {
+            let parsed = match line.split_once(',') {
+                Some(("avoid", rest)) => request.avoided.insert_line(rest),
+                Some(("product", rest)) => parse_product(rest).map(|product| request.products.push(product)),
+                _ => None,
+            };
+            parsed.ok_or_else(|| damaged(line))?;
+        }
+        Ok(request)
+    }
+}
+
+fn parse_device(line: &str) -> Option<Request> {
+    let cells: Vec<&str> = line.split(',').collect();
+    let &["device", ordinal, library, element, proposals, milliseconds] = cells.as_slice() else {
+        return None;
+    };
+    Some(Request {
+        ordinal: ordinal.parse().ok()?,
+        library: GemmLibrary::from_key(library)?,
+        element: shape_text::element(element)?,
+        proposals: proposals.parse().ok()?,
+        budget: Duration::from_millis(milliseconds.parse().ok()?),
+        avoided: Avoided::default(),
+        products: Vec::new(),
+    })
+}
+
+fn parse_product(text: &str) -> Option<Wanted> {
+    let (layers, shape) = text.split_once(',')?;
+    let cells: Vec<&str> = shape.split(',').collect();
+    Some(Wanted { shape: shape_text::parse(&cells)?, layers: layers.parse().ok()? })
+}
+
+/// A line of the helper.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Report {
+    /// The device and its libraries are open.
+    Ready,
+    /// The library is about to be asked for the product, or to run it.
+    Begin(BlasLibrary, GemmShape),
+    /// A row of the table.
+    Row(GemmShape, Measured),
+    /// The helper cannot work, for this reason.
+    Failed(String),
+    /// The helper has done what its time allowed.
+    Done,
+}
+
+impl Report {
+    /// The line for an event.
+    pub(super) fn of(event: &Event<'_>) -> Report {
+        match event {
+            Event::Begin(library, shape) => Report::Begin(*library, **shape),
+            Event::Row(shape, measured) => Report::Row(**shape, **measured),
+        }
+    }
+
+    /// The line, without its end.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Report::Ready => "ready".to_owned(),
+            Report::Begin(library, shape) => format!("begin,{},{}", library.key(), shape_text::text(shape)),
+            Report::Row(shape, measured) => format!("row,{}", tuning_file::row_text(shape, measured)),
+            Report::Failed(reason) => format!("failed,{}", reason.replace(['\n', '\r'], " ")),
+            Report::Done => "done".to_owned(),
+        }
+    }
+
+    /// Parses a line; `None` for a line that a library printed.
+    pub(super) fn parse(line: &str) -> Option<Report> {
+        match line.split_once(',').unwrap_or((line, "")) {
+            ("ready", "") => Some(Report::Ready),
+            ("done", "") => Some(Report::Done),
+            ("failed", reason) => Some(Report::Failed(reason.to_owned())),
+            ("row", row) => tuning_file::row(row).map(|(shape, measured)| Report::Row(shape, measured)),
+            ("begin", rest) => {
+                let (library, shape) = rest.split_once(',')?;
+                let cells: Vec<&str> = shape.split(',').collect();
+                Some(Report::Begin(BlasLibrary::from_key(library)?, shape_text::parse(&cells)?))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gemm::GemmChoice;
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
+        let mut avoided = Avoided::default();
+        avoided.insert(BlasLibrary::HipblasLt, Some(shape), "signal: 11 (SIGSEGV)");
+        let request = Request {
+            ordinal: 1,
+            library: GemmLibrary::Auto,
+            element: ElementType::Bf16,
+            proposals: 8,
+            budget: Duration::from_secs(10),
+            avoided,
+            products: vec![Wanted { shape, layers: 15 }],
+        };
+        let text = request.text();
+        assert_eq!(Request::parse(&text), Ok(request));
+        for damaged in
+            ["", "rukh products 2\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
+        {
+            assert!(Request::parse(damaged).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_read_as_it_was_written() {
+        let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
+        let choice = GemmChoice::HipblasLt { rank: 2 };
+        let reports = [
+            Report::Ready,
+            Report::Begin(BlasLibrary::Rocblas, shape),
+            Report::Row(shape, Measured { choice, microseconds: 2.5 }),
+            Report::Row(shape, Measured { choice, microseconds: Measured::NOT_YET }),
+            Report::Failed("hipMalloc failed, it says".to_owned()),
+            Report::Done,
+        ];
+        for report in reports {
+            assert_eq!(Report::parse(&report.text()), Some(report));
+        }
+        assert_eq!(Report::parse("rocBLAS warning: something"), None);
+    }
+}

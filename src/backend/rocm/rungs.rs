@@ -1,0 +1,239 @@
+//! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
+//!
+//! Each rung gives up something that may be at fault: the graphs, or one BLAS library. Below the last rung is the
+//! processor: our own kernel for products cannot replace the libraries, because it needs sums over a multiple of 32
+//! values (the input layer has 112, 176 or 624) and has no batches (Winograd's products). A rung that passed is kept in
+//! the cache folder with everything that it depends on, so that the next start neither evaluates on the processor nor
+//! checks.
+
+use super::avoided::BlasLibrary;
+use super::cache;
+use super::error::{Result, RocmError};
+use super::gemm::Gemms;
+use super::options::RocmOptions;
+use super::self_check::Reference;
+use super::slot::{Slot, SlotMaker};
+use super::tuning_file;
+use crate::net::Network;
+use std::fmt::{self, Write};
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::PathBuf;
+
+/// A way to evaluate, from the fastest to the most careful.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rung {
+    AsAsked,
+    WithoutGraphs,
+    WithoutHipblasLt,
+    WithoutRocblas,
+}
+
+impl Rung {
+    const ALL: [Rung; 4] = [Rung::AsAsked, Rung::WithoutGraphs, Rung::WithoutHipblasLt, Rung::WithoutRocblas];
+
+    /// The rung's name in messages and in the cache folder.
+    fn name(self) -> &'static str {
+        match self {
+            Rung::AsAsked => "as asked",
+            Rung::WithoutGraphs => "without graphs",
+            Rung::WithoutHipblasLt => "without hipBLASLt",
+            Rung::WithoutRocblas => "without rocBLAS",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Rung> {
+        Rung::ALL.into_iter().find(|rung| rung.name() == name)
+    }
+
+    /// The rung changes something for this maker.
+    fn applies(self, maker: &SlotMaker<'_>) -> bool {
+        let has_both = maker.gemms.has(BlasLibrary::Rocblas) && maker.gemms.has(BlasLibrary::HipblasLt);
+        match self {
+            Rung::AsAsked => true,
+            Rung::WithoutGraphs => maker.has_graphs,
+            Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
+        }
+    }
+}
+
+/// What a check depends on, and what an earlier check said.
+pub(super) struct Check {
+    reference: Option<Reference>,
+    /// Everything apart from the table of products.
+    key: String,
+    notices: Vec<String>,
+}
+
+impl Check {
+    /// Prepares the check of a network's figures. If no earlier check is known, evaluates some positions on the
+    /// processor.
+    pub(super) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
+        let mut notices = Vec::new();
+        let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
+        for line in gemms.avoided().lines() {
+            let _ = write!(key, ",{line}");
+        }
+        let known = kept(&with_table(&key, gemms));
+        let reference = if known.is_some() {
+            None
+        } else {
+            match Reference::new(network, 1.0 / inverse_temperature) {
+                Ok(reference) => Some(reference),
+                Err(error) => {
+                    notices.push(format!("figures are not checked: {error}"));
+                    None
+                }
+            }
+        };
+        Check { reference, key, notices }
+    }
+}
+
+/// Slots that passed, and notices for the user.
+pub(super) struct Checked {
+    pub(super) slots: Vec<Slot>,
+    pub(super) notices: Vec<String>,
+}
+
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `is_settled` says that the table
+/// of products will be the same at the next start.
+///
+/// # Errors
+/// A slot cannot be made, or the figures are wrong on every rung.
+pub(super) fn checked_slots(
+    maker: &SlotMaker<'_>,
+    options: &RocmOptions,
+    check: Check,
+    is_settled: bool,
+) -> Result<Checked> {
+    let Check { reference, key, mut notices } = check;
+    let key = with_table(&key, maker.gemms);
+    let Some(reference) = reference else {
+        let rung = kept(&key).unwrap_or(Rung::AsAsked);
+        if rung != Rung::AsAsked {
+            notices.push(format!(
+                "the card's figures were wrong at an earlier start, so Rukh runs {}",
+                rung.name()
+            ));
+        }
+        let slots = slots_on(rung, maker, options, None)?.map_err(RocmError::Unsupported)?;
+        notices.extend(slots.iter().find_map(Slot::notice));
+        return Ok(Checked { slots, notices });
+    };
+    let mut failed: Option<(Rung, String)> = None;
+    for rung in Rung::ALL {
+        if !rung.applies(maker) {
+            continue;
+        }
+        if let Some((before, reason)) = &failed {
+            notices.push(format!(
+                "the card's figures are wrong {}: {reason}; trying {}",
+                before.name(),
+                rung.name()
+            ));
+        }
+        match slots_on(rung, maker, options, Some(&reference)) {
+            Ok(Ok(slots)) => {
+                if rung != Rung::AsAsked {
+                    notices.push(format!("the card's figures are right {}", rung.name()));
+                }
+                notices.extend(slots.iter().find_map(Slot::notice));
+                if is_settled {
+                    // Without a cache folder the next start checks again.
+                    let _ = keep(&key, rung);
+                }
+                return Ok(Checked { slots, notices });
+            }
+            Ok(Err(reason)) => failed = Some((rung, reason)),
+            // Nothing can run on a device that hangs.
+            Err(error @ RocmError::Hang(_)) => return Err(error),
+            // Any other error on a lower rung is only one more reason to go on.
+            Err(error) if failed.is_some() => failed = Some((rung, error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
+    let (rung, reason) = failed.unwrap_or((Rung::AsAsked, String::new()));
+    Err(RocmError::Figures { reason: format!("wrong figures {}: {reason}", rung.name()), notices })
+}
+
+/// The slots of one rung, or the reason why their figures are wrong. Without a reference nothing is checked.
+fn slots_on(
+    rung: Rung,
+    maker: &SlotMaker<'_>,
+    options: &RocmOptions,
+    reference: Option<&Reference>,
+) -> Result<std::result::Result<Vec<Slot>, String>> {
+    let left_out = match rung {
+        Rung::WithoutHipblasLt => Some(BlasLibrary::HipblasLt),
+        Rung::WithoutRocblas => Some(BlasLibrary::Rocblas),
+        _ => None,
+    };
+    let limited = left_out
+        .map(|library| -> Result<Gemms> {
+            let gemms = Gemms::new(maker.gpu, options.gemm)?.without(library);
+            gemms.avoid(maker.gemms.avoided());
+            gemms.limit_to(maker.gemms.limits());
+            gemms.set_table(maker.gemms.table());
+            Ok(gemms)
+        })
+        .transpose()?;
+    let maker = SlotMaker {
+        gemms: limited.as_ref().unwrap_or(maker.gemms),
+        has_graphs: maker.has_graphs && rung != Rung::WithoutGraphs,
+        ..*maker
+    };
+    let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
+    slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
+    let Some(reference) = reference else {
+        return Ok(Ok(slots));
+    };
+    let sizes = maker.bucket_sizes();
+    for (index, slot) in slots.iter_mut().enumerate() {
+        // All slots run the same programs, each with graphs of its own. Small batches show whether these work.
+        let sizes = if index == 0 { &sizes[..] } else { &sizes[..sizes.len().min(3)] };
+        if let Some(reason) = reference.difference(slot, sizes, maker.network.element)? {
+            return Ok(Err(reason));
+        }
+    }
+    Ok(Ok(slots))
+}
+
+/// The key with the table of products.
+fn with_table(key: &str, gemms: &Gemms) -> String {
+    format!("{key},{:016x}", cache::hash_of(&tuning_file::text("", &gemms.table())))
+}
+
+/// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two
+/// trainings share.
+fn fingerprint(network: &Network) -> u64 {
+    struct HashedText(DefaultHasher);
+    impl fmt::Write for HashedText {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut text = HashedText(DefaultHasher::new());
+    let Network { architecture, value, value_error, moves_left, .. } = network;
+    let _ = write!(text, "{architecture:?} {value:?} {value_error:?} {moves_left:?}");
+    text.0.finish()
+}
+
+fn path(key: &str) -> Option<PathBuf> {
+    cache::file("checked", key, "txt")
+}
+
+/// The rung that passed an earlier check with the same key.
+fn kept(key: &str) -> Option<Rung> {
+    let text = fs::read_to_string(path(key)?).ok()?;
+    let (rung, rest) = text.split_once('\n')?;
+    if rest == key { Rung::from_name(rung) } else { None }
+}
+
+fn keep(key: &str, rung: Rung) -> std::io::Result<()> {
+    match path(key) {
+        Some(path) => cache::keep(&path, format!("{}\n{key}", rung.name()).as_bytes()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,87 @@
+//! The text form of a product's shape: comma-separated cells, in tables, in files, and in what a helper process reads
+//! and writes.
+
+use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+
+/// The names of the cells.
+pub(super) const COLUMNS: &str = "outputs,rows,inputs,weights stride,x stride,y stride,batch,weights batch stride,\
+                                  x batch stride,y batch stride,input type,output type,accumulate,epilogue";
+
+const TYPES: [ElementType; 3] = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
+
+const EPILOGUES: [(Epilogue, &str); 4] = [
+    (Epilogue::None, "none"),
+    (Epilogue::Bias, "bias"),
+    (Epilogue::BiasRelu, "bias relu"),
+    (Epilogue::BiasSwish, "bias swish"),
+];
+
+/// The element type with this [`ElementType::name`].
+pub(super) fn element(name: &str) -> Option<ElementType> {
+    TYPES.into_iter().find(|element| element.name() == name)
+}
+
+/// Formats a shape.
+pub(super) fn text(shape: &GemmShape) -> String {
+    let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = shape;
+    let [w, x, y] = shape.batch_strides;
+    let (input, output) = (shape.input_type.name(), shape.output_type.name());
+    let accumulate = u8::from(shape.accumulate);
+    let epilogue = EPILOGUES.iter().find(|(epilogue, _)| *epilogue == shape.epilogue).map_or("", |(_, n)| n);
+    format!(
+        "{outputs},{rows},{inputs},{weights_stride},{x_stride},{y_stride},{batch},{w},{x},{y},{input},{output},\
+         {accumulate},{epilogue}"
+    )
+}
+
+/// Parses the cells of a shape. Returns `None` if there are too few or too many of them, or one is damaged.
+pub(super) fn parse(cells: &[&str]) -> Option<GemmShape> {
+    let &[ref numbers @ .., input, output, accumulate, epilogue] = cells else {
+        return None;
+    };
+    let numbers: Vec<usize> = numbers.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
+    let &[outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, w, x, y] = numbers.as_slice()
+    else {
+        return None;
+    };
+    Some(GemmShape {
+        outputs,
+        rows,
+        inputs,
+        weights_stride,
+        x_stride,
+        y_stride,
+        batch,
+        batch_strides: [w, x, y],
+        input_type: element(input)?,
+        output_type: element(output)?,
+        accumulate: match accumulate {
+            "0" => false,
+            "1" => true,
+            _ => return None,
+        },
+        epilogue: EPILOGUES.iter().find(|(_, name)| *name == epilogue)?.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_read_as_it_was_written() {
+        let plain = GemmShape::plain(1024, 768, 256, ElementType::Fp16);
+        let shapes = [
+            plain,
+            GemmShape { epilogue: Epilogue::BiasRelu, ..plain },
+            GemmShape { batch: 36, batch_strides: [1, 2, 3], accumulate: true, ..plain },
+        ];
+        for shape in shapes {
+            let text = text(&shape);
+            let cells: Vec<&str> = text.split(',').collect();
+            assert_eq!(cells.len(), COLUMNS.split(',').count());
+            assert_eq!(parse(&cells), Some(shape));
+            assert_eq!(parse(&cells[1..]), None);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The start on a card whose libraries misbehave: a library ends the process or hangs while it looks for an algorithm,
+//! or reports success and computes something else. The engine must start, and play what it plays on the processor.
+
+use std::fs;
+use std::path::Path;
+
+use crate::rocm::{libraries, nowhere};
+use crate::rocm_errors::{search, stdout};
+
+/// The options of a search with few batch sizes.
+const OPTIONS: &str = "max_batch=2,streams=1,wait=block";
+
+/// A folder with the emulator's libraries, and a cache folder.
+struct Machine {
+    libraries: tempfile::TempDir,
+    cache: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        Machine { libraries: libraries(), cache: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// Runs one search on gfx1151, which prefers hipBLASLt, and returns what the engine says.
+    fn search(&self, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+        let cache = self.cache.path().to_string_lossy();
+        let ours = [("RUKH_EMULATOR_ARCH", "gfx1151"), ("XDG_CACHE_HOME", &*cache)];
+        let arguments = [&["--threads=1"], arguments].concat();
+        stdout(&search(self.libraries.path(), &arguments, &[&ours, settings].concat()))
+    }
+
+    /// The files in the cache folder whose names begin with `prefix`.
+    fn kept(&self, prefix: &str) -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(self.cache.path().join("rukh")).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
+            .collect()
+    }
+}
+
+/// The move that the processor plays.
+fn move_of_the_processor() -> String {
+    best_move(&stdout(&search(nowhere(), &["--backend=cpu", "--threads=1"], &[])))
+}
+
+fn best_move(said: &str) -> String {
+    said.lines().find(|line| line.starts_with("bestmove ")).expect("a move is played").to_owned()
+}
+
+/// A search in which the engine starts without an error and plays the processor's move.
+fn is_correct(said: &str) {
+    assert!(!said.contains("info string error"), "{said}");
+    assert_eq!(best_move(said), move_of_the_processor(), "{said}");
+}
+
+/// A product that hipBLASLt is asked for, as the emulator's settings name it: m x n x k.
+fn some_product(machine: &Machine) -> String {
+    let file = machine.cache.path().join("products.csv");
+    let options = format!("{OPTIONS},tuning_file={}", file.display());
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &options], &[]));
+    let table = fs::read_to_string(&file).expect("the table is written");
+    let row = table.lines().find(|line| line.contains(",hipblaslt,")).expect("hipBLASLt computes a product");
+    let cells: Vec<&str> = row.split(',').collect();
+    cells[..3].join("x")
+}
+
+#[test]
+fn a_crash_of_a_heuristic_ends_a_helper_and_is_remembered() {
+    let machine = Machine::new();
+    let product = some_product(&machine);
+    let crash = format!("crash:{product}");
+    let settings = [("RUKH_EMULATOR_HEURISTIC", crash.as_str())];
+    let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    let sizes: Vec<&str> = product.split('x').collect();
+    let named = format!("m={} n={} k={}", sizes[0], sizes[1], sizes[2]);
+    let died = "info string hipBLASLt ends a process that asks for the product ";
+    assert!(said.contains(&format!("{died}{named}")) && said.contains("SIGABRT"), "{said}");
+    assert!(said.contains("info string tuning: "), "{said}");
+
+    // The second start knows the table. It starts no helper and says nothing.
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(!said.contains(died) && !said.contains("tuning"), "{said}");
+
+    // Without the table everything is measured again, except for what ended a process.
+    machine
+        .kept("products-")
+        .iter()
+        .for_each(|path| fs::remove_file(path).expect("the table can be removed"));
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(!said.contains(died) && said.contains("info string tuning: "), "{said}");
+
+    // Without tuning, the engine itself asks the library, but not for what ended a process.
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &format!("{OPTIONS},tune=off")], &settings);
+    is_correct(&said);
+    assert!(!said.contains(died) && !said.contains("tuning"), "{said}");
+}
+
+#[test]
+fn a_heuristic_that_hangs_is_ended_and_remembered() {
+    let machine = Machine::new();
+    let hang = format!("hang:{}", some_product(&machine));
+    let settings = [("RUKH_EMULATOR_HEURISTIC", hang.as_str())];
+    let options = format!("{OPTIONS},helper_patience=4");
+    let arguments = ["--backend=rocm-fp16", "-o", &options];
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(
+        said.contains("info string hipBLASLt ends a process") && said.contains("no answer for 4 s"),
+        "{said}"
+    );
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(!said.contains("ends a process") && !said.contains("tuning"), "{said}");
+}
+
+#[test]
+fn a_library_that_always_crashes_is_not_used() {
+    let machine = Machine::new();
+    let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*")];
+    let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(
+        said.contains("info string hipBLASLt ends a process") && said.contains("it is not used"),
+        "{said}"
+    );
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(!said.contains("ends a process"), "{said}");
+}
+
+#[test]
+fn without_a_cache_folder_the_engine_starts_all_the_same() {
+    let machine = Machine::new();
+    let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*"), ("XDG_CACHE_HOME", "/dev/null/none")];
+    let said = machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &settings);
+    is_correct(&said);
+    assert!(said.contains("cannot be kept for the next start"), "{said}");
+}
+
+#[test]
+fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
+    let machine = Machine::new();
+    // `true` ends without a word.
+    let options = format!("{OPTIONS},helper=/bin/true");
+    let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*")];
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &settings);
+    is_correct(&said);
+    assert!(said.contains("info string tuning: the helper process ended before its work"), "{said}");
+    // A program that does not exist cannot ask, so this process does.
+    let options = format!("{OPTIONS},helper={}", nowhere().display());
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &[]);
+    is_correct(&said);
+    assert!(said.contains("info string tuning: ") && said.contains(" products in "), "{said}");
+}
+
+/// Starts twice on a machine whose `wrong` parts compute wrong figures. The first start must find `rung`, and the second
+/// must know it.
+fn finds_the_rung(architecture: &str, wrong: &str, rung: &str) {
+    let machine = Machine::new();
+    let settings = [("RUKH_EMULATOR_WRONG", wrong), ("RUKH_EMULATOR_ARCH", architecture)];
+    let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(said.contains("info string the card's figures are wrong as asked: in a batch of "), "{said}");
+    assert!(said.contains(&format!("info string the card's figures are right {rung}")), "{said}");
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    let known = format!("the card's figures were wrong at an earlier start, so Rukh runs {rung}");
+    assert!(said.contains(&known) && !said.contains("trying"), "{said}");
+}
+
+#[test]
+fn graphs_that_compute_something_else_are_given_up() {
+    finds_the_rung("gfx1151", "graph", "without graphs");
+}
+
+#[test]
+fn a_library_that_computes_something_else_is_given_up() {
+    finds_the_rung("gfx1151", "hipblaslt", "without hipBLASLt");
+    finds_the_rung("gfx1100", "rocblas", "without rocBLAS");
+}
+
+#[test]
+fn a_card_that_computes_something_else_is_replaced_by_the_processor() {
+    let machine = Machine::new();
+    let settings = [("RUKH_EMULATOR_WRONG", "rocblas,hipblaslt")];
+    for backend in ["rocm-fp16", "rocm", "auto"] {
+        let said = machine.search(&[&format!("--backend={backend}"), "-o", OPTIONS], &settings);
+        is_correct(&said);
+        let wrong = said.lines().find(|line| line.contains("wrong figures without rocBLAS: in a batch of "));
+        assert!(wrong.is_some_and(|line| line.ends_with("; using cpu instead")), "{said}");
+        let tried = said.lines().filter(|line| line.contains("; trying ")).count();
+        assert_eq!(tried, 3, "{said}");
+    }
+    assert!(machine.kept("checked-").is_empty(), "only figures that are right are remembered");
+}
+
+/// The check is part of the first start only, and no part of a start without a warm-up.
+#[test]
+fn figures_are_checked_once() {
+    let machine = Machine::new();
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]));
+    let kept = machine.kept("checked-");
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]));
+    assert_eq!(machine.kept("checked-"), kept);
+    // Another format is another check. In bf16 the best move may be another one.
+    let said = machine.search(&["--backend=rocm-bf16", "-o", OPTIONS], &[]);
+    assert!(!said.contains("info string error") && !said.contains("wrong"), "{said}");
+    assert_eq!(machine.kept("checked-").len(), 2);
+    let cold = Machine::new();
+    is_correct(&cold.search(&["--backend=rocm-fp16", "-o", &format!("{OPTIONS},warm_up=false")], &[]));
+    assert!(!Path::new(&cold.cache.path().join("rukh")).exists());
+}

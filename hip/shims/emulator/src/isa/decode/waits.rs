@@ -1,317 +1,255 @@
 //! Finds uses of loaded data that no wait precedes.
 //!
-//! On a card a load returns later, and the program waits until no more than N loads of a kind are under way ("RDNA3
-//! Instruction Set Architecture", chapter "Program Flow Control", "Manually Inserted Wait States (S_WAITCNT)"). The
-//! emulator's loads return at once, so that a missing wait would change nothing. This module therefore follows every
-//! path through the code and counts the loads. Where an instruction reads a register that a load may not have written
-//! yet, it puts a fault in the instruction's place.
+//! On a card a load ends later, and the program waits until no more than N operations of a counter are under way
+//! ("RDNA3 Instruction Set Architecture", chapter "Program Flow Control", "Manually Inserted Wait States (S_WAITCNT)").
+//! The emulator's loads end at once, so that a missing wait would change nothing. This module therefore follows all
+//! paths through a kernel, and counts as the hardware does. It is an error if an instruction reads a register while a
+//! load to that register may still be under way on some path. A calculation that writes such a register does not end the
+//! load, which may overwrite the result later.
 //!
-//! It does not find all such uses: of operands with several registers, it knows the first ones; it knows no order
-//! between loads and stores; and it does not follow jumps to addresses in registers.
+//! The following is not decided:
+//! - kernels with jumps to addresses in registers, whose paths are not known: they are not checked;
+//! - whether a path can be taken: every branch counts as possible in both directions;
+//! - operands that an instruction does not name (EXEC, M0, the old value of a half register);
+//! - anything about stores, and delays between instructions other than these counters.
 
 use std::collections::BTreeSet;
 
-use super::family::{Family, Generation};
-use crate::isa::table::handler;
-use crate::isa::wave::{Instruction, Kind, NULL, Source, Wave};
+use super::effects::{Effect, LDS, REGISTERS, Registers, SCALAR, SCALAR_MEMORY, VECTOR_MEMORY};
+use super::family::Family;
+use crate::isa::wave::Instruction;
 
-handler! {
-    /// Stops the wave where a wait is missing. The inner instruction is the load, and the immediate is the register.
-    fn missing_wait(wave, instruction) {
-        let Some([load]) = instruction.inner.as_deref() else { return };
-        let register = instruction.immediate as u16;
-        let name = if register < SCALAR { format!("v{register}") } else { format!("s{}", register - SCALAR) };
-        wave.fail(format!("{name} is read without a wait for {} at {:#x}", load.name, load.pc));
-    }
-}
+const COUNTERS: [usize; 3] = [VECTOR_MEMORY, LDS, SCALAR_MEMORY];
 
-/// The loads that a counter counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Counter {
-    /// Global, flat and buffer memory.
-    Vector,
-    Lds,
-    Scalar,
-}
-
-/// The first number of a scalar register. Below are the vector registers.
-const SCALAR: u16 = 512;
-
-/// A register that a load may not have written yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Pending {
-    register: u16,
-    counter: Counter,
-    /// The smallest number, over all paths, of later operations of the same counter.
-    later: u16,
-    /// The index of the load.
-    load: u32,
-}
-
-/// The registers that are pending at a place in the code, in the order of their numbers.
-type State = Vec<Pending>;
-
-/// The waits of an instruction: how many operations of a counter may still be under way.
-fn waits(generation: Generation, instruction: &Instruction) -> [Option<u16>; 3] {
-    let code = instruction.immediate as u16;
-    let field = |low: u32, bits: u32| Some((code >> low) & ((1 << bits) - 1));
-    match (instruction.name, generation) {
-        ("s_waitcnt", Generation::Gfx10) => {
-            let vector = (code & 15) | (code >> 14) << 4;
-            [Some(vector), field(8, 6), field(8, 6)]
-        }
-        ("s_waitcnt", _) => [field(10, 6), field(4, 6), field(4, 6)],
-        ("s_waitcnt_vmcnt", _) => [field(0, 6), None, None],
-        ("s_waitcnt_lgkmcnt", _) => [None, field(0, 6), field(0, 6)],
-        ("s_wait_loadcnt", _) => [field(0, 6), None, None],
-        ("s_wait_dscnt" | "s_wait_storecnt_dscnt", _) => [None, field(0, 6), None],
-        ("s_wait_kmcnt", _) => [None, None, field(0, 5)],
-        ("s_wait_loadcnt_dscnt", _) => [field(8, 6), field(0, 6), None],
-        _ => [None; 3],
-    }
-}
-
-/// The counter of a memory instruction, and whether the instruction returns data.
-fn counter(instruction: &Instruction) -> Option<(Counter, bool)> {
-    let name = instruction.name;
-    if let Some(rest) =
-        name.strip_prefix("global_").or(name.strip_prefix("flat_")).or(name.strip_prefix("buffer_"))
-    {
-        let returns = rest.starts_with("load") || rest.starts_with("atomic") && instruction.high;
-        return (!rest.starts_with("store")).then_some((Counter::Vector, returns));
-    }
-    if let Some(rest) = name.strip_prefix("ds_") {
-        let returns =
-            ["load", "read", "swizzle", "bpermute", "permute"].iter().any(|start| rest.starts_with(start));
-        return Some((Counter::Lds, returns || rest.contains("_rtn_")));
-    }
-    name.starts_with("s_load").then_some((Counter::Scalar, true))
-}
-
-/// The number of registers that a load or a store moves, from its name.
-fn words(name: &str) -> u16 {
-    let sizes = [
-        ("_b512", 16),
-        ("_b256", 8),
-        ("_b128", 4),
-        ("_b96", 3),
-        ("_b64", 2),
-        ("x16", 16),
-        ("x8", 8),
-        ("x4", 4),
-        ("x3", 3),
-        ("x2", 2),
-    ];
-    let single = sizes.iter().find(|(end, _)| name.ends_with(end)).map_or(1, |(_, count)| *count);
-    let pair = ["_load_2addr", "_read2"].iter().any(|part| name.contains(part));
-    if pair { 2 * single } else { single }
-}
-
-/// The registers that a source names, from the first one on.
-fn registers(source: &Source, count: u16) -> impl Iterator<Item = u16> {
-    let (first, count) = match source.kind {
-        Kind::Vector if source.index < 256 => (source.index, count),
-        Kind::Scalar if source.index != u16::from(NULL) => (SCALAR + source.index, count),
-        _ => (0, 0),
-    };
-    first..first + count
-}
-
-/// The registers that an instruction is known to read.
-fn reads(instruction: &Instruction) -> Vec<u16> {
-    let name = instruction.name;
-    let [first, second, third] = &instruction.sources;
-    let mut found = Vec::new();
-    match counter_or_store(name) {
-        Some(Counter::Vector) if name.starts_with("buffer_") => {}
-        Some(Counter::Vector) => {
-            let base = second.index != u16::from(NULL);
-            found.extend(registers(first, if base { 1 } else { 2 }));
-            found.extend(registers(second, 2));
-            if !name.contains("_load_") {
-                found.extend(registers(third, words(name)));
+/// Describes the first use of loaded data in a kernel that no wait precedes, if there is one. The kernel begins at the
+/// instruction `entry`.
+pub(super) fn missing(family: &Family, instructions: &[Instruction], entry: u32) -> Option<String> {
+    let blocks = blocks(family, instructions, entry)?;
+    let number_of = |start: u32| blocks.binary_search_by_key(&start, |block| block.start).ok();
+    let mut before: Vec<Option<State>> = vec![None; blocks.len()];
+    // The number of the blocks that are to be visited. The order of addresses is nearly that of the execution.
+    let mut work = BTreeSet::new();
+    let first = number_of(entry)?;
+    before[first] = Some(State::default());
+    work.insert(first);
+    while let Some(number) = work.pop_first() {
+        let mut state = before[number].clone().unwrap_or_default();
+        for (at, effect) in &blocks[number].effects {
+            if let Err(found) = state.step(*at, effect) {
+                return Some(found.describe(family, instructions));
             }
         }
-        Some(Counter::Lds) => {
-            found.extend(registers(first, 1));
-            if name.contains("_store_") || name.contains("_write") {
-                found.extend(registers(second, words(name)));
-                if name.contains("2addr") || name.contains("write2") {
-                    found.extend(registers(third, words(name)));
+        for next in blocks[number].next.into_iter().flatten().filter_map(number_of) {
+            let changed = match &mut before[next] {
+                Some(known) => known.join(&state),
+                empty => {
+                    *empty = Some(state.clone());
+                    true
                 }
-            } else if name.contains("permute") || name.contains("_rtn_") {
-                found.extend(registers(second, 1));
-            }
-        }
-        Some(Counter::Scalar) => {
-            found.extend(registers(first, 2));
-            found.extend(registers(second, 1));
-        }
-        None => {
-            let inner = instruction.inner.as_deref().unwrap_or_default();
-            for part in std::iter::once(instruction).chain(inner) {
-                let count = if name.starts_with("v_wmma") { 4 } else { 1 };
-                found.extend(part.sources.iter().flat_map(|source| registers(source, count)));
-            }
-        }
-    }
-    found
-}
-
-/// The kind of memory that an instruction uses.
-fn counter_or_store(name: &str) -> Option<Counter> {
-    if name.starts_with("global_") || name.starts_with("flat_") || name.starts_with("buffer_") {
-        return Some(Counter::Vector);
-    }
-    if name.starts_with("ds_") {
-        return Some(Counter::Lds);
-    }
-    name.starts_with("s_load").then_some(Counter::Scalar)
-}
-
-/// Whether both counters are one on this generation. Before gfx12, LDS and scalar loads share one.
-fn same(generation: Generation, a: Counter, b: Counter) -> bool {
-    a == b || generation != Generation::Gfx12 && a != Counter::Vector && b != Counter::Vector
-}
-
-/// Changes the state as an instruction does.
-fn step(generation: Generation, state: &mut State, number: usize, instruction: &Instruction) {
-    if state.is_empty() && counter(instruction).is_none() {
-        return;
-    }
-    let [vector, lds, scalar] = waits(generation, instruction);
-    state.retain(|pending| match pending.counter {
-        Counter::Vector => vector.is_none_or(|most| most > pending.later),
-        Counter::Lds => lds.is_none_or(|most| most > pending.later),
-        // Scalar loads return in any order.
-        Counter::Scalar => scalar != Some(0),
-    });
-    let name = instruction.name;
-    if name == "s_swappc_b64" {
-        // What the called function waits for is not known here.
-        state.clear();
-    }
-    let written = match counter(instruction) {
-        Some((kind, returns)) => {
-            for pending in state.iter_mut().filter(|pending| same(generation, pending.counter, kind)) {
-                pending.later = pending.later.saturating_add(1);
-            }
-            let first = if kind == Counter::Scalar {
-                SCALAR + u16::from(instruction.scalar)
-            } else {
-                instruction.destination
             };
-            let count = if returns { words(name) } else { 0 };
-            for register in first..first + count {
-                state.retain(|pending| pending.register != register);
-                state.push(Pending { register, counter: kind, later: 0, load: number as u32 });
+            if changed {
+                work.insert(next);
             }
-            return;
         }
-        None if name.starts_with("v_") => {
-            vec![instruction.destination, SCALAR + u16::from(instruction.scalar)]
-        }
-        None if name.starts_with("s_") => vec![SCALAR + u16::from(instruction.scalar)],
-        None => return,
-    };
-    let inner = instruction.inner.as_deref().unwrap_or_default();
-    let by_inner = |register: u16| inner.iter().any(|part| part.destination == register);
-    state.retain(|pending| !written.contains(&pending.register) && !by_inner(pending.register));
+    }
+    None
 }
 
-/// Adds another path's pending registers. Returns whether that changes the state.
-fn join(state: &mut State, other: &State) -> bool {
-    let mut changed = false;
-    for pending in other {
-        match state
-            .iter_mut()
-            .find(|known| (known.register, known.counter) == (pending.register, pending.counter))
+/// Instructions that are always executed one after the other.
+struct Block {
+    /// The index of the first instruction.
+    start: u32,
+    /// The instructions that mean something for the waits, with their indices.
+    effects: Vec<(u32, Effect)>,
+    /// The blocks that may follow, by their first instructions.
+    next: [Option<u32>; 2],
+}
+
+/// Where the wave may go after an instruction.
+enum After {
+    Next,
+    End,
+    Jump(u32),
+    Branch(u32),
+    /// To an address in a register.
+    Anywhere,
+}
+
+impl After {
+    fn of(instruction: &Instruction) -> Self {
+        match instruction.name {
+            "s_endpgm" | "unknown" => Self::End,
+            "s_branch" => Self::Jump(instruction.target),
+            "s_setpc_b64" | "s_swappc_b64" => Self::Anywhere,
+            name if name.starts_with("s_cbranch") => Self::Branch(instruction.target),
+            _ => Self::Next,
+        }
+    }
+}
+
+/// The blocks that can be reached from a kernel's first instruction, by their addresses; `None` if they are not known.
+fn blocks(family: &Family, instructions: &[Instruction], entry: u32) -> Option<Vec<Block>> {
+    let mut starts = BTreeSet::from([entry]);
+    let mut visited = vec![false; instructions.len()];
+    let mut open = vec![entry];
+    while let Some(start) = open.pop() {
+        let mut at = start;
+        while let Some(seen) = visited.get_mut(at as usize)
+            && !std::mem::replace(seen, true)
         {
-            Some(known) if known.later <= pending.later => {}
-            Some(known) => {
-                *known = *pending;
-                changed = true;
-            }
-            None => {
-                state.push(*pending);
-                changed = true;
-            }
+            let (target, follows) = match After::of(&instructions[at as usize]) {
+                After::Next => {
+                    at += 1;
+                    continue;
+                }
+                After::End => (None, None),
+                After::Jump(target) => (Some(target), None),
+                After::Branch(target) => (Some(target), Some(at + 1)),
+                After::Anywhere => return None,
+            };
+            open.extend([target, follows].into_iter().flatten().filter(|&start| starts.insert(start)));
+            break;
         }
     }
-    changed
-}
-
-fn is_branch(name: &str) -> bool {
-    name == "s_branch" || name.starts_with("s_cbranch")
-}
-
-/// Whether the next instruction is reached only by a jump.
-fn ends(name: &str) -> bool {
-    matches!(name, "s_branch" | "s_endpgm" | "s_setpc_b64" | "unknown")
-}
-
-/// Puts a fault in the place of every instruction that reads a register without waiting for the load. `branches` are
-/// set already: an index beyond the end is no instruction.
-pub(super) fn check(family: &Family, instructions: &mut [Instruction]) {
-    let generation = family.generation;
-    let mut leads = vec![false; instructions.len() + 1];
-    leads[0] = true;
-    for (number, instruction) in instructions.iter().enumerate() {
-        if is_branch(instruction.name) {
-            leads[instruction.target as usize] = true;
-            leads[number + 1] = true;
-        } else if ends(instruction.name) {
-            leads[number + 1] = true;
+    let block = |&start: &u32| {
+        let mut block = Block { start, effects: Vec::new(), next: [None; 2] };
+        let mut at = start;
+        while let Some(instruction) = instructions.get(at as usize) {
+            let effect = Effect::of(family, instruction);
+            if !effect.is_empty() {
+                block.effects.push((at, effect));
+            }
+            at += 1;
+            block.next = match After::of(instruction) {
+                After::Next if !starts.contains(&at) => continue,
+                After::Next => [Some(at), None],
+                After::Jump(target) => [Some(target), None],
+                After::Branch(target) => [Some(target), Some(at)],
+                After::End | After::Anywhere => [None; 2],
+            };
+            break;
         }
+        block
+    };
+    Some(starts.iter().map(block).collect())
+}
+
+/// A load that may be under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Load {
+    /// The index of the instruction.
+    at: u32,
+    counter: usize,
+    ordered: bool,
+    /// The smallest number, over all paths, of later ordered operations of the same counter.
+    later: u16,
+    first: u16,
+    count: u16,
+}
+
+/// What may be under way at a place in the code.
+#[derive(Clone, Default)]
+struct State {
+    loads: Vec<Load>,
+    /// The registers that these loads write.
+    registers: Set,
+}
+
+/// A read of a register while a load to it may be under way.
+struct Missing {
+    register: u16,
+    at: u32,
+    load: Load,
+}
+
+impl Missing {
+    fn describe(&self, family: &Family, instructions: &[Instruction]) -> String {
+        let (user, load) = (&instructions[self.at as usize], &instructions[self.load.at as usize]);
+        let (kind, number) =
+            if self.register < SCALAR { ('v', self.register) } else { ('s', self.register - SCALAR) };
+        let counter = family.counting.names[self.load.counter];
+        format!(
+            "at {:#x} ({}): {kind}{number} is read without a wait for {counter} after {} at {:#x}",
+            user.pc, user.name, load.name, load.pc
+        )
     }
-    let mut states: Vec<Option<State>> = leads.iter().map(|&lead| lead.then(State::new)).collect();
-    // The first place in the code comes first, so that most places are visited once or twice.
-    let mut work: BTreeSet<usize> = (0..instructions.len()).filter(|&number| leads[number]).collect();
-    while let Some(start) = work.pop_first() {
-        let mut state = states[start].clone().unwrap_or_default();
-        let mut number = start;
-        while let Some(instruction) = instructions.get(number) {
-            step(generation, &mut state, number, instruction);
-            let next = (!ends(instruction.name) && leads[number + 1]).then_some(number + 1);
-            let target = is_branch(instruction.name).then_some(instruction.target as usize);
-            for place in [next, target].into_iter().flatten() {
-                if states[place].as_mut().is_some_and(|known| join(known, &state)) {
-                    work.insert(place);
+}
+
+impl State {
+    /// Changes the state as an instruction does. It is an error if the instruction reads a register too early.
+    fn step(&mut self, at: u32, effect: &Effect) -> Result<(), Missing> {
+        if !self.loads.is_empty() {
+            for read in &effect.reads {
+                let Some(register) = self.registers.first_of(read) else { continue };
+                let writes = |load: &&Load| (load.first..load.first + load.count).contains(&register);
+                if let Some(&load) = self.loads.iter().find(writes) {
+                    return Err(Missing { register, at, load });
                 }
             }
-            number += 1;
-            if leads[number] {
-                break;
+            if effect.waits != [None; 3] {
+                // An unordered load is known to have ended only when nothing is under way.
+                self.loads.retain(|load| effect.waits[load.counter].is_none_or(|most| most > load.later));
+                self.registers = Set::default();
+                for load in &self.loads {
+                    self.registers.add(load.first, load.count);
+                }
             }
         }
-    }
-    let mut faults = Vec::new();
-    let mut state = State::new();
-    for (number, instruction) in instructions.iter().enumerate() {
-        if let Some(known) = &states[number] {
-            state.clone_from(known);
+        let Some(operation) = effect.operation else { return Ok(()) };
+        for counter in COUNTERS.into_iter().filter(|&counter| operation.counters[counter]) {
+            self.loads.retain(|load| (load.at, load.counter) != (at, counter));
+            if operation.ordered {
+                for load in self.loads.iter_mut().filter(|load| load.counter == counter && load.ordered) {
+                    load.later = load.later.saturating_add(1);
+                }
+            }
+            let Registers { first, count } = operation.data;
+            if count > 0 {
+                self.loads.push(Load { at, counter, ordered: operation.ordered, later: 0, first, count });
+                self.registers.add(first, count);
+            }
         }
-        if !state.is_empty() {
-            let read = reads(instruction);
-            faults.extend(
-                state.iter().find(|pending| read.contains(&pending.register)).map(|found| (number, *found)),
-            );
-        }
-        step(generation, &mut state, number, instruction);
+        Ok(())
     }
-    for (number, found) in faults {
-        let load = instructions[found.load as usize].clone();
-        let place = &mut instructions[number];
-        place.execute = missing_wait;
-        place.immediate = i64::from(found.register);
-        place.inner = Some(Box::new([load]));
+
+    /// Adds what may be under way on another path. Returns whether that changes the state.
+    fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for load in &other.loads {
+            match self.loads.iter_mut().find(|known| (known.at, known.counter) == (load.at, load.counter)) {
+                Some(known) if known.later <= load.later => {}
+                Some(known) => {
+                    known.later = load.later;
+                    changed = true;
+                }
+                None => {
+                    self.loads.push(*load);
+                    self.registers.add(load.first, load.count);
+                    changed = true;
+                }
+            }
+        }
+        changed
     }
 }
 
-/// The addresses of the instructions that [`check`] has replaced.
-#[cfg(test)]
-pub(super) fn missing(instructions: &[Instruction]) -> Vec<u32> {
-    let handler = missing_wait as crate::isa::wave::Handler;
-    let replaced = |instruction: &&Instruction| std::ptr::fn_addr_eq(instruction.execute, handler);
-    instructions.iter().filter(replaced).map(|instruction| instruction.pc).collect()
+/// A set of registers.
+#[derive(Clone, Default)]
+struct Set([u64; REGISTERS as usize / 64]);
+
+impl Set {
+    fn add(&mut self, first: u16, count: u16) {
+        for register in usize::from(first)..usize::from(first + count) {
+            self.0[register / 64] |= 1 << (register % 64);
+        }
+    }
+
+    /// The first of these registers that is in the set.
+    fn first_of(&self, registers: &Registers) -> Option<u16> {
+        let has = |&register: &u16| {
+            let register = usize::from(register);
+            self.0[register / 64] >> (register % 64) & 1 == 1
+        };
+        (registers.first..registers.first + registers.count).find(has)
+    }
 }

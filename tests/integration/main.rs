@@ -29,6 +29,8 @@ mod rocm;
 #[cfg(target_os = "linux")]
 mod rocm_calls;
 #[cfg(target_os = "linux")]
+mod rocm_devices;
+#[cfg(target_os = "linux")]
 mod rocm_errors;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;

@@ -67,14 +67,14 @@ fn without_rocm_the_error_says_what_was_tried() {
     for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-auto"] {
         let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
         let error = format!("info string error: backend {backend}: amdhip64 was not found");
-        assert!(text.contains(&error) && text.contains("/nonexistent/rocm/libamdhip64.so.6"), "{text}");
+        assert!(text.contains(&format!("{error} in /nonexistent/rocm\n")), "{text}");
     }
     let output = rukh(&["backendbench", "--backend=rocm", "-w", NETWORK])
         .env("RUKH_ROCM_LIBRARY_PATH", nowhere())
         .output()
         .expect("the binary starts");
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("libamdhip64.so"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("amdhip64 was not found in /nonexistent/rocm"));
 }
 
 #[test]

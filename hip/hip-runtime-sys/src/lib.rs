@@ -13,6 +13,8 @@
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 pub mod loader;
+pub mod runtime;
+pub mod search;
 
 #[allow(
     missing_docs,
@@ -52,15 +54,16 @@ use loader::{Candidates, LoadError};
 /// The names of HIP's runtime library.
 pub const HIP: Candidates = Candidates {
     library: "amdhip64",
-    versions: &["7", "6", "5"],
-    windows: &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
+    versions: &["8", "7", "6", "5"],
+    windows: &["amdhip64_8.dll", "amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
 };
 
 /// The names of hiprtc, HIP's run-time compiler.
 pub const HIPRTC: Candidates = Candidates {
     library: "hiprtc",
-    versions: &["7", "6", "5"],
+    versions: &["8", "7", "6", "5"],
     windows: &[
+        "hiprtc####.dll",
         "hiprtc0702.dll",
         "hiprtc0701.dll",
         "hiprtc0700.dll",
@@ -143,6 +146,11 @@ impl Hip {
     /// The error lists every file that was tried, with the reason of its failure.
     pub fn load_from(folder: &Path) -> Result<Self, LoadError> {
         loader::load_in(folder, &HIP, Self::resolve)
+    }
+
+    /// A number that tells the runtimes in this process apart: the address of one of their functions.
+    pub fn address(&self) -> usize {
+        self.functions.hipGetDeviceCount as usize
     }
 
     fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {

@@ -3,14 +3,12 @@
 //! A library stays loaded until the process ends, because threads of HIP run its code. So a table of functions is plain
 //! data, which is valid in every thread until the process ends.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// The environment variable that names the only folder to load from, instead of the system's folders.
-pub const FOLDER_VARIABLE: &str = "RUKH_ROCM_LIBRARY_PATH";
+use crate::search::{Machine, Place, Platform, ThisMachine, places};
 
 /// A library, and the names of its releases.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +17,15 @@ pub struct Candidates {
     pub library: &'static str,
     /// Versions of the shared object, the newest first.
     pub versions: &'static [&'static str],
-    /// File names on Windows, the newest first.
+    /// File names on Windows, the newest first. A `#` stands for a digit. A name with a `#` is only looked for in
+    /// folders whose files are known.
     pub windows: &'static [&'static str],
 }
 
 impl Candidates {
     /// The file names to try, in order. The name without a version is first, because a user can redirect that link.
-    fn file_names(&self) -> Vec<String> {
-        if cfg!(windows) {
+    fn file_names(&self, platform: Platform) -> Vec<String> {
+        if platform == Platform::Windows {
             return self.windows.iter().map(|&name| name.to_owned()).collect();
         }
         let development = format!("lib{}.so", self.library);
@@ -34,24 +33,38 @@ impl Candidates {
         std::iter::once(development.clone()).chain(versioned).collect()
     }
 
-    /// The files to try. They are in the folder `asked` if there is one, and otherwise first in the folders that the
-    /// system searches and then in those where ROCm is installed.
-    fn paths(&self, asked: Option<OsString>, installed: Option<OsString>) -> Vec<PathBuf> {
-        let folders = match asked {
-            Some(folder) => vec![PathBuf::from(folder)],
-            None => {
-                let library_folder = if cfg!(windows) { "bin" } else { "lib" };
-                let mut folders = vec![PathBuf::new()];
-                folders.extend(installed.map(|root| PathBuf::from(root).join(library_folder)));
-                if cfg!(unix) {
-                    folders.push(PathBuf::from("/opt/rocm/lib"));
-                }
-                folders
+    /// The files to try in a place: those that exist in a folder, or every name for the system's loader.
+    fn paths(&self, place: &Place, platform: Platform, machine: &dyn Machine) -> Vec<PathBuf> {
+        let names = self.file_names(platform);
+        match place {
+            Place::System => {
+                names.into_iter().filter(|name| !name.contains('#')).map(PathBuf::from).collect()
             }
-        };
-        let names = self.file_names();
-        folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
+            Place::Folder(folder) => {
+                let present = machine.names(folder);
+                let found = |name: &String| {
+                    let matching = present.iter().rev().filter(|file| matches(name, file, platform));
+                    matching.map(|file| folder.join(file)).collect::<Vec<_>>()
+                };
+                let mut paths: Vec<PathBuf> = Vec::new();
+                for path in names.iter().flat_map(found) {
+                    if !paths.contains(&path) {
+                        paths.push(path);
+                    }
+                }
+                paths
+            }
+        }
     }
+}
+
+/// Whether a file has a name in which `#` stands for a digit. Windows ignores case.
+fn matches(name: &str, file: &str, platform: Platform) -> bool {
+    let is_same = |wanted: u8, found: u8| match platform {
+        Platform::Unix => wanted == found,
+        Platform::Windows => wanted.eq_ignore_ascii_case(&found) || wanted == b'#' && found.is_ascii_digit(),
+    };
+    name.len() == file.len() && name.bytes().zip(file.bytes()).all(|(wanted, found)| is_same(wanted, found))
 }
 
 /// Why a library could not be loaded.
@@ -59,6 +72,8 @@ impl Candidates {
 pub struct LoadError {
     /// The library's name without prefix and suffix.
     pub library: &'static str,
+    /// The places that were searched.
+    pub places: Vec<Place>,
     /// Each file that was tried, with its failure.
     pub attempts: Vec<Attempt>,
 }
@@ -75,6 +90,8 @@ pub struct Attempt {
 /// Why a file was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
+    /// The system's loader knows no library of this name.
+    Absent,
     /// It could not be opened, for this reason of the system.
     NotOpened(String),
     /// It was opened, but lacks these functions.
@@ -83,40 +100,44 @@ pub enum Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The most names of functions in a message.
+        const MOST: usize = 3;
         match self {
+            Self::Absent => f.write_str("it does not exist"),
             Self::NotOpened(reason) => f.write_str(reason),
-            Self::Missing(names) => write!(f, "it lacks {}", names.join(", ")),
+            Self::Missing(names) => {
+                write!(f, "it lacks {}", names[..names.len().min(MOST)].join(", "))?;
+                if names.len() > MOST {
+                    write!(f, " and {} more functions", names.len() - MOST)
+                } else {
+                    Ok(())
+                }
+            }
         }
     }
 }
 
 impl LoadError {
-    /// One line for a user. It has the files that were opened but lack functions. If there are no such files, it has
-    /// all names that were tried.
+    /// One line for a user: a file that is there but cannot be used, or else the places that were searched.
     pub fn summary(&self) -> String {
-        let opened: Vec<String> = self
-            .attempts
-            .iter()
-            .filter(|attempt| matches!(attempt.failure, Failure::Missing(_)))
-            .map(|attempt| format!("{}: {}", attempt.file, attempt.failure))
-            .collect();
-        if !opened.is_empty() {
-            return format!("{} cannot be used ({})", self.library, opened.join("; "));
+        let is_opened = |attempt: &&Attempt| matches!(attempt.failure, Failure::Missing(_));
+        let is_there = |attempt: &&Attempt| attempt.failure != Failure::Absent;
+        let found = self.attempts.iter().find(is_opened).or_else(|| self.attempts.iter().find(is_there));
+        if let Some(Attempt { file, failure }) = found {
+            return format!("{} cannot be used ({file}: {failure})", self.library);
         }
-        let names: Vec<&str> = self.attempts.iter().map(|attempt| attempt.file.as_str()).collect();
-        let reason = self.attempts.last().map_or_else(String::new, |attempt| attempt.failure.to_string());
-        format!("{} was not found (tried {}; {reason})", self.library, names.join(", "))
+        let places: Vec<String> = self.places.iter().map(Place::to_string).collect();
+        let places = match places.as_slice() {
+            [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+            all => all.concat(),
+        };
+        format!("{} was not found in {places}", self.library)
     }
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be loaded:", self.library)?;
-        for (number, attempt) in self.attempts.iter().enumerate() {
-            let separator = if number == 0 { "" } else { ";" };
-            write!(f, "{separator} {}: {}", attempt.file, attempt.failure)?;
-        }
-        Ok(())
+        f.write_str(&self.summary())
     }
 }
 
@@ -125,13 +146,12 @@ impl std::error::Error for LoadError {}
 /// Opens the first of the candidates from which `resolve` can fill a table.
 ///
 /// # Errors
-/// The error lists every file that was tried, with the reason of its failure.
+/// The error lists the places that were searched, and every file that was tried, with the reason of its failure.
 pub fn load<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
 ) -> Result<T, LoadError> {
-    let installed = std::env::var_os(if cfg!(windows) { "HIP_PATH" } else { "ROCM_PATH" });
-    load_from(candidates.library, candidates.paths(std::env::var_os(FOLDER_VARIABLE), installed), resolve)
+    load_from(candidates, places(Platform::HERE, &ThisMachine), resolve)
 }
 
 /// Opens the first of the candidates in a folder from which `resolve` can fill a table.
@@ -143,18 +163,19 @@ pub fn load_in<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
 ) -> Result<T, LoadError> {
-    load_from(candidates.library, candidates.paths(Some(folder.into()), None), resolve)
+    load_from(candidates, vec![Place::Folder(folder.to_path_buf())], resolve)
 }
 
 fn load_from<T>(
-    library: &'static str,
-    paths: Vec<PathBuf>,
+    candidates: &Candidates,
+    places: Vec<Place>,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
 ) -> Result<T, LoadError> {
     let mut attempts = Vec::new();
+    let paths = places.iter().flat_map(|place| candidates.paths(place, Platform::HERE, &ThisMachine));
     for path in paths {
         let failure = match open(&path) {
-            Err(error) => Failure::NotOpened(reason(&error)),
+            Err(error) => not_opened(&path, reason(&error)),
             Ok(opened) => match resolve(&opened) {
                 Ok(table) => {
                     // The library is never unloaded, because threads of HIP run its code.
@@ -166,13 +187,26 @@ fn load_from<T>(
         };
         attempts.push(Attempt { file: path.display().to_string(), failure });
     }
-    Err(LoadError { library, attempts })
+    Err(LoadError { library: candidates.library, places, attempts })
+}
+
+/// The failure for a library that could not be opened. A name that the system's loader does not know is no news, but a
+/// file that exists and cannot be opened is.
+fn not_opened(path: &Path, reason: String) -> Failure {
+    let is_name = path.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+    let name = path.to_string_lossy();
+    let lowercase = reason.to_lowercase();
+    // On Windows the reason does not tell whether the library or one of its own libraries is absent. Elsewhere it names
+    // the absent file.
+    let is_absent = cfg!(windows)
+        || lowercase.contains("no such file") && reason.contains(&*name) && !lowercase.contains("needed by");
+    if is_name && is_absent { Failure::Absent } else { Failure::NotOpened(reason) }
 }
 
 /// The path of the library that has a function at `address`, as the dynamic linker opened it. Symbolic links are not
 /// resolved.
 #[cfg(unix)]
-pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
+pub fn file_of(address: usize) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr};
     use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
@@ -189,21 +223,29 @@ pub fn file_of(_candidates: &Candidates, address: usize) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// The path of a loaded library. It is the first file with one of the library's names in the folders that the system
-/// searches, which are taken from the environment.
-#[cfg(not(unix))]
-pub fn file_of(candidates: &Candidates, _address: usize) -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
-        let mut paths = candidates.paths(Some(folder), None).into_iter();
-        return paths.find(|path| path.is_file());
+/// The path of the library that has a function at `address`.
+#[cfg(windows)]
+pub fn file_of(address: usize) -> Option<PathBuf> {
+    use std::ffi::{OsString, c_void};
+    use std::os::windows::ffi::OsStringExt;
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetModuleHandleExW(flags: u32, address: *const c_void, module: *mut *mut c_void) -> i32;
+        fn GetModuleFileNameW(module: *mut c_void, name: *mut u16, characters: u32) -> u32;
     }
-    let program = std::env::current_exe().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-    let searched = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::var_os("HIP_PATH").map(|root| PathBuf::from(root).join("bin"));
-    let folders = program.into_iter().chain(std::env::split_paths(&searched)).chain(installed);
-    let names = candidates.file_names();
-    let mut paths = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-    paths.find(|path| path.is_file())
+    /// The second argument is an address in the library, and the library's count of users stays as it is.
+    const FROM_ADDRESS: u32 = 4 | 2;
+    let mut module = std::ptr::null_mut();
+    // SAFETY: with this flag the function takes any address, and it writes one handle.
+    let status =
+        unsafe { GetModuleHandleExW(FROM_ADDRESS, std::ptr::without_provenance(address), &mut module) };
+    if status == 0 {
+        return None;
+    }
+    let mut name = vec![0_u16; 32_768];
+    // SAFETY: the buffer has this length, and the library is never unloaded.
+    let length = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), name.len() as u32) } as usize;
+    (1..name.len()).contains(&length).then(|| OsString::from_wide(&name[..length]).into())
 }
 
 /// The message of the system's dynamic linker if there is one, and otherwise that of `libloading`.
@@ -213,7 +255,7 @@ fn reason(error: &libloading::Error) -> String {
 }
 
 /// Opens a library and resolves its own imports, so that a missing import is an error here and not at a later call.
-fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
+fn open(path: &Path) -> Result<Library, libloading::Error> {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -221,10 +263,17 @@ fn open(path: &PathBuf) -> Result<Library, libloading::Error> {
         // named.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
     }
-    #[cfg(not(unix))]
-    // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has named.
-    unsafe {
-        Library::new(path)
+    #[cfg(windows)]
+    {
+        use libloading::os::windows::{LOAD_WITH_ALTERED_SEARCH_PATH, Library};
+        // With this flag the system also looks for the library's own libraries beside it. The flag needs a whole path.
+        let is_name = path.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+        let whole = std::path::absolute(path).ok().filter(|_| !is_name);
+        let flags = if whole.is_some() { LOAD_WITH_ALTERED_SEARCH_PATH } else { 0 };
+        let path = whole.as_deref().unwrap_or(path);
+        // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has
+        // named.
+        unsafe { Library::load_with_flags(path, flags) }.map(Into::into)
     }
 }
 
@@ -293,6 +342,7 @@ macro_rules! library {
         #[derive(Clone, Copy, Debug)]
         pub struct $name {
             functions: $functions,
+            runtime: Option<$crate::runtime::Runtime>,
         }
 
         impl std::ops::Deref for $name {
@@ -309,7 +359,7 @@ macro_rules! library {
             /// # Errors
             /// The error lists every file that was tried, with the reason of its failure.
             pub fn load() -> Result<Self, $crate::loader::LoadError> {
-                Ok(Self { functions: $crate::loader::load(&$candidates, <$functions>::resolve)? })
+                $crate::loader::load(&$candidates, Self::resolve)
             }
 
             /// Loads the library from a folder.
@@ -317,7 +367,18 @@ macro_rules! library {
             /// # Errors
             /// The error lists every file that was tried, with the reason of its failure.
             pub fn load_from(folder: &std::path::Path) -> Result<Self, $crate::loader::LoadError> {
-                Ok(Self { functions: $crate::loader::load_in(folder, &$candidates, <$functions>::resolve)? })
+                $crate::loader::load_in(folder, &$candidates, Self::resolve)
+            }
+
+            fn resolve(library: &$crate::Library) -> Result<Self, Vec<&'static str>> {
+                let functions = <$functions>::resolve(library)?;
+                let runtime = $crate::runtime::Runtime::used_by(library, <$functions>::NAMES[0]);
+                Ok(Self { functions, runtime })
+            }
+
+            /// The HIP runtime that the library calls. `None` if it cannot be determined.
+            pub fn runtime(&self) -> Option<&$crate::runtime::Runtime> {
+                self.runtime.as_ref()
             }
         }
     };
@@ -326,51 +387,118 @@ macro_rules! library {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
 
     const NOWHERE: Candidates =
         Candidates { library: "rukhnowhere", versions: &["7", "6"], windows: &["rukhnowhere_7.dll"] };
 
-    #[cfg(unix)]
-    #[test]
-    fn an_absent_library_is_an_error_with_every_name_and_reason() {
-        let paths = NOWHERE.paths(None, Some("/somewhere/rocm".into()));
-        let error = load_from("rukhnowhere", paths, |_| Ok(())).unwrap_err();
-        let files: Vec<&str> = error.attempts.iter().map(|attempt| attempt.file.as_str()).collect();
-        assert_eq!(files[..3], ["librukhnowhere.so", "librukhnowhere.so.7", "librukhnowhere.so.6"]);
-        assert_eq!(files[4], "/somewhere/rocm/lib/librukhnowhere.so.7");
-        assert_eq!(files.len(), 9);
-        let text = error.to_string();
-        assert!(
-            text.contains("librukhnowhere.so.6: ") && text.contains("cannot open shared object file"),
-            "{text}"
-        );
-        assert!(error.summary().contains("librukhnowhere.so.7"), "{}", error.summary());
+    /// A machine whose every folder has the same files.
+    struct Files(&'static [&'static str]);
+
+    impl Machine for Files {
+        fn variable(&self, _: &str) -> Option<OsString> {
+            None
+        }
+
+        fn names(&self, _: &Path) -> BTreeSet<String> {
+            self.0.iter().map(|&name| name.to_owned()).collect()
+        }
     }
 
-    #[cfg(unix)]
+    fn paths(
+        candidates: &Candidates,
+        place: &Place,
+        platform: Platform,
+        files: &'static [&'static str],
+    ) -> Vec<String> {
+        let found = candidates.paths(place, platform, &Files(files));
+        found.iter().map(|path| path.display().to_string().replace('\\', "/")).collect()
+    }
+
     #[test]
-    fn a_requested_folder_is_the_only_one_searched() {
-        let paths = NOWHERE.paths(Some("/asked".into()), Some("/somewhere/rocm".into()));
-        assert_eq!(paths.len(), 3);
-        assert!(paths.iter().all(|path| path.starts_with("/asked")), "{paths:?}");
+    fn every_release_of_rocm_has_a_known_name() {
+        let folder = Place::Folder("/rocm".into());
+        for version in ["5", "6", "7", "8"] {
+            let library: &'static str = format!("libamdhip64.so.{version}").leak();
+            let files: &'static [&'static str] = vec![library, "libhiprtc.so"].leak();
+            assert_eq!(paths(&crate::HIP, &folder, Platform::Unix, files), [format!("/rocm/{library}")]);
+        }
+        for library in ["amdhip64.dll", "amdhip64_6.dll", "AmdHip64_7.dll", "amdhip64_8.dll"] {
+            let files: &'static [&'static str] = vec![library].leak();
+            assert_eq!(paths(&crate::HIP, &folder, Platform::Windows, files), [format!("/rocm/{library}")]);
+        }
+        let newest_first = ["/rocm/hiprtc0801.dll", "/rocm/hiprtc0702.dll"];
+        let files = &["hiprtc0702.dll", "hiprtc0801.dll", "hiprtc-builtins0702.dll"];
+        assert_eq!(paths(&crate::HIPRTC, &folder, Platform::Windows, files), newest_first);
+    }
+
+    #[test]
+    fn a_link_without_a_version_is_preferred_and_then_the_newest_version() {
+        let folder = Place::Folder("/rocm".into());
+        let files = &["libamdhip64.so.6", "libamdhip64.so", "libamdhip64.so.7"];
+        let in_order = ["/rocm/libamdhip64.so", "/rocm/libamdhip64.so.7", "/rocm/libamdhip64.so.6"];
+        assert_eq!(paths(&crate::HIP, &folder, Platform::Unix, files), in_order);
+        let system = paths(&crate::HIP, &Place::System, Platform::Unix, &[]);
+        assert_eq!(system[..3], ["libamdhip64.so", "libamdhip64.so.8", "libamdhip64.so.7"]);
+        assert!(!paths(&crate::HIPRTC, &Place::System, Platform::Windows, &[])[0].contains('#'));
+    }
+
+    #[test]
+    fn an_absent_library_is_an_error_with_the_places_that_were_searched() {
+        let places = ["/nowhere/a", "/nowhere/b"].map(|folder| Place::Folder(folder.into()));
+        let error = load_from(&NOWHERE, [&places[..], &[Place::System]].concat(), |_| Ok(())).unwrap_err();
+        assert_eq!(
+            error.summary(),
+            "rukhnowhere was not found in /nowhere/a, /nowhere/b or the system's folders"
+        );
+        let error = load_from(&NOWHERE, places[..1].to_vec(), |_| Ok(())).unwrap_err();
+        assert_eq!(error.summary(), "rukhnowhere was not found in /nowhere/a");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named_with_the_reason() {
+        let name = if cfg!(windows) { "rukhnowhere_7.dll" } else { "librukhnowhere.so.7" };
+        let folder = std::env::temp_dir().join(format!("rukh-loader-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), "not a library").unwrap();
+        let error = load_in(&folder, &NOWHERE, |_| Ok(())).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let text = error.summary();
+        assert!(text.starts_with("rukhnowhere cannot be used (") && text.contains(name), "{text}");
+    }
+
+    #[test]
+    fn a_library_that_lacks_its_own_libraries_is_not_taken_for_absent() {
+        let opened = |path: &str, reason: &str| not_opened(Path::new(path), reason.to_owned());
+        let glibc = "libamdhip64.so.7: cannot open shared object file: No such file or directory";
+        let inner = "libhsa-runtime64.so.1: cannot open shared object file: No such file or directory";
+        assert_eq!(opened("libamdhip64.so.7", glibc), Failure::Absent);
+        if cfg!(unix) {
+            assert_eq!(opened("libamdhip64.so.7", inner), Failure::NotOpened(inner.to_owned()));
+        }
+        let path = "/rocm/libamdhip64.so.7";
+        assert_eq!(opened(path, inner), Failure::NotOpened(inner.to_owned()));
     }
 
     #[cfg(all(unix, target_os = "linux"))]
     #[test]
     fn a_functions_file_is_known() {
-        let opened = open(&PathBuf::from("libc.so.6")).unwrap();
+        let opened = open(Path::new("libc.so.6")).unwrap();
         // SAFETY: never called.
         let function: unsafe extern "C" fn() = unsafe { function(&opened, "getpid") }.unwrap();
-        let file = file_of(&NOWHERE, function as usize).unwrap();
+        let file = file_of(function as usize).unwrap();
         assert!(file.ends_with("libc.so.6") && file.is_file(), "{file:?}");
-        assert_eq!(file_of(&NOWHERE, 0), None);
+        assert_eq!(file_of(0), None);
     }
 
     #[cfg(all(unix, target_os = "linux"))]
     #[test]
     fn a_library_without_the_functions_says_which() {
-        let error = load_from("c", vec!["libc.so.6".into()], crate::Functions::resolve).unwrap_err();
-        let Failure::Missing(names) = &error.attempts[0].failure else {
+        let libc = Candidates { library: "c", versions: &["6"], windows: &[] };
+        let error = load_from(&libc, vec![Place::System], crate::Functions::resolve).unwrap_err();
+        let Some(Failure::Missing(names)) = error.attempts.last().map(|attempt| attempt.failure.clone())
+        else {
             panic!("libc opens: {error}");
         };
         assert_eq!(names, crate::Functions::NAMES);

@@ -1,11 +1,25 @@
-//! Opens a device, and loads the BLAS libraries that have kernels for it.
+//! Opens the best device that can be used, with the BLAS libraries that have kernels for it.
 
 use super::blas_files::{Loaded, check_hipblaslt, check_rocblas};
+use super::choice::{Found, GpuChoice, LeftOut, notice, ranked};
+use super::code_objects::code_for;
+use super::driver_hint::explained;
 use super::error::{Result, RocmError};
 use super::ffi::hip::{self, Device};
 use super::ffi::{hipblaslt, rocblas};
+use super::libraries::{GemmLibrary, Libraries};
+use sysinfo::{MemoryRefreshKind, System};
 
-/// A usable device and its BLAS libraries. At least one library is present.
+/// The least free memory in bytes with which a device is preferred to the next one.
+const LEAST_MEMORY: usize = 256 << 20;
+
+/// Architectures that are always part of a processor. Some releases of HIP do not say so.
+const INTEGRATED: [&str; 13] = [
+    "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036", "gfx1037", "gfx1103",
+    "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+];
+
+/// A usable device, its BLAS libraries and the code of our kernels. At least one library is present.
 pub(super) struct Gpu {
     pub(super) device: Device,
     /// The compiler's name of the architecture, e.g. `gfx1100`.
@@ -13,110 +27,181 @@ pub(super) struct Gpu {
     /// The product name.
     pub(super) name: String,
     pub(super) compute_units: usize,
-    /// Free device memory when the device was opened, in bytes.
+    /// Device memory that may be used, in bytes, measured when the device was opened.
     pub(super) free_memory: usize,
+    /// The code object of our kernels, and its name for error messages.
+    pub(super) code: (Vec<u8>, String),
     pub(super) rocblas: Option<rocblas::Library>,
     pub(super) hipblaslt: Option<hipblaslt::Library>,
     /// The reasons why an installed library is not used.
     pub(super) refusals: Vec<String>,
-}
-
-/// The user's choice of a BLAS library.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GemmLibrary {
-    /// Uses both libraries, with a preference that depends on the architecture. One of them is enough.
-    Auto,
-    /// Uses only rocBLAS.
-    Rocblas,
-    /// Uses only hipBLASLt.
-    HipblasLt,
-}
-
-impl GemmLibrary {
-    const ALL: [GemmLibrary; 3] = [GemmLibrary::Auto, GemmLibrary::Rocblas, GemmLibrary::HipblasLt];
-
-    /// The choice's name in the options.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            GemmLibrary::Auto => "auto",
-            GemmLibrary::Rocblas => "rocblas",
-            GemmLibrary::HipblasLt => "hipblaslt",
-        }
-    }
-
-    /// The choice with this [`GemmLibrary::key`].
-    pub(super) fn from_key(key: &str) -> Option<GemmLibrary> {
-        GemmLibrary::ALL.into_iter().find(|library| library.key() == key)
-    }
+    /// Messages about the choice of device and runtime.
+    pub(super) notices: Vec<String>,
 }
 
 impl Gpu {
-    /// Opens device number `ordinal` and makes it current for this thread.
+    /// Opens the device that the user wants and makes it current for this thread. If there is a choice, devices that
+    /// cannot be used are passed over.
     ///
     /// # Errors
-    /// HIP cannot be loaded, the device does not exist, or no BLAS library has kernels for it.
-    pub(super) fn open(ordinal: usize, library: GemmLibrary) -> Result<Gpu> {
-        let (hip, count) = hip::load()?;
-        let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
-        if ordinal >= count {
-            let text = format!("gpu={ordinal}, but HIP finds only {count} device(s), numbered from 0");
+    /// HIP cannot be loaded, there is no such device, or there are no kernels for it.
+    pub(super) fn open(wanted: &GpuChoice, library: GemmLibrary) -> Result<Gpu> {
+        let libraries = Libraries::load(library).map_err(explained)?;
+        let count = hip::count(libraries.hip).map_err(explained)?;
+        let mut left_out = Vec::new();
+        let mut first_error = None;
+        let mut leave_out = |device: String, error: RocmError| {
+            left_out.push(LeftOut { device, reason: error.to_string() });
+            first_error.get_or_insert(error);
+        };
+        let mut found = Vec::new();
+        for number in numbers(wanted, count)? {
+            match describe(&libraries, number) {
+                Ok(device) => found.push(device),
+                Err(error) => leave_out(format!("gpu {number}"), error),
+            }
+        }
+        let candidates = ranked(found, wanted).map_err(RocmError::Unsupported)?;
+        let mut opened = None;
+        for (index, candidate) in candidates.iter().enumerate() {
+            let behind = &candidates[index + 1..];
+            match Gpu::try_open(&libraries, candidate, !behind.is_empty()) {
+                Ok(gpu) => {
+                    opened = Some((gpu, candidate, behind));
+                    break;
+                }
+                Err(error) => leave_out(candidate.to_string(), error),
+            }
+        }
+        match (opened, first_error) {
+            (Some((mut gpu, used, behind)), _) => {
+                gpu.notices = libraries.notices;
+                gpu.notices.extend(notice(used, &left_out, behind));
+                Ok(gpu)
+            }
+            (None, Some(error)) if left_out.len() == 1 => Err(error),
+            (None, _) => {
+                let reasons: Vec<String> =
+                    left_out.iter().map(|LeftOut { device, reason }| format!("{device}: {reason}")).collect();
+                Err(RocmError::Unsupported(format!("no device can be used: {}", reasons.join("; "))))
+            }
+        }
+    }
+
+    /// Opens one device. If there are others, it must have some free memory.
+    fn try_open(libraries: &Libraries, found: &Found, has_others: bool) -> Result<Gpu> {
+        let device = Device::new(libraries.hip, found.number)?;
+        let (free, _) = device.memory()?;
+        let free_memory = if found.is_integrated { shared_memory(free, available_memory()) } else { free };
+        if has_others && free_memory < LEAST_MEMORY {
+            let text = format!("only {} MiB of its memory are free", free_memory >> 20);
             return Err(RocmError::Unsupported(text));
         }
-        let device = Device::new(hip, ordinal)?;
-        let architecture = device.architecture()?;
-        let name = device.name()?;
-        let compute_units = device.compute_units()?;
-        let (free_memory, _) = device.memory()?;
-        let Libraries { rocblas, hipblaslt, refusals } = load_blas(library, &architecture)?;
-        Ok(Gpu { device, architecture, name, compute_units, free_memory, rocblas, hipblaslt, refusals })
+        let Usable { rocblas, hipblaslt, refusals } = usable(libraries, &found.architecture)?;
+        let code = code_for(&found.architecture)?;
+        let Found { name, architecture, compute_units, .. } = found.clone();
+        let notices = Vec::new();
+        Ok(Gpu {
+            device,
+            architecture,
+            name,
+            compute_units,
+            free_memory,
+            code,
+            rocblas,
+            hipblaslt,
+            refusals,
+            notices,
+        })
     }
 }
 
-/// The usable BLAS libraries.
-#[derive(Default)]
-struct Libraries {
+/// HIP's numbers of the devices to look at.
+fn numbers(wanted: &GpuChoice, count: i32) -> Result<std::ops::Range<i32>> {
+    let GpuChoice::Number(number) = wanted else { return Ok(0..count) };
+    match i32::try_from(*number) {
+        Ok(number) if number < count => Ok(number..number + 1),
+        _ => Err(RocmError::Unsupported(format!(
+            "gpu={number}, but HIP finds only {count} device(s), numbered from 0"
+        ))),
+    }
+}
+
+fn describe(libraries: &Libraries, number: i32) -> Result<Found> {
+    let device = Device::new(libraries.hip, number)?;
+    let architecture = device.architecture()?;
+    let is_integrated = device.is_integrated()? || INTEGRATED.contains(&architecture.as_str());
+    let (name, compute_units) = (device.name()?, device.compute_units()?);
+    Ok(Found { number, name, architecture, compute_units, is_integrated })
+}
+
+/// The memory in bytes that an integrated device may use. HIP's figure may be nearly all of the machine's memory, which
+/// the engine's own tree and the desktop need as well, so at most half of what the machine has left is used.
+fn shared_memory(free: usize, available: Option<usize>) -> usize {
+    available.map_or(free, |available| free.min(available / 2))
+}
+
+/// The memory that the machine has left, in bytes, if it is known.
+fn available_memory() -> Option<usize> {
+    let mut system = System::new().ok()?;
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    usize::try_from(system.available_memory()).ok().filter(|&bytes| bytes > 0)
+}
+
+/// The BLAS libraries that have kernels for a device.
+struct Usable {
     rocblas: Option<rocblas::Library>,
     hipblaslt: Option<hipblaslt::Library>,
     refusals: Vec<String>,
 }
 
-/// Loads the requested BLAS libraries that have kernels for `architecture`. For [`GemmLibrary::Auto`] one library is
-/// enough.
-fn load_blas(library: GemmLibrary, architecture: &str) -> Result<Libraries> {
-    match library {
-        GemmLibrary::Rocblas => {
-            Ok(Libraries { rocblas: Some(load_rocblas(architecture)?), ..Libraries::default() })
-        }
-        GemmLibrary::HipblasLt => {
-            Ok(Libraries { hipblaslt: Some(load_hipblaslt(architecture)?), ..Libraries::default() })
-        }
-        GemmLibrary::Auto => match (load_rocblas(architecture), load_hipblaslt(architecture)) {
-            (Err(first), Err(second)) => Err(RocmError::Library(format!("{first}; {second}"))),
-            (rocblas, hipblaslt) => {
-                let errors = [rocblas.as_ref().err(), hipblaslt.as_ref().err()];
-                let refusals = errors.into_iter().flatten().filter_map(|error| match error {
-                    RocmError::Unsupported(reason) => Some(reason.clone()),
-                    // A library that is not installed needs no notice while the other one works.
-                    _ => None,
-                });
-                let refusals = refusals.collect();
-                Ok(Libraries { rocblas: rocblas.ok(), hipblaslt: hipblaslt.ok(), refusals })
-            }
-        },
+/// The BLAS libraries that have kernels for `architecture`. One is enough if the user wants both.
+fn usable(libraries: &Libraries, architecture: &str) -> Result<Usable> {
+    let rocblas = libraries.rocblas.clone().map(|library| with_rocblas_kernels(library?, architecture));
+    let hipblaslt = libraries.hipblaslt.clone().map(|library| with_hipblaslt_kernels(library?, architecture));
+    let errors: Vec<&RocmError> = [
+        rocblas.as_ref().and_then(|library| library.as_ref().err()),
+        hipblaslt.as_ref().and_then(|library| library.as_ref().err()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let refusals = errors.iter().filter_map(|error| match error {
+        RocmError::Unsupported(reason) => Some(reason.clone()),
+        // A library that is not installed needs no notice while the other one works.
+        _ => None,
+    });
+    let refusals = refusals.collect();
+    let reasons: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+    match (rocblas.and_then(Result::ok), hipblaslt.and_then(Result::ok)) {
+        (None, None) => Err(RocmError::Library(reasons.join("; "))),
+        (rocblas, hipblaslt) => Ok(Usable { rocblas, hipblaslt, refusals }),
     }
 }
 
-fn load_rocblas(architecture: &str) -> Result<rocblas::Library> {
-    let library = rocblas::load()?;
+fn with_rocblas_kernels(library: rocblas::Library, architecture: &str) -> Result<rocblas::Library> {
     let loaded =
         Loaded { file: rocblas::file(library), version: rocblas::version(library).unwrap_or_default() };
     check_rocblas(&loaded, architecture).map_err(RocmError::Unsupported)?;
     Ok(library)
 }
 
-fn load_hipblaslt(architecture: &str) -> Result<hipblaslt::Library> {
-    let library = hipblaslt::load()?;
+fn with_hipblaslt_kernels(library: hipblaslt::Library, architecture: &str) -> Result<hipblaslt::Library> {
     let loaded = Loaded { file: hipblaslt::file(library), version: String::new() };
     check_hipblaslt(&loaded, architecture).map_err(RocmError::Unsupported)?;
     Ok(library)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integrated_device_leaves_half_of_the_machines_memory() {
+        const GIB: usize = 1 << 30;
+        assert_eq!(shared_memory(100 * GIB, Some(32 * GIB)), 16 * GIB);
+        assert_eq!(shared_memory(4 * GIB, Some(32 * GIB)), 4 * GIB);
+        assert_eq!(shared_memory(4 * GIB, None), 4 * GIB);
+        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
 }

@@ -5,12 +5,13 @@
 //! Plans and descriptors are cached, so that all buckets and slots share them.
 
 use super::avoided::{Avoided, BlasLibrary};
-use super::device::{GemmLibrary, Gpu};
+use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
+use super::libraries::GemmLibrary;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

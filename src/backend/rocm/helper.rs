@@ -1,7 +1,7 @@
 //! The helper process: it asks the BLAS libraries for products and times them, on behalf of an engine that must not die
 //! of it. [`super::probe`] starts it.
 
-use super::code_objects::code_for;
+use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error;
 use super::gemm::Gemms;
@@ -37,9 +37,9 @@ pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Resul
 
 fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
     let Request { ordinal, library, element, proposals, budget, avoided, products } = request;
-    let gpu = Gpu::open(*ordinal, *library)?;
-    let (code, code_name) = code_for(&gpu.architecture)?;
-    let kernels = Kernels::new(gpu.device, &code, &code_name, *element)?;
+    let gpu = Gpu::open(&GpuChoice::Number(*ordinal), *library)?;
+    let (code, code_name) = &gpu.code;
+    let kernels = Kernels::new(gpu.device, code, code_name, *element)?;
     let gemms = Gemms::new(&gpu, *library)?;
     gemms.avoid(avoided.clone());
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *proposals))?;

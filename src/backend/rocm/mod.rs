@@ -6,6 +6,7 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
+//! | [`startup`] | prepares a device for a network |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
@@ -25,10 +26,14 @@
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library and the algorithm for each product |
-//! | [`kernels`], [`code_objects`] | our kernels' names and grids, and their code for a device |
+//! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
+//! | [`device`] | opens the best device that can be used |
+//! | [`choice`] | chooses among the devices that HIP finds |
+//! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
+//! | [`driver_hint`] | says why HIP may find no device |
+//! | [`code_objects`] | our kernels' code for a device |
 //! | [`cache`] | files in the user's cache folder |
-//! | [`device`], [`blas_files`] | finds a device, and the libraries that have kernels for it |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
 //!
@@ -40,8 +45,10 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
+mod choice;
 mod code_objects;
 mod device;
+mod driver_hint;
 mod embedding;
 mod encoder;
 mod error;
@@ -52,6 +59,7 @@ mod heads;
 mod helper;
 mod kernels;
 mod layers;
+mod libraries;
 mod measure;
 mod network;
 mod options;
@@ -63,6 +71,7 @@ mod rungs;
 mod self_check;
 mod shape_text;
 mod slot;
+mod startup;
 mod steps;
 mod timing;
 mod tower;
@@ -72,8 +81,9 @@ mod uploader;
 mod winograd;
 
 pub use backend::RocmBackend;
-pub use device::GemmLibrary;
+pub use choice::GpuChoice;
 pub use ffi::wait::Waiting;
 pub use helper::serve_products;
+pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};

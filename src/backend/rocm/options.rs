@@ -1,7 +1,8 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
-use super::device::GemmLibrary;
+use super::choice::GpuChoice;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
+use super::libraries::GemmLibrary;
 use super::probe::helper;
 use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
@@ -54,8 +55,8 @@ impl Tuning {
 /// The options of the ROCm backend.
 #[derive(Clone, Debug)]
 pub struct RocmOptions {
-    /// HIP's number of the device, from 0.
-    pub gpu: usize,
+    /// The device.
+    pub gpu: GpuChoice,
     /// The number of batches in flight. Small batches leave much of a card idle: with three batches in flight, they are
     /// evaluated a seventh faster than with two.
     pub streams: usize,
@@ -106,7 +107,7 @@ const EVERY_BATCH: usize = 1024;
 impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {
-            gpu: 0,
+            gpu: GpuChoice::Best,
             streams: 3,
             maximum_batch: None,
             graph: true,
@@ -137,7 +138,7 @@ impl RocmOptions {
             None => Ok(None),
         };
         Ok(RocmOptions {
-            gpu: options.number("gpu", defaults.gpu, 0..=255)?,
+            gpu: options.text("gpu").map_or(defaults.gpu, GpuChoice::from_text),
             streams: options.number("streams", defaults.streams, 1..=16)?,
             maximum_batch: positions("max_batch")?,
             graph: options.flag("graph", defaults.graph)?,

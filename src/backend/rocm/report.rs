@@ -2,9 +2,9 @@
 //! for each event on its standard output.
 
 use super::avoided::{Avoided, BlasLibrary};
-use super::device::GemmLibrary;
 use super::ffi::gemm::{ElementType, GemmShape};
 use super::gemm::Measured;
+use super::libraries::GemmLibrary;
 use super::measure::{Event, Wanted};
 use super::{shape_text, tuning_file};
 use std::fmt::Write;

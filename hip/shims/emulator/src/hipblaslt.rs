@@ -23,7 +23,7 @@ use crate::c_interface::{self, answer};
 use crate::calls::report;
 use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
-use crate::hip::{current_device, stream_of};
+use crate::hip::{current_card, current_device, stream_of};
 use crate::memory::{POISON, Regions};
 use crate::settings::settings;
 use crate::stream::Failure;
@@ -122,7 +122,7 @@ api! {
             eprintln!("rocm-emulator: hipblasLtCreate without a device ends the process");
             std::process::exit(1);
         };
-        let free = settings().memory_bytes.saturating_sub(crate::memory::allocated(device));
+        let free = current_card().memory_bytes.saturating_sub(crate::memory::allocated(device));
         if free < OWN_BYTES {
             // The real library does the same, so callers must make sure that there is enough memory.
             eprintln!("rocm-emulator: hipblasLtCreate without {OWN_BYTES} bytes ends the process");

@@ -7,7 +7,6 @@ use std::io::Read;
 use hip_runtime_sys::{hipError_t, hipErrorInvalidImage, hipErrorNoBinaryForGpu};
 
 use crate::calls::report;
-use crate::settings::settings;
 
 const ELF: &[u8] = b"\x7fELF";
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
@@ -15,11 +14,11 @@ const COMPRESSED: &[u8] = b"CCOB";
 /// The number that means zstd in the header of a compressed bundle.
 const ZSTD: usize = 1;
 
-/// The ELF file in an image: the image itself, or the bundle's entry for this device.
+/// The ELF file in an image: the image itself, or the bundle's entry for a device of this architecture.
 ///
 /// # Safety
 /// `image` points to a whole code object or bundle.
-pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipError_t> {
+pub(crate) unsafe fn code_of<'a>(image: *const u8, architecture: &str) -> Result<Cow<'a, [u8]>, hipError_t> {
     // SAFETY: every image has a header of at least 24 bytes.
     let start = unsafe { std::slice::from_raw_parts(image, BUNDLE.len()) };
     if start.starts_with(ELF) {
@@ -34,13 +33,14 @@ pub(crate) unsafe fn code_of<'a>(image: *const u8) -> Result<Cow<'a, [u8]>, hipE
         // SAFETY: the header gives this length.
         let frame = unsafe { std::slice::from_raw_parts(image.add(header), total.saturating_sub(header)) };
         let bundle = inflated(frame).ok_or_else(|| damaged("a compressed bundle"))?;
-        return device_entry(&bundle).map(|code| Cow::Owned(code.to_vec()));
+        return device_entry(&bundle, architecture).map(|code| Cow::Owned(code.to_vec()));
     }
     if start == BUNDLE {
         // SAFETY: the table of a bundle lies within it, and gives the ends of its entries.
         let bytes = unsafe { bundle_length(image) };
         // SAFETY: the reason above applies here too.
-        return device_entry(unsafe { std::slice::from_raw_parts(image, bytes) }).map(Cow::Borrowed);
+        let bundle = unsafe { std::slice::from_raw_parts(image, bytes) };
+        return device_entry(bundle, architecture).map(Cow::Borrowed);
     }
     Err(damaged("an image that is neither a code object nor a bundle"))
 }
@@ -91,14 +91,14 @@ unsafe fn bundle_length(image: *const u8) -> usize {
     end.max(at)
 }
 
-/// The bundle's entry for this device.
-fn device_entry(bundle: &[u8]) -> Result<&[u8], hipError_t> {
+/// The bundle's entry for a device of this architecture.
+fn device_entry<'a>(bundle: &'a [u8], architecture: &str) -> Result<&'a [u8], hipError_t> {
     let mut at = BUNDLE.len() + 8;
     for _ in 0..number(bundle, BUNDLE.len(), 8) {
         let [offset, bytes, name_bytes] = [0, 8, 16].map(|field| number(bundle, at + field, 8));
         let name = String::from_utf8_lossy(bundle.get(at + 24..at + 24 + name_bytes).unwrap_or_default());
         let target = name.rsplit("--").next().unwrap_or_default();
-        if bytes > 0 && target.split(':').next() == Some(settings().architecture.as_str()) {
+        if bytes > 0 && target.split(':').next() == Some(architecture) {
             return bundle
                 .get(offset..offset.saturating_add(bytes))
                 .ok_or_else(|| damaged("a truncated bundle"));

@@ -24,6 +24,22 @@ pub fn library() -> io::Result<PathBuf> {
     })
 }
 
+/// Puts a second HIP runtime into a folder that [`install`] has made. The libraries called `names`, such as
+/// `librocblas.so`, then belong to that runtime, because they are links to a copy of the emulator's file. The linker
+/// loads the copy as another library, with streams and memory of its own.
+///
+/// # Errors
+/// Fails if the library was not found or the folder cannot be written to.
+#[cfg(unix)]
+pub fn install_second_runtime(folder: &Path, names: &[&str]) -> io::Result<()> {
+    let copy = folder.join(format!("second-runtime-of-{}", names.first().copied().unwrap_or_default()));
+    std::fs::copy(library()?, &copy)?;
+    names.iter().try_for_each(|name| {
+        std::fs::remove_file(folder.join(name))?;
+        std::os::unix::fs::symlink(&copy, folder.join(name))
+    })
+}
+
 /// The architectures that the emulator executes.
 const ARCHITECTURES: [&str; 7] =
     ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1151", "gfx1200", "gfx1201"];

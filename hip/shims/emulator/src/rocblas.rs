@@ -14,7 +14,7 @@ use crate::c_interface::{self, answer};
 use crate::calls::report;
 use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
-use crate::hip::{current_device, stream_of};
+use crate::hip::{current_card, current_device, stream_of};
 use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
@@ -195,7 +195,7 @@ impl Call {
         if settings()
             .rocblas
             .as_ref()
-            .is_some_and(|all| all.split(',').all(|one| one != settings().architecture))
+            .is_some_and(|all| all.split(',').all(|one| one != current_card().architecture))
         {
             eprintln!("rocm-emulator: rocBLAS cannot read TensileLibrary.dat and ends the process");
             std::process::abort();

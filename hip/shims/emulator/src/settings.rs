@@ -5,12 +5,15 @@ use std::time::Duration;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
-    /// `RUKH_EMULATOR_ARCH`: the card's architecture, of gfx103x, gfx11 or gfx120x; gfx1100 by default.
+    /// `RUKH_EMULATOR_ARCH`: the architecture, of gfx103x, gfx11 or gfx120x, of cards for which `RUKH_EMULATOR_DEVICES`
+    /// gives none; gfx1100 by default.
     pub(crate) architecture: String,
-    /// `RUKH_EMULATOR_DEVICES`: the number of cards; 1 by default. 0 means a machine with the libraries and no card.
-    pub(crate) devices: i32,
+    /// `RUKH_EMULATOR_DEVICES`: the cards, or their number; 1 by default. 0 means a machine with the libraries and no
+    /// card. In `gfx1036:units=2:integrated,gfx1100:name=AMD Radeon RX 7900 XTX:mib=512` each card has its architecture
+    /// and, if they differ from the default, its compute units, its name, its memory and whether it is integrated.
+    ///
     /// `RUKH_EMULATOR_MEMORY_MIB`: the memory of a card; 16384 by default.
-    pub(crate) memory_bytes: u64,
+    pub(crate) cards: Vec<Card>,
     /// `RUKH_EMULATOR_ROCBLAS`: the architectures that rocBLAS has kernels for, such as `gfx1100,gfx1151`; all by
     /// default. On other cards the emulated rocBLAS ends the process, as the real rocBLAS does.
     pub(crate) rocblas: Option<String>,
@@ -40,6 +43,54 @@ pub(crate) struct Settings {
     pub(crate) hang: Option<Hang>,
     /// `RUKH_EMULATOR_LOG`: whether every call is printed on stderr with its status.
     pub(crate) log: bool,
+}
+
+/// One emulated card.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Card {
+    pub(crate) architecture: String,
+    pub(crate) name: String,
+    pub(crate) compute_units: i32,
+    pub(crate) is_integrated: bool,
+    pub(crate) memory_bytes: u64,
+}
+
+impl Card {
+    /// A card with the compute units of a Radeon 8060S (gfx1151), or of a Radeon RX 7900 XTX (any other architecture).
+    fn new(architecture: &str, memory_bytes: u64) -> Self {
+        let is_integrated = architecture == "gfx1151";
+        Self {
+            architecture: architecture.to_owned(),
+            name: format!("Rukh emulator for {architecture}"),
+            compute_units: if is_integrated { 40 } else { 96 },
+            is_integrated,
+            memory_bytes,
+        }
+    }
+
+    /// The card that an entry of `RUKH_EMULATOR_DEVICES` describes.
+    fn described(entry: &str, memory_bytes: u64) -> Self {
+        let mut fields = entry.split(':');
+        let mut card = Self::new(fields.next().unwrap_or_default(), memory_bytes);
+        for field in fields {
+            match field.split_once('=') {
+                Some(("units", units)) => card.compute_units = units.parse().unwrap_or(card.compute_units),
+                Some(("name", name)) => name.clone_into(&mut card.name),
+                Some(("mib", mib)) => card.memory_bytes = mib.parse().unwrap_or(0) << 20,
+                None if field == "integrated" => card.is_integrated = true,
+                _ => eprintln!("rocm-emulator: RUKH_EMULATOR_DEVICES has an unknown field: {field}"),
+            }
+        }
+        card
+    }
+}
+
+impl Settings {
+    /// The card with this number. For a number that no card has, it is the default card.
+    pub(crate) fn card(&self, device: i32) -> Card {
+        let card = usize::try_from(device).ok().and_then(|device| self.cards.get(device));
+        card.cloned().unwrap_or_else(|| Card::new(&self.architecture, 0))
+    }
 }
 
 /// A call at which captures fail.
@@ -80,10 +131,16 @@ pub(crate) fn settings() -> &'static Settings {
         let text = |name: &str| std::env::var(name).ok();
         let number =
             |name: &str, default: u64| text(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let architecture = text("RUKH_EMULATOR_ARCH").unwrap_or_else(|| "gfx1100".to_owned());
+        let memory_bytes = number("RUKH_EMULATOR_MEMORY_MIB", 16_384) << 20;
+        let devices = text("RUKH_EMULATOR_DEVICES").unwrap_or_else(|| "1".to_owned());
+        let cards = match devices.parse() {
+            Ok(count) => vec![Card::new(&architecture, memory_bytes); count],
+            Err(_) => devices.split(',').map(|entry| Card::described(entry, memory_bytes)).collect(),
+        };
         Settings {
-            architecture: text("RUKH_EMULATOR_ARCH").unwrap_or_else(|| "gfx1100".to_owned()),
-            devices: number("RUKH_EMULATOR_DEVICES", 1) as i32,
-            memory_bytes: number("RUKH_EMULATOR_MEMORY_MIB", 16_384) << 20,
+            architecture,
+            cards,
             rocblas: text("RUKH_EMULATOR_ROCBLAS"),
             hipblaslt_version: number("RUKH_EMULATOR_HIPBLASLT_VERSION", 100_100) as i32,
             clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),

@@ -36,15 +36,27 @@ impl Address {
     }
 }
 
-/// Loads HIP's runtime and returns it with the number of devices.
-///
-/// This must succeed before any other ROCm library is called: hipBLASLt ends the process if there is no device.
+/// Loads HIP's runtime and calls none of its functions.
 ///
 /// # Errors
-/// The library cannot be loaded, or it finds no device.
-pub(crate) fn load() -> Result<(&'static sys::Hip, i32)> {
-    // The library stays loaded until the process ends, so its function table is never freed either.
-    let hip: &sys::Hip = Box::leak(Box::new(sys::Hip::load()?));
+/// The library cannot be loaded.
+pub(crate) fn load() -> Result<&'static sys::Hip> {
+    Ok(keep(sys::Hip::load()?))
+}
+
+/// Keeps a runtime's function table until the process ends, because the library stays loaded until then, too.
+pub(crate) fn keep(hip: sys::Hip) -> &'static sys::Hip {
+    Box::leak(Box::new(hip))
+}
+
+/// The number of devices, which is at least 1.
+///
+/// This must succeed before a function of any other ROCm library is called: hipBLASLt ends the process if there is no
+/// device.
+///
+/// # Errors
+/// HIP fails or finds no device.
+pub(crate) fn count(hip: &sys::Hip) -> Result<i32> {
     let mut count: c_int = 0;
     // SAFETY: HIP writes one integer.
     let status = unsafe { (hip.hipGetDeviceCount)(&mut count) };
@@ -52,7 +64,7 @@ pub(crate) fn load() -> Result<(&'static sys::Hip, i32)> {
     if count < 1 {
         return Err(RocmError::Unsupported("HIP finds no device (hipGetDeviceCount says 0)".to_owned()));
     }
-    Ok((hip, count))
+    Ok(count)
 }
 
 fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
@@ -161,6 +173,11 @@ impl Device {
     /// each of which has two compute units.
     pub(crate) fn compute_units(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
+    }
+
+    /// Whether HIP says that the device is part of a processor and shares its memory.
+    pub(crate) fn is_integrated(&self) -> Result<bool> {
+        Ok(self.attribute(sys::hipDeviceAttributeIntegrated, "Integrated")? != 0)
     }
 
     /// Free and total memory, in bytes.

@@ -22,7 +22,7 @@ pub(crate) type Library = &'static sys::HipblasLt;
 const OPERATION_NONE: i32 = 111;
 const OPERATION_TRANSPOSE: i32 = 112;
 
-/// Loads hipBLASLt. Call it only after HIP has found a device: without a device, the library ends the process.
+/// Loads hipBLASLt and calls none of its functions.
 pub(crate) fn load() -> Result<Library> {
     // The library stays loaded until the process ends, so its function table is never freed either.
     Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
@@ -30,7 +30,7 @@ pub(crate) fn load() -> Result<Library> {
 
 /// The path of the library's file, as the dynamic linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
-    file_of(&sys::HIPBLASLT, library.hipblasLtCreate as usize)
+    file_of(library.hipblasLtCreate as usize)
 }
 
 fn check(status: sys::hipblasStatus_t, call: impl FnOnce() -> String) -> Result<()> {

@@ -12,7 +12,7 @@ use std::ptr::{from_ref, null_mut};
 /// The table of rocBLAS's functions, which lives until the process ends.
 pub(crate) type Library = &'static sys::Rocblas;
 
-/// Loads rocBLAS. Call it only after HIP has found a device.
+/// Loads rocBLAS and calls none of its functions.
 pub(crate) fn load() -> Result<Library> {
     // The library stays loaded until the process ends, so its function table is never freed either.
     Ok(Box::leak(Box::new(sys::Rocblas::load()?)))
@@ -20,7 +20,7 @@ pub(crate) fn load() -> Result<Library> {
 
 /// The path of the library's file, as the dynamic linker opened it.
 pub(crate) fn file(library: Library) -> Option<PathBuf> {
-    file_of(&sys::ROCBLAS, library.rocblas_create_handle as usize)
+    file_of(library.rocblas_create_handle as usize)
 }
 
 /// The library's version string, e.g. `4.4.1.7f1e3b5`.

@@ -10,7 +10,7 @@ use hip_runtime_sys::{
 use super::call::{api, write_result, write_text};
 use crate::c_interface::answer;
 use crate::launch::MAX_LDS_BYTES;
-use crate::settings::settings;
+use crate::settings::{Card, settings};
 
 /// The version number of HIP 6.4, from whose headers the bindings are generated.
 const RUNTIME_VERSION: c_int = 60_443_484;
@@ -21,12 +21,26 @@ thread_local! {
 
 /// The calling thread's device, or an error if the machine has none.
 pub(crate) fn current_device() -> Result<i32, hipError_t> {
-    if settings().devices > 0 { Ok(DEVICE.get()) } else { Err(hipErrorNoDevice) }
+    if settings().cards.is_empty() { Err(hipErrorNoDevice) } else { Ok(DEVICE.get()) }
 }
 
 pub(crate) fn checked_device(device: c_int) -> Result<i32, hipError_t> {
     current_device()?;
-    if (0..settings().devices).contains(&device) { Ok(device) } else { Err(hipErrorInvalidDevice) }
+    if (0..device_count()).contains(&device) { Ok(device) } else { Err(hipErrorInvalidDevice) }
+}
+
+fn device_count() -> c_int {
+    settings().cards.len() as c_int
+}
+
+/// The card of the calling thread's device.
+pub(crate) fn current_card() -> Card {
+    settings().card(DEVICE.get())
+}
+
+/// The card of a device, or an error if there is no such device.
+fn checked_card(device: c_int) -> Result<Card, hipError_t> {
+    checked_device(device).map(|device| settings().card(device))
 }
 
 api! {
@@ -46,7 +60,7 @@ api! {
 
     fn hipGetDeviceCount(count: *mut c_int) {
         // SAFETY: the caller passes null or a pointer that may be written to.
-        unsafe { write_result(count, settings().devices) }?;
+        unsafe { write_result(count, device_count()) }?;
         current_device().map(|_| ())
     }
 
@@ -61,9 +75,9 @@ api! {
     }
 
     fn hipDeviceGetName(name: *mut c_char, bytes: c_int, device: hipDevice_t) {
-        checked_device(device)?;
+        let card = checked_card(device)?;
         // SAFETY: the caller passes null or a buffer of this size.
-        unsafe { write_text(name, bytes, &device_name()) }
+        unsafe { write_text(name, bytes, &card.name) }
     }
 
     fn hipDeviceGetPCIBusId(name: *mut c_char, bytes: c_int, device: c_int) {
@@ -72,15 +86,15 @@ api! {
     }
 
     fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) {
-        checked_device(device)?;
+        let card = checked_card(device)?;
         // SAFETY: the caller passes null or a pointer that may be written to.
-        unsafe { write_result(bytes, settings().memory_bytes as usize) }
+        unsafe { write_result(bytes, card.memory_bytes as usize) }
     }
 
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) {
-        checked_device(device)?;
+        let card = checked_card(device)?;
         // SAFETY: the caller passes null or a pointer that may be written to.
-        unsafe { write_result(value, attribute_value(attribute)) }
+        unsafe { write_result(value, attribute_value(&card, attribute)) }
     }
 
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
@@ -102,23 +116,24 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
     device: c_int,
 ) -> hipError_t {
     answer("hipGetDevicePropertiesR0600", hipErrorUnknown, || {
-        checked_device(device)?;
+        let card = checked_card(device)?;
         // SAFETY: every field is a number or an array of numbers.
         let mut made: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
-        for (place, byte) in made.name.iter_mut().zip(device_name().bytes()) {
+        for (place, byte) in made.name.iter_mut().zip(card.name.bytes()) {
             *place = byte as c_char;
         }
-        for (place, byte) in made.gcnArchName.iter_mut().zip(settings().architecture.bytes()) {
+        for (place, byte) in made.gcnArchName.iter_mut().zip(card.architecture.bytes()) {
             *place = byte as c_char;
         }
-        made.totalGlobalMem = settings().memory_bytes as usize;
+        made.totalGlobalMem = card.memory_bytes as usize;
         made.sharedMemPerBlock = MAX_LDS_BYTES as usize;
         made.warpSize = 32;
         made.maxThreadsPerBlock = 1024;
         made.maxThreadsDim = [1024; 3];
         made.maxGridSize = [c_int::MAX, 65_535, 65_535];
-        made.multiProcessorCount = compute_units();
-        made.major = generation();
+        made.multiProcessorCount = card.compute_units;
+        made.integrated = c_int::from(card.is_integrated);
+        made.major = generation(&card);
         made.regsPerBlock = 65_536;
         made.l2CacheSize = 6 << 20;
         made.maxThreadsPerMultiProcessor = 2048;
@@ -127,35 +142,24 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
     })
 }
 
-pub(crate) fn device_name() -> String {
-    format!("Rukh emulator for {}", settings().architecture)
-}
-
-/// The compute units of a Radeon RX 7900 XTX (gfx1100) and of a Radeon 8060S (gfx1151).
-fn compute_units() -> c_int {
-    if settings().architecture == "gfx1151" { 40 } else { 96 }
-}
-
 /// The first digits of the architecture: 11 for gfx1100.
-fn generation() -> c_int {
-    let digits = settings().architecture.trim_start_matches("gfx");
+fn generation(card: &Card) -> c_int {
+    let digits = card.architecture.trim_start_matches("gfx");
     digits.get(..2).and_then(|digits| digits.parse().ok()).unwrap_or(11)
 }
 
-pub(crate) fn attribute_value(attribute: hipDeviceAttribute_t) -> c_int {
+pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c_int {
     use hip_runtime_sys as hip;
     match attribute {
         hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
-            compute_units()
+            card.compute_units
         }
         hip::hipDeviceAttributeWarpSize => 32,
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MAX_LDS_BYTES as c_int,
-        hip::hipDeviceAttributeComputeCapabilityMajor => generation(),
-        hip::hipDeviceAttributeComputeCapabilityMinor => {
-            c_int::from(settings().architecture == "gfx1151") * 5
-        }
-        hip::hipDeviceAttributeIntegrated => c_int::from(settings().architecture == "gfx1151"),
+        hip::hipDeviceAttributeComputeCapabilityMajor => generation(card),
+        hip::hipDeviceAttributeComputeCapabilityMinor => c_int::from(card.architecture == "gfx1151") * 5,
+        hip::hipDeviceAttributeIntegrated => c_int::from(card.is_integrated),
         hip::hipDeviceAttributeClockRate => 2_500_000,
         hip::hipDeviceAttributeL2CacheSize => 6 << 20,
         hip::hipDeviceAttributeMaxThreadsPerMultiProcessor => 2048,

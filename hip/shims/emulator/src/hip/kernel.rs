@@ -12,7 +12,7 @@ use hip_runtime_sys::{
 
 use super::arguments::{arguments_of, hidden_arguments};
 use super::call::{api, pointer, write_result};
-use super::device::current_device;
+use super::device::{current_card, current_device};
 use super::stream::stream_of;
 use crate::c_interface::text;
 use crate::calls::report;
@@ -20,7 +20,6 @@ use crate::code_object::{Kernel, LoadError, Module};
 use crate::handles::Handles;
 use crate::image::code_of;
 use crate::launch::{Launch, MAX_LDS_BYTES};
-use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
@@ -51,8 +50,8 @@ api! {
             return Err(hipErrorNotSupported);
         }
         // SAFETY: the caller passes a pointer to a whole image.
-        let file = unsafe { code_of(image.cast()) }?;
-        let loaded = Module::load(&file, &settings().architecture, device).map_err(|error| image_error(&error))?;
+        let file = unsafe { code_of(image.cast(), &current_card().architecture) }?;
+        let loaded = Module::load(&file, &current_card().architecture, device).map_err(|error| image_error(&error))?;
         let loaded = Loaded { module: Arc::new(loaded), device, functions: Mutex::default() };
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(module, pointer(MODULES.add(Arc::new(loaded)))) }
@@ -157,7 +156,10 @@ api! {
 fn image_error(error: &LoadError) -> hipError_t {
     match error {
         LoadError::OtherArchitecture(name) => {
-            report(&format!("the code object is for {name}, but the card is {}", settings().architecture));
+            report(&format!(
+                "the code object is for {name}, but the card is {}",
+                current_card().architecture
+            ));
             hipErrorNoBinaryForGpu
         }
         LoadError::Invalid(message) => {

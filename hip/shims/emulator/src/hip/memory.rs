@@ -9,7 +9,7 @@ use hip_runtime_sys::{
 };
 
 use super::call::{api, write_result};
-use super::device::current_device;
+use super::device::{current_card, current_device};
 use super::stream::stream_of;
 use super::transfer::{copy, fill, known};
 use crate::calls::report;
@@ -19,7 +19,7 @@ use crate::stream::{self, Operation};
 
 api! {
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
-        let all = settings().memory_bytes;
+        let all = current_card().memory_bytes;
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(free, all.saturating_sub(memory::allocated(current_device()?)) as usize) }?;
         // SAFETY: the caller passes null or a pointer that may be written to.
@@ -33,7 +33,7 @@ api! {
             // SAFETY: the caller passes null or a pointer that may be written to.
             return unsafe { write_result(address, std::ptr::null_mut()) };
         }
-        if memory::allocated(device).saturating_add(bytes as u64) > settings().memory_bytes {
+        if memory::allocated(device).saturating_add(bytes as u64) > current_card().memory_bytes {
             return Err(hipErrorOutOfMemory);
         }
         let place = memory::allocate(bytes, Place::Device(device)).ok_or(hipErrorOutOfMemory)?;

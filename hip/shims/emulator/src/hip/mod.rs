@@ -22,5 +22,5 @@ pub mod memory;
 pub mod stream;
 mod transfer;
 
-pub(crate) use device::current_device;
+pub(crate) use device::{current_card, current_device};
 pub(crate) use stream::stream_of;

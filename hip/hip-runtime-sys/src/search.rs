@@ -1,0 +1,362 @@
+//! The places to look for ROCm's libraries, in order.
+//!
+//! The order follows only from the platform, the environment, and the names of the files that exist. So the tests check
+//! the order for each platform on any platform.
+//!
+//! The folders that [`FOLDER_VARIABLE`] lists are the only ones if it is set. Otherwise a place that the user has
+//! chosen (`ROCM_PATH`, an active Python environment) comes before the folders that the system searches, and those come
+//! before the folders in which ROCm is usually installed.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The environment variable that lists the only folders to load from, instead of all others. They are separated like
+/// the folders of `PATH`.
+pub const FOLDER_VARIABLE: &str = "RUKH_ROCM_LIBRARY_PATH";
+
+/// An operating system, as far as it decides where libraries are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "names of systems")]
+pub enum Platform {
+    Unix,
+    Windows,
+}
+
+impl Platform {
+    /// The platform that this program was built for.
+    pub const HERE: Self = if cfg!(windows) { Self::Windows } else { Self::Unix };
+
+    /// The folder of shared libraries in a folder where ROCm is installed.
+    fn library_folder(self) -> &'static str {
+        match self {
+            Self::Unix => "lib",
+            Self::Windows => "bin",
+        }
+    }
+
+    /// Splits a list of folders at the platform's separator. Empty entries are left out.
+    fn split(self, list: &OsStr) -> Vec<PathBuf> {
+        let separator = if self == Self::Windows { ';' } else { ':' };
+        match list.to_str() {
+            Some(text) => {
+                text.split(separator).filter(|entry| !entry.is_empty()).map(PathBuf::from).collect()
+            }
+            // Only the platform's own function can split a list that is not Unicode.
+            None => std::env::split_paths(list).filter(|entry| !entry.as_os_str().is_empty()).collect(),
+        }
+    }
+}
+
+/// The facts about a machine that the order depends on.
+pub trait Machine {
+    /// The value of an environment variable; `None` if it is empty.
+    fn variable(&self, name: &str) -> Option<OsString>;
+
+    /// The names of the files and folders in a folder. There are none if the folder cannot be read.
+    fn names(&self, folder: &Path) -> BTreeSet<String>;
+}
+
+/// The machine that this program runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        std::env::var_os(name).filter(|value| !value.is_empty())
+    }
+
+    fn names(&self, folder: &Path) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// A place to look for a library.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The folders that the system's loader searches for a name without a folder.
+    System,
+    /// One folder.
+    Folder(PathBuf),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::System => f.write_str("the system's folders"),
+            Self::Folder(folder) => folder.display().fmt(f),
+        }
+    }
+}
+
+/// The places to look for every library, in order.
+pub fn places(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
+    let asked = machine.variable(FOLDER_VARIABLE).map(|list| platform.split(&list)).unwrap_or_default();
+    if !asked.is_empty() {
+        return asked.into_iter().map(Place::Folder).collect();
+    }
+    let search = Search { platform, machine };
+    let mut places: Vec<Place> = search.chosen().into_iter().map(Place::Folder).collect();
+    places.push(Place::System);
+    places.extend(search.usual().into_iter().map(Place::Folder));
+    let mut unique = Vec::new();
+    for place in places {
+        if !unique.contains(&place) {
+            unique.push(place);
+        }
+    }
+    unique
+}
+
+struct Search<'a> {
+    platform: Platform,
+    machine: &'a dyn Machine,
+}
+
+impl Search<'_> {
+    fn root(&self, variable: &str) -> Option<PathBuf> {
+        self.machine.variable(variable).map(PathBuf::from)
+    }
+
+    /// The folders that the user has chosen through the environment.
+    fn chosen(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        let variables: &[&str] = match self.platform {
+            Platform::Unix => &["ROCM_PATH"],
+            Platform::Windows => &["ROCM_PATH", "HIP_PATH"],
+        };
+        for root in variables.iter().filter_map(|variable| self.root(variable)) {
+            folders.push(root.join(self.platform.library_folder()));
+            // The root may be one of the wheels, and the other libraries are then in the wheels beside it.
+            let is_wheel =
+                root.file_name().is_some_and(|name| name.to_string_lossy().starts_with("_rocm_sdk"));
+            if let Some(packages) = root.parent().filter(|_| is_wheel) {
+                folders.extend(self.wheels(packages));
+            }
+        }
+        for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|variable| self.root(variable)) {
+            folders.extend(self.packages(&environment).iter().flat_map(|packages| self.wheels(packages)));
+        }
+        folders
+    }
+
+    /// The folders in which ROCm is usually installed.
+    fn usual(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        let user_packages = match self.platform {
+            Platform::Unix => {
+                let rocm = Path::new("/opt/rocm");
+                folders.push(rocm.join("lib"));
+                // ROCm 10 is in `/opt/rocm/core-10.0`, and ROCm 5 to 7 are in `/opt/rocm-7.2.0`.
+                folders.extend(self.versions(rocm, "core-").into_iter().map(|root| root.join("lib")));
+                folders.extend(
+                    self.versions(Path::new("/opt"), "rocm-").into_iter().map(|root| root.join("lib")),
+                );
+                let base = self.root("PYTHONUSERBASE").or_else(|| Some(self.root("HOME")?.join(".local")));
+                base.map(|base| self.packages(&base)).unwrap_or_default()
+            }
+            Platform::Windows => {
+                let installed = self.root("ProgramFiles").map(|programs| programs.join("AMD").join("ROCm"));
+                let versions = installed.map(|root| self.versions(&root, "")).unwrap_or_default();
+                folders.extend(versions.into_iter().map(|root| root.join("bin")));
+                let base = self.root("PYTHONUSERBASE").or_else(|| Some(self.root("APPDATA")?.join("Python")));
+                let pythons = base.map(|base| self.versions(&base, "Python")).unwrap_or_default();
+                pythons.into_iter().map(|python| python.join("site-packages")).collect()
+            }
+        };
+        folders.extend(user_packages.iter().flat_map(|packages| self.wheels(packages)));
+        folders
+    }
+
+    /// The folders of packages in a Python environment, those of the newest Python first.
+    fn packages(&self, environment: &Path) -> Vec<PathBuf> {
+        match self.platform {
+            Platform::Unix => {
+                let pythons = self.versions(&environment.join("lib"), "python");
+                pythons.into_iter().map(|python| python.join("site-packages")).collect()
+            }
+            Platform::Windows => vec![environment.join("Lib").join("site-packages")],
+        }
+    }
+
+    /// The folders of libraries in ROCm's wheels. HIP's wheel comes first, and then those of the BLAS libraries.
+    fn wheels(&self, packages: &Path) -> Vec<PathBuf> {
+        let names = self.machine.names(packages);
+        let wheels = names
+            .iter()
+            .filter(|name| name.as_str() == "_rocm_sdk_core" || name.starts_with("_rocm_sdk_libraries"));
+        wheels.map(|wheel| packages.join(wheel).join(self.platform.library_folder())).collect()
+    }
+
+    /// The entries of a folder whose names are `prefix` and a version, the newest first.
+    fn versions(&self, folder: &Path, prefix: &str) -> Vec<PathBuf> {
+        let mut found: Vec<(Vec<u64>, String)> = self
+            .machine
+            .names(folder)
+            .into_iter()
+            .filter_map(|name| {
+                let version = name.strip_prefix(prefix)?;
+                version
+                    .starts_with(|first: char| first.is_ascii_digit())
+                    .then(|| (numbers(version), name.clone()))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().rev().map(|(_, name)| folder.join(name)).collect()
+    }
+}
+
+/// The numbers in a version, such as 6, 4 and 1 in `6.4.1`.
+fn numbers(version: &str) -> Vec<u64> {
+    let words = version.split(|character: char| !character.is_ascii_digit());
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A machine with these variables and files. A file's name stands for its folders, too.
+    struct Imagined {
+        variables: BTreeMap<&'static str, &'static str>,
+        files: Vec<&'static str>,
+    }
+
+    impl Machine for Imagined {
+        fn variable(&self, name: &str) -> Option<OsString> {
+            self.variables.get(name).map(OsString::from)
+        }
+
+        fn names(&self, folder: &Path) -> BTreeSet<String> {
+            let inside = self.files.iter().filter_map(|file| Path::new(file).strip_prefix(folder).ok());
+            let names = inside.filter_map(|path| path.iter().next());
+            names.map(|name| name.to_string_lossy().into_owned()).collect()
+        }
+    }
+
+    fn order(
+        platform: Platform,
+        variables: &[(&'static str, &'static str)],
+        files: &[&'static str],
+    ) -> Vec<Place> {
+        let machine = Imagined { variables: variables.iter().copied().collect(), files: files.to_vec() };
+        places(platform, &machine)
+    }
+
+    /// The expected places, of which `*` stands for the system's folders.
+    fn expected(places: &[&str]) -> Vec<Place> {
+        let place = |&text: &&str| if text == "*" { Place::System } else { Place::Folder(text.into()) };
+        places.iter().map(place).collect()
+    }
+
+    #[test]
+    fn without_an_installation_only_the_usual_places_are_left() {
+        assert_eq!(order(Platform::Unix, &[], &[]), expected(&["*", "/opt/rocm/lib"]));
+        assert_eq!(order(Platform::Windows, &[], &[]), expected(&["*"]));
+    }
+
+    #[test]
+    fn the_users_list_is_the_only_place() {
+        let unix = [(FOLDER_VARIABLE, "/hip:/blas::"), ("ROCM_PATH", "/rocm")];
+        assert_eq!(order(Platform::Unix, &unix, &["/opt/rocm-7.0.0/lib/x"]), expected(&["/hip", "/blas"]));
+        let windows = [(FOLDER_VARIABLE, "C:/hip;D:/blas"), ("HIP_PATH", "C:/rocm")];
+        assert_eq!(order(Platform::Windows, &windows, &[]), expected(&["C:/hip", "D:/blas"]));
+        assert_eq!(order(Platform::Unix, &[(FOLDER_VARIABLE, ":")], &[]), expected(&["*", "/opt/rocm/lib"]));
+    }
+
+    #[test]
+    fn rocm_path_comes_before_the_system() {
+        let found = order(Platform::Unix, &[("ROCM_PATH", "/rocm")], &[]);
+        assert_eq!(found, expected(&["/rocm/lib", "*", "/opt/rocm/lib"]));
+        let found = order(Platform::Unix, &[("ROCM_PATH", "/opt/rocm")], &[]);
+        assert_eq!(found, expected(&["/opt/rocm/lib", "*"]), "a place is not searched twice");
+        let variables = [("ROCM_PATH", "C:/rocm"), ("HIP_PATH", "C:/sdk")];
+        assert_eq!(order(Platform::Windows, &variables, &[]), expected(&["C:/rocm/bin", "C:/sdk/bin", "*"]));
+    }
+
+    #[test]
+    fn installed_versions_follow_the_newest_first() {
+        let files = [
+            "/opt/rocm-6.4.1/lib/libamdhip64.so.6",
+            "/opt/rocm-7.2.0/lib/libamdhip64.so.7",
+            "/opt/rocm/core-9.0/lib/libamdhip64.so.8",
+            "/opt/rocm/core-10.0/lib/libamdhip64.so.8",
+            "/opt/rocm/extras-10/lib/other.so",
+        ];
+        let in_order = [
+            "*",
+            "/opt/rocm/lib",
+            "/opt/rocm/core-10.0/lib",
+            "/opt/rocm/core-9.0/lib",
+            "/opt/rocm-7.2.0/lib",
+            "/opt/rocm-6.4.1/lib",
+        ];
+        assert_eq!(order(Platform::Unix, &[], &files), expected(&in_order));
+        let files = ["C:/Program Files/AMD/ROCm/6.4/bin/x.dll", "C:/Program Files/AMD/ROCm/10.0/bin/x.dll"];
+        let in_order = ["*", "C:/Program Files/AMD/ROCm/10.0/bin", "C:/Program Files/AMD/ROCm/6.4/bin"];
+        let variables = [("ProgramFiles", "C:/Program Files")];
+        assert_eq!(order(Platform::Windows, &variables, &files), expected(&in_order));
+    }
+
+    #[test]
+    fn wheels_of_an_active_environment_come_before_the_system() {
+        let files = [
+            "/env/lib/python3.9/site-packages/_rocm_sdk_core/lib/libamdhip64.so.6",
+            "/env/lib/python3.12/site-packages/_rocm_sdk_core/lib/libamdhip64.so.7",
+            "/env/lib/python3.12/site-packages/_rocm_sdk_libraries_gfx1151/lib/librocblas.so.5",
+            "/env/lib/python3.12/site-packages/numpy/core.so",
+        ];
+        let in_order = [
+            "/env/lib/python3.12/site-packages/_rocm_sdk_core/lib",
+            "/env/lib/python3.12/site-packages/_rocm_sdk_libraries_gfx1151/lib",
+            "/env/lib/python3.9/site-packages/_rocm_sdk_core/lib",
+            "*",
+            "/opt/rocm/lib",
+        ];
+        for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+            assert_eq!(order(Platform::Unix, &[(variable, "/env")], &files), expected(&in_order));
+        }
+        let files = [
+            "C:/env/Lib/site-packages/_rocm_sdk_core/bin/amdhip64_7.dll",
+            "C:/env/Lib/site-packages/_rocm_sdk_libraries/bin/rocblas.dll",
+        ];
+        let in_order = [
+            "C:/env/Lib/site-packages/_rocm_sdk_core/bin",
+            "C:/env/Lib/site-packages/_rocm_sdk_libraries/bin",
+            "*",
+        ];
+        assert_eq!(order(Platform::Windows, &[("VIRTUAL_ENV", "C:/env")], &files), expected(&in_order));
+    }
+
+    #[test]
+    fn the_other_wheels_are_found_beside_the_one_that_rocm_path_names() {
+        let files = [
+            "/py/site-packages/_rocm_sdk_core/lib/libamdhip64.so.7",
+            "/py/site-packages/_rocm_sdk_libraries_gfx110X/lib/librocblas.so.5",
+        ];
+        let in_order = [
+            "/py/site-packages/_rocm_sdk_core/lib",
+            "/py/site-packages/_rocm_sdk_libraries_gfx110X/lib",
+            "*",
+            "/opt/rocm/lib",
+        ];
+        let variables = [("ROCM_PATH", "/py/site-packages/_rocm_sdk_core")];
+        assert_eq!(order(Platform::Unix, &variables, &files), expected(&in_order));
+    }
+
+    #[test]
+    fn wheels_of_the_user_come_last() {
+        let files = ["/home/me/.local/lib/python3.13/site-packages/_rocm_sdk_core/lib/libamdhip64.so.7"];
+        let wheel = "/home/me/.local/lib/python3.13/site-packages/_rocm_sdk_core/lib";
+        let found = order(Platform::Unix, &[("HOME", "/home/me")], &files);
+        assert_eq!(found, expected(&["*", "/opt/rocm/lib", wheel]));
+        let found =
+            order(Platform::Unix, &[("HOME", "/other"), ("PYTHONUSERBASE", "/home/me/.local")], &files);
+        assert_eq!(found, expected(&["*", "/opt/rocm/lib", wheel]));
+        let files = ["C:/me/Python/Python313/site-packages/_rocm_sdk_core/bin/amdhip64_7.dll"];
+        let found = order(Platform::Windows, &[("APPDATA", "C:/me")], &files);
+        assert_eq!(found, expected(&["*", "C:/me/Python/Python313/site-packages/_rocm_sdk_core/bin"]));
+    }
+}

@@ -24,6 +24,7 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+mod recovery;
 #[cfg(target_os = "linux")]
 mod rocm;
 #[cfg(target_os = "linux")]
@@ -32,6 +33,8 @@ mod rocm_calls;
 mod rocm_devices;
 #[cfg(target_os = "linux")]
 mod rocm_errors;
+#[cfg(target_os = "linux")]
+mod rocm_faults;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;
 #[cfg(target_os = "linux")]

@@ -126,7 +126,8 @@ fn each_of_64_lanes_gets_its_result() {
 
 #[test]
 fn parts_of_registers_are_operands_and_the_short_forms_clear_the_upper_half() {
-    let cases: [(&str, fn(u32, u32) -> u32); 6] = [
+    type Expected = fn(u32, u32) -> u32;
+    let cases: [(&str, Expected); 6] = [
         ("v_cvt_f32_f16_sdwa", |a, _| single(h(a >> 16))),
         ("v_mul_lo_u16_sdwa", |a, b| (a >> 16).wrapping_mul(b) & 0xffff),
         ("v_lshlrev_b16_sdwa", |a, b| ((b >> 16) << (a & 15)) & 0xffff),

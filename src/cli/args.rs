@@ -59,6 +59,9 @@ pub(super) enum Mode {
     /// Asks ROCm's libraries for products on behalf of another Rukh, which would die if a library crashed
     #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
     RocmProducts,
+    /// Runs a stage of `doctor`, which may end this process
+    #[command(name = rocm::doctor::STAGE_ARGUMENT, hide = true)]
+    RocmDoctor,
 }
 
 /// Flags of `bench` and `benchmark`.
@@ -181,7 +184,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | rocm::HELPER_ARGUMENT => false,
+        "perft" | rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
 }
@@ -217,7 +220,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let file = match (is_named, is_signature) {
         (true, _) => Some(PathBuf::from(&options.config)),
         (false, true) => None,
-        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts)) => None,
+        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts | Mode::RocmDoctor)) => None,
         (false, false) => config_file::find(),
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);

@@ -98,5 +98,10 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
             let _ = rocm::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(())
         }
+        Mode::RocmDoctor => {
+            // If the parent process is gone, nobody is left to tell.
+            let _ = rocm::doctor::serve_stage(std::io::stdin().lock(), std::io::stdout().lock());
+            Ok(())
+        }
     }
 }

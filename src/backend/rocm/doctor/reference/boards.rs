@@ -81,7 +81,8 @@ pub(in super::super) fn winograd_input(input: &[f64], channels: usize, stride: u
             };
             for component in 0..COMPONENTS {
                 let (left, right) = (&transform[component / SIDE], &transform[component % SIDE]);
-                let terms = (0..SIDE * SIDE).map(|k| left[k / SIDE] * right[k % SIDE] * x(k / SIDE, k % SIDE));
+                let terms =
+                    (0..SIDE * SIDE).map(|k| left[k / SIDE] * right[k % SIDE] * x(k / SIDE, k % SIDE));
                 output[component * stride + tile * channels + channel] = terms.sum();
             }
         }
@@ -104,9 +105,8 @@ pub(in super::super) fn winograd_output(
         let (rank, file) = (square / 8, square % 8);
         let tile = position * TILES + rank / RESULT * 2 + file / RESULT;
         let (left, right) = (&transform[rank % RESULT], &transform[file % RESULT]);
-        let terms = (0..COMPONENTS).map(|k| {
-            left[k / SIDE] * right[k % SIDE] * sums[k * stride + tile * channels + channel]
-        });
+        let terms = (0..COMPONENTS)
+            .map(|k| left[k / SIDE] * right[k % SIDE] * sums[k * stride + tile * channels + channel]);
         *output = terms.sum::<f64>()
             + bias.map_or(0.0, |bias| bias[channel])
             + residual.map_or(0.0, |residual| residual[place]);

@@ -6,7 +6,9 @@
 use super::super::error::{Result, RocmError};
 use super::wait::{Health, Waiting, Work};
 use hip_runtime_sys as sys;
+use hip_runtime_sys::loader::file_of;
 use std::ffi::{c_char, c_int, c_void};
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::time::Duration;
 
@@ -65,6 +67,20 @@ pub(crate) fn count(hip: &sys::Hip) -> Result<i32> {
         return Err(RocmError::Unsupported("HIP finds no device (hipGetDeviceCount says 0)".to_owned()));
     }
     Ok(count)
+}
+
+/// The path of the runtime's file, as the dynamic linker opened it.
+pub(crate) fn file(hip: &sys::Hip) -> Option<PathBuf> {
+    file_of(hip.address())
+}
+
+/// The runtime's version as `hipRuntimeGetVersion` encodes it. A machine without a device has one, too.
+pub(crate) fn version(hip: &sys::Hip) -> Result<i32> {
+    let mut version: c_int = 0;
+    // SAFETY: HIP writes one integer.
+    let status = unsafe { (hip.hipRuntimeGetVersion)(&mut version) };
+    check(hip, status, || "hipRuntimeGetVersion".to_owned())?;
+    Ok(version)
 }
 
 fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
@@ -162,11 +178,12 @@ impl Device {
 
     /// The runtime's version as `hipRuntimeGetVersion` encodes it.
     pub(crate) fn runtime_version(&self) -> Result<i32> {
-        let mut version: c_int = 0;
-        // SAFETY: HIP writes one integer.
-        let status = unsafe { (self.hip.hipRuntimeGetVersion)(&mut version) };
-        self.check(status, || "hipRuntimeGetVersion".to_owned())?;
-        Ok(version)
+        version(self.hip)
+    }
+
+    /// The number of lanes of a wave.
+    pub(crate) fn warp_size(&self) -> Result<usize> {
+        self.attribute(sys::hipDeviceAttributeWarpSize, "WarpSize")
     }
 
     /// The number of compute units. For RDNA and later architectures, HIP reports the number of work-group processors,

@@ -12,18 +12,23 @@
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
 //! | [`speed`] | stage 7: the network's speed by batch size and setting |
+//! | [`reference`] | what kernels must compute |
+//! | [`bench`], [`numbers`] | a stream for single launches; numbers of the element types |
 //! | [`subject`] | what a stage examines |
 //! | [`reporter`] | tells the parent process what a stage does and finds |
 //! | [`exchange`] | what the two processes exchange |
 //! | [`stage`] | the stages' names and time limits |
 
+mod bench;
 mod devices;
 mod exchange;
 mod floors;
 mod graphs;
 mod kernels;
 mod network;
+mod numbers;
 mod products;
+mod reference;
 mod reporter;
 mod speed;
 mod stage;

@@ -1,4 +1,4 @@
-//! Pinned host memory, and the upload of data through it.
+//! Pinned host memory, and the copies of data through it.
 
 use super::super::error::Result;
 use super::hip::{Address, Device, DeviceBuffer};
@@ -50,10 +50,10 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// The size of the pinned memory that data are uploaded through.
+/// The size of the pinned memory that data are copied through.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// Uploads data piece by piece through pinned memory. HIP could copy pageable memory by itself, but that call would
+/// Copies data piece by piece through pinned memory. HIP could copy pageable memory by itself, but that call would
 /// never return if the device hangs.
 pub(crate) struct Staging {
     device: Device,
@@ -92,6 +92,37 @@ impl Staging {
             self.device.check(status, call)?;
             self.device.finish(null_mut(), &call())?;
             to = to.offset(bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes from byte `offset` of `source` to `data`, and waits until the copy is done. `what` names the
+    /// data in the error message.
+    ///
+    /// # Panics
+    /// If the data reach beyond the source's end.
+    pub(crate) fn download(
+        &mut self,
+        source: &DeviceBuffer,
+        offset: usize,
+        data: &mut [u8],
+        what: &str,
+    ) -> Result<()> {
+        assert!(offset + data.len() <= source.bytes(), "{what} are longer than their memory");
+        let mut from = source.address().offset(offset);
+        for piece in data.chunks_mut(self.pinned.bytes) {
+            self.device.health.check()?;
+            let (pinned, bytes) = (self.pinned.pointer, piece.len());
+            let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyDeviceToHost);
+            // SAFETY: the assertion above checks the source's length, and a piece is not longer than the pinned memory.
+            // Neither side is freed before the copy is done, or after a hang.
+            let status = unsafe { copy(pinned.cast(), from.pointer(), bytes, kind, null_mut()) };
+            let call = || format!("hipMemcpyAsync of {bytes} bytes of {what} from the device");
+            self.device.check(status, call)?;
+            self.device.finish(null_mut(), &call())?;
+            // SAFETY: the pinned memory is initialised and at least as long as the piece, and the copy is done.
+            unsafe { pinned.copy_to_nonoverlapping(piece.as_mut_ptr(), bytes) };
+            from = from.offset(bytes);
         }
         Ok(())
     }

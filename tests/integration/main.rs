@@ -31,6 +31,8 @@ mod rocm_calls;
 #[cfg(target_os = "linux")]
 mod rocm_devices;
 #[cfg(target_os = "linux")]
+mod rocm_doctor;
+#[cfg(target_os = "linux")]
 mod rocm_errors;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;

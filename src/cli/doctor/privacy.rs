@@ -37,8 +37,12 @@ impl Privacy {
         let mut homes: Vec<String> =
             homes.iter().map(|home| home.trim_end_matches(is_separator).to_owned()).collect();
         homes.retain(|home| home.len() > 1);
-        // The folder's last part is usually the user's name.
-        users.extend(homes.iter().filter_map(|home| home.rsplit(is_separator).next()).map(str::to_owned));
+        // In these folders, the home folder has the user's name.
+        users.extend(homes.iter().filter_map(|home| {
+            let mut parts = home.rsplit(is_separator);
+            let name = parts.next()?;
+            matches!(parts.next(), Some("home" | "Users")).then(|| name.to_owned())
+        }));
         let domains: Vec<String> =
             machines.iter().flat_map(|name| name.split('.')).map(str::to_owned).collect();
         machines.extend(domains);
@@ -126,7 +130,11 @@ mod tests {
 
     fn privacy() -> Privacy {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-        Privacy::new(texts(&["/home/zoe/", "/"]), texts(&["zoe"]), texts(&["tower.example.org", "localhost"]))
+        Privacy::new(
+            texts(&["/home/zoe/", "/tmp/none", "/"]),
+            Vec::new(),
+            texts(&["tower.example.org", "localhost"]),
+        )
     }
 
     #[test]
@@ -139,6 +147,7 @@ mod tests {
         assert_eq!(clean("/home/zoel and zoetrope, towers"), "/home/zoel and zoetrope, towers");
         assert_eq!(clean("localhost /opt/rocm/lib"), "localhost /opt/rocm/lib");
         assert_eq!(clean("zoezoe zoe"), "zoezoe <user>");
+        assert_eq!(clean("none in /tmp/none/cache"), "none in ~/cache");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks that a change must pass before it is merged, and stops at the first failure. Continuous integration
-# runs all of them. A step whose tools are not installed is skipped and says so; with CI set it fails instead.
+# runs all of them. A step whose tools are not installed is skipped and says so; with CI set it fails instead. Tests
+# that need PyTorch are skipped in either case: CI runs them in a job of their own.
 #
 # usage: scripts/check.sh [STEP ...]
 #   without arguments    all steps but `quick` and `long`: about ten minutes on two cores from a fresh clone
@@ -15,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/checks/steps.sh
 
-# Skips the current step, or fails in continuous integration, where nothing may be skipped unnoticed.
+# Skips the current step. In continuous integration, where nobody would notice that, it fails instead.
 skip() {
     if [ -n "${CI:-}" ]; then
         echo "cannot be skipped in CI: $1" >&2
@@ -100,8 +101,8 @@ step_kernels_host() {
     fi
 }
 
-# Runs a thousand sequences of commands, graph searches of 100,000 nodes, and every network of RUKH_TEST_NETS on the
-# emulator.
+# Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), and
+# every network of RUKH_TEST_NETS on the emulator.
 step_long() {
     local tests=(thousand_sequences graph::)
     if [ -n "${RUKH_TEST_NETS:-}" ]; then

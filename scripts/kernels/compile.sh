@@ -3,9 +3,11 @@
 # spills registers or exchanges numbers between lanes where some of them may be inactive (lanes.py).
 #
 # usage: scripts/kernels/compile.sh [--check] [ARCHITECTURE ...]
-#   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and hip/kernels/RESOURCES.md
+#   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and, if no architecture is named,
+#                      hip/kernels/RESOURCES.md
 #   with --check       writes nothing, and fails if one of those files would change
-# Without architectures, the script also checks those whose code is that of a stored object (objects/same_code.txt).
+# Without architectures, the script compiles all whose objects are stored, and also checks those whose code is that of a
+# stored object (objects/same_code.txt).
 #
 # Needs clang 19.1.7 with lld, llvm-readelf and llvm-objdump of the same version, python3, and no ROCm. Debian 12 and 13
 # have that version: apt-get install --no-install-recommends clang-19 lld-19 llvm-19. LLVM_BIN names another folder.
@@ -54,7 +56,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# These are the flags of build.rs, and a flag for remarks on the resources of each kernel.
+# These are the flags of build.rs. Further flags make warnings errors and print remarks on each kernel's resources.
 compile() {
     local tools=$1 work=$2 architecture=$3
     "$tools/clang" -x hip --cuda-device-only -nogpuinc -nogpulib -O3 -std=c++17 --no-gpu-bundle-output \

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints each kernel's resources as a table, and fails if a kernel spills, looks empty or lacks matrix instructions.
+"""Prints each kernel's resources as a table. Fails if a kernel spills or uses scratch memory, looks empty, has another
+number of matrix instructions than it should, or reads registers of lanes that may be inactive.
 
 usage: resources.py FOLDER VERSION LIST ARCHITECTURE ...
 
 For each architecture FOLDER holds the code object, plain (.co) and compressed (.co.gz), the compiler's remarks
-(.remarks), llvm-readelf's notes and symbols (.notes) and llvm-objdump's text (.text). LIST is objects/same_code.txt.
-scripts/kernels/compile.sh makes them and runs this script. Needs only Python.
+(.remarks), llvm-readelf's notes and symbols (.notes) and llvm-objdump's text (.text). scripts/kernels/compile.sh makes
+these files and runs this script. VERSION is clang's, and LIST is objects/same_code.txt. Needs only Python.
 """
 import os
 import re
@@ -14,8 +15,10 @@ import sys
 import lanes
 
 MATRIX = re.compile(r"v_(wmma|mfma)_")
+# Architectures on which the kernels use no matrix instruction (MATRIX_NONE in hip/kernels/platform/amd.h). gfx908 has
+# such instructions, but lacks the one for bf16 that the kernels use on gfx90a.
 WITHOUT_MATRIX = {"gfx906", "gfx908", "gfx1030"}
-# Kernels that exist only where there are matrix instructions.
+# The names of kernels that exist only on the other architectures.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
 
@@ -39,7 +42,7 @@ def remarks(path):
 
 
 def code_sizes(path):
-    """Bytes of each function symbol."""
+    """The bytes of code of each kernel: {kernel: number}."""
     sizes = {}
     for line in open(path):
         match = re.match(r" *\d+: [0-9a-f]+ +(\d+) FUNC .* (\S+)$", line)
@@ -49,7 +52,7 @@ def code_sizes(path):
 
 
 def instructions(path):
-    """Kernel -> mnemonics."""
+    """The names of each kernel's instructions, in order: {kernel: names}."""
     found, kernel = {}, None
     for line in open(path):
         match = re.match(r"[0-9a-f]+ <([a-z0-9_]+)>:", line)
@@ -83,7 +86,7 @@ def check(architecture, name, row, code):
             fail(f"{where} has {matrix} matrix instructions, not {expected}")
     elif "dense_" in name:
         if matrix == 0 or matrix % 4:
-            fail(f"{where} has {matrix} matrix instructions, not a multiple of 4")
+            fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
     elif matrix:
         fail(f"{where} has matrix instructions")
     return matrix

@@ -3,13 +3,14 @@
 
 usage: same_code.py FOLDER LIST [ARCHITECTURE ...]
 
-FOLDER holds the compiler's output ARCHITECTURE.co for every architecture, and LIST is objects/same_code.txt. Each object
-must be, byte for byte, the other architecture's object under its own name and number, as the engine makes it
-(src/backend/rocm/code_objects.rs). Without architectures, the whole list is checked.
+FOLDER holds the compiler's output NAME.co for every architecture that is checked or stored. LIST is
+objects/same_code.txt. The engine makes the object of such an architecture from the stored one: it replaces the name and
+the number of the architecture (src/backend/rocm/code_objects.rs). The result must be the compiler's output, byte for
+byte. Without ARCHITECTURE, the whole list is checked.
 """
 import sys
 
-# The place of the ELF header's flags, whose lowest byte is the number of the architecture.
+# The offset of the flags in the ELF header. Their lowest byte is the number of the architecture.
 FLAGS = 48
 
 
@@ -20,7 +21,7 @@ def renamed(code: bytes, stored: str, architecture: str, number: int) -> bytes:
 
 
 def test() -> None:
-    """Tests the function itself."""
+    """Tests `renamed`."""
     code = bytes(FLAGS) + b"\x36\x05amdgcn-amd-amdhsa--gfx1030;gfx1030"
     assert renamed(code, "gfx1030", "gfx1036", 0x45) == bytes(FLAGS) + b"\x45\x05amdgcn-amd-amdhsa--gfx1036;gfx1030"
 
@@ -37,7 +38,7 @@ def main() -> None:
         code = open(f"{folder}/{stored}.co", "rb").read()
         compiled = open(f"{folder}/{architecture}.co", "rb").read()
         if renamed(code, stored, architecture, int(number, 16)) != compiled:
-            sys.exit(f"same_code.py: the code for {architecture} is not that for {stored}: store an object of its own")
+            sys.exit(f"same_code.py: {architecture} has other code than {stored}: store an object for {architecture}")
 
 
 main()

@@ -20,8 +20,8 @@ pub(super) struct Invocation {
     pub options: Options,
     /// Whether to list the options for specialists.
     pub show_hidden: bool,
-    /// The error in a configuration file that a UCI engine ignores. If the engine exited instead, a chess program
-    /// would only see that it has ended.
+    /// An error in the configuration file, if the engine starts all the same. A UCI engine does: if it exited, a chess
+    /// program would only see that it has ended.
     pub configuration_error: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Mode {
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
     Doctor(DoctorArgs),
-    /// Asks ROCm's libraries for products on behalf of another Rukh, which would die if a library crashed
+    /// Asks ROCm's libraries for products as a helper process, so that a crash of a library does not end the engine
     #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
     RocmProducts,
     /// Runs a stage of `doctor`, which may end this process
@@ -82,8 +82,8 @@ pub(super) struct BenchArgs {
     /// Number of positions to search
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=34))]
     pub num_positions: Option<u32>,
-    /// Prints only a hash of the search results, with the `trivial` backend, one thread and 10000 nodes for each
-    /// position
+    /// Prints only a hash of the search results, with the `trivial` backend, one thread and, unless `--nodes` is given,
+    /// 10000 nodes for each position
     #[arg(long)]
     pub signature: bool,
     /// Prints the result as JSON

@@ -110,15 +110,15 @@ fn evaluate<'a>(backend: &dyn Backend, samples: impl IntoIterator<Item = &'a Sam
 /// The differences between a backend and lc0 over several positions.
 #[derive(Default)]
 struct Distance {
-    /// The difference of each position.
+    /// The difference of q in each position.
     q: Vec<f32>,
-    /// Largest difference.
+    /// The largest difference of d.
     d: f32,
-    /// Largest difference, in plies.
+    /// The largest difference of m, in plies.
     m: f32,
-    /// Largest difference of the prior of lc0's best move.
+    /// The largest difference of the prior of lc0's best move.
     top: f32,
-    /// Largest Kullback-Leibler divergence of the priors from lc0's, in nats.
+    /// The largest Kullback-Leibler divergence of the priors from lc0's, in nats.
     divergence: f32,
 }
 
@@ -163,7 +163,7 @@ impl Distance {
     }
 }
 
-/// The largest allowed differences from lc0's fp32.
+/// The largest allowed differences from lc0 or from the CPU backend in fp32.
 struct Limit {
     /// For q and for d.
     q: f32,
@@ -333,8 +333,8 @@ fn evaluate_all(backend: &dyn Backend, samples: &[Sample]) -> Vec<Evaluations> {
     samples.chunks(16).map(|samples| evaluate(backend, samples)).collect()
 }
 
-/// The emulator runs a graph alternately in the order of its capture and in the most different order that is allowed.
-/// The first batch runs step by step.
+/// The emulator runs a graph's nodes in the order of their capture, and at every second launch in the most different
+/// order that their dependences allow. The first batch runs step by step.
 #[test]
 fn parallel_branches_give_the_same_answers() {
     on_emulator("parallel_branches_give_the_same_answers", &[], || {
@@ -492,7 +492,7 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
         encoder.qkv = std::array::from_fn(|_| dense(2 * depth, width));
         encoder.output = dense(width, 2 * depth);
         let smolgen = encoder.smolgen.as_mut().expect("the network has smolgen");
-        // Wide enough for the kernel that fuses layer normalisation and product.
+        // This width is a multiple of 32, as the kernel that fuses layer normalisation and product needs it.
         smolgen.dense1 = dense(SMOLGEN_HIDDEN, smolgen.dense1.inputs);
         smolgen.ln1.gammas = (0..SMOLGEN_HIDDEN).map(|i| 1.0 + i as f32 / 200.0).collect();
         smolgen.ln1.betas = (0..SMOLGEN_HIDDEN).map(|i| i as f32 / 100.0 - 0.5).collect();

@@ -1,5 +1,5 @@
 //! The start on a card whose libraries misbehave: a library ends the process or hangs while it looks for an algorithm,
-//! or reports success and computes something else. The engine must start, and play what it plays on the processor.
+//! or reports success and computes something else. The engine must start, and play the move of the CPU backend.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn best_move(said: &str) -> String {
     said.lines().find(|line| line.starts_with("bestmove ")).expect("a move is played").to_owned()
 }
 
-/// A search in which the engine starts without an error and plays the processor's move.
+/// Checks that the engine started without an error and played the processor's move.
 fn is_correct(said: &str) {
     assert!(!said.contains("info string error"), "{said}");
     assert_eq!(best_move(said), move_of_the_processor(), "{said}");
@@ -159,15 +159,18 @@ fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
     assert!(said.contains("info string tuning: ") && said.contains(" products in "), "{said}");
 }
 
-/// Starts twice on a machine whose `wrong` parts compute wrong figures. The first start must find `rung`, and the second
-/// must know it.
+/// Starts twice on a machine whose `wrong` parts compute wrong figures. The first start must find out that the figures
+/// are right on `rung`, such as "without graphs", and the second must know that.
 fn finds_the_rung(architecture: &str, wrong: &str, rung: &str) {
     let machine = Machine::new();
     let settings = [("RUKH_EMULATOR_WRONG", wrong), ("RUKH_EMULATOR_ARCH", architecture)];
     let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
     let said = machine.search(&arguments, &settings);
     is_correct(&said);
-    assert!(said.contains("info string the card's figures are wrong as asked: in a batch of "), "{said}");
+    assert!(
+        said.contains("info string the card's figures are wrong with these options: in a batch of "),
+        "{said}"
+    );
     assert!(said.contains(&format!("info string the card's figures are right {rung}")), "{said}");
     let said = machine.search(&arguments, &settings);
     is_correct(&said);

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-# numpy's own threads would only get in each other's way; the matrices are small.
+# Each process uses one processor. numpy's own threads would only compete for it, because the matrices are small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from checks import check_object  # noqa: E402

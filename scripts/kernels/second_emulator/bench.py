@@ -44,11 +44,11 @@ class Bench:
         self.error = 0.0  # the largest, in units of what is allowed
 
     def numbers(self, *shape: int, scale: float = 1.0, offset: float = 0.0, format: Format | None = None) -> Buffer:
-        """Random numbers around `offset`, rounded to the check's type."""
+        """Random numbers around `offset`, rounded to `format` or else to the check's type."""
         return self.put(self.random.standard_normal(shape) * scale + offset, format)
 
     def put(self, values: Array, format: Format | None = None) -> Buffer:
-        """These numbers, rounded to the check's type."""
+        """These numbers, rounded to `format` or else to the check's type."""
         bits = (format or self.format).to_bits(values)
         return Buffer(self.memory.add(bits), (format or self.format).from_bits(bits).astype(np.float64))
 
@@ -57,7 +57,7 @@ class Bench:
         return self.memory.add(values)
 
     def output(self, *shape: int, format: Format | None = None) -> Output:
-        """A buffer of NaNs."""
+        """A buffer of NaNs, which the kernel may write."""
         format = format or self.format
         before = np.full(shape, 0x7FFF7FFF & np.iinfo(format.storage).max, format.storage)
         return Output(self.memory.add(before, writable=True), shape, format, before)
@@ -78,8 +78,8 @@ class Bench:
     def compare(
         self, output: Output, want: Array, tolerance: float | None = None, written: Array | None = None
     ) -> None:
-        """Fails if a result is wrong, or if an element was changed that is not `written`. An error may be as large
-        as the tolerance times the sum of the result's size and of the root mean square of all results."""
+        """Fails if a result is wrong, or if an element was changed that is not `written`. The allowed error of a result
+        is the tolerance times the sum of its expected magnitude and of the root mean square of all expected results."""
         bits = self.memory.read_buffer(output.address, output.format.storage, output.before.size).reshape(output.shape)
         written = np.ones(output.shape, bool) if written is None else np.broadcast_to(written, output.shape)
         if (bits != output.before)[~written].any():
@@ -95,4 +95,4 @@ class Bench:
         if self.error > 1:
             at = int(ratio.argmax())
             count = int((ratio > 1).sum())
-            raise Fault(f"result {at} is {got[at]:.6g} instead of {want[at]:.6g}; {count} of {got.size} differ")
+            raise Fault(f"result {at} is {got[at]:.6g} instead of {want[at]:.6g}; {count} of {got.size} are wrong")

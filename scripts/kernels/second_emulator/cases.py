@@ -1,4 +1,4 @@
-"""The checks of every kernel: shapes, arguments and expected results. Arguments: hip/kernels/kernels.h."""
+"""The checks of every kernel: shapes, arguments and expected results. hip/kernels/kernels.h documents the arguments."""
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -123,12 +123,13 @@ def scalar_head(outputs: int, finish: int, b: Bench) -> None:
     b.run("QQQQQiiiiii", [*pointers, positions, hidden, outputs, MISH, finish, 0], (-(-positions // 8), 1), 256)
     sums = reference.activate(MISH, x.values + hidden_bias.values) @ weights.values.T + bias.values
     finishes = [lambda y: y, reference.softmax, np.tanh, lambda y: np.maximum(y, 0)]
-    # Nothing is rounded to the format.
+    # The sums and the output are fp32 in every format.
     b.compare(output, finishes[finish](sums), 2e-5)
 
 
 def legal_moves(b: Bench, counts: list[int], limit: int) -> tuple[list[np.ndarray], list[int], np.ndarray]:
-    """Each position's moves, the addresses of places, first_moves and moves, and the places."""
+    """Moves for positions with these counts of moves. Returns each position's moves, the addresses of places,
+    first_moves and moves, and the places, which are below `limit`."""
     places = b.random.permutation(limit)[:1858].astype(np.uint16)
     moves = [b.random.integers(0, 1858, count).astype(np.uint16) for count in counts]
     first = np.array([0, *np.cumsum(counts)], np.uint32)

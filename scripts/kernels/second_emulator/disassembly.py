@@ -28,7 +28,7 @@ SYNONYMS = [
     (re.compile(r"^ds_write_"), "ds_store_"),
     (re.compile(r"^(v_mfma_f32_\d+x\d+x\d+)_?(b?f16)(_1k)?$"), r"\1_\2"),
 ]
-# v_subb_co_u32 -> v_sub_co_ci_u32 and v_subbrev_co_u32 -> v_subrev_co_ci_u32 (gfx9).
+# gfx9's subtractions that read a borrow.
 BORROWS = {"v_subb_co_u32": "v_sub_co_ci_u32", "v_subbrev_co_u32": "v_subrev_co_ci_u32"}
 
 
@@ -37,7 +37,7 @@ class Instruction:
     """One instruction, or one half of a dual-issue instruction."""
 
     address: int
-    name: str  # without the encoding's suffix, in the newest family's words
+    name: str  # as `canonical` returns it
     operands: list[str]
     modifiers: dict[str, str] = field(default_factory=dict)
     text: str = ""
@@ -92,7 +92,7 @@ def split(text: str) -> list[str]:
 
 @cache
 def canonical(name: str) -> str:
-    """The name of an instruction without its encoding, in the words of the newest family that has it."""
+    """The name of an instruction without its encoding, the same for all families: mostly the name in gfx11."""
     while ENCODING.search(name):
         name = ENCODING.sub("", name)
     if name.startswith("v_dual_"):

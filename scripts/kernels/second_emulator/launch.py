@@ -18,9 +18,10 @@ from vector import compile_vector
 from waits import Waits, compile_waits
 from wide import compile_wide
 
-# More instructions than any kernel here executes.
+# A kernel that executes more instructions than this, as `Launch.run` counts them, does not end.
 LIMIT = 50_000
-# Hints and waits of the pipeline that have no meaning for an emulator without time. Waits for memory are in waits.py.
+# Instructions that change nothing here: hints, waits of the pipeline, messages to the host, and the signal of a split
+# barrier, because waves are held at the barrier's wait. Waits for memory are in waits.py.
 NOTHING = re.compile(
     r"s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"
     r"|setprio|barrier_signal)$"
@@ -50,7 +51,7 @@ BRANCHES: dict[str, Callable[[Waves], Array]] = {
 
 
 def vcc(w: Waves) -> Array:
-    """The mask VCC: one scalar register, or two for 64 lanes."""
+    """A number that is zero if and only if the mask VCC is: one scalar register, or the union of two for 64 lanes."""
     return w.s[VCC] if w.lanes == 32 else w.s[VCC] | w.s[VCC + 1]
 
 
@@ -122,7 +123,8 @@ class Launch:
         self.steps = 0
 
     def run(self, arguments: bytes, grid: tuple[int, int], threads: int) -> int:
-        """Runs the kernel to its end. Returns the number of instructions that were executed for some wave."""
+        """Runs the kernel to its end. Returns the number of executed instructions. An instruction that several waves
+        execute together counts once."""
         kernel = self.kernel
         if len(arguments) < kernel.argument_bytes:
             raise Fault(f"takes {kernel.argument_bytes} bytes of arguments, and gets {len(arguments)}")
@@ -134,7 +136,7 @@ class Launch:
         return self.steps
 
     def first_state(self, arguments: bytes, grid: tuple[int, int], groups: int, per_group: int) -> Waves:
-        """The registers as the loader sets them."""
+        """The waves with their registers as the hardware sets them at the start."""
         kernel = self.kernel
         number = np.arange(groups * per_group, dtype=I64)
         waves = Waves(self, kernel.lanes, number)

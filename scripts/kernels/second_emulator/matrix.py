@@ -1,7 +1,8 @@
 """Matrix instructions: D = A B + C on 16 x 16 tiles in fp32, with A and B in 16 bits.
 
-Where the elements of a tile lie is AMD's choice for each family. "RDNA 3 ISA", "RDNA 4 ISA", section "Wave Matrix
-Multiply Accumulate"; "CDNA 3 ISA", section "Matrix Arithmetic Instructions":
+Each family puts the elements of a tile into registers in its own way. Sources: "RDNA 3 ISA" and "RDNA 4 ISA", section
+"Wave Matrix Multiply Accumulate"; "CDNA 3 ISA", section "Matrix Arithmetic Instructions". For B, read "column" where
+the table says "row":
 
   gfx11 WMMA    A, B: row lane % 16, k = 2 r and 2 r + 1 in register r; lanes 16 to 31 repeat lanes 0 to 15
                 C, D: row 2 r + lane / 16, column lane % 16
@@ -10,7 +11,7 @@ Multiply Accumulate"; "CDNA 3 ISA", section "Matrix Arithmetic Instructions":
   MFMA          A, B: row lane % 16, k = K / 4 (lane / 16) + 2 r and the next, for K = 16 (gfx908's bf16: 8)
                 C, D: row 4 (lane / 16) + r, column lane % 16
 
-B is given by its columns. The hardware rounds between some of the additions, and here the sum is rounded once.
+The hardware rounds between some of the additions. Here the sum is rounded once.
 """
 import re
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def layout(family: Family, kind: str, depth: int, lanes: int) -> Layout:
 
 
 def elements(words: Array, bfloat: bool) -> Array:
-    """The numbers in 16 bits each."""
+    """The numbers in the low 16 bits of each word, in fp64."""
     if bfloat:
         return (words.astype(U32) << U32(16)).view(F32).astype(F64)
     return words.astype(U16).view(F16).astype(F64)
@@ -85,7 +86,7 @@ def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Wave
     start = None if i.operands[3] == "0" else place(i.operands[3], tile.sum_registers)
 
     def operand(w: Waves, source: tuple[str, slice]) -> Array:
-        """[wave][row][k] in fp64."""
+        """An operand as [wave][row][k], in fp64."""
         words = w.file(source[0])[source[1]]
         if tile.repeated and (words[:, :, :SIDE] != words[:, :, SIDE:]).any():
             raise Fault("the upper lanes do not repeat the lower lanes' operands")

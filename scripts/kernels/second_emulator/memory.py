@@ -9,9 +9,9 @@ from fault import Fault
 from operands import fixed, scalar, scalar_wide, to_scalar, vector, vector_wide
 from state import I64, U16, U32, U64, Array, Waves
 
-# The address of the first byte. No register that was not set looks like an address.
+# The address of the first byte. The contents of registers that nothing has set lie far above all addresses.
 BASE = 0x1_0000_0000
-GAP = 256  # bytes between buffers, which nobody may touch
+GAP = 256  # at least so many bytes lie between two buffers, and no kernel may touch them
 CACHE_HINTS = {"glc", "slc", "dlc", "nt", "sc0", "sc1", "th", "scope", "off"}
 BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "96": 12, "128": 16, "256": 32, "512": 64}
 
@@ -55,7 +55,7 @@ class Memory:
         if wrong.any():
             which = int(addresses[int(wrong.argmax())])
             how = "writes" if write else "reads"
-            raise Fault(f"{how} {size} bytes at {which - BASE:#x}, which lie in no buffer that it may use")
+            raise Fault(f"{how} {size} bytes at {which - BASE:#x}, which are misaligned or lie in no buffer for it")
         return at
 
     def load(self, addresses: Array, size: int) -> Array:

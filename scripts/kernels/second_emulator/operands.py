@@ -12,7 +12,7 @@ from state import F32, M0, TRAP, U32, U64, VCC, Array, Waves
 Read = Callable[[Waves], Array]
 Write = Callable[[Waves, Array], None]
 LOW = U64(0xFFFFFFFF)
-# 1 / (2 pi), which llvm-objdump writes with 6 to 17 digits.
+# 1 / (2 pi). llvm-objdump writes it as a decimal number, whose first eight digits are compared.
 INVERSE_TWO_PI = 0x3E22F983
 
 
@@ -61,7 +61,7 @@ def scalar(text: str) -> Read:
 
 @cache
 def scalar_wide(text: str, signed: bool = False) -> Read:
-    """Reads 64 bits per wave. Inline integers are extended by their sign, literals if `signed`."""
+    """Reads 64 bits per wave. Inline integers are sign-extended; literals are only if `signed` is true."""
     at = fixed(text)
     if at is not None:
         return lambda w: w.s[at] | w.s[at + 1].astype(U64) << U64(32)

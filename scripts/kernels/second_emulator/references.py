@@ -1,9 +1,11 @@
-"""The kernels' formulas in fp64, from the comments of hip/kernels/kernels.h."""
+"""The kernels' formulas in fp64. Most come from the comments of hip/kernels/kernels.h. The limit of attention's scores
+comes from attention.hip, and the points of Winograd's method from convolution.hip.
+"""
 import numpy as np
 
 Array = np.ndarray
-LARGEST_HALF = 65504.0
-NEAR, FAR = 0.625, 1.5
+LARGEST_HALF = 65504.0  # fp16's largest number
+NEAR, FAR = 0.625, 1.5  # the positive points of Winograd's method
 
 
 def activate(kind: int, x: Array) -> Array:
@@ -32,7 +34,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """Over the last axis."""
+    """The softmax over the last axis."""
     power = np.exp(x - x.max(-1, keepdims=True))
     return power / power.sum(-1, keepdims=True)
 
@@ -43,7 +45,9 @@ def layer_norm(x: Array, gammas: Array, betas: Array, epsilon: float) -> Array:
 
 
 def attention(queries: Array, keys: Array, values: Array, logits: Array | float, scale: float) -> Array:
-    """[position][square][head][depth] each; logits [position][head][query][key]."""
+    """The values, weighted by the softmax of the scores. Queries, keys, values and the result are
+    [position][square][head][depth], and logits are [position][head][query][key]. Scores are limited to fp16's range, as
+    in the kernels."""
     scores = np.einsum("bqhd,bkhd->bhqk", queries, keys) * scale + logits
     weights = softmax(np.clip(scores, -LARGEST_HALF, LARGEST_HALF))
     return np.einsum("bhqk,bkhd->bqhd", weights, values)
@@ -63,7 +67,7 @@ def winograd_matrices() -> tuple[Array, Array]:
     points = [0, NEAR, -NEAR, FAR, -FAR]
     into = np.zeros((6, 6))
     for row, point in enumerate(points):
-        # The polynomial that is zero at all other points, by rising powers.
+        # The coefficients of the polynomial that is zero at all other points, lowest power first.
         into[row, :5] = np.poly([other for other in points if other != point])[::-1]
     into[5] = np.poly(points)[::-1]
     back = np.array([[point**power for point in points] + [float(power == 3)] for power in range(4)])
@@ -71,7 +75,7 @@ def winograd_matrices() -> tuple[Array, Array]:
 
 
 def winograd_input(boards: Array) -> Array:
-    """boards [position][8][8][channel] -> [36][position][tile][channel]"""
+    """Transforms boards [position][8][8][channel] to components [36][position][tile][channel]."""
     into, _ = winograd_matrices()
     padded = np.pad(boards, ((0, 0), (1, 1), (1, 1), (0, 0)))
     tiles = [padded[:, top : top + 6, left : left + 6] for top in (0, 4) for left in (0, 4)]
@@ -80,7 +84,7 @@ def winograd_input(boards: Array) -> Array:
 
 
 def winograd_output(components: Array) -> Array:
-    """components [36][position][tile][channel] -> [position][64][channel]"""
+    """Transforms components [36][position][tile][channel] to boards [position][64][channel]."""
     _, back = winograd_matrices()
     sums = components.reshape(6, 6, *components.shape[1:])
     tiles = np.einsum("ik,jl,klbtc->btijc", back, back, sums)

@@ -1,7 +1,8 @@
 """Shared memory (LDS) of all workgroups, and the instructions that read and write it.
 
-Two waves of a workgroup that use the same word between two barriers, at least one of them to write it, are an error:
-the machine does not say which comes first. Every word remembers who wrote and who read it since the last barrier.
+It is an error if two waves of a workgroup use the same word between two barriers and at least one of them writes it:
+the hardware does not define which of them comes first. Every word remembers which waves wrote and read it since the
+last barrier.
 """
 import re
 from collections.abc import Callable
@@ -28,7 +29,8 @@ class Shared:
         self.read_by = np.zeros((waves, total), I32)  # the epoch in which this wave read last
 
     def places(self, w: Waves, addresses: Array, size: int) -> tuple[Array, Array, Array]:
-        """For the active lanes' accesses: [access][word] places, and [access][1] wave of the workgroup and epoch."""
+        """For each access of an active lane: the places of its words as [access][word], and as [access][1] the wave's
+        number in the workgroup and the wave's epoch."""
         at = addresses[w.active].astype(I64)
         wrong = (at + size > self.size) | (at % size != 0)
         if wrong.any():
@@ -40,13 +42,13 @@ class Shared:
         return words, wave[:, None], epoch[:, None]
 
     def race(self, what: str, wrong: Array, places: Array) -> None:
-        """Fails if any access is wrong."""
+        """Fails if any access is wrong. The error says what two waves do, and with which byte."""
         if wrong.any():
             word = int(places[wrong][0]) % self.words
             raise Fault(f"{what} byte {4 * word} of shared memory without a barrier in between")
 
     def load(self, w: Waves, addresses: Array, size: int) -> Array:
-        """[access][word]"""
+        """Loads words as [access][word]."""
         places, wave, epoch = self.places(w, addresses, size)
         foreign = (self.written[places] == epoch) & (self.writer[places] != wave)
         self.race("two waves write and read", foreign, places)
@@ -54,7 +56,7 @@ class Shared:
         return self.data[places]
 
     def store(self, w: Waves, addresses: Array, words: Array, size: int) -> None:
-        """Stores [access][word]."""
+        """Stores words, which are [access][word]."""
         places, wave, epoch = self.places(w, addresses, size)
         foreign = (self.written[places] == epoch) & (self.writer[places] != wave)
         self.race("two waves write", foreign, places)
@@ -62,6 +64,7 @@ class Shared:
             self.race("two waves read and write", (self.read_by[other][places] == epoch) & (wave != other), places)
         self.written[places] = epoch
         self.writer[places] = wave
+        # If two waves of this instruction write the same word, only one of them is now its writer.
         self.race("two waves write", self.writer[places] != wave, places)
         self.data[places] = words
 

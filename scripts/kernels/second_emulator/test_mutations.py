@@ -1,4 +1,4 @@
-"""A wrong instruction must be noticed: tests that change one instruction of a kernel and expect its check to fail."""
+"""Tests that the checks notice a wrong instruction: each changes one instruction of a kernel, whose check must fail."""
 import random
 import re
 import unittest
@@ -57,7 +57,7 @@ class Mutations(unittest.TestCase):
         return changed
 
     def test_another_register(self) -> None:
-        """Each of some instructions reads the next register instead of its own."""
+        """An instruction reads the register after the one that it should read."""
         for architecture, kernel in (
             ("gfx1100", "winograd_output_f16"), ("gfx1200", "attention_f16_d16"), ("gfx90a", "dense_bf16"),
             ("gfx1030", "scalar_head_f32"),
@@ -120,7 +120,8 @@ class Mutations(unittest.TestCase):
         self.assertRegex(changed.run(place, "v_frobnicate_b32 v1, v2").wrong, "unknown instruction")
 
     def test_one_bit_of_an_object(self) -> None:
-        """The lowest bit of a product's operand in the file is flipped, and the disassembler reads the file again."""
+        """In the file, a bit of the number of a matrix product's first register is flipped. The disassembler then reads
+        the file again."""
         data, text = listing("gfx1100", "attention_f16_d16")
         found = re.search(r"v_wmma_f32_16x16x16_f16 v\[\d+:\d+\], v\[\d+:\d+\].*// ([0-9A-F]+):", text)
         broken = bytearray(data)

@@ -1,7 +1,8 @@
 """Instructions of the vector unit with results of 32 bits or less: one value per lane.
 
 Sources: AMD's instruction set documents (Vega, CDNA, RDNA 2 to 4), chapters "VOP1" to "VOP3". Functions take and
-return the registers' bits. Floating-point results are rounded once, from fp64 where one operation is not enough.
+return the registers' bits. Where one operation in fp32 is not enough, a result is computed in fp64 and then rounded to
+fp32. In rare cases the two roundings give another last bit than one rounding.
 """
 from collections.abc import Callable
 
@@ -32,7 +33,7 @@ def bits(value: Array) -> Array:
 
 
 def fused(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c of bits of fp32. The product is exact in fp64."""
+    """a * b + c of bits of fp32. The product is exact in fp64, and the sum is rounded to fp64 and then to fp32."""
     return bits(f64(a) * f64(b) + f64(c))
 
 
@@ -86,7 +87,8 @@ def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
     for i in range(4):
         choice = selector >> U32(8 * i) & U32(0xFF)
         byte = both >> (np.minimum(choice, 7).astype(U64) * U64(8)) & U64(0xFF)
-        # 8 to 11: eight copies of the sign of one of the four halves; 12: zeros; above: ones.
+        # 8 to 11 choose one of the four 16-bit halves and give eight copies of its sign bit. 12 gives zeros, and a
+        # larger number gives ones.
         sign = both >> (np.clip(choice.astype(I64) - 8, 0, 3) * 16 + 15).astype(U64) & U64(1)
         special = np.where(choice < 12, sign * U64(0xFF), np.where(choice == 12, U64(0), U64(0xFF)))
         byte = np.where(choice < 8, byte, special)
@@ -95,12 +97,12 @@ def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
 
 
 def extract(value: Array, start: Array, width: Array) -> Array:
-    """v_bfe_u32."""
+    """v_bfe_u32: `width` bits of the value, from bit `start` on."""
     return value >> (start & U32(31)) & (U32(1) << (width & U32(31))) - U32(1)
 
 
 def funnel(high: Array, low: Array, by: Array) -> Array:
-    """v_alignbit_b32."""
+    """v_alignbit_b32: the low 32 bits of the pair, shifted right."""
     return ((low | high.astype(U64) << U64(32)) >> (by & U32(31)).astype(U64)).astype(U32)
 
 
@@ -185,8 +187,8 @@ HALVES: dict[str, Callable] = {
     "v_lshrrev_b16": lambda a, b: (b & HALF) >> (a & U32(15)),
 }
 TABLES = (ONE, TWO, THREE, HALVES)
-# v_fma_mix_f32 and its relatives: fp32 or fp16 operands, chosen by op_sel_hi, the half by op_sel. gfx9 with v_mad_mix
-# rounds twice, and no kernel uses that.
+# v_fma_mix_f32 and its relatives. For each operand, op_sel_hi chooses fp32 or fp16, and op_sel the half of a register.
+# gfx9's v_mad_mix, which rounds twice, is not among them, because no kernel uses it.
 MIXED = {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}
 
 
@@ -231,7 +233,7 @@ def compile_vector(i: Instruction, family: Family, lanes: int) -> tuple[int, Com
 
 
 def mixed(name: str, o: list[str], modifiers: dict[str, str]) -> Compute:
-    """An entry of MIXED."""
+    """The function that computes an instruction of MIXED."""
     high = numbers(modifiers.pop("op_sel", "[0,0,0]"))
     half = numbers(modifiers.pop("op_sel_hi", "[0,0,0]"))
     if modifiers:

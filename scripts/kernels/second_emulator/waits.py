@@ -2,9 +2,10 @@
 before a wait for the wave's stores to shared memory.
 
 Loads and stores run on while the wave continues. Each kind has a counter of operations under way, and the compiler
-inserts instructions that wait until a counter is small enough. Operations of a counter end in order, but for loads to
-scalar registers, which only a wait for zero ends. Sources: AMD's instruction set documents, "S_WAITCNT" (up to gfx11)
-and "S_WAIT_*CNT" (gfx12); LLVM's guide, "Memory Model".
+inserts instructions that wait until a counter is small enough. The operations of a counter end in order. Loads to
+scalar registers are the exception: they end in any order, so only a wait for a count of zero shows that one of them has
+ended. Sources: AMD's instruction set documents, "S_WAITCNT" (up to gfx11) and "S_WAIT_*CNT" (gfx12); LLVM's guide,
+"Memory Model".
 
 The history of a wave is a tuple of (counter, registers) in the order of the operations that may be under way. Waves
 that are joined may have different histories.
@@ -39,7 +40,7 @@ class Waits:
     uses: Registers
     starts: str  # a kind, or ""
     results: Registers
-    arrives: bool  # at a barrier, which does not wait for stores itself
+    arrives: bool  # whether the wave arrives at a barrier; a barrier itself does not wait for stores
 
     def check(self, w: Waves) -> None:
         """Applies the instruction to the histories of some waves."""
@@ -61,8 +62,8 @@ class Waits:
         for kinds, limit in self.limits:
             scalar = "km" in kinds
             counted = [place for place, (kind, _) in enumerate(queue) if kind in kinds]
-            # Scalar loads end in any order: unless all have ended, none has for certain. Operations on shared memory
-            # before one of them are in order among themselves.
+            # Scalar loads end in any order. As long as one may be under way, a wait for a count above zero does not
+            # show that any operation of the counter has ended, not even one on shared memory.
             if scalar and limit and any(queue[place][0] == "km" for place in counted):
                 continue
             ended = set(counted[: max(len(counted) - limit, 0)])
@@ -71,7 +72,7 @@ class Waits:
 
 
 def started(queue: tuple, entry: tuple[str, Registers]) -> tuple:
-    """The history with one operation more. A counter holds at most 63: with more the wave stands still."""
+    """The history with one operation more. If 63 are under way already, the wave stalls until the oldest has ended."""
     if len(queue) >= LARGEST_COUNT and sum(kind == entry[0] for kind, _ in queue) >= LARGEST_COUNT:
         oldest = next(place for place, (kind, _) in enumerate(queue) if kind == entry[0])
         queue = queue[:oldest] + queue[oldest + 1 :]

@@ -21,7 +21,7 @@ pub(super) struct Kernels {
 /// The head sizes that have a fused attention kernel on architectures with matrix instructions.
 pub(super) const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
-/// The row widths for which a group of lanes normalises a row in registers.
+/// The widest rows of the kernels in which 32 lanes normalise a row in registers.
 const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];
 
 /// The widest row that a whole block can normalise.
@@ -104,7 +104,7 @@ pub(super) fn grid(x: usize, y: usize, threads: u32) -> Grid {
     Grid { blocks: (x as u32, y as u32), threads }
 }
 
-/// The code of an elementwise activation in `hip/kernels/activations.h`; `None` for the softmax, which is a separate
+/// The number of an elementwise activation in `hip/kernels/kernels.h`; `None` for the softmax, which is a separate
 /// kernel.
 pub(super) fn activation_code(activation: Activation) -> Option<i32> {
     match activation {

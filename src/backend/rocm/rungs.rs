@@ -35,7 +35,7 @@ impl Rung {
     /// The rung's name in messages and in the cache folder.
     fn name(self) -> &'static str {
         match self {
-            Rung::AsAsked => "as asked",
+            Rung::AsAsked => "with these options",
             Rung::WithoutGraphs => "without graphs",
             Rung::WithoutHipblasLt => "without hipBLASLt",
             Rung::WithoutRocblas => "without rocBLAS",

@@ -1,5 +1,5 @@
-//! The text form of a product's shape: comma-separated cells, in tables, in files, and in what a helper process reads
-//! and writes.
+//! The text form of a product's shape: comma-separated cells. The tuning table, the file of avoided products and the
+//! messages of a helper process use it.
 
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
 

@@ -1,10 +1,11 @@
 //! A slot runs one batch at a time: it owns a stream, host and device memory, BLAS handles, and a graph for each
 //! bucket.
 //!
-//! All slots are created together with the backend. The first batch of a bucket runs step by step, because the
-//! libraries load code at first use. Later batches launch the bucket's captured graph. A batch then costs one launch,
-//! one copy back and one event, and allocates no device memory. A bucket that cannot be captured keeps running step by
-//! step.
+//! All slots are created together with the backend. A batch launches the captured graph of its bucket: it costs one
+//! launch, one copy back and one event, and allocates no device memory. The libraries load code at first use, so a
+//! bucket runs step by step once before its capture: in the warm-up of the device's first slot or, without a warm-up,
+//! as each slot's first batch of that size. A bucket that cannot be captured keeps running step by step, and without
+//! graphs (`graph=false`) all do.
 
 use super::buckets::{bucket_of, bucket_sizes};
 use super::device::Gpu;
@@ -74,7 +75,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The figures of the position. Without a value-error head, `e` is 0.
+    /// The position's evaluation without the priors. Without a value-error head, `e` is 0.
     pub(super) fn value(&self) -> Value {
         let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
         Value { q: self.q, d: self.d, m: self.m, e: self.error_logit.map_or(0.0, sigmoid) }
@@ -135,7 +136,7 @@ pub(super) struct Slot {
 }
 
 impl SlotMaker<'_> {
-    /// The sizes of the buffers for intermediate results, for batches of at most `positions`. No library is asked.
+    /// The sizes of the buffers for intermediate results, for batches of at most `positions`. Calls no BLAS library.
     pub(super) fn scratch_sizes(&self, positions: usize) -> Result<ScratchSizes> {
         // The pass is only measured and never run, so its addresses may be null.
         let base = Address::NULL;

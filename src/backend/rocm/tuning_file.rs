@@ -1,8 +1,9 @@
 //! The file format of the table of tuned products: a line with the device and library versions, a line with the column
 //! names, and one line for each shape, with comma-separated values.
 //!
-//! A choice is an index into the list of algorithms that a library proposes. Another version of the library may propose
-//! the algorithms in another order, so a table for another device or version is not used.
+//! A choice is the number of an algorithm: for rocBLAS its solution index, or -1 if rocBLAS chooses, and for hipBLASLt
+//! its rank in the list that the library proposes. Another version of a library may number the algorithms in another
+//! way, so a table for another device or version is not used.
 //!
 //! A time of `inf` belongs to a product that was asked for but not timed yet, and a time of -1 to one that no library
 //! could run alone.

@@ -16,7 +16,7 @@ use crate::net::weights as file;
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// The widest head that the attention kernels support.
+/// The widest head that the fused attention kernels and the tests cover. `attention_any` would take a wider one.
 const LARGEST_HEAD: usize = 128;
 
 /// The most channels that the squeeze-and-excitation kernel has room for.
@@ -86,7 +86,8 @@ impl Uploader {
         self.bytes(name, &bytes)
     }
 
-    /// Writes a bias. If all its values are zero it is not written, and the address is null.
+    /// Writes a bias. If all its values are zero it is not written, and the address is null. The bias of a narrow row
+    /// is repeated, because the kernels treat several such rows as one ([`rows_together`]).
     fn bias(&mut self, name: &str, values: &[f32]) -> Result<Address> {
         if values.iter().all(|&value| value == 0.0) {
             return Ok(Address::NULL);
@@ -135,7 +136,7 @@ impl LayerStore for Uploader {
         match width / heads {
             0..=LARGEST_HEAD => Ok(()),
             depth => Err(RocmError::Unsupported(format!(
-                "{name}: heads of {depth} channels, but the kernels take at most {LARGEST_HEAD}"
+                "{name}: heads of {depth} channels, but at most {LARGEST_HEAD} are supported"
             ))),
         }
     }
@@ -234,7 +235,8 @@ pub(super) fn check_width(name: &str, width: usize) -> Result<()> {
     Err(RocmError::Unsupported(format!("{name}: {width} channels, but the kernels need a multiple of 8")))
 }
 
-/// Rounds to the element type (nearest, ties to even). If the type cannot hold a value, the error is that value.
+/// Rounds to the element type (nearest, ties to even). The error is a value that fp16 cannot hold. bf16 has the range
+/// of fp32, so its values are not checked.
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
     for &value in values {

@@ -118,6 +118,9 @@ fn write_sections(report: &Report, text: &mut String) -> std::fmt::Result {
 
 fn write_stage(stage: &StageReport, text: &mut String) -> std::fmt::Result {
     let number = stage.stage as usize + 1;
+    if matches!(stage.state, State::PassedOver(_)) {
+        return Ok(());
+    }
     let state = state(&stage.state);
     writeln!(
         text,
@@ -149,22 +152,29 @@ fn write_table(table: &Table, text: &mut String) -> std::fmt::Result {
         writeln!(text, "  {}; the {TELLING_ROWS} rows that tell most:", counts.join(", "))?;
         table.telling(TELLING_ROWS)
     };
+    let is_filled =
+        |&column: &usize| rows.iter().any(|&row| table.rows[row].get(column).is_some_and(|v| !v.is_null()));
+    let columns: Vec<usize> = (0..table.columns.len()).filter(is_filled).collect();
+    let titles: Vec<String> = columns.iter().map(|&column| table.columns[column].clone()).collect();
     let shown: Vec<Vec<String>> = rows
         .iter()
         .map(|&index| {
             let row = &table.rows[index];
-            (0..table.columns.len()).map(|column| row.get(column).map(cell).unwrap_or_default()).collect()
+            columns.iter().map(|&column| cell(row.get(column).unwrap_or(&Value::Null))).collect()
         })
         .collect();
-    let is_number =
-        |column: usize| rows.iter().all(|&row| table.rows[row].get(column).is_none_or(|v| !v.is_string()));
-    let width = |column: usize| {
-        let cells = shown.iter().map(|row| &row[column]).chain([&table.columns[column]]);
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<(usize, bool)> =
-        (0..table.columns.len()).map(|column| (width(column), is_number(column))).collect();
-    for row in std::iter::once(&table.columns).chain(&shown) {
+    let widths: Vec<(usize, bool)> = columns
+        .iter()
+        .zip(&titles)
+        .enumerate()
+        .map(|(place, (&column, title))| {
+            let cells = shown.iter().map(|row| &row[place]).chain([title]);
+            let is_number =
+                rows.iter().all(|&row| table.rows[row].get(column).is_none_or(|v| !v.is_string()));
+            (cells.map(|cell| cell.chars().count()).max().unwrap_or(0), is_number)
+        })
+        .collect();
+    for row in std::iter::once(&titles).chain(&shown) {
         let cells = row.iter().zip(&widths).map(|(cell, &(width, is_number))| match is_number {
             true => format!("{cell:>width$}"),
             false => format!("{cell:<width$}"),

@@ -44,14 +44,15 @@ impl Progress {
         if self.stage.take().is_none() {
             self.number += 1;
         }
+        let seconds = format!("in {:.1} s", found.seconds);
         let state = match &found.state {
-            State::Unfinished | State::Done => "done".to_owned(),
-            State::Failed(reason) => format!("failed: {reason}"),
-            State::OutOfTime(what) => format!("ended at its time limit{what}"),
+            State::Unfinished | State::Done => format!("done {seconds}"),
+            State::Failed(reason) => format!("failed {seconds}: {reason}"),
+            State::OutOfTime(what) => format!("ended at its time limit {seconds}{what}"),
             State::PassedOver(reason) => format!("passed over: {reason}"),
         };
         let complaint = found.complaint().map_or_else(String::new, |complaint| format!("; {complaint}"));
-        let text = format!("{}: {state} in {:.1} s{complaint}", found.stage.name(), found.seconds);
+        let text = format!("{}: {state}{complaint}", found.stage.name());
         self.write(&format!("{text}\n"));
     }
 

@@ -119,18 +119,24 @@ impl StageReport {
 
     /// What is wrong, in a few words; `None` if nothing is.
     pub(super) fn complaint(&self) -> Option<String> {
-        let count = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
-        let wrong = self.tables.iter().map(Table::wrong_rows).sum();
-        let errors = self.table(ERRORS).map_or(0, |table| table.rows.len());
-        let found: Vec<String> = [
-            count(wrong, "wrong"),
-            count(errors, "ended with an error"),
-            count(self.deaths.len(), "ended the process"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        (!found.is_empty()).then(|| found.join(", "))
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for (verdict, count) in
+            self.tables.iter().flat_map(Table::counts).filter(|(verdict, _)| *verdict != RIGHT)
+        {
+            match found.iter_mut().find(|(known, _)| known == verdict) {
+                Some((_, known)) => *known += count,
+                None => found.push((verdict.to_owned(), count)),
+            }
+        }
+        found
+            .push(("ended with an error".to_owned(), self.table(ERRORS).map_or(0, |table| table.rows.len())));
+        found.push(("ended the process".to_owned(), self.deaths.len()));
+        let words: Vec<String> = found
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(what, count)| format!("{count} {what}"))
+            .collect();
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// The number of rows with a verdict.
@@ -164,10 +170,6 @@ impl Table {
     /// Whether a row's verdict says that something is wrong.
     pub(super) fn is_wrong(&self, row: &[Value]) -> bool {
         self.verdict(row).is_some_and(|verdict| verdict != RIGHT)
-    }
-
-    fn wrong_rows(&self) -> usize {
-        self.rows.iter().filter(|row| self.is_wrong(row)).count()
     }
 
     /// The number of rows for each verdict, in the order in which they first occur.

@@ -13,11 +13,12 @@ use crate::rocm_errors::{logged_calls, search, stdout};
 
 fn committed(name: &str) -> GoldenSet {
     let found = goldens::committed().into_iter().find(|set| set.name == name);
-    found.unwrap_or_else(|| panic!("{name} is committed"))
+    found.unwrap_or_else(|| panic!("there is no committed network {name}"))
 }
 
 /// Evaluates two different inputs in turn in every bucket: with a graph, with a forked graph, and step by step. The
-/// answers must be equal to the last bit. The first batch of a bucket runs step by step in each case.
+/// answers must be equal to the last bit. The first batch of a bucket always runs step by step, so four batches of five
+/// run as a graph.
 fn two_inputs_in_turn(maximum_batch: usize) {
     for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
@@ -59,7 +60,7 @@ fn small_search(settings: &[(&str, &str)], more_options: &str) -> Output {
 fn batches_run_step_by_step_if_they_cannot_be_captured() {
     let plain = stdout(&small_search(&[], "graph=false"));
     let moves = |text: &str| text.lines().find(|line| line.starts_with("bestmove")).map(str::to_owned);
-    // The last two let a call fail that should end the capture, which then is still open.
+    // In the last two, hipStreamEndCapture fails and leaves the capture open.
     let failures = [
         ("RUKH_EMULATOR_BAD_CAPTURE", "begin", "3 of 3", "hipStreamBeginCapture failed"),
         ("RUKH_EMULATOR_BAD_CAPTURE", "work", "3 of 3", "failed: hipErrorStreamCaptureUnsupported"),
@@ -180,7 +181,8 @@ fn a_card_that_works_again_can_be_opened_again() {
     });
 }
 
-/// The operations are the first fill of memory, the first tensor's upload, a later one, and one of the warm-up.
+/// The operations are the first fill of memory, the upload of the first tensor and of a later one, and one of the
+/// warm-up.
 #[test]
 fn a_hang_at_the_start_is_an_error_in_time() {
     for operation in ["1", "2", "40", "150"] {

@@ -4,7 +4,7 @@
 //! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
 //! ([`install::install`]). The emulator decodes the machine code that a card would run (RDNA 2, 3 or 4, waves of 32
 //! lanes) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
-//! allocations is an error. Matrix products are computed in fp32.
+//! allocations is an error. The BLAS libraries' products are summed in fp32, and those of 8-bit integers in int32.
 //!
 //! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It
 //! says nothing about speed, about caches, or about races between waves that run at the same time.
@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`test_interface`] | C functions by which a test makes calls fail and asks what happened |
 //! | [`hipblaslt`], [`rocblas`], [`hiprtc`] | the libraries' C interfaces, type-checked against the bindings |
-//! | [`hip`] | the runtime's C interface, compared in the same way |
+//! | [`hip`] | the runtime's C interface, type-checked against the bindings too |
 //! | [`stream`] | streams, events, graphs |
 //! | [`launch`] | runs a kernel's grid of workgroups |
 //! | [`code_object`], [`image`] | ELF files with kernels; bundles of such files |

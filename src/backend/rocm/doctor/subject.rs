@@ -56,6 +56,8 @@ impl Settings {
 /// The device and the libraries that a stage examines, and the network if the stage asks for it.
 pub(super) struct Subject {
     pub(super) options: RocmOptions,
+    /// The user's text of the options.
+    pub(super) options_text: String,
     /// The number format of the backend that the user has chosen.
     pub(super) element: ElementType,
     /// Whether to take fewer shapes, batch sizes and repetitions.
@@ -107,6 +109,7 @@ impl Subject {
             gemms,
             maximum_batch: options.maximum_batch.unwrap_or(by_default),
             options,
+            options_text: request.options.clone(),
             weights: request.weights.clone(),
             heads,
             network: OnceCell::new(),

@@ -21,7 +21,8 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Loads the code object in `code`. `what` names it in the error message.
     pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
-        // HIP is not given the length. It takes the length from the ELF header, or reads text up to a zero byte.
+        // HIP is not given the length. It reads the length from the ELF header, which has 64 bytes. If the code is no
+        // ELF file, HIP may read it as text, so a zero byte is added.
         if code.len() < 64 {
             return Err(RocmError::Unsupported(format!("{what} is not a code object")));
         }

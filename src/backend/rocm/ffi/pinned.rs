@@ -54,8 +54,8 @@ impl Drop for PinnedBuffer {
 /// The size of the pinned memory that data are copied through.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// Copies data piece by piece through pinned memory. HIP's own copy of pageable memory cannot be left if the device
-/// hangs.
+/// Copies data piece by piece through pinned memory. HIP could copy pageable memory by itself, but that call would
+/// never return if the device hangs.
 pub(crate) struct Staging {
     device: Device,
     pinned: PinnedBuffer,
@@ -86,8 +86,8 @@ impl Staging {
             // SAFETY: a piece is not longer than the pinned memory, and no earlier copy is running.
             unsafe { pinned.copy_from_nonoverlapping(piece.as_ptr(), bytes) };
             let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyHostToDevice);
-            // SAFETY: the assertion above checks the target's length. Neither side is freed before the copy is done, or
-            // after a hang.
+            // SAFETY: the assertion above checks the target's length. Both sides stay allocated until the copy is done,
+            // and for ever if the device hangs.
             let status = unsafe { copy(to.pointer(), pinned.cast(), bytes, kind, null_mut()) };
             let call = || format!("hipMemcpyAsync of {bytes} bytes of {what} to the device");
             self.device.check(status, call)?;

@@ -2,8 +2,8 @@
 //!
 //! HIP's own waits block until the device is done, and a hung device never is. So a thread asks again and again whether
 //! the work is done, and gives up after a limit. From then on the device counts as hung. Nothing waits for it any more,
-//! and its memory, streams and handles are leaked: to free them would wait, too, or would give away memory that the
-//! device may still use.
+//! and its memory, streams and handles are leaked: the calls that free them would wait for the device too, or would
+//! give away memory that the device may still use.
 
 use super::super::error::{Result, RocmError};
 use hip_runtime_sys as sys;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 /// The way in which a slot's thread waits for its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// Sleeps between two polls. A batch is noticed some 50 microseconds late, but this takes almost no processor time.
+    /// Sleeps between two polls. This takes almost no processor time, but the end of a short batch is noticed some 50
+    /// microseconds late, and that of a long one up to a 64th of its duration late (at most a millisecond).
     Block,
     /// Polls, and yields the processor between two polls.
     Yield,

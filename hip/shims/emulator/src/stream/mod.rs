@@ -243,7 +243,7 @@ impl Stream {
         lock(&self.failure).as_ref().map_or(Ok(()), |failure| Err(failure.code))
     }
 
-    /// Whether all operations that were submitted have run.
+    /// Whether all operations that were submitted have run. Copies that were held back are submitted first.
     pub(crate) fn idle(&self) -> bool {
         self.send_copies();
         self.done.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
@@ -320,7 +320,8 @@ fn work(tasks: &Receiver<Task>, done: &AtomicU64, failure: &Mutex<Option<Failure
     }
 }
 
-/// Stops the stream's thread if the card hangs at this operation (`RUKH_EMULATOR_HANG`).
+/// Stops the stream's thread at the operation at which the card hangs, and at every later one, for as long as the card
+/// hangs (`RUKH_EMULATOR_HANG`).
 fn hang() {
     static OPERATIONS: AtomicU64 = AtomicU64::new(0);
     static BEGIN: OnceLock<Instant> = OnceLock::new();

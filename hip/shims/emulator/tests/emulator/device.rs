@@ -105,6 +105,7 @@ fn copied_by_branches(waits_before: bool) -> [f32; 2] {
 #[test]
 fn a_graph_reveals_a_missing_wait_between_its_branches() {
     assert_eq!(copied_by_branches(true), [1.0, 1.0]);
+    // The second launch runs the nodes in another order: it copies `y` to `z` before it copies `x` to `y`.
     assert_eq!(copied_by_branches(false), [1.0, 0.0]);
 }
 
@@ -306,7 +307,7 @@ fn an_unknown_instruction_is_a_failure_that_names_it() {
 }
 
 #[test]
-fn a_missing_wait_between_streams_is_noticed() {
+fn streams_run_at_the_same_time() {
     let (lib, _turn) = libraries();
     let mut flag = lib.upload(&[0i32]);
     let (first, second) = (lib.stream(), lib.stream());
@@ -348,7 +349,8 @@ fn wrong_copies_and_stale_handles_are_refused() {
     let (lib, _turn) = libraries();
     let memory = lib.upload(&[1.0f32; 16]);
     let mut host = [0.0f32; 32];
-    // SAFETY: the emulator refuses all of these before it touches memory.
+    // SAFETY: the emulator refuses the wrong copies, the destroyed stream and the freed memory before it uses any of
+    // them. The other calls have valid arguments.
     unsafe {
         let copy = lib.hip.hipMemcpy;
         let (device, here) = (memory.cast(), host.as_mut_ptr().cast());

@@ -185,7 +185,7 @@ pub(crate) fn architecture() -> String {
     std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
 }
 
-/// Whether the architecture has matrix instructions. Without them there are no kernels that use them.
+/// Whether the architecture has matrix instructions. Some kernels exist only on such architectures.
 pub(crate) fn has_matrix_instructions() -> bool {
     !architecture().starts_with("gfx10")
 }

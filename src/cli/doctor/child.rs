@@ -73,6 +73,7 @@ pub(super) fn run_stage(
         match item {
             Some(item) => {
                 request.done.push(item.clone());
+                request.killers.push(item.clone());
                 tell(Event::Death(Death { item, how, said }));
             }
             // After a hang of the device, a process leaves the other items to the next one.

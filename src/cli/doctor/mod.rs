@@ -76,6 +76,7 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
                 weights: options.weights.clone(),
                 is_quick: arguments.quick,
                 done: Vec::new(),
+                killers: Vec::new(),
             };
             let limits = Limits { time, patience };
             examine(&program, &mut request, limits, &mut report.stages[index], &privacy, &mut progress);

@@ -5,6 +5,7 @@ use super::super::error::{Result, RocmError};
 use super::super::ffi::hip::{DeviceBuffer, Stream};
 use super::super::ffi::pinned::Staging;
 use super::super::ffi::program::{BlasLibraries, Lanes, Program, Stopwatch};
+use std::ops::Range;
 
 /// A stream, its side lanes, and what moves data to the device and back. Fields are dropped in this order: the lanes'
 /// handles must go before the stream.
@@ -18,11 +19,7 @@ pub(super) struct Bench {
 impl Bench {
     /// A bench for launches of our own kernels, with `sides` side lanes.
     pub(super) fn new(gpu: &Gpu, sides: usize) -> Result<Bench> {
-        Bench::with(gpu, sides, BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 })
-    }
-
-    /// A bench for launches of our own kernels and of the libraries.
-    pub(super) fn with(gpu: &Gpu, sides: usize, libraries: BlasLibraries) -> Result<Bench> {
+        let libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
         let stream = Stream::new(gpu.device)?;
         Ok(Bench {
             lanes: Lanes::new(gpu.device, &stream, sides, libraries)?,
@@ -37,17 +34,14 @@ impl Bench {
         self.staging.upload(buffer, 0, data, what)
     }
 
-    /// Copies `bytes` from byte `offset` of `buffer`.
+    /// Reads ranges of bytes of `buffer`, one after another.
     pub(super) fn download(
         &mut self,
         buffer: &DeviceBuffer,
-        offset: usize,
-        bytes: usize,
+        pieces: &[Range<usize>],
         what: &str,
     ) -> Result<Vec<u8>> {
-        let mut data = vec![0; bytes];
-        self.staging.download(buffer, offset, &mut data, what)?;
-        Ok(data)
+        self.staging.download(buffer, pieces, what)
     }
 
     /// Runs a program and waits for it.
@@ -66,9 +60,14 @@ impl Bench {
     /// Finds out after an error whether the device can still be used. Some errors last until the process ends, and then
     /// another process must go on.
     pub(super) fn examined(&self, error: RocmError) -> RocmError {
-        match self.stream.synchronize() {
-            Ok(()) => error,
-            Err(_) => RocmError::Hang(error.to_string()),
-        }
+        examined(&self.stream, error)
+    }
+}
+
+/// [`Bench::examined`] for any stream.
+pub(super) fn examined(stream: &Stream, error: RocmError) -> RocmError {
+    match stream.synchronize() {
+        Ok(()) => error,
+        Err(_) => RocmError::Hang(error.to_string()),
     }
 }

@@ -24,6 +24,8 @@ pub struct Request {
     pub is_quick: bool,
     /// The items that an earlier process has finished or was ended by.
     pub done: Vec<String>,
+    /// The items among them that ended a process.
+    pub killers: Vec<String>,
 }
 
 impl Request {
@@ -93,6 +95,7 @@ mod tests {
             weights: "/a \"strange\" file".to_owned(),
             is_quick: true,
             done: vec!["batch 1".to_owned()],
+            killers: Vec::new(),
         };
         assert_eq!(Request::parse(&request.text()), Ok(request));
         assert!(Request::parse("").is_err() && Request::parse("{}").is_err());

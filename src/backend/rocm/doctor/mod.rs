@@ -12,6 +12,7 @@
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
 //! | [`speed`] | stage 7: the network's speed by batch size and setting |
+//! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`reference`] | what kernels must compute |
 //! | [`bench`], [`numbers`] | a stream for single launches; numbers of the element types |
 //! | [`subject`] | what a stage examines |
@@ -30,6 +31,7 @@ mod numbers;
 mod products;
 mod reference;
 mod reporter;
+mod samples;
 mod speed;
 mod stage;
 mod subject;
@@ -55,7 +57,7 @@ pub fn serve_stage(mut input: impl Read, mut output: impl Write) -> io::Result<(
     input.read_to_string(&mut text)?;
     match Request::parse(&text) {
         Ok(request) => {
-            let mut reporter = Reporter::new(&mut output, request.done.iter().cloned());
+            let mut reporter = Reporter::new(&mut output, request.done.iter().cloned(), &request.killers);
             let outcome = run(&request, &mut reporter);
             reporter.finish(outcome)
         }

@@ -17,22 +17,41 @@ const ERRORS: &str = "errors";
 pub(super) struct Reporter<'a> {
     output: &'a mut dyn Write,
     done: BTreeSet<String>,
+    killers: BTreeSet<String>,
     /// The first error of the output: nobody listens any more.
     broken: Option<io::Error>,
     is_hung: bool,
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter that passes over the items in `done`.
-    pub(super) fn new(output: &'a mut dyn Write, done: impl IntoIterator<Item = String>) -> Reporter<'a> {
-        Reporter { output, done: done.into_iter().collect(), broken: None, is_hung: false }
+    /// A reporter that passes over the items in `done`. Those among them that ended a process are in `killers`.
+    pub(super) fn new(
+        output: &'a mut dyn Write,
+        done: impl IntoIterator<Item = String>,
+        killers: &[String],
+    ) -> Reporter<'a> {
+        let (done, killers) = (done.into_iter().collect(), killers.iter().cloned().collect());
+        Reporter { output, done, killers, broken: None, is_hung: false }
+    }
+
+    /// The items that ended an earlier process.
+    pub(super) fn killers(&self) -> impl Iterator<Item = &str> {
+        self.killers.iter().map(String::as_str)
     }
 
     /// Runs an item, unless an earlier process has finished it or was ended by it. The name must be different for every
     /// item of a stage. An error becomes a row, and the stage goes on. After a hang of the device no other item runs in
     /// this process.
     pub(super) fn item(&mut self, name: &str, run: impl FnOnce(&mut Reporter<'a>) -> Result<()>) {
-        if self.done.contains(name) || !self.goes_on() {
+        if !self.done.contains(name) {
+            self.attempt(name, run);
+        }
+    }
+
+    /// Runs a part of an item, unless it ended an earlier process. If the process ends during the item, the next one
+    /// runs its other parts again. Otherwise a part is like an item.
+    pub(super) fn attempt(&mut self, name: &str, run: impl FnOnce(&mut Reporter<'a>) -> Result<()>) {
+        if self.killers.contains(name) || !self.goes_on() {
             return;
         }
         self.say(&Line::Begin(name.to_owned()));
@@ -87,7 +106,7 @@ mod tests {
 
     fn said(done: &[&str], run: impl FnOnce(&mut Reporter<'_>)) -> Vec<Line> {
         let mut output = Vec::new();
-        let mut reporter = Reporter::new(&mut output, done.iter().map(|&name| name.to_owned()));
+        let mut reporter = Reporter::new(&mut output, done.iter().map(|&name| name.to_owned()), &[]);
         run(&mut reporter);
         reporter.finish(Ok(())).expect("memory can be written to");
         String::from_utf8(output).expect("text is written").lines().filter_map(Line::parse).collect()
@@ -121,6 +140,25 @@ mod tests {
                 Line::Done,
             ]
         );
+    }
+
+    #[test]
+    fn the_parts_of_an_item_run_again_without_the_one_that_ended_a_process() {
+        let killer = "item, second part".to_owned();
+        let done = ["item, first part".to_owned(), killer.clone()];
+        let mut output = Vec::new();
+        let mut ran = Vec::new();
+        let mut reporter = Reporter::new(&mut output, done, &[killer]);
+        reporter.item("item", |report| {
+            for part in ["first", "second", "third"] {
+                report.attempt(&format!("item, {part} part"), |_| {
+                    ran.push(part);
+                    Ok(())
+                });
+            }
+            Ok(())
+        });
+        assert_eq!(ran, ["first", "third"]);
     }
 
     #[test]

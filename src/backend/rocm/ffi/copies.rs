@@ -26,13 +26,13 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Allocates memory for copies of at most `bytes`.
-    pub(crate) fn new(device: Device, bytes: usize) -> Result<Copies> {
+    /// Allocates memory for copies of at most `host_bytes` from or to the host, and `device_bytes` within the device.
+    pub(crate) fn new(device: Device, host_bytes: usize, device_bytes: usize) -> Result<Copies> {
         Ok(Copies {
             device,
-            host: PinnedBuffer::zeroed(device, bytes, "timed copies")?,
-            from: DeviceBuffer::zeroed(device, bytes, "timed copies")?,
-            to: DeviceBuffer::zeroed(device, bytes, "timed copies")?,
+            host: PinnedBuffer::zeroed(device, host_bytes, "timed copies")?,
+            from: DeviceBuffer::zeroed(device, device_bytes, "timed copies")?,
+            to: DeviceBuffer::zeroed(device, device_bytes, "timed copies")?,
             stream: Stream::new(device)?,
         })
     }
@@ -49,7 +49,8 @@ impl Copies {
 
     /// Enqueues a copy of `bytes`, or of as many as there are.
     pub(crate) fn enqueue(&self, way: Way, bytes: usize) -> Result<()> {
-        let bytes = bytes.min(self.host.bytes);
+        let within = self.from.bytes().min(self.to.bytes());
+        let bytes = bytes.min(if way == Way::WithinDevice { within } else { self.host.bytes.min(within) });
         let (host, from, to) =
             (self.host.pointer.cast(), self.from.address().pointer(), self.to.address().pointer());
         let (to, from, kind) = match way {

@@ -118,8 +118,12 @@ impl Device {
 
     /// Waits for all work that is in a stream of this device. The null stream stands for HIP's own stream.
     pub(super) fn finish(&self, stream: sys::hipStream_t, name: &str) -> Result<()> {
+        self.finish_by(Waiting::Block, stream, name)
+    }
+
+    fn finish_by(&self, waiting: Waiting, stream: sys::hipStream_t, name: &str) -> Result<()> {
         let work = Work { hip: self.hip, stream, name, usual: None };
-        self.health.wait(&work, Waiting::Block, || {
+        self.health.wait(&work, waiting, || {
             // SAFETY: the caller passes a stream that is alive, or null.
             let status = unsafe { (self.hip.hipStreamQuery)(stream) };
             self.is_ready(status, "hipStreamQuery")
@@ -239,13 +243,21 @@ impl DeviceBuffer {
         let status = unsafe { (device.hip.hipMalloc)(&mut pointer, bytes) };
         device.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
         let buffer = DeviceBuffer { device, address: Address(pointer.expose_provenance() as u64), bytes };
+        buffer.fill(0, what)?;
+        Ok(buffer)
+    }
+
+    /// Sets all bytes of the memory, and waits until that is done. `what` says in the error message what the memory is
+    /// for.
+    pub(crate) fn fill(&self, byte: u8, what: &str) -> Result<()> {
+        let DeviceBuffer { device, address, bytes } = *self;
         // SAFETY: the memory is `bytes` long.
-        let status = unsafe { (device.hip.hipMemsetAsync)(pointer, 0, bytes, null_mut()) };
+        let status =
+            unsafe { (device.hip.hipMemsetAsync)(address.pointer(), c_int::from(byte), bytes, null_mut()) };
         let call = || format!("hipMemsetAsync of {bytes} bytes for {what}");
         device.check(status, call)?;
-        // Our streams do not wait for HIP's own stream. A late zero would overwrite what they have written.
-        device.finish(null_mut(), &call())?;
-        Ok(buffer)
+        // Our streams do not wait for HIP's own stream. A late fill would overwrite what they have written.
+        device.finish(null_mut(), &call())
     }
 
     /// The start of the memory, aligned to at least 256 bytes.
@@ -316,7 +328,12 @@ impl Stream {
 
     /// Waits until all enqueued work is done.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.device.finish(self.raw, "the work of a stream")
+        self.wait(Waiting::Block)
+    }
+
+    /// Waits in the given way until all enqueued work is done.
+    pub(crate) fn wait(&self, waiting: Waiting) -> Result<()> {
+        self.device.finish_by(waiting, self.raw, "the work of a stream")
     }
 
     /// Captures the work that `enqueue` enqueues as a graph, without running it. After an error the stream can be used

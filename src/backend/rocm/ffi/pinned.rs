@@ -3,6 +3,7 @@
 use super::super::error::Result;
 use super::hip::{Address, Device, DeviceBuffer};
 use hip_runtime_sys as sys;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 /// Page-locked host memory, which the device can read, write and copy asynchronously.
@@ -96,34 +97,71 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies the bytes from byte `offset` of `source` to `data`, and waits until the copy is done. `what` names the
-    /// data in the error message.
+    /// Reads pieces of `source`, given as ranges of bytes, one after another, and waits for them. `what` names the data
+    /// in the error message.
     ///
     /// # Panics
-    /// If the data reach beyond the source's end.
+    /// If a piece reaches beyond the source's end.
     pub(crate) fn download(
         &mut self,
         source: &DeviceBuffer,
-        offset: usize,
-        data: &mut [u8],
+        pieces: &[Range<usize>],
         what: &str,
-    ) -> Result<()> {
-        assert!(offset + data.len() <= source.bytes(), "{what} are longer than their memory");
-        let mut from = source.address().offset(offset);
-        for piece in data.chunks_mut(self.pinned.bytes) {
-            self.device.health.check()?;
-            let (pinned, bytes) = (self.pinned.pointer, piece.len());
-            let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyDeviceToHost);
-            // SAFETY: the assertion above checks the source's length, and a piece is not longer than the pinned memory.
-            // Neither side is freed before the copy is done, or after a hang.
-            let status = unsafe { copy(pinned.cast(), from.pointer(), bytes, kind, null_mut()) };
-            let call = || format!("hipMemcpyAsync of {bytes} bytes of {what} from the device");
-            self.device.check(status, call)?;
-            self.device.finish(null_mut(), &call())?;
-            // SAFETY: the pinned memory is initialised and at least as long as the piece, and the copy is done.
-            unsafe { pinned.copy_to_nonoverlapping(piece.as_mut_ptr(), bytes) };
-            from = from.offset(bytes);
+    ) -> Result<Vec<u8>> {
+        let limit = self.pinned.bytes;
+        let mut data = Vec::with_capacity(pieces.iter().map(Range::len).sum());
+        let short = pieces.iter().flat_map(|piece| {
+            let end = piece.end;
+            piece.clone().step_by(limit).map(move |start| start..end.min(start + limit))
+        });
+        // Many short copies are waited for together.
+        let mut group: Vec<Range<usize>> = Vec::new();
+        let mut bytes = 0;
+        for piece in short {
+            if bytes + piece.len() > limit {
+                self.download_group(source, &std::mem::take(&mut group), what, &mut data)?;
+                bytes = 0;
+            }
+            bytes += piece.len();
+            group.push(piece);
         }
+        self.download_group(source, &group, what, &mut data)?;
+        Ok(data)
+    }
+
+    /// Appends pieces to `data` that fit into the pinned memory together.
+    fn download_group(
+        &mut self,
+        source: &DeviceBuffer,
+        pieces: &[Range<usize>],
+        what: &str,
+        data: &mut Vec<u8>,
+    ) -> Result<()> {
+        let total: usize = pieces.iter().map(Range::len).sum();
+        assert!(total <= self.pinned.bytes, "{what} are longer than the pinned memory");
+        self.device.health.check()?;
+        let call = |bytes: usize| format!("hipMemcpyAsync of {bytes} bytes of {what} from the device");
+        let mut done = 0;
+        let mut enqueued = Ok(());
+        for piece in pieces {
+            assert!(piece.end <= source.bytes(), "{what} are longer than their memory");
+            let from = source.address().offset(piece.start).pointer();
+            let to = self.pinned.pointer.wrapping_add(done);
+            let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyDeviceToHost);
+            // SAFETY: the assertions above check both lengths. Neither side is freed before the copy is done, or after
+            // a hang.
+            let status = unsafe { copy(to.cast(), from, piece.len(), kind, null_mut()) };
+            enqueued = self.device.check(status, || call(piece.len()));
+            if enqueued.is_err() {
+                break;
+            }
+            done += piece.len();
+        }
+        // Copies that were enqueued before an error still use the pinned memory.
+        let finished = self.device.finish(null_mut(), &call(total));
+        enqueued.and(finished)?;
+        // SAFETY: the pinned memory is initialised and at least this long, and no copy is running.
+        data.extend_from_slice(unsafe { std::slice::from_raw_parts(self.pinned.pointer, total) });
         Ok(())
     }
 }

@@ -62,14 +62,14 @@ fn examine(
     case: &Case,
     report: &mut Reporter<'_>,
 ) -> Result<()> {
-    let mut row = |error: Value, allowed: Value, guards: &str, verdict: &str, detail: String| {
+    let mut row = |error: Value, allowed: Value, guards: Value, verdict: Value, detail: String| {
         let cells = [
             ("kernel", case.kernel.as_str().into()),
             ("shape", case.shape.as_str().into()),
             ("error", error),
             ("allowed", allowed),
-            ("guards", guards.into()),
-            ("verdict", verdict.into()),
+            ("guards", guards),
+            ("verdict", verdict),
             ("detail", detail.into()),
         ];
         report.row("kernels", cells);
@@ -77,7 +77,8 @@ fn examine(
     let function = match kernels.function(case.family, &case.suffix) {
         Ok(function) => function,
         Err(_) if case.needs_matrix_instructions => {
-            row(Value::Null, Value::Null, "", "absent", "needs matrix instructions".to_owned());
+            let detail = "absent, because the card has no matrix instructions for it".to_owned();
+            row(Value::Null, Value::Null, Value::Null, Value::Null, detail);
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -90,7 +91,7 @@ fn examine(
     }
     bench.upload(memory, bytes, &case.kernel)?;
     bench.run(&Program::new(vec![trial.step], vec![Arc::clone(memory)]))?;
-    let after = bench.download(memory, 0, bytes.len(), &case.kernel)?;
+    let after = bench.download(memory, &[0..bytes.len()], &case.kernel)?;
     let judgement = arena.judge(&after, &trial.expected);
     let verdict = match (&judgement.wrong, &judgement.damage) {
         (None, None) => "right",
@@ -99,7 +100,8 @@ fn examine(
     };
     let guards = if judgement.damage.is_some() { "damaged" } else { "intact" };
     let details: Vec<String> = judgement.wrong.into_iter().chain(judgement.damage).collect();
-    row(short(judgement.error), short(judgement.allowed), guards, verdict, details.join("; "));
+    let (error, allowed) = (short(judgement.error), short(judgement.allowed));
+    row(error, allowed, guards.into(), verdict.into(), details.join("; "));
     Ok(())
 }
 

@@ -4,19 +4,13 @@
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
 //! slots, the device works while the results of an earlier batch are read.
 
-use super::avoided::Avoided;
-use super::cache;
 use super::device::Gpu;
-use super::error::{Result, RocmError};
+use super::error::RocmError;
 use super::ffi::gemm::ElementType;
-use super::gemm::Gemms;
-use super::kernels::Kernels;
-use super::network::DeviceNetwork;
-use super::options::{RocmOptions, RocmPrecision, Tuning};
-use super::rungs::{Check, checked_slots};
-use super::slot::{Requests, Slot, SlotMaker};
+use super::options::{RocmOptions, RocmPrecision};
+use super::slot::{Requests, Slot};
+use super::startup::{Started, start};
 use super::timing;
-use super::tuning;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
@@ -29,9 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of times that each step is run when it is timed.
 const TIMED_REPETITIONS: usize = 20;
-
-/// The default limit on the batch size, in positions. Little device memory lowers the limit.
-const MAXIMUM_BATCH: usize = 512;
 
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
@@ -100,8 +91,8 @@ impl RocmBackend {
         };
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
-        let MadeSlots { mut slots, maximum_batch, mut notices } =
-            make_slots(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
+        let Started { mut slots, maximum_batch, mut notices } =
+            start(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
         notices.splice(0..0, gpu.notices.iter().cloned());
         if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
@@ -167,80 +158,6 @@ pub(super) fn recommended_batch(compute_units: usize) -> usize {
         24..64 => 128,
         _ => 256,
     }
-}
-
-/// The slots, the largest batch that they accept, and notices for the user.
-struct MadeSlots {
-    slots: Vec<Slot>,
-    maximum_batch: usize,
-    notices: Vec<String>,
-}
-
-fn make_slots(
-    gpu: &Gpu,
-    network: Network,
-    element: ElementType,
-    options: &RocmOptions,
-    inverse_temperature: f32,
-) -> Result<MadeSlots> {
-    gpu.device.set_patience(options.timeout);
-    let (code, code_name) = &gpu.code;
-    let kernels = Kernels::new(gpu.device, code, code_name, element)?;
-    let gemms = Gemms::new(gpu, options.gemm)?;
-    let versions = tuning::key(gpu, &gemms);
-    gemms.avoid(Avoided::read(&gpu.architecture, &versions));
-    let tunes = options.warm_up && options.tuning != Tuning::Off;
-    let kept = tunes.then(|| tuning::read_table(options, &gpu.architecture, &versions));
-    if let Some(kept) = &kept {
-        gemms.set_table(kept.table.clone());
-    }
-    let check = options.warm_up.then(|| {
-        let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
-        let depends_on = format!(
-            "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
-            env!("RUKH_VERSION"),
-            cache::hash_of(&gpu.code.0),
-            element.name(),
-            gemm.key()
-        );
-        Check::new(&network, inverse_temperature, &depends_on, &gemms)
-    });
-    let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
-    let mut maker = SlotMaker {
-        gpu,
-        network: &network,
-        kernels: &kernels,
-        gemms: &gemms,
-        inverse_temperature,
-        maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
-        has_graphs: options.graph,
-        fork: options.settled_fork(&gpu.architecture),
-        few_rows: options.few_rows,
-        waiting: options.settled_waiting(),
-    };
-    if options.maximum_batch.is_none() {
-        // All slots together take at most half of the free memory, because the desktop may need some too.
-        let budget = gpu.free_memory.saturating_sub(network.bytes()) / 2 / options.streams;
-        while maker.maximum_batch > 16 && maker.scratch_sizes(maker.maximum_batch)?.total() > budget {
-            maker.maximum_batch /= 2;
-        }
-    }
-    let mut notices = gemms.refusals().to_vec();
-    let mut is_settled = true;
-    if let Some(kept) = kept {
-        let tuned = tuning::tune(&maker, options, &versions, kept)?;
-        notices.extend(tuned.notices);
-        is_settled = tuned.is_settled;
-    }
-    let slots = match check {
-        Some(check) => {
-            let checked = checked_slots(&maker, options, check, is_settled)?;
-            notices.extend(checked.notices);
-            checked.slots
-        }
-        None => (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
-    };
-    Ok(MadeSlots { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
 /// The loop of a slot's thread.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`doctor`] | examines an unknown card, stage by stage |
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
+//! | [`startup`] | prepares a device for a network |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
@@ -72,6 +73,7 @@ mod rungs;
 mod self_check;
 mod shape_text;
 mod slot;
+mod startup;
 mod steps;
 mod timing;
 mod tower;

@@ -152,7 +152,7 @@ fn a_capture_that_fails_is_noted() {
 fn a_card_that_hangs_costs_an_item_and_not_the_report() {
     let options = OPTIONS.replace("timeout=1", "timeout=0.1");
     let arguments = ["--stage=kernels,network", "--time-limit=12", "-o", &options];
-    let report = doctor_with(libraries().path(), NETWORK, &arguments, &[("RUKH_EMULATOR_HANG", "400")]);
+    let report = doctor_with(libraries().path(), NETWORK, &arguments, &[("RUKH_EMULATOR_HANG", "100")]);
     let hung: Vec<Value> =
         report.wrong("kernels").into_iter().filter(|row| row.get("item").is_some()).collect();
     assert!(!hung.is_empty(), "{}", report.text);

@@ -33,6 +33,8 @@ mod rocm_devices;
 #[cfg(target_os = "linux")]
 mod rocm_doctor;
 #[cfg(target_os = "linux")]
+mod rocm_doctor_stages;
+#[cfg(target_os = "linux")]
 mod rocm_errors;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;

@@ -7,23 +7,28 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
+pub(crate) const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
 const OPTIONS: &str = "max_batch=2,streams=1,wait=block,timeout=1,helper_patience=4";
 
 /// What one run of `doctor` has written.
-struct Report {
-    text: String,
+pub(crate) struct Report {
+    pub(crate) text: String,
     json: String,
     value: Value,
     stdout: String,
 }
 
 /// Runs some stages with the libraries in `folder`.
-fn doctor(folder: &Path, stages: &str, settings: &[(&str, &str)]) -> Report {
+pub(crate) fn doctor(folder: &Path, stages: &str, settings: &[(&str, &str)]) -> Report {
     doctor_with(folder, NETWORK, &[&format!("--stage={stages}"), "-o", OPTIONS], settings)
 }
 
-fn doctor_with(folder: &Path, network: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Report {
+pub(crate) fn doctor_with(
+    folder: &Path,
+    network: &str,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> Report {
     let place = tempfile::tempdir().expect("a temporary folder");
     let stem = place.path().join("report");
     let report = format!("--report={}", stem.display());
@@ -50,16 +55,16 @@ impl Report {
         stages.iter().find(|stage| stage["name"] == name).expect("the stage is in the report")
     }
 
-    fn state(&self, name: &str) -> &str {
+    pub(crate) fn state(&self, name: &str) -> &str {
         self.stage(name)["state"].as_str().expect("a text")
     }
 
-    fn deaths(&self, name: &str) -> &Vec<Value> {
+    pub(crate) fn deaths(&self, name: &str) -> &Vec<Value> {
         self.stage(name)["ended the process"].as_array().expect("a list")
     }
 
     /// The rows of all tables of a stage, each as an object.
-    fn rows(&self, name: &str) -> Vec<Value> {
+    pub(crate) fn rows(&self, name: &str) -> Vec<Value> {
         let tables = self.stage(name)["tables"].as_array().expect("a list of tables");
         let rows = |table: &Value| -> Vec<Value> {
             let columns = table["columns"].as_array().expect("a list").clone();
@@ -74,7 +79,7 @@ impl Report {
     }
 
     /// The rows whose verdict is not that all is right, and the items that ended with an error.
-    fn wrong(&self, name: &str) -> Vec<Value> {
+    pub(crate) fn wrong(&self, name: &str) -> Vec<Value> {
         let is_wrong = |row: &Value| {
             row.get("verdict").is_some_and(|verdict| verdict != "right") || row.get("item").is_some()
         };

@@ -23,6 +23,9 @@ use std::collections::BTreeSet;
 const MOST_ALGORITHMS: usize = 16;
 const MOST_QUICK_ALGORITHMS: usize = 3;
 
+/// The most rows of a product that the option `few_rows` lets our own kernel compute.
+const MOST_FEW_ROWS: usize = 1024;
+
 /// hipBLASLt is not asked for other products after so many questions that ended a process.
 const MOST_DEATHS: usize = 4;
 
@@ -179,9 +182,7 @@ impl Examiner<'_> {
                 Ok(())
             });
         }
-        if report.goes_on() {
-            row(library, trial, &outcomes, report);
-        }
+        row(library, trial, &outcomes, report);
         Ok(())
     }
 
@@ -222,7 +223,7 @@ impl Examiner<'_> {
     /// not be run.
     fn own_step(&self, shape: &GemmShape, layer: Option<&GemmProblem>) -> Option<Step> {
         let &GemmShape { rows, outputs, inputs, input_type, .. } = shape;
-        if *shape != GemmShape::plain(rows, outputs, inputs, input_type) {
+        if rows > MOST_FEW_ROWS || *shape != GemmShape::plain(rows, outputs, inputs, input_type) {
             return None;
         }
         let (function, grid) = self.kernels.dense(rows, (outputs, inputs), false)?;

@@ -32,6 +32,14 @@ pub enum BackendError {
         /// What failed, and why.
         reason: String,
     },
+    /// The evaluation of a batch failed because a device was lost. Another evaluator has taken its place.
+    #[error("the evaluation on {name} was interrupted: {reason}")]
+    Interrupted {
+        /// The name of the backend that was lost.
+        name: String,
+        /// Why it was lost.
+        reason: String,
+    },
     /// The device computes figures that differ from the processor's.
     #[error("backend {name}: {reason}")]
     WrongFigures {

@@ -7,8 +7,8 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`registry`] | makes a backend from the user's options (`Backend`, `BackendOptions`, `WeightsFile`) |
-//! | [`wrap`] | decorates a backend with an evaluation cache, batch splitting, comparison or recording |
 //! | [`multi`] | presents several backends as one |
+//! | [`wrap`] | decorates a backend with an evaluation cache, batch splitting, recovery, comparison or recording |
 //! | [`cpu`], [`rocm`] | evaluate a network |
 //! | [`synthetic`] | evaluates without a network, for tests and for measuring the search |
 //! | [`queue`] | runs worker threads and their queue |
@@ -59,6 +59,22 @@ pub struct Attributes {
     pub maximum_batch_size: usize,
 }
 
+/// The devices that a backend evaluates on. A device is lost after a fault: every later batch on it fails at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Devices {
+    /// The number of devices, lost ones included.
+    pub total: usize,
+    /// The number of lost devices.
+    pub lost: usize,
+}
+
+impl Devices {
+    /// Whether no device is left.
+    pub fn are_all_lost(self) -> bool {
+        self.lost == self.total
+    }
+}
+
 /// One position to evaluate.
 #[derive(Clone, Copy, Debug)]
 pub struct EvalRequest<'a> {
@@ -79,7 +95,8 @@ pub enum Added {
 
 /// An evaluator. All search threads share it.
 pub trait Backend: Send + Sync {
-    /// The properties of this backend, which do not change after its creation.
+    /// The properties of this backend. The kinds of outputs and the largest batch do not change after its creation. The
+    /// rest changes if [another evaluator](wrap::RecoveringBackend) takes the place of a lost device.
     fn attributes(&self) -> &Attributes;
 
     /// An empty batch.
@@ -93,6 +110,14 @@ pub trait Backend: Send + Sync {
 
     /// Empties the cache, for a new game.
     fn clear_cache(&self) {}
+
+    /// The devices of this backend, and how many of them are lost.
+    fn devices(&self) -> Devices {
+        Devices { total: 1, lost: 0 }
+    }
+
+    /// Tries lost devices again, for a new game. Only a [`wrap::RecoveringBackend`] does so.
+    fn retry_lost_devices(&self) {}
 
     /// How full the cache is, in thousandths; `None` for a backend without a cache.
     fn cache_fullness_permille(&self) -> Option<u32> {
@@ -126,6 +151,7 @@ pub trait Ticket: Send {
     /// Blocks until every request is evaluated. The evaluations are in the order of the queued requests.
     ///
     /// # Errors
-    /// [`BackendError::Evaluate`] if the batch failed; it then has no evaluations at all.
+    /// [`BackendError::Evaluate`] if the batch failed; it then has no evaluations at all. [`BackendError::Interrupted`]
+    /// if it failed, but a new batch with the same positions may succeed.
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError>;
 }

@@ -89,7 +89,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
 
     let quiet = plan.json || plan.signature;
     let recorder = Arc::new(Recorder::new((!quiet).then(|| Arc::clone(&output))));
-    let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>);
+    let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>).without_recovery();
     engine.ensure_ready()?;
     let mut searched = Vec::new();
     for (index, position) in positions.iter().enumerate() {

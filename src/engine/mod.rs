@@ -26,7 +26,7 @@ use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use crate::backend::Backend;
-use crate::backend::registry::{self, BackendConfig};
+use crate::backend::registry::{self, BackendConfig, Recovery};
 use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
 use crate::options::Options;
@@ -53,6 +53,8 @@ pub struct Engine {
     responder: Arc<dyn Responder>,
     /// The backend and the configuration that it was made from. The first search makes the backend.
     backend: Option<(BackendConfig, Arc<dyn Backend>)>,
+    /// What the session knows about faults of devices. `None` means that a fault is an error, as a benchmark needs it.
+    recovery: Option<Recovery>,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
     tablebases: RootTablebases,
@@ -74,9 +76,11 @@ pub struct Engine {
 impl Engine {
     /// An engine at the standard start position. It loads no network yet.
     pub fn new(options: Options, responder: Arc<dyn Responder>) -> Engine {
+        let reports = Arc::clone(&responder);
         Engine {
             options,
             responder,
+            recovery: Some(Recovery::new(move |text| reports.message(text))),
             backend: None,
             time_manager: None,
             correction_history: None,
@@ -89,6 +93,12 @@ impl Engine {
             pondering: None,
             position_times: None,
         }
+    }
+
+    /// An engine whose searches fail if a device fails. No other evaluator takes its place.
+    pub fn without_recovery(mut self) -> Engine {
+        self.recovery = None;
+        self
     }
 
     /// The current value of every option.
@@ -109,7 +119,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers.
+    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries a
+    /// lost device again.
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
@@ -117,6 +128,7 @@ impl Engine {
         self.correction_history = None;
         if let Some((_, backend)) = &self.backend {
             backend.clear_cache();
+            backend.retry_lost_devices();
         }
     }
 
@@ -250,7 +262,10 @@ impl Engine {
         {
             return Ok(backend.clone());
         }
-        let created = registry::create(&config)?;
+        let created = match &self.recovery {
+            Some(recovery) => registry::create_for_game(&config, recovery)?,
+            None => registry::create(&config)?,
+        };
         for notice in &created.notices {
             self.responder.message(notice);
         }

@@ -11,7 +11,7 @@
 
 use super::limits::GoParams;
 use super::stop::{
-    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PlayoutsStopper,
+    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PatienceStopper, PlayoutsStopper,
     SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
 use super::time::{Clock, TimeManager};
@@ -58,6 +58,9 @@ pub fn build_stoppers(
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
+    if !has_no_end && let Some(limit) = patience(go, start.side_to_move, overhead) {
+        chain.push(PatienceStopper::new(limit));
+    }
     if !has_no_end && let Some(clock) = clock_of(go, start.side_to_move, overhead) {
         chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
     }
@@ -97,6 +100,19 @@ fn clock_of(go: &GoParams, side: Color, overhead: u64) -> Option<Clock> {
         Color::Black => (go.btime, go.binc),
     };
     Clock::new(time, increment, go.movestogo, overhead)
+}
+
+/// The shortest wait for a first evaluation in `go movetime`. A slow processor may need longer than a very short
+/// `movetime`, and its move is better than a move without an evaluation.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The longest wait for a first evaluation: half of the clock, or the whole `movetime`. If it is not there by then, the
+/// device hangs or is being replaced.
+fn patience(go: &GoParams, side: Color, overhead: u64) -> Option<Duration> {
+    let half_clock = clock_of(go, side, overhead)
+        .map(|clock| Duration::from_secs_f64(clock.remaining_ms().max(0.0) / 1000.0) / 2);
+    let movetime = go.movetime.map(|time| fixed_budget(time, overhead).max(SHORTEST_PATIENCE));
+    half_clock.into_iter().chain(movetime).min()
 }
 
 /// The time for `go movetime`, less the overhead. At least half of the given time remains, so that a GUI that gives a
@@ -174,6 +190,18 @@ mod tests {
             [800, 200, 150, 50, 1, 1]
         );
         assert_eq!(fixed_budget(u64::MAX, u64::MAX), Duration::from_millis(u64::MAX / 2));
+    }
+
+    #[test]
+    fn a_search_waits_for_its_first_evaluation_for_half_of_its_clock() {
+        let patience = |go: GoParams| {
+            build(&Options::default(), &go, Color::White).patience().map(|time| time.as_millis())
+        };
+        assert_eq!(patience(GoParams { wtime: Some(10_000), ..Default::default() }), Some(5000));
+        assert_eq!(patience(GoParams { movetime: Some(1000), ..Default::default() }), Some(800));
+        assert_eq!(patience(GoParams { movetime: Some(1), ..Default::default() }), Some(500));
+        assert_eq!(patience(GoParams { infinite: true, wtime: Some(10), ..Default::default() }), None);
+        assert_eq!(patience(GoParams { nodes: Some(9), ..Default::default() }), None);
     }
 
     #[test]

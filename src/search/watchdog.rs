@@ -22,6 +22,9 @@ const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// less than the 50 ms that a GUI waits.
 const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 
+/// The time that a search without a first evaluation gets in any case, even if less is left until it must answer.
+const LEAST_PATIENCE: Duration = Duration::from_millis(500);
+
 /// A move with at most this value is as good as lost (lc0's limit).
 const HOPELESS_Q: f32 = -0.98;
 
@@ -85,16 +88,41 @@ pub(crate) fn consult_stoppers(
     control: &mut Control,
 ) -> StopperHints {
     let mut hints = StopperHints::default();
-    // Before the root is evaluated there is no move to play, so the search does not stop.
+    // Before the root is evaluated there is no good move to play, so the search does not stop before it has to.
     if !control.has_responded && !shared.is_stopping() {
         let stats = iteration_stats(context, counters, control);
-        if control.stopper.should_stop(&stats, &mut hints) && stats.total_nodes > 0 {
+        let should_stop = match stats.total_nodes {
+            0 => is_out_of_patience(context, &stats, control, &mut hints),
+            _ => control.stopper.should_stop(&stats, &mut hints),
+        };
+        if should_stop {
             shared.stop_locked(control);
         }
         control.hints = hints.clone();
     }
     respond_if_stopped(context, counters, shared, control);
     hints
+}
+
+/// Whether the wait for the first evaluation has become too long. A processor never hangs, so the search waits for it as
+/// long as it takes, unless it stands in for a lost device.
+fn is_out_of_patience(
+    context: &SearchContext,
+    stats: &IterationStats,
+    control: &Control,
+    hints: &mut StopperHints,
+) -> bool {
+    let backend = &context.backend;
+    let Some(patience) = control.stopper.patience() else { return false };
+    if backend.attributes().runs_on_cpu && backend.devices().lost == 0 {
+        return false;
+    }
+    // The clock may have run while the backend was made, so the search gets a little time in any case.
+    let left = patience
+        .saturating_sub(stats.time_since_move_start)
+        .max(patience.min(LEAST_PATIENCE).saturating_sub(control.began.elapsed()));
+    hints.limit_time(left);
+    left.is_zero()
 }
 
 /// Sends info lines if they are due ([`report::is_news`]).

@@ -37,7 +37,13 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn start(arguments: &[&str]) -> Driver {
+        Driver::start_with(arguments, &[])
+    }
+
+    /// Does the same as [`Driver::start`] with `settings` in the environment.
+    pub(crate) fn start_with(arguments: &[&str], settings: &[(&str, &str)]) -> Driver {
         let mut child = rukh(arguments)
+            .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

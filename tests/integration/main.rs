@@ -24,6 +24,7 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+mod recovery;
 #[cfg(target_os = "linux")]
 mod rocm;
 #[cfg(target_os = "linux")]
@@ -36,6 +37,8 @@ mod rocm_doctor;
 mod rocm_doctor_stages;
 #[cfg(target_os = "linux")]
 mod rocm_errors;
+#[cfg(target_os = "linux")]
+mod rocm_faults;
 #[cfg(target_os = "linux")]
 mod rocm_kernels;
 #[cfg(target_os = "linux")]

@@ -1,11 +1,13 @@
 //! `rukh doctor` on machines that are healthy, broken or empty: its report names what is wrong, the stages after that
 //! run all the same, and nothing in it says whose machine it is.
 
-use crate::driver::rukh;
+use crate::driver::{PATIENCE, rukh};
 use crate::rocm::{libraries, nowhere};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 pub(crate) const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
 const OPTIONS: &str = "max_batch=2,streams=1,wait=block,timeout=1,helper_patience=4";
@@ -157,7 +159,7 @@ fn a_capture_that_fails_is_noted() {
 fn a_card_that_hangs_costs_an_item_and_not_the_report() {
     let options = OPTIONS.replace("timeout=1", "timeout=0.1");
     let arguments = ["--stage=kernels,network", "--time-limit=12", "-o", &options];
-    let report = doctor_with(libraries().path(), NETWORK, &arguments, &[("RUKH_EMULATOR_HANG", "400")]);
+    let report = doctor_with(libraries().path(), NETWORK, &arguments, &[("RUKH_EMULATOR_HANG", "100")]);
     let hung: Vec<Value> =
         report.wrong("kernels").into_iter().filter(|row| row.get("item").is_some()).collect();
     assert!(!hung.is_empty(), "{}", report.text);
@@ -220,6 +222,32 @@ fn the_report_does_not_say_whose_it_is() {
         assert!(!report.json.contains(marked), "{marked}: {}", report.json);
     }
     assert!(report.text.contains("~/rocm of <user>/libamdhip64.so"), "{}", report.text);
+}
+
+#[test]
+fn an_interrupt_leaves_what_was_found() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let report = format!("--report={}", place.path().join("report").display());
+    let options = OPTIONS.replace("timeout=1", "timeout=5");
+    let mut child = rukh(&["doctor", "--quick", &report, "--stage=devices,kernels", "-o", &options])
+        .env("RUKH_ROCM_LIBRARY_PATH", libraries().path())
+        .env("RUKH_EMULATOR_HANG", "1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let begin = Instant::now();
+    let value: Value = loop {
+        let text = fs::read_to_string(place.path().join("report.json")).unwrap_or_default();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        if value["stages"][0]["state"] == "done" {
+            break value;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    child.kill().and_then(|()| child.wait()).expect("it can be ended");
+    assert_eq!(value["stages"][1]["state"], "not finished", "{value}");
 }
 
 #[test]

@@ -67,14 +67,19 @@ fn without_rocm_the_error_says_what_was_tried() {
     for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-auto"] {
         let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
         let error = format!("info string error: backend {backend}: amdhip64 was not found");
-        assert!(text.contains(&format!("{error} in /nonexistent/rocm\n")), "{text}");
+        let instead = "the processor takes over until the next game";
+        assert!(text.contains(&format!("{error} in /nonexistent/rocm; {instead}\n")), "{text}");
     }
-    let output = rukh(&["backendbench", "--backend=rocm", "-w", NETWORK])
-        .env("RUKH_ROCM_LIBRARY_PATH", nowhere())
-        .output()
-        .expect("the binary starts");
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("amdhip64 was not found in /nonexistent/rocm"));
+    // A benchmark must not measure the processor instead.
+    for mode in ["backendbench", "bench"] {
+        let output = rukh(&[mode, "--backend=rocm", "-w", NETWORK])
+            .env("RUKH_ROCM_LIBRARY_PATH", nowhere())
+            .output()
+            .expect("the binary starts");
+        assert!(!output.status.success(), "{mode}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("amdhip64 was not found in /nonexistent/rocm"), "{mode}: {stderr}");
+    }
 }
 
 #[test]
@@ -282,7 +287,10 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
         for number in BTreeSet::from([1, 2.min(count), count]) {
             let fail = format!("{function}:{number}");
             let settings = [architecture, ("RUKH_EMULATOR_FAIL", fail.as_str())];
-            let text = stdout(&search(folder.path(), &arguments, &settings));
+            let output = search(folder.path(), &arguments, &settings);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(stderr.contains(&format!("rocm-emulator injected {fail}=")), "{fail} did not happen");
+            let text = stdout(&output);
             let is_reported =
                 text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
             let is_captured = number == count && CAPTURED.contains(&function);

@@ -1,6 +1,6 @@
 //! The backends inside `multiplexing`, `demux` and `roundrobin`.
 
-use crate::backend::{Attributes, Backend, EvalRequest, Evaluation};
+use crate::backend::{Attributes, Backend, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, with limits on its use.
@@ -44,4 +44,19 @@ pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
 /// The evaluation from the first child that has the position in its cache.
 pub(super) fn cached_by_any(children: &[Child], request: EvalRequest<'_>) -> Option<Evaluation> {
     children.iter().find_map(|child| child.backend.cached(request))
+}
+
+/// The devices of all children.
+pub(super) fn devices_of(children: &[Child]) -> Devices {
+    children.iter().map(|child| child.backend.devices()).fold(
+        Devices { total: 0, lost: 0 },
+        |sum, devices| Devices { total: sum.total + devices.total, lost: sum.lost + devices.lost },
+    )
+}
+
+impl Child {
+    /// Whether the backend has lost all its devices, so that its batches fail.
+    pub(super) fn is_lost(&self) -> bool {
+        self.backend.devices().are_all_lost()
+    }
 }

@@ -8,13 +8,17 @@
 //! Requests are dealt to the backends like cards, `step` at a time. So the parts have nearly equal sizes whenever the
 //! batch is submitted, and each request goes into its backend's batch at once, without a copy. The backend that gets
 //! the first request changes from batch to batch, so batches of one position use all backends.
+//!
+//! A backend that has lost its devices gets no requests as long as another is left. The others then get larger parts
+//! than they may accept, and split them.
 
-use super::children::{Child, cached_by_any, common_attributes};
+use super::children::{Child, cached_by_any, common_attributes, devices_of};
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, WorkerTicket, Workers, reply_channel};
 use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::backend::wrap::BatchSplittingBackend;
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -77,17 +81,16 @@ impl Backend for DemuxBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        let ordered =
-            |child: &Child| OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
+        let parts = self.parts();
         Box::new(DealtBatch {
             attributes: Arc::clone(&self.attributes),
             queues: Arc::clone(&self.queues),
             deal: Deal {
-                first: self.next.fetch_add(1, Ordering::Relaxed) % self.children.len(),
+                first: self.next.fetch_add(1, Ordering::Relaxed) % parts.len(),
                 step: self.step,
-                children: self.children.len(),
+                parts: parts.len(),
             },
-            parts: self.children.iter().map(ordered).collect(),
+            parts,
             length: 0,
         })
     }
@@ -99,22 +102,47 @@ impl Backend for DemuxBackend {
     fn clear_cache(&self) {
         self.children.iter().for_each(|child| child.backend.clear_cache());
     }
+
+    fn devices(&self) -> Devices {
+        devices_of(&self.children)
+    }
 }
 
-/// Decides which child gets which request of a batch.
+impl DemuxBackend {
+    /// An empty part for each child that is not lost, or for every child if all are lost.
+    fn parts(&self) -> Vec<(usize, OrderedBatch)> {
+        let each = self.children.iter().enumerate();
+        let left: Vec<(usize, &Child)> = each.clone().filter(|(_, child)| !child.is_lost()).collect();
+        let is_whole = left.is_empty() || left.len() == self.children.len();
+        let part = |(index, child): (usize, &Child)| {
+            let name = &child.backend.attributes().name;
+            let batch = match is_whole {
+                true => child.backend.new_batch(),
+                false => {
+                    let most = self.attributes.maximum_batch_size;
+                    BatchSplittingBackend::new(Arc::clone(&child.backend), most).new_batch()
+                }
+            };
+            (index, OrderedBatch::new(name, batch))
+        };
+        if is_whole { each.map(part).collect() } else { left.into_iter().map(part).collect() }
+    }
+}
+
+/// Decides which part of a batch gets which request.
 #[derive(Clone, Copy)]
 struct Deal {
-    /// The child that gets the first request.
+    /// The part that gets the first request.
     first: usize,
-    /// The number of consecutive requests that a child gets.
+    /// The number of consecutive requests that a part gets.
     step: usize,
-    /// The number of children.
-    children: usize,
+    /// The number of parts.
+    parts: usize,
 }
 
 impl Deal {
-    fn child_of(&self, request: usize) -> usize {
-        (self.first + request / self.step) % self.children
+    fn part_of(&self, request: usize) -> usize {
+        (self.first + request / self.step) % self.parts
     }
 }
 
@@ -122,8 +150,8 @@ struct DealtBatch {
     attributes: Arc<Attributes>,
     queues: Arc<[Arc<WorkQueue<Part>>]>,
     deal: Deal,
-    /// One batch for each child.
-    parts: Vec<OrderedBatch>,
+    /// The index of a child and its part of the batch.
+    parts: Vec<(usize, OrderedBatch)>,
     length: usize,
 }
 
@@ -133,7 +161,7 @@ impl Batch for DealtBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        self.parts[self.deal.child_of(self.length)].add(request);
+        self.parts[self.deal.part_of(self.length)].1.add(request);
         self.length += 1;
         Added::Queued
     }
@@ -142,13 +170,13 @@ impl Batch for DealtBatch {
         if let Err(error) = check_batch_size(&self.attributes, self.length) {
             return Done::boxed(Err(error));
         }
-        let tickets = self.parts.into_iter().zip(self.queues.iter()).map(|(batch, queue)| {
+        let tickets = self.parts.into_iter().map(|(child, batch)| {
             if batch.is_empty() {
                 return None;
             }
             let (reply, ticket) = reply_channel(&self.attributes.name);
             // If the queue is closed, the part is dropped with its reply, and the ticket fails.
-            let _ = queue.push(Part { batch, reply });
+            let _ = self.queues[child].push(Part { batch, reply });
             Some(ticket)
         });
         Box::new(DealtTicket { deal: self.deal, length: self.length, tickets: tickets.collect() })
@@ -172,7 +200,7 @@ impl Ticket for DealtTicket {
         let mut all = Evaluations::with_capacity(self.length);
         for request in 0..self.length {
             // An `OrderedBatch` returns one evaluation for each request, so `next` always returns one.
-            if let Some((value, priors)) = parts[self.deal.child_of(request)].next() {
+            if let Some((value, priors)) = parts[self.deal.part_of(request)].next() {
                 all.push(value, priors.iter().copied());
             }
         }

@@ -6,23 +6,26 @@
 //! the queued batches and end, and a later submit gets an `Err`. If a worker dies, its end of the channel is dropped,
 //! and the ticket gets an `Err`.
 //!
+//! The workers of a backend that has lost its devices end, as long as another backend is left to take the batches. The
+//! workers of the last backend stay, and answer each batch with an `Err`.
+//!
 //! A fast backend therefore takes more batches than a slow one, and several games can share device batches. Each
 //! request has to be copied, because the backend is not chosen yet when the request is added.
 
-use super::children::{Child, cached_by_any, common_attributes};
+use super::children::{Child, cached_by_any, common_attributes, devices_of};
 use crate::backend::queue::OwnedRequest;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Outcome, Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
 use std::sync::Arc;
 
 /// Several backends that take batches from one queue.
 pub struct MultiplexingBackend {
     attributes: Arc<Attributes>,
-    children: Vec<Child>,
+    children: Arc<[Child]>,
     queue: Arc<WorkQueue<Job>>,
     _workers: Workers<Job>,
 }
@@ -40,12 +43,13 @@ impl MultiplexingBackend {
     /// A thread cannot be started.
     pub fn new(children: Vec<Child>) -> Result<MultiplexingBackend, BackendError> {
         let attributes = Arc::new(common_attributes("multiplexing", &children));
+        let children: Arc<[Child]> = children.into();
         let queue = Arc::new(WorkQueue::new());
         let mut workers = Workers::new();
-        for child in &children {
+        for (index, child) in children.iter().enumerate() {
             for _ in 0..child.threads.max(1) {
-                let child = child.clone();
-                workers.start(&attributes.name, &queue, move |queue| work(&child, queue))?;
+                let children = Arc::clone(&children);
+                workers.start(&attributes.name, &queue, move |queue| work(&children, index, queue))?;
             }
         }
         Ok(MultiplexingBackend { attributes, children, queue, _workers: workers })
@@ -71,6 +75,10 @@ impl Backend for MultiplexingBackend {
 
     fn clear_cache(&self) {
         self.children.iter().for_each(|child| child.backend.clear_cache());
+    }
+
+    fn devices(&self) -> Devices {
+        devices_of(&self.children)
     }
 }
 
@@ -101,15 +109,21 @@ impl Batch for QueuedBatch {
     }
 }
 
-/// A worker thread: evaluates jobs on `child` until the queue is closed.
-fn work(child: &Child, queue: &WorkQueue<Job>) {
+/// A worker thread: evaluates jobs on the child at `index` until the queue is closed, or until that child is lost and
+/// another is not.
+fn work(children: &[Child], index: usize, queue: &WorkQueue<Job>) {
+    let child = &children[index];
     let fits = |taken: &[Job], next: &Job| {
         let length: usize = taken.iter().map(|job| job.requests.len()).sum();
         length + next.requests.len() <= child.maximum_batch
     };
     while let Some(jobs) = queue.pop(fits) {
         let outcome = catch_panic(&child.backend.attributes().name, || evaluate(child, &jobs));
+        let has_failed = outcome.is_err();
         distribute(outcome, jobs);
+        if has_failed && child.is_lost() && !children.iter().all(Child::is_lost) {
+            return;
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! `roundrobin`: each batch goes to the next of several backends in turn.
 //!
 //! It needs no threads or queues: `new_batch` chooses the backend and returns that backend's own batch. It suits
-//! backends of equal speed. If they differ, `multiplexing` gives the faster one more work.
+//! backends of equal speed. If they differ, `multiplexing` gives the faster one more work. A backend that has lost its
+//! devices misses its turns.
 
-use super::children::{Child, cached_by_any, common_attributes};
-use crate::backend::{Attributes, Backend, Batch, EvalRequest, Evaluation};
+use super::children::{Child, cached_by_any, common_attributes, devices_of};
+use crate::backend::{Attributes, Backend, Batch, Devices, EvalRequest, Evaluation};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that take turns.
@@ -31,7 +32,11 @@ impl Backend for RoundRobinBackend {
 
     fn new_batch(&self) -> Box<dyn Batch> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        self.children[turn % self.children.len()].backend.new_batch()
+        let count = self.children.len();
+        let in_turn = |offset: usize| &self.children[turn.wrapping_add(offset) % count];
+        // If all children are lost, the batch of any of them reports the fault.
+        let child = (0..count).map(in_turn).find(|child| !child.is_lost()).unwrap_or(in_turn(0));
+        child.backend.new_batch()
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
@@ -40,5 +45,9 @@ impl Backend for RoundRobinBackend {
 
     fn clear_cache(&self) {
         self.children.iter().for_each(|child| child.backend.clear_cache());
+    }
+
+    fn devices(&self) -> Devices {
+        devices_of(&self.children)
     }
 }

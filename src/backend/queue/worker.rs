@@ -2,9 +2,13 @@
 
 use super::work_queue::WorkQueue;
 use crate::backend::{BackendError, Evaluations, Ticket};
-use crate::sync::Arc;
 use crate::sync::channel::{Receiver, Sender, bounded};
-use crate::sync::thread::{Builder, JoinHandle};
+use crate::sync::thread::{self, Builder, JoinHandle};
+use crate::sync::{Arc, is_finished};
+use std::time::{Duration, Instant};
+
+/// The time between two looks at threads that may never end.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of a batch.
 pub(crate) type Outcome = Result<Evaluations, BackendError>;
@@ -41,6 +45,19 @@ impl<T: Send + 'static> Workers<T> {
             })?;
         self.threads.push(thread);
         Ok(())
+    }
+}
+
+impl<T> Workers<T> {
+    /// Closes the queues, and waits at most for `limit`. Threads that have not ended by then are left alone: they may
+    /// never end.
+    pub(crate) fn abandon(&mut self, limit: Duration) {
+        self.queues.iter().for_each(|queue| queue.close());
+        let until = Instant::now() + limit;
+        while Instant::now() < until && self.threads.iter().any(|thread| !is_finished(thread)) {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.threads.clear();
     }
 }
 

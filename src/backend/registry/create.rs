@@ -2,7 +2,7 @@
 
 use super::config::{BackendConfig, LARGEST_BATCH};
 use super::kinds::BACKENDS;
-use super::maker::Maker;
+use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
 use crate::backend::{Backend, BackendError};
@@ -23,17 +23,38 @@ pub struct CreatedBackend {
 /// The name is unknown, an option is malformed or was read by no backend, the network does not load, or the backend
 /// cannot run on this machine.
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
+    let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
+    let backend = make_splitting(config, &maker)?;
+    finish(config, backend, maker.into_notices())
+}
+
+/// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
+pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let parsed = ParsedOptions::parse(&config.options)?;
-    let maker = Maker::new(config, BACKENDS);
     let backend = maker.make(&config.backend, parsed.root())?;
-    parsed.check_all_used(&config.backend)?;
-    let backend: Arc<dyn Backend> = if backend.attributes().maximum_batch_size < LARGEST_BATCH {
+    // A device that `auto` avoids does not read its options.
+    if !maker.avoids_devices() {
+        parsed.check_all_used(&config.backend)?;
+    }
+    Ok(splitting(backend))
+}
+
+/// Puts `backend` into a batch splitter if it takes only small batches.
+pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+    if backend.attributes().maximum_batch_size < LARGEST_BATCH {
         Arc::new(BatchSplittingBackend::new(backend, LARGEST_BATCH))
     } else {
         backend
-    };
+    }
+}
+
+/// Puts `backend` into its cache.
+pub(super) fn finish(
+    config: &BackendConfig,
+    backend: Arc<dyn Backend>,
+    mut notices: Vec<String>,
+) -> Result<CreatedBackend, BackendError> {
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
-    let mut notices = maker.into_notices();
     if config.value_error && !backend.attributes().has_value_error {
         notices.push(format!(
             "{} does not estimate the error of its values, so uncertainty does not weight visits or cpuct",

@@ -58,10 +58,39 @@ pub(super) struct Maker<'a> {
     notices: RefCell<Vec<String>>,
     /// The number of nested backends that are being made.
     depth: Cell<usize>,
+    /// Whether to do without the devices that cannot be used, instead of reporting an error, where that is possible.
+    devices: MissingDevices,
+    /// The backends made so far.
+    made: RefCell<Vec<BackendName>>,
+    /// Whether the user named a device, and not `auto`.
+    device_is_named: Cell<bool>,
+    /// The heads that the first backend with a network asked for.
+    heads: RefCell<Option<HeadSelection>>,
+}
+
+/// What to do about devices that cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingDevices {
+    /// They are an error, unless `auto` finds another backend.
+    Fail,
+    /// Several devices do without those that are missing.
+    LeaveOut,
+    /// The same, and `auto` takes no device at all, because it lost one earlier.
+    AvoidByAuto,
+}
+
+/// Whether a backend evaluates on a device that may be lost.
+pub(super) fn is_device(name: BackendName) -> bool {
+    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp16};
+    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | Rocm)
 }
 
 impl<'a> Maker<'a> {
-    pub(super) fn new(config: &'a BackendConfig, kinds: &'a [BackendKind]) -> Maker<'a> {
+    pub(super) fn new(
+        config: &'a BackendConfig,
+        kinds: &'a [BackendKind],
+        devices: MissingDevices,
+    ) -> Maker<'a> {
         Maker {
             config,
             kinds,
@@ -70,7 +99,35 @@ impl<'a> Maker<'a> {
             networks: RefCell::default(),
             notices: RefCell::default(),
             depth: Cell::default(),
+            devices,
+            made: RefCell::default(),
+            device_is_named: Cell::default(),
+            heads: RefCell::default(),
         }
+    }
+
+    /// The backends made so far, children before the backends that contain them.
+    pub(super) fn made(&self) -> Vec<BackendName> {
+        self.made.borrow().clone()
+    }
+
+    /// Whether `auto` takes no device.
+    pub(super) fn avoids_devices(&self) -> bool {
+        self.devices == MissingDevices::AvoidByAuto
+    }
+
+    /// Whether the user named a device, and not `auto`.
+    pub(super) fn device_is_named(&self) -> bool {
+        self.device_is_named.get()
+    }
+
+    /// The path of the network's file. Looks for the file if no backend needed it so far.
+    pub(super) fn network_path(&self) -> Result<PathBuf, BackendError> {
+        if self.found.borrow().is_none() {
+            let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
+            *self.file.borrow_mut() = Some(file);
+        }
+        Ok(self.found.borrow().clone().unwrap_or_default())
     }
 
     pub(super) fn config(&self) -> &BackendConfig {
@@ -98,7 +155,10 @@ impl<'a> Maker<'a> {
             known: BackendName::NAMES.join(", "),
         })?;
         match self.kinds.iter().find(|kind| kind.name == name) {
-            Some(kind) => self.make_kind(kind, options),
+            Some(kind) => {
+                self.device_is_named.update(|named| named || is_device(kind.name));
+                self.make_kind(kind, options)
+            }
             None => self.make_auto(options),
         }
     }
@@ -111,6 +171,9 @@ impl<'a> Maker<'a> {
         self.depth.update(|depth| depth + 1);
         let made = (kind.make)(self, options);
         self.depth.update(|depth| depth - 1);
+        if made.is_ok() {
+            self.made.borrow_mut().push(kind.name);
+        }
         made
     }
 
@@ -119,7 +182,11 @@ impl<'a> Maker<'a> {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
-        for kind in self.kinds.iter().filter(|kind| kind.selection == Selection::Automatic) {
+        let avoids_devices = self.avoids_devices();
+        let is_candidate = |kind: &&BackendKind| {
+            kind.selection == Selection::Automatic && !(avoids_devices && is_device(kind.name))
+        };
+        for kind in self.kinds.iter().filter(is_candidate) {
             match (self.make_kind(kind, options), &first_failure) {
                 // A backend that cannot run on this machine is skipped. The user can correct the cause of any other
                 // error.
@@ -146,10 +213,22 @@ impl<'a> Maker<'a> {
             let name = options.inherited_backend().unwrap_or(BackendName::Auto.name());
             return Ok(vec![self.child(name, options)?]);
         }
-        nodes
-            .into_iter()
-            .map(|node| self.child(node.backend_name(|name| BackendName::from_name(name).is_some()), node))
-            .collect()
+        let mut children = Vec::new();
+        let mut first_failure = None;
+        for node in nodes {
+            match self.child(node.backend_name(|name| BackendName::from_name(name).is_some()), node) {
+                Ok(child) => children.push(child),
+                Err(error @ BackendError::Create { .. }) if self.devices != MissingDevices::Fail => {
+                    self.notice(format!("error: {error}"));
+                    first_failure.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match first_failure {
+            Some(error) if children.is_empty() => Err(error),
+            _ => Ok(children),
+        }
     }
 
     fn child(&self, name: &str, options: OptionsDict<'_>) -> Result<Child, BackendError> {
@@ -169,11 +248,12 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// The network, with the heads that `options` choose.
-    ///
-    /// A backend without siblings gets the only reference: the maker keeps neither the file nor the network while the
-    /// backend packs the weights.
-    pub(super) fn network(&self, options: OptionsDict<'_>) -> Result<Arc<Network>, BackendError> {
+    /// The choice of heads of the first backend with a network, or else that of `options`.
+    pub(super) fn first_heads(&self, options: OptionsDict<'_>) -> HeadSelection {
+        self.heads.borrow().clone().unwrap_or_else(|| self.heads(options))
+    }
+
+    fn heads(&self, options: OptionsDict<'_>) -> HeadSelection {
         let mut heads = HeadSelection {
             policy_optimism: self.config.policy_optimism,
             value_error: self.config.value_error,
@@ -185,6 +265,16 @@ impl<'a> Maker<'a> {
         if let Some(value) = options.text("value_head") {
             heads.value = value.to_owned();
         }
+        heads
+    }
+
+    /// The network, with the heads that `options` choose.
+    ///
+    /// A backend without siblings gets the only reference: the maker keeps neither the file nor the network while the
+    /// backend packs the weights.
+    pub(super) fn network(&self, options: OptionsDict<'_>) -> Result<Arc<Network>, BackendError> {
+        let heads = self.heads(options);
+        self.heads.borrow_mut().get_or_insert_with(|| heads.clone());
         let known = self
             .networks
             .borrow()

@@ -5,6 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`recovery`] | does the same for a game, which must go on after a fault of a device |
 //! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, inside its batch splitter and cache |
 //! | [`kinds`] | lists every backend, and makes each from its options |
 //! | [`maker`] | makes a backend by its name, together with its children; reads the network once for all |
@@ -14,8 +15,10 @@ mod config;
 mod create;
 mod kinds;
 mod maker;
+mod recovery;
 
 pub use config::BackendConfig;
 pub use create::{CreatedBackend, create};
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};
+pub use recovery::{Recovery, create_for_game};

@@ -3,6 +3,11 @@
 //! A request is encoded when it is added to a batch. Submitted batches wait in one queue, and each slot has a thread
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
 //! slots, the device works while the results of an earlier batch are read.
+//!
+//! After the first fault the device counts as lost: the slots answer every further batch with the same error and do not
+//! touch the device again. A device that hangs would otherwise cost each batch a deadline. Dropping the backend then
+//! waits only a moment for its threads, because they may never end; see [`crate::backend::wrap::RecoveringBackend`] for
+//! what takes its place.
 
 use super::device::Gpu;
 use super::error::RocmError;
@@ -14,21 +19,27 @@ use super::timing;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use crate::backend::{
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
+};
 use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The number of times that each step is run when it is timed.
 const TIMED_REPETITIONS: usize = 20;
 
+/// The longest wait for the threads of a lost device.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 /// Evaluates a network on an AMD GPU.
 pub struct RocmBackend {
     core: Arc<Core>,
-    /// The slots' threads. Dropping the backend ends them.
-    _workers: Workers<Job>,
+    /// The slots' threads. Dropping the backend ends them, unless the device is lost.
+    workers: Workers<Job>,
     notices: Vec<String>,
 }
 
@@ -46,6 +57,8 @@ struct Core {
     history_fill: HistoryFill,
     /// The memory of finished batches, for reuse.
     spare_requests: Mutex<Vec<Requests>>,
+    /// The error of the first batch that failed.
+    fault: OnceLock<BackendError>,
 }
 
 /// A submitted batch.
@@ -117,13 +130,14 @@ impl RocmBackend {
             format,
             history_fill,
             spare_requests: Mutex::default(),
+            fault: OnceLock::new(),
         });
         let mut workers = Workers::new();
         for slot in slots {
             let shared = Arc::clone(&core);
             workers.start(&name, &core.queue, move |queue| work(slot, &shared, queue))?;
         }
-        Ok(RocmBackend { core, _workers: workers, notices })
+        Ok(RocmBackend { core, workers, notices })
     }
 
     /// Messages for the user: the reasons why libraries are not used, the outcome of tuning, and the lines of the table
@@ -166,10 +180,16 @@ fn work(mut slot: Slot, core: &Core, queue: &WorkQueue<Job>) {
     let current = slot.make_current();
     while let Some(jobs) = queue.pop(|_, _| false) {
         for Job { requests, reply } in jobs {
-            let outcome = catch_panic(name, || {
-                current.clone().map_err(|error| core.failed(error.to_string()))?;
-                core.evaluate(&mut slot, &requests)
-            });
+            let outcome = match core.fault.get() {
+                Some(fault) => Err(fault.clone()),
+                None => catch_panic(name, || {
+                    current.clone().map_err(|error| core.failed(error.to_string()))?;
+                    core.evaluate(&mut slot, &requests)
+                }),
+            };
+            if let Err(error) = &outcome {
+                core.fault.get_or_init(|| error.clone());
+            }
             core.recycle(requests);
             reply.send(outcome);
         }
@@ -225,6 +245,18 @@ impl Backend for RocmBackend {
 
     fn new_batch(&self) -> Box<dyn Batch> {
         Box::new(RocmBatch { requests: self.core.empty_requests(), core: Arc::clone(&self.core) })
+    }
+
+    fn devices(&self) -> Devices {
+        Devices { total: 1, lost: usize::from(self.core.fault.get().is_some()) }
+    }
+}
+
+impl Drop for RocmBackend {
+    fn drop(&mut self) {
+        if self.core.fault.get().is_some() {
+            self.workers.abandon(LAST_WAIT);
+        }
     }
 }
 

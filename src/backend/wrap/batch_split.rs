@@ -6,7 +6,7 @@
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
     ticket::{Done, check_batch_size},
 };
 use std::sync::Arc;
@@ -49,6 +49,14 @@ impl Backend for BatchSplittingBackend {
 
     fn clear_cache(&self) {
         self.inner.clear_cache();
+    }
+
+    fn devices(&self) -> Devices {
+        self.inner.devices()
+    }
+
+    fn retry_lost_devices(&self) {
+        self.inner.retry_lost_devices();
     }
 
     fn cache_fullness_permille(&self) -> Option<u32> {

@@ -10,7 +10,7 @@ use super::cache_store::Store;
 use crate::backend::position_key::{KeyRules, cache_key};
 use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
 use crate::chess::PositionHistory;
 use std::sync::Arc;
@@ -67,6 +67,14 @@ impl Backend for CachingBackend {
     fn clear_cache(&self) {
         self.store.clear();
         self.inner.clear_cache();
+    }
+
+    fn devices(&self) -> Devices {
+        self.inner.devices()
+    }
+
+    fn retry_lost_devices(&self) {
+        self.inner.retry_lost_devices();
     }
 
     fn cache_fullness_permille(&self) -> Option<u32> {

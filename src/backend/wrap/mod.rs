@@ -5,6 +5,7 @@
 //! | [`cache`] | answers from the evaluation cache, and evaluates the rest |
 //! | [`cache_store`] | holds the memory of the cache |
 //! | [`batch_split`] | accepts larger batches than the backend inside |
+//! | [`recover`] | evaluates on the processor while the device inside is lost |
 //! | [`check`] | compares two backends and reports the differences |
 //! | [`record`] | writes every evaluation to a file, or reads evaluations from such a file |
 
@@ -13,8 +14,10 @@ mod cache;
 mod cache_store;
 mod check;
 mod record;
+mod recover;
 
 pub use batch_split::BatchSplittingBackend;
 pub use cache::{BYTES_PER_ENTRY, CachingBackend};
 pub use check::{CheckBackend, CheckMode, CheckOptions, ReportSink};
 pub use record::{RecordingBackend, ReplayingBackend};
+pub use recover::{Make, RecoveringBackend, RecoveryPlan};

@@ -19,7 +19,20 @@ pub(super) fn advice(report: &Report) -> Vec<String> {
     if let Some(devices) = stage(Stage::Devices) {
         advice.extend(about_devices(devices));
     }
-    let is_bad = |wanted: Stage| stage(wanted).is_some_and(|stage| stage.complaint().is_some());
+    let is_bad = |wanted: Stage| stage(wanted).is_some_and(StageReport::has_wrong_rows);
+    let failed: Vec<&str> = report
+        .stages
+        .iter()
+        .filter(|stage| stage.stage != Stage::Products && stage.has_failures())
+        .map(|stage| stage.stage.name())
+        .collect();
+    if !failed.is_empty() {
+        advice.push(format!(
+            "Something failed or hung in the stages {}. The messages of the driver (`sudo dmesg`) may say why; please \
+             add those about amdgpu to the issue.",
+            failed.join(", ")
+        ));
+    }
     if is_bad(Stage::Kernels) {
         advice.push(
             "Rukh's kernels are wrong on this card, which is a bug of Rukh, of the compiler or of the driver. Until it \
@@ -97,10 +110,12 @@ fn about_devices(devices: &StageReport) -> Vec<String> {
 
 /// Which library to leave out, if all that went wrong is of one library.
 fn about_products(products: &StageReport) -> Option<String> {
-    products.complaint()?;
+    if !products.has_wrong_rows() && products.deaths.is_empty() {
+        return None;
+    }
     let wrong = |table: &Table| -> Vec<String> {
         let rows = table.rows.iter().filter(|row| table.is_wrong(row));
-        rows.map(|row| table.text(row, "library").to_lowercase()).collect()
+        rows.map(|row| table.text(row, "by").to_lowercase()).collect()
     };
     let mut culprits: Vec<String> = products.tables.iter().flat_map(wrong).collect();
     culprits.extend(products.deaths.iter().map(|death| death.item.to_lowercase()));
@@ -149,11 +164,20 @@ mod tests {
     }
 
     #[test]
+    fn a_hang_is_not_taken_for_a_wrong_kernel() {
+        let kernels = |table, row| advice(&report(Stage::Kernels, table, &[row], State::Done)).concat();
+        let hung = kernels("errors", [("item", "softmax"), ("error", "device 0 has not finished")]);
+        assert!(hung.contains("in the stages kernels") && !hung.contains("kernels are wrong"), "{hung}");
+        let wrong = kernels("kernels", [("kernel", "softmax"), ("verdict", "wrong")]);
+        assert!(wrong.contains("kernels are wrong") && !wrong.contains("in the stages"), "{wrong}");
+    }
+
+    #[test]
     fn a_library_that_alone_is_wrong_is_left_out() {
         let products =
             |rows: &[[(&str, &str); 2]]| advice(&report(Stage::Products, "products", rows, State::Done));
-        let right = [("library", "rocBLAS"), ("verdict", "right")];
-        let wrong = |library| [("library", library), ("verdict", "wrong")];
+        let right = [("by", "rocBLAS"), ("verdict", "right")];
+        let wrong = |library| [("by", library), ("verdict", "wrong")];
         assert!(products(&[right]).is_empty());
         assert!(products(&[right, wrong("hipBLASLt")])[0].contains("`gemm=rocblas`"));
         assert!(products(&[wrong("rocBLAS")])[0].contains("`gemm=hipblaslt`"));

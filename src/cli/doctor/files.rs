@@ -93,7 +93,8 @@ fn write_sections(report: &Report, text: &mut String) -> std::fmt::Result {
         let outcome = match (&stage.state, stage.complaint()) {
             (State::Done, None) if number > 0 => format!("all {number} right"),
             (State::Done, None) => "done".to_owned(),
-            (State::Done, Some(complaint)) => format!("{complaint}, of {number}"),
+            (State::Done, Some(complaint)) if number > 0 => format!("{complaint}, of {number}"),
+            (State::Done, Some(complaint)) => complaint,
             (other, Some(complaint)) => format!("{}; {complaint}", state(other)),
             (other, None) => state(other),
         };

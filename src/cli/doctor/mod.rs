@@ -1,7 +1,7 @@
 //! `doctor`: examines this machine's AMD card, and writes a report for an issue.
 //!
 //! The owner of a card that the authors do not have runs one command. It writes a text file and a JSON file, which are
-//! written again after every stage, so that an interrupt loses only the stage at hand.
+//! written again and again, so that an interrupt loses little.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -24,7 +24,7 @@ mod system;
 use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
 use crate::backend::rocm::RocmPrecision;
-use crate::backend::rocm::doctor::{Request, Settings, Stage};
+use crate::backend::rocm::doctor::{Line, Request, Settings, Stage};
 use crate::net::find_network;
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
@@ -34,6 +34,9 @@ use progress::Progress;
 use report::{Death, Report, StageReport, State, shortened};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// The report is written during a stage, too, so that an interrupt loses little.
+const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 
 /// Runs the stages, and writes the report after each.
 ///
@@ -79,7 +82,24 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
                 killers: Vec::new(),
             };
             let limits = Limits { time, patience };
-            examine(&program, &mut request, limits, &mut report.stages[index], &privacy, &mut progress);
+            let mut last_write = Instant::now();
+            examine(&program, &mut request, limits, &privacy, |event, seconds| {
+                let found = &mut report.stages[index];
+                found.seconds = seconds;
+                match event {
+                    Happened::Line(line) => {
+                        progress.line(&line);
+                        found.take(line, &privacy);
+                    }
+                    Happened::Death(death) => found.deaths.push(death),
+                    Happened::End(state) => found.state = state,
+                }
+                if last_write.elapsed() >= BETWEEN_WRITES {
+                    // The report is written again after the stage, which notices an error.
+                    let _ = files.write(&report);
+                    last_write = Instant::now();
+                }
+            });
         }
         progress.end(&report.stages[index]);
         files.write(&report)?;
@@ -95,34 +115,41 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
     Ok(())
 }
 
-/// Runs one stage and notes what it says.
+/// Something that happened in a stage, without what is private.
+enum Happened {
+    Line(Line),
+    Death(Death),
+    End(State),
+}
+
+/// Runs one stage, and tells what happens, with the seconds since its start.
 fn examine(
     program: &Path,
     request: &mut Request,
     limits: Limits,
-    found: &mut StageReport,
     privacy: &Privacy,
-    progress: &mut Progress,
+    mut tell: impl FnMut(Happened, f64),
 ) {
     let begin = Instant::now();
-    let outcome = run_stage(program, request, limits, |event| match event {
-        Event::Line(line) => {
-            progress.line(&line);
-            found.take(line, privacy);
-        }
-        Event::Death(Death { item, how, said }) => {
-            let clean = |text: &str| shortened(&privacy.clean(text));
-            found.deaths.push(Death { item: clean(&item), how: clean(&how), said: clean(&said) });
-        }
+    let clean = |text: &str| shortened(&privacy.clean(text));
+    let outcome = run_stage(program, request, limits, |event| {
+        let happened = match event {
+            // The report removes what is private.
+            Event::Line(line) => Happened::Line(line),
+            Event::Death(Death { item, how, said }) => {
+                Happened::Death(Death { item: clean(&item), how: clean(&how), said: clean(&said) })
+            }
+        };
+        tell(happened, begin.elapsed().as_secs_f64());
     });
-    found.seconds = begin.elapsed().as_secs_f64();
-    found.state = match outcome {
+    let state = match outcome {
         Outcome::Done => State::Done,
-        Outcome::Failed(reason) => State::Failed(shortened(&privacy.clean(&reason))),
-        Outcome::OutOfTime(item) => State::OutOfTime(
-            item.map_or_else(String::new, |item| format!(", during {}", privacy.clean(&item))),
-        ),
+        Outcome::Failed(reason) => State::Failed(clean(&reason)),
+        Outcome::OutOfTime(item) => {
+            State::OutOfTime(item.map_or_else(String::new, |item| format!(", during {}", clean(&item))))
+        }
     };
+    tell(Happened::End(state), begin.elapsed().as_secs_f64());
 }
 
 /// The backend to examine for the user's choice, and its number format.
@@ -195,7 +222,11 @@ impl Files {
 
     fn write(&self, report: &Report) -> Result<(), CliError> {
         for (path, content) in [(&self.text, files::text(report)), (&self.json, files::json(report))] {
-            std::fs::write(path, content)
+            // An interrupt must not leave half a file.
+            let mut part = path.clone().into_os_string();
+            part.push(".part");
+            std::fs::write(&part, content)
+                .and_then(|()| std::fs::rename(&part, path))
                 .map_err(|error| format!("the report cannot be written to {}: {error}", path.display()))?;
         }
         Ok(())

@@ -139,6 +139,16 @@ impl StageReport {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
+    /// Whether a row's verdict says that something is wrong.
+    pub(super) fn has_wrong_rows(&self) -> bool {
+        self.tables.iter().any(|table| table.rows.iter().any(|row| table.is_wrong(row)))
+    }
+
+    /// Whether an item ended with an error or ended its process.
+    pub(super) fn has_failures(&self) -> bool {
+        !self.deaths.is_empty() || self.table(ERRORS).is_some()
+    }
+
     /// The number of rows with a verdict.
     pub(super) fn verdicts(&self) -> usize {
         let judged = self.tables.iter().filter(|table| table.column(VERDICT).is_some());

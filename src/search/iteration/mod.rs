@@ -116,6 +116,9 @@ impl<'a> Worker<'a> {
             match self.iterate() {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return,
+                // The visits are cancelled, so the next iteration finds the same leaves again, and another evaluator
+                // has taken the place of the lost device.
+                Err(BackendError::Interrupted { .. }) => {}
                 Err(error) => {
                     self.control.fail(&*self.context.responder, format!("error: {error}"));
                     break;

@@ -26,6 +26,8 @@ pub(crate) struct SearchContext {
     pub(crate) correction_history: Option<Arc<CorrectionHistory>>,
     /// Whether nodes have extra statistics, which uncertainty and correction history need.
     pub(crate) keeps_extra_statistics: bool,
+    /// Whether the user chose the CPU: it evaluated when the search began, and not in the place of a lost device.
+    cpu_is_chosen: bool,
     /// Whether cpuct depends on more than a node's visits.
     scales_cpuct: bool,
     /// Bytes that the tree may use.
@@ -52,6 +54,7 @@ impl SearchContext {
         SearchContext {
             initial_visits,
             keeps_extra_statistics: setup.params.uncertainty.is_on() || setup.correction_history.is_some(),
+            cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
             scales_cpuct: setup.params.uncertainty.scales_cpuct(),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             tree: setup.tree.clone(),
@@ -69,6 +72,17 @@ impl SearchContext {
 
     pub(crate) fn root(&self) -> &Node {
         self.tree.node(self.tree.root())
+    }
+
+    /// The number of leaves to gather into a batch. It is lower than `params` say if the CPU has taken the place of a
+    /// lost device, because a batch of the size that suits a device would keep the CPU busy for seconds.
+    #[inline]
+    pub(crate) fn minibatch_size(&self) -> usize {
+        let attributes = self.backend.attributes();
+        match attributes.runs_on_cpu && !self.cpu_is_chosen {
+            true => self.params.minibatch_size.min(attributes.recommended_batch_size.max(1)),
+            false => self.params.minibatch_size,
+        }
     }
 
     /// The number of visits that may still be started at the root, if `in_flight` visits are in flight there.

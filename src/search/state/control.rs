@@ -18,6 +18,8 @@ pub(crate) struct Control {
     pub(crate) hints: StopperHints,
     /// When the move's clock started.
     pub(crate) start: Instant,
+    /// When the search began. That may be long after `start`, because the first search makes the backend.
+    pub(crate) began: Instant,
     /// When the first batch was done.
     pub(crate) first_batch: Option<Instant>,
     /// Whether the best move may be sent. It may not while the search is infinite or ponders.
@@ -51,6 +53,7 @@ impl Control {
             stopper,
             hints: StopperHints::default(),
             start,
+            began: Instant::now(),
             first_batch: None,
             may_respond,
             has_responded: false,

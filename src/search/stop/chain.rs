@@ -1,6 +1,7 @@
 //! A chain of stoppers.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
+use std::time::Duration;
 
 /// Stops as soon as one of its members does.
 ///
@@ -44,6 +45,10 @@ impl Stopper for ChainStopper {
             return false;
         }
         self.members.iter_mut().any(|member| member.should_stop(stats, hints))
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        self.members.iter().filter_map(|member| member.patience()).min()
     }
 
     fn on_search_done(&mut self, stats: &IterationStats) {

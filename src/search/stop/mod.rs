@@ -11,6 +11,7 @@
 //! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
 //! | [`smart_pruning`] | the best move will hardly change any more, wins, or is the only one |
+//! | [`patience`] | the search has not evaluated anything for too long |
 //! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
 //!
@@ -24,6 +25,7 @@ mod chain;
 mod goal;
 mod kld_gain;
 mod nodes;
+mod patience;
 mod smart_pruning;
 mod speed_limit;
 mod stopper;
@@ -33,6 +35,7 @@ pub use chain::ChainStopper;
 pub use goal::{DepthStopper, MateStopper, SolvedStopper};
 pub use kld_gain::KldGainStopper;
 pub use nodes::{PlayoutsStopper, VisitsStopper};
+pub use patience::PatienceStopper;
 pub use smart_pruning::SmartPruningStopper;
 pub use speed_limit::{SpeedHint, pause_for_speed_limit};
 pub use stopper::{IterationStats, Stopper, StopperHints, TimeUsageHint};

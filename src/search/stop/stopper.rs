@@ -76,6 +76,12 @@ pub trait Stopper: Send {
     /// Whether the search should stop now.
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool;
 
+    /// The time after which the search must send a move even if it has not evaluated anything. `None` means that it waits
+    /// for an evaluation.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
     /// Called once, before the best move is sent. It is not called if the search is aborted.
     fn on_search_done(&mut self, _stats: &IterationStats) {}
 }

@@ -6,6 +6,9 @@ use std::sync::Mutex;
 
 use crate::sync::lock;
 
+/// The beginning of the line on stderr that says which fault has happened. A test can thus tell whether it happened.
+pub(crate) const INJECTED: &str = "rocm-emulator injected ";
+
 #[derive(Default)]
 struct Calls {
     /// How often each function has been called.
@@ -69,7 +72,9 @@ pub(crate) fn injected(name: &str) -> Option<u32> {
         };
         let found =
             calls.failures.iter().position(|(function, number, _)| function == name && *number == call)?;
-        Some(calls.failures.swap_remove(found).2)
+        let (_, _, status) = calls.failures.swap_remove(found);
+        eprintln!("{INJECTED}{name}:{call}={status}");
+        Some(status)
     })
 }
 

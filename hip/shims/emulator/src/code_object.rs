@@ -1,7 +1,7 @@
 //! Loads and decodes code objects, the ELF files that AMD's device compiler writes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
@@ -78,6 +78,9 @@ pub(crate) struct Kernel {
     /// The descriptor's `kernel_code_properties`. It says which values the first scalar registers hold when a wave
     /// starts.
     pub(crate) properties: u32,
+    /// The use of loaded data that no wait precedes, if there is one. The first launch looks for it, because a process
+    /// launches few of a code object's kernels.
+    missing_wait: OnceLock<Option<String>>,
 }
 
 /// A loaded code object. It stays at its address until it is dropped.
@@ -164,6 +167,13 @@ impl Module {
             module.kernels.insert(name.to_owned(), kernel.map(Arc::new));
         }
         Ok(module)
+    }
+
+    /// Refuses a kernel that uses loaded data without a wait.
+    pub(crate) fn check_waits(&self, kernel: &Kernel) -> Result<(), String> {
+        let missing =
+            kernel.missing_wait.get_or_init(|| self.program.missing_wait(self.family, kernel.entry));
+        missing.as_ref().map_or(Ok(()), |missing| Err(format!("kernel {} {missing}", kernel.name)))
     }
 }
 
@@ -272,5 +282,6 @@ fn kernel(
         max_threads: number(metadata, ".max_flat_workgroup_size") as u32,
         registers,
         properties,
+        missing_wait: OnceLock::new(),
     })
 }

@@ -51,6 +51,7 @@ struct Space {
 impl Launch {
     /// Runs all workgroups. An error names the kernel, the instruction and its address.
     pub(crate) fn run(&self) -> Result<(), String> {
+        self.module.check_waits(&self.kernel)?;
         let start = self.arguments.as_ptr().expose_provenance() as u64;
         let regions = Regions::of(self.device, (start, start + 8 * self.arguments.len() as u64));
         let [x, y, z] = self.grid.map(u64::from);

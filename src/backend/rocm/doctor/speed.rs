@@ -138,6 +138,9 @@ fn sweep(load: &Load<'_>, size: usize, report: &mut Reporter<'_>) -> Vec<(Settin
     let Some(base) = base else { return Vec::new() };
     let mut gains = Vec::new();
     for setting in SETTINGS {
+        if load.has(setting) {
+            continue;
+        }
         report.item(&format!("{} with batches of {size}", setting.text), |report| {
             let mut changed = *load;
             (setting.change)(&mut changed);
@@ -221,6 +224,17 @@ fn merged(options: &str, changes: &[&str]) -> String {
 }
 
 impl Load<'_> {
+    /// Whether a setting changes nothing.
+    fn has(&self, setting: Setting) -> bool {
+        let facts = |load: &Load<'_>| {
+            let SlotMaker { has_graphs, fork, few_rows, waiting, .. } = load.maker;
+            (load.streams, has_graphs, fork, few_rows, waiting)
+        };
+        let mut changed = *self;
+        (setting.change)(&mut changed);
+        facts(&changed) == facts(self)
+    }
+
     /// Evaluates batches of `size` positions in all slots at once, as `backendbench` does with as many threads.
     fn positions_per_second(&self, size: usize) -> Result<f64> {
         let maker = SlotMaker { maximum_batch: size, ..self.maker };

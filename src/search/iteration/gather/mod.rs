@@ -16,8 +16,8 @@ use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
-/// Fills `batch` until it has `params.minibatch_size` leaves, a limit (on collisions, on visits out of order or on all
-/// visits) is reached, a descent finds only collisions, or the search stops.
+/// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
+/// on all visits) is reached, a descent finds only collisions, or the search stops.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
 pub(super) fn gather(
@@ -29,7 +29,7 @@ pub(super) fn gather(
     remaining_playouts: Option<u64>,
 ) {
     let params = &context.params;
-    let target = params.minibatch_size as u32;
+    let target = context.minibatch_size() as u32;
     let max_out_of_order = ((params.max_out_of_order_factor * target as f32) as u32).max(1);
     let tree_size = u64::from(context.root().visits());
     let mut collisions_left =

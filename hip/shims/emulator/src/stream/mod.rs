@@ -29,7 +29,7 @@ use hip_runtime_sys::{
     hipErrorStreamCaptureUnsupported, hipErrorStreamCaptureWrongThread, hipStreamCaptureMode,
 };
 
-use crate::calls::{injected, report};
+use crate::calls::{INJECTED, injected, report};
 use crate::settings::{BadCapture, Hang, settings};
 use crate::sync::lock;
 use capture::{CAPTURES, Capture, RELAXED};
@@ -329,7 +329,10 @@ fn hang() {
     if OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1 < operation {
         return;
     }
-    let begin = BEGIN.get_or_init(Instant::now);
+    let begin = BEGIN.get_or_init(|| {
+        eprintln!("{INJECTED}hang:{operation}");
+        Instant::now()
+    });
     while duration.is_none_or(|duration| begin.elapsed() < duration) {
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -10,6 +10,7 @@ mod device;
 mod heads;
 mod kernels;
 mod speed;
+mod waits;
 
 use std::ffi::{CStr, c_void};
 use std::path::PathBuf;

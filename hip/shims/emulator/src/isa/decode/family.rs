@@ -3,7 +3,8 @@
 //! The tables of handlers name the opcodes of gfx11. A text file for each other family names its opcodes and the
 //! handlers that they share with gfx11.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
 
 use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE};
 use crate::isa::matrix::MATRIX;
@@ -84,9 +85,24 @@ pub(crate) enum Generation {
     Gfx12,
 }
 
+/// How a family counts the memory operations that are under way (each family's "Instruction Set Architecture", chapter
+/// "Program Flow Control", S_WAITCNT). A field of `s_waitcnt` is a list of parts from the lowest bits on, each of which
+/// has a first bit and a number of bits.
+pub(crate) struct Counting {
+    /// The names of the counters of vector memory, LDS and scalar memory. One counter may count two kinds.
+    pub(crate) names: [&'static str; 3],
+    /// The field for vector memory.
+    pub(crate) vector: &'static [(u32, u32)],
+    /// The field for LDS and scalar memory.
+    pub(crate) others: &'static [(u32, u32)],
+    /// Whether stores to vector memory have the counter of the loads.
+    pub(crate) stores_with_loads: bool,
+}
+
 /// A family of cards with the same instructions.
 pub(crate) struct Family {
     pub(crate) generation: Generation,
+    pub(crate) counting: Counting,
     /// The code of the register that is always 0. Its neighbour, 124 or 125, is M0.
     null: u8,
     /// Whether the registers with the codes 108 to 123 can be read. Where they can, they hold the workgroup's indices
@@ -96,30 +112,54 @@ pub(crate) struct Family {
     pub(crate) halves: bool,
     /// By encoding and opcode.
     known: Vec<Vec<Option<Known>>>,
+    /// By name.
+    rows: OnceLock<HashMap<&'static str, &'static Row>>,
 }
 
 static GFX10: LazyLock<Family> = LazyLock::new(|| Family {
     generation: Generation::Gfx10,
+    counting: Counting {
+        names: ["vmcnt", "lgkmcnt", "lgkmcnt"],
+        vector: &[(0, 4), (14, 2)],
+        others: &[(8, 6)],
+        stores_with_loads: false,
+    },
     null: 125,
     group_in_trap_registers: false,
     halves: false,
     known: from_text(include_str!("gfx10.txt")),
+    rows: OnceLock::new(),
 });
 
 static GFX11: LazyLock<Family> = LazyLock::new(|| Family {
     generation: Generation::Gfx11,
+    counting: Counting {
+        names: ["vmcnt", "lgkmcnt", "lgkmcnt"],
+        vector: &[(10, 6)],
+        others: &[(4, 6)],
+        stores_with_loads: false,
+    },
     null: NULL,
     group_in_trap_registers: false,
     halves: true,
     known: of_gfx11(),
+    rows: OnceLock::new(),
 });
 
 static GFX12: LazyLock<Family> = LazyLock::new(|| Family {
     generation: Generation::Gfx12,
+    // gfx12 has an instruction for each counter besides `s_waitcnt`.
+    counting: Counting {
+        names: ["loadcnt", "dscnt", "kmcnt"],
+        vector: &[(10, 6)],
+        others: &[(4, 6)],
+        stores_with_loads: false,
+    },
     null: NULL,
     group_in_trap_registers: true,
     halves: true,
     known: from_text(include_str!("gfx12.txt")),
+    rows: OnceLock::new(),
 });
 
 impl Family {
@@ -135,6 +175,13 @@ impl Family {
 
     pub(crate) fn known(&self, encoding: Encoding, opcode: u32) -> Option<Known> {
         self.known[encoding as usize].get(opcode as usize).copied().flatten()
+    }
+
+    /// The table's row of an instruction with this name.
+    pub(crate) fn row(&self, name: &str) -> Option<&'static Row> {
+        let of = |known: &Known| (known.name, known.row);
+        let rows = self.rows.get_or_init(|| self.known.iter().flatten().flatten().map(of).collect());
+        rows.get(name).copied()
     }
 
     /// The number of a scalar register from the code in the low seven bits. The emulator numbers them as gfx11 does.

@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`waits`], [`effects`] | finds uses of loaded data that no wait precedes |
 //! | [`memory`] | scalar loads, LDS, buffers, global and flat memory |
 //! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
 //! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
@@ -13,6 +14,7 @@
 //! | [`reader`] | the words of one instruction |
 //! | [`family`] | what differs between families: the instructions by opcode, and some fields |
 
+mod effects;
 pub(crate) mod family;
 mod memory;
 mod reader;
@@ -20,6 +22,7 @@ mod scalar;
 mod source;
 mod subword;
 mod vector;
+mod waits;
 
 use super::scalar::BRANCH;
 use super::table::handler;
@@ -84,6 +87,12 @@ impl Program {
         sentinel.pc = start + 4 * words.len() as u32;
         instructions.push(sentinel);
         Self { base, instructions }
+    }
+
+    /// Describes the first use of loaded data that no wait precedes, in the kernel that begins at the instruction
+    /// `entry`.
+    pub(crate) fn missing_wait(&self, family: &Family, entry: u32) -> Option<String> {
+        waits::missing(family, &self.instructions, entry)
     }
 
     /// The index of the instruction at an address in memory.
@@ -152,7 +161,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    use object::{Object, ObjectSection};
+    use object::{Object, ObjectSection, ObjectSymbol};
 
     use super::*;
 
@@ -215,6 +224,15 @@ mod tests {
             let elf = object::File::parse(&*file).unwrap();
             let text = elf.section_by_name(".text").unwrap();
             let program = Program::decode(family, text.data().unwrap(), text.address() as u32, 0);
+            let kernels = elf.dynamic_symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text);
+            let mut checked = 0;
+            for kernel in kernels {
+                let entry = program.at(kernel.address() as u32).unwrap();
+                let missing = program.missing_wait(family, entry);
+                assert!(missing.is_none(), "{}: {} {missing:?}", path.display(), kernel.name().unwrap());
+                checked += 1;
+            }
+            assert!(checked > 5, "{} has {checked} kernels", path.display());
             let copy = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(copy.path(), &file).unwrap();
             let Some(names) = disassembled(copy.path()) else {

@@ -11,6 +11,7 @@ mod families;
 mod lanes;
 mod matrix;
 mod one_lane;
+mod waits;
 
 /// The instructions by architecture. The names are gfx11's.
 const FIXTURES: [(&str, &str); 3] = [

@@ -43,7 +43,7 @@ pub(super) fn advice(report: &Report) -> Vec<String> {
     advice.extend(stage(Stage::Products).and_then(about_products));
     if is_bad(Stage::Graphs) {
         advice.push(
-            "Graphs or parallel branches give other figures than single steps. `graph=false` in the backend's options \
+            "Graphs or parallel branches fail, or give other figures than single steps. `graph=false` in the options \
              turns graphs off, and `fork=0` turns branches off."
                 .to_owned(),
         );

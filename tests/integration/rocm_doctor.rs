@@ -83,7 +83,7 @@ impl Report {
     /// The rows whose verdict is not that all is right, and the items that ended with an error.
     pub(crate) fn wrong(&self, name: &str) -> Vec<Value> {
         let is_wrong = |row: &Value| {
-            row.get("verdict").is_some_and(|verdict| verdict != "right") || row.get("item").is_some()
+            row["verdict"].as_str().is_some_and(|verdict| verdict != "right") || row.get("item").is_some()
         };
         self.rows(name).into_iter().filter(is_wrong).collect()
     }

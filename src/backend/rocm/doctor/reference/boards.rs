@@ -63,7 +63,7 @@ fn output_transform() -> [[f64; SIDE]; RESULT] {
     })
 }
 
-/// `B^T x B` of each tile. `input` is `[B][64][channels]`, and the result `[36][stride]`, of which `[4 B][channels]` are
+/// `B^T x B` of each tile. `input` is `[B][64][channels]`. The result is `[36][stride]`, of which `[4 B][channels]` are
 /// numbers.
 pub(in super::super) fn winograd_input(input: &[f64], channels: usize, stride: usize) -> Vec<f64> {
     let transform = input_transform();

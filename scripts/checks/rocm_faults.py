@@ -2,7 +2,7 @@
 """Plays games of the engine against itself on the emulator, with faults injected at random, and counts the games that a
 fault would lose: on time, by an illegal move, or without a move. Needs only Python and a build of the engine.
 
-usage: cargo build --workspace && scripts/checks/rocm_faults.py [--games 200] [--hangs] [--file target/rocm-faults.jsonl]
+usage: cargo build --workspace && scripts/checks/rocm_faults.py [--games 200] [--hangs] [--file FILE]
 
 One engine plays both sides from a random opening, with a clock for each side and few evaluations a move. A second
 engine without a GPU checks every move. In each game one to three calls of ROCm's libraries fail; the function, the
@@ -165,8 +165,8 @@ def play(arguments, number, counts, base):
     moves, clocks = [], 2 * [rng.choice(CLOCKS_MS)]
     game = {
         "game": number, "backend": backend, "options": chosen,
-        "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""), "clock": clocks[0],
-        "plies": 0, "unsearched": [], "said": [], "lost": None,
+        "fail": settings.get("RUKH_EMULATOR_FAIL", ""), "hang": settings.get("RUKH_EMULATOR_HANG", ""),
+        "clock": clocks[0], "plies": 0, "unsearched": [], "said": [], "lost": None,
     }
     referee = Engine([arguments.engine, "--backend=trivial", "--threads=1"], {})
     engine = Engine(command(arguments, backend, chosen), settings)

@@ -226,11 +226,11 @@ fn the_report_does_not_say_whose_it_is() {
 
 #[test]
 fn an_interrupt_leaves_what_was_found() {
-    let place = tempfile::tempdir().expect("a temporary folder");
+    let (folder, place) = (libraries(), tempfile::tempdir().expect("a temporary folder"));
     let report = format!("--report={}", place.path().join("report").display());
     let options = OPTIONS.replace("timeout=1", "timeout=5");
     let mut child = rukh(&["doctor", "--quick", &report, "--stage=devices,kernels", "-o", &options])
-        .env("RUKH_ROCM_LIBRARY_PATH", libraries().path())
+        .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
         .env("RUKH_EMULATOR_HANG", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -161,7 +161,7 @@ fn of_two_cards_the_other_goes_on_alone() {
 #[test]
 fn a_card_that_hangs_is_a_card_that_fails() {
     for operation in ["60", "150"] {
-        let options = format!("{OPTIONS},timeout=1");
+        let options = format!("{OPTIONS},timeout=0.3");
         let mut game = Faulty::start_with("rocm-fp16", &options, ("RUKH_EMULATOR_HANG", operation));
         let said = game.search(60);
         assert_said(&said, UNTIL_THE_NEXT_GAME);
@@ -174,4 +174,14 @@ fn a_card_that_hangs_is_a_card_that_fails() {
         game.engine.send("quit");
         assert!(game.engine.ends_within(Duration::from_secs(20)).success());
     }
+}
+
+/// The hang is noticed only when the engine should end.
+#[test]
+fn a_card_that_hangs_does_not_keep_the_engine_from_ending() {
+    let options = format!("{OPTIONS},timeout=0.3");
+    let mut game = Faulty::start_with("rocm-fp16", &options, ("RUKH_EMULATOR_HANG", "60"));
+    game.engine.ask("go infinite");
+    game.engine.send("quit");
+    assert!(game.engine.ends_within(Duration::from_secs(20)).success());
 }

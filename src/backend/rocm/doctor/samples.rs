@@ -7,6 +7,7 @@ use super::super::ffi::gemm::{ElementType, Epilogue, GemmShape};
 use super::super::measure::pattern;
 use super::numbers;
 use super::reference::rows::{activation, sigmoid};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The number of rows to read, and of columns to compare.
@@ -79,16 +80,23 @@ impl Samples {
         let [w_step, x_step, y_step] = shape.batch_strides;
         let initial_byte = if shape.accumulate { ADDED_BYTE } else { UNWRITTEN_BYTE };
         let added = if shape.accumulate { numbers::decode(output, &[ADDED_BYTE; 4])[0] } else { 0.0 };
-        let at = |place: usize| values[place % values.len()];
+        // A row of a matrix that begins at element `place`. Few rows reach beyond the end of the contents.
+        let row_at = |place: usize| -> Cow<'_, [f64]> {
+            let rest = &values[place % values.len()..];
+            match rest.get(..shape.inputs) {
+                Some(row) => row.into(),
+                None => rest.iter().chain(values.iter().cycle()).take(shape.inputs).copied().collect(),
+            }
+        };
         let mut samples = Samples { output, initial_byte, pieces: Vec::new(), rows: Vec::new() };
         for (index, place) in spread(shape.batch * shape.rows, ROWS, 1).into_iter().enumerate() {
             let (batch, row) = (place / shape.rows, place % shape.rows);
             let start = (batch * y_step + row * shape.y_stride) * output.bytes();
             samples.pieces.push(start..start + shape.outputs * output.bytes());
+            let x = row_at(batch * x_step + row * shape.x_stride);
             let of_column = |column: usize| {
-                let (w, x) =
-                    (batch * w_step + column * shape.weights_stride, batch * x_step + row * shape.x_stride);
-                let sum: f64 = (0..shape.inputs).map(|k| at(w + k) * at(x + k)).sum();
+                let w = row_at(batch * w_step + column * shape.weights_stride);
+                let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
                 let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
                 let sum = sum + added + bias;
                 let value = match shape.epilogue {
@@ -180,5 +188,19 @@ mod tests {
         // Without its epilogue, the product has other figures.
         let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, &contents);
         assert!(other.compare(&product(&shape, &contents, &other)).wrong.is_some());
+    }
+
+    #[test]
+    fn rows_go_on_at_the_start_of_the_contents() {
+        let plain = GemmShape::plain(2, 1, 100_000, F32);
+        let shape = GemmShape { x_stride: 200_000, batch: 2, batch_strides: [7, 60_000, 2], ..plain };
+        let contents = Contents::new(F32);
+        let samples = Samples::new(&shape, &contents);
+        let values = contents.of(F32);
+        let at = |place: usize| values[place % values.len()];
+        let sum: f64 = (0..100_000).map(|k| at(7 + k) * at(260_000 + k)).sum();
+        let (name, columns) = &samples.rows[3];
+        assert_eq!((name.as_str(), columns[0].0), ("row 1 of product 1", 0));
+        assert!((columns[0].1 - sum).abs() < 1e-6 && samples.pieces[3] == (12..16));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
-    /// `RUKH_EMULATOR_ARCH`: the architecture, of gfx103x, gfx11 or gfx120x, of cards for which `RUKH_EMULATOR_DEVICES`
+    /// `RUKH_EMULATOR_ARCH`: the architecture, of gfx9, gfx103x, gfx11 or gfx120x, of cards for which `RUKH_EMULATOR_DEVICES`
     /// gives none; gfx1100 by default.
     pub(crate) architecture: String,
     /// `RUKH_EMULATOR_DEVICES`: the cards, or their number; 1 by default. 0 means a machine with the libraries and no

@@ -91,7 +91,7 @@ fn examine(
     }
     bench.upload(memory, bytes, &case.kernel)?;
     bench.run(&Program::new(vec![trial.step], vec![Arc::clone(memory)]))?;
-    let after = bench.download(memory, &[0..bytes.len()], &case.kernel)?;
+    let after = bench.download(memory, std::slice::from_ref(&(0..bytes.len())), &case.kernel)?;
     let judgement = arena.judge(&after, &trial.expected);
     let verdict = match (&judgement.wrong, &judgement.damage) {
         (None, None) => "right",

@@ -3,9 +3,9 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare; if none is named, the first three run. Each step has a
-# time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but
-# sanitize: `correct speed profile`, then `branches sweep large`.
+# Steps: correct speed profile branches sweep large sanitize compare doctor; if none is named, the first three run. Each
+# step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
+# everything but sanitize, compare and doctor: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
@@ -217,6 +217,15 @@ step_compare() {
     return $status
 }
 
+# Examines the card with `rukh doctor`, which takes at most three minutes with t1-like.
+step_doctor() {
+    large_networks
+    run 180 doctor.log "$rukh" doctor --weights="$random/t1-like.pb.gz" --backend=rocm-fp16 --report="$out/rukh-doctor"
+    local status=$?
+    cat "$out/doctor.log"
+    return $status
+}
+
 # Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
 step_branches() {
     local name status=0 log
@@ -291,7 +300,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

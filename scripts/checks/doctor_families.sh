@@ -20,7 +20,8 @@ for name in libamdhip64 libhiprtc librocblas libhipblaslt; do
 done
 
 failed=0
-for architecture in "${@:-gfx1030}" $([ $# -gt 0 ] || echo gfx1100 gfx1200 gfx90a gfx942); do
+[ $# -gt 0 ] || set -- gfx1030 gfx1100 gfx1200 gfx90a gfx942
+for architecture in "$@"; do
     : >"$folder/libraries/rocblas/library/TensileLibrary_lazy_$architecture.dat"
     report=$folder/$architecture
     RUKH_ROCM_LIBRARY_PATH=$folder/libraries RUKH_EMULATOR_ARCH=$architecture XDG_CACHE_HOME=$folder/cache \

@@ -1,5 +1,5 @@
-//! Products of 16 x 16 matrices by a whole wave of 64 lanes (MFMA) on gfx90a and gfx942. See "AMD Instinct MI200
-//! Instruction Set Architecture", chapter "Matrix Arithmetic Instructions", section "Dense Matrix Layouts".
+//! Products of 16 x 16 matrices by a whole wave of 64 lanes (MFMA) on gfx90a and gfx942. See "AMD Instinct MI300
+//! Instruction Set Architecture", chapter "Matrix Arithmetic Instructions".
 //!
 //! With g = lane / 16, a lane holds the elements k = 4 g to 4 g + 3 of row lane % 16 of A, and of column lane % 16 of
 //! B, in two registers. Element (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The

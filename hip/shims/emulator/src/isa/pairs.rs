@@ -1,6 +1,6 @@
-//! Vector instructions that only CDNA has: two fp32 numbers at once, and moves, sums and products of 64 bits. ("AMD
-//! Instinct MI200 Instruction Set Architecture", chapter "Vector ALU Operations", section "Packed Math"; "AMD Instinct
-//! MI300 Instruction Set Architecture", chapter "Instructions".)
+//! Vector instructions that only Vega and CDNA have: two fp32 numbers at once, and moves, sums and products of 64 bits.
+//! ("AMD Instinct MI200 Instruction Set Architecture" and "AMD Instinct MI300 Instruction Set Architecture", chapters
+//! "Vector ALU Operations" and "Instructions".)
 
 use super::compare::wide;
 use super::special::write_wide;
@@ -91,13 +91,25 @@ handler! { fn v_mov_b64(wave, instruction) {
     write_wide(wave, instruction.destination, &values);
 } }
 
-handler! { fn v_lshl_add_u64(wave, instruction) {
-    let mut space = Lanes::ZERO;
-    let [a, by, c] = &instruction.sources;
-    let (a, by, c) = (wide(wave, a), wave.raw(by, &mut space), wide(wave, c));
-    let sums = std::array::from_fn(|lane| (a[lane] << (by.0[lane] & 7)).wrapping_add(c[lane]));
-    write_wide(wave, instruction.destination, &sums);
-} }
+/// The largest shift of [`v_lshl_add_u64`] that compilers use.
+const MOST_SHIFT: u32 = 4;
+
+handler! {
+    /// A shift and a sum. Larger shifts are an error, because compilers never use them.
+    fn v_lshl_add_u64(wave, instruction) {
+        let mut space = Lanes::ZERO;
+        let [a, by, c] = &instruction.sources;
+        let (a, by, c) = (wide(wave, a), wave.raw(by, &mut space), wide(wave, c));
+        let sums = std::array::from_fn(|lane| (a[lane] << by.0[lane].min(MOST_SHIFT)).wrapping_add(c[lane]));
+        let exec = wave.exec();
+        if let Some(lane) = (0..WAVE).find(|&lane| (exec >> lane) & 1 == 1 && by.0[lane] > MOST_SHIFT) {
+            let message = format!("{}: a shift by {:#x}, more than {MOST_SHIFT}", instruction.name, by.0[lane]);
+            wave.fail(message);
+            return;
+        }
+        write_wide(wave, instruction.destination, &sums);
+    }
+}
 
 /// The product of two 32-bit numbers plus a 64-bit number, and the mask of the lanes with a carry.
 #[inline(always)]

@@ -96,8 +96,8 @@ fn each_of_64_lanes_gets_its_result() {
         ("v_lshl_add_u64 v[4:5], v[0:1], 3, v[6:7]", 4, |w, l| {
             (wide(w, 0, l) << 3).wrapping_add(wide(w, 6, l))
         }),
-        ("v_lshl_add_u64 v[4:5], s[4:5], v8, v[6:7]", 4, |w, l| {
-            ((u64::from(S4) | u64::from(S5) << 32) << (at(w, 8, l) & 7)).wrapping_add(wide(w, 6, l))
+        ("v_lshl_add_u64 v[4:5], s[4:5], 4, v[6:7]", 4, |w, l| {
+            ((u64::from(S4) | u64::from(S5) << 32) << 4).wrapping_add(wide(w, 6, l))
         }),
         ("v_accvgpr_read_b32 v3, a2", 3, |w, l| wide(w, ACCUMULATOR + 2, l)),
         ("v_accvgpr_write_b32 a2, v0", ACCUMULATOR + 2, |w, l| wide(w, 0, l)),
@@ -382,4 +382,17 @@ fn memory_instructions_name_accumulation_registers_and_scalar_offsets() {
     let offsets = [[0xc000_0182, 7], [0xc002_0182, 0x001f_fff8], [0xc002_4182, 0x0e00_0010]].map(decode);
     let found = offsets.map(|load| (load.sources[0].index, load.sources[1].index, load.immediate));
     assert_eq!(found, [(4, 7, 0), (4, u16::from(NULL), -8), (4, 7, 16)]);
+}
+
+#[test]
+fn a_large_shift_before_a_sum_of_64_bits_is_an_error() {
+    // v_lshl_add_u64 v[4:5], v[0:1], v8, v[6:7]
+    let code = Code { architecture: "gfx942", bytes: vec![0x04, 0x00, 0x08, 0xd2, 0x00, 0x11, 0x1a, 0x04] };
+    for (shift, told) in [(4, ""), (5, "v_lshl_add_u64: a shift by 0x5, more than 4")] {
+        let mut wave = start(42, 1 << 3);
+        wave.set_scalar(EXEC + 1, 0);
+        wave.vector[8].0[3] = shift;
+        execute(&code, &mut wave);
+        assert_eq!(wave.fault, told);
+    }
 }

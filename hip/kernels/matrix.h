@@ -12,13 +12,13 @@
 //   * The order along the summed axis does not matter as long as both operands agree. It is chosen so that a tile of
 //     sums, rounded, is already an operand of the next product (`fragment_of`), and so that operands are loaded 16
 //     bytes at a time (`load_rows`). With MATRIX_HALVES, for example, a lane loads eight neighbours of both operands,
-//     from 8 * (lane / 16), although the instruction counts the last four of them to the row's second half.
+//     from 8 * (lane / 16), although for the instruction the last four of them belong to the row's second half.
 //
 // | layout | machine | lanes, instruction | what a lane holds of an operand | lanes that share a row of D |
 // |---|---|---|---|---|
 // | MATRIX_REPLICATED | gfx11 | 32, wmma | row lane % 16, all 16 elements; both halves of the wave hold the same | 2: lane / 16 |
 // | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 4 elements from 4 * (lane / 16) and 4 from 8 + 4 * (lane / 16) | 2: lane / 16 |
-// | MATRIX_QUARTERS | gfx90a, gfx94x | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
+// | MATRIX_QUARTERS | gfx90a, gfx942, gfx950 | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
 // | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //
 // The element of D in a lane's register i:
@@ -164,7 +164,7 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
 #pragma unroll
             for (i32 k = 0; k < (single ? 2 : 4); k++) {
                 const u32 low = words.word[k], high = words.word[(k + 2) % 4];
-                // The words of the lane's two rows alternate.
+                // If the lane has two rows, their words alternate.
                 fragments[2 * pair + k / 2].word[OWN_ROWS * (k % 2) + part] =
                     single && group() % 2 != 0 ? high : low;
             }

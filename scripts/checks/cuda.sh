@@ -133,7 +133,7 @@ step_large() {
     return $status
 }
 
-# measure SECONDS FILE NETWORK SET …: measures each set of options, and appends a line to $out/FILE.
+# measure SECONDS FILE NETWORK SET …: measures each set of options, and appends a line for each to $out/FILE.
 measure() {
     local limit=$1 log=$2 name=$3 left=$((all - (SECONDS - start)))
     shift 3
@@ -208,7 +208,7 @@ step_compare() {
     other=$(cd "$AGAINST" && pwd)
     for _ in 1 2 3 4 5; do
         for name in t1-like bt4-full; do
-            # The libraries' first proposals are the same for both, and a tuner's choices are not.
+            # Without tuning, both versions use the libraries' first proposals. A tuner's choices could differ.
             packed=$other measure 20 other.txt "$name" "tune=off,wait=spin" >/dev/null || status=1
             measure 20 this.txt "$name" "tune=off,wait=spin" >/dev/null || status=1
         done
@@ -283,7 +283,8 @@ step_profile() {
                 status=1
             milliseconds=500
         done
-        # The shim repeats each operation to time it. In-place operations then compute wrong results, which do not matter here.
+        # The shim repeats each operation to time it. In-place operations then compute wrong results, which do not
+        # matter here.
         batch=256
         RUKH_CUDA_SHIM_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
             --weights="$random/$name.pb.gz" --backend=rocm-fp16 \

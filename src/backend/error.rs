@@ -32,7 +32,7 @@ pub enum BackendError {
         /// What failed, and why.
         reason: String,
     },
-    /// The evaluation of a batch failed because a device was lost. Another evaluator has taken its place.
+    /// The evaluation of a batch failed because a device was lost. Another evaluator takes its place.
     #[error("the evaluation on {name} was interrupted: {reason}")]
     Interrupted {
         /// The name of the backend that was lost.

@@ -1,9 +1,10 @@
 //! Moves as the UCI protocol writes them: `e2e4`, `e7e8q`, `e1g1`.
 //!
-//! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] always accepts
-//! both. In Chess960 the king's squares can also be an ordinary king move (`f1g1` with the king on f1), and then they
-//! mean that move. [`text`] writes the king's squares, but king takes rook if the GUI asked for Chess960 or if the
-//! king does not start on the e-file, because then its squares may be ambiguous.
+//! Only castling has two notations: the king's squares (`e1g1`) and king takes rook (`e1h1`). [`parse`] accepts both,
+//! whatever the GUI asked for. But if castling moves the king by fewer than two files, which happens in Chess960, only
+//! king takes rook means castling: `f1g1` with the king on f1 is an ordinary king move. [`text`] writes the king's
+//! squares, but it writes king takes rook if the GUI asked for Chess960 or if the king does not start on the e-file,
+//! because then the king's squares may be ambiguous.
 
 use super::{Move, Position, Role, Square};
 use crate::quote::quoted;

@@ -1,9 +1,12 @@
 //! The text that `describenet` prints.
 //!
 //! Sections, labels and values are those of lc0's `describenet`, so that scripts for its output work with Rukh
-//! too. There are three differences: sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a
-//! value), the policy width of a multihead network is that of its first head (lc0 prints 0), and the FLOPs for
-//! one position are added.
+//! too. There are four differences:
+//!
+//! - Sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a value).
+//! - The policy width of a multihead network is that of its first head (lc0 prints 0).
+//! - A line is added with the FLOPs for one position, or with the reason why Rukh cannot use the network.
+//! - Control characters in texts are printed as spaces.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};

@@ -6,9 +6,9 @@
 //! Such a search counts its visits with [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning:
 //! mean value times number of visits. The mean is then the weighted mean, and the visits' true weight is stored here.
 //!
-//! All fields are written with Relaxed ordering, because no protocol depends on them. The sum of weights is exact.
-//! The variance is loaded and then stored, so if two threads update it at the same time, one update may be lost. The
-//! variance then lacks the visits of one batch.
+//! All fields are written with Relaxed ordering, because no protocol depends on them. The sum of weights loses no
+//! update. The variance is loaded and then stored, so if two threads update it at the same time, one update may be
+//! lost. The variance then lacks the visits of one batch.
 
 use super::node::{Node, Sample, Totals, VALUE_SCALE};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};

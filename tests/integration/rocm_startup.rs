@@ -151,7 +151,7 @@ fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
     let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*")];
     let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &settings);
     is_correct(&said);
-    assert!(said.contains("info string tuning: the helper process ended before its work"), "{said}");
+    assert!(said.contains("info string tuning: the helper process ended before its work was done"), "{said}");
     // A program that does not exist cannot ask, so this process does.
     let options = format!("{OPTIONS},helper={}", nowhere().display());
     let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &[]);

@@ -1,7 +1,7 @@
 //! Makes the backend of a game: one that plays on after a fault of its device.
 //!
-//! `auto` leaves a device that failed for the rest of the session. A device that the user named is tried again with
-//! every new game. In both cases the processor evaluates in the meantime.
+//! After `auto` has lost a device, it uses no device for the rest of the session. A device that the user named is tried
+//! again with every new game. In both cases the processor evaluates in the meantime.
 
 use super::config::BackendConfig;
 use super::create::{CreatedBackend, finish, make_splitting, splitting};
@@ -27,7 +27,8 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// The start of a session. `report` receives messages for the user, on any thread and at any time.
+    /// What a new session knows: no device was lost. `report` receives messages for the user, on any thread and at any
+    /// time.
     pub fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Recovery {
         Recovery { report: Arc::new(report), auto_lost_device: Arc::default() }
     }
@@ -84,7 +85,7 @@ fn plan(
     let path = maker.network_path()?;
     let heads = maker.first_heads(ParsedOptions::parse(&config.options)?.root());
     let is_named = maker.device_is_named();
-    // The same file as now, even if autodiscovery would find another by then.
+    // Backends that are made later load the file that was found now, even if autodiscovery would then find another.
     let network = path.to_str().map_or_else(|| config.network.clone(), str::to_owned);
     let config = BackendConfig { network, ..config.clone() };
     let again = (config.clone(), recovery.clone());

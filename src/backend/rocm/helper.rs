@@ -1,5 +1,5 @@
-//! The helper process: it asks the BLAS libraries for products and times them, on behalf of an engine that must not die
-//! of it. [`super::probe`] starts it.
+//! The helper process: it asks the BLAS libraries for matrix products and times them, so that a library that crashes or
+//! hangs does not stop the engine. [`super::probe`] starts it.
 
 use super::choice::GpuChoice;
 use super::device::Gpu;

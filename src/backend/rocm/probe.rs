@@ -1,4 +1,4 @@
-//! Starts a helper process that asks the BLAS libraries for products, and finds out what it died of.
+//! Starts a helper process that asks the BLAS libraries for matrix products, and finds out what it died of.
 //!
 //! AMD's libraries have ended processes while they looked for an algorithm, and have hung. The helper says what it is
 //! about to do before it does it. If it dies or falls silent, the product that it named last is left out, and another
@@ -18,16 +18,17 @@ use std::time::{Duration, Instant};
 /// The argument with which this program becomes a helper.
 pub const HELPER_ARGUMENT: &str = "rocm-products";
 
-/// A library that killed so many helpers is not asked for anything.
+/// A library with this many products that killed a helper is no longer asked for any product.
 const MOST_DEATHS: usize = 4;
 
-/// The time that a killed process gets to disappear. A process whose card hangs may stay for ever.
+/// The longest wait for a helper to end after it was killed or has closed its output. A process whose card hangs may
+/// never end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Names the program that asks the libraries: it must call [`super::serve_products`] for [`HELPER_ARGUMENT`]. A program
-/// that does not call this function asks the libraries itself.
+/// Sets the program that is started as the helper. With the argument [`HELPER_ARGUMENT`] it must call
+/// [`super::serve_products`]. Where no helper is set, the engine's own process asks the libraries.
 pub fn set_helper(program: PathBuf) {
     // The first call counts.
     let _ = HELPER.set(program);
@@ -41,7 +42,7 @@ pub(super) fn helper() -> Option<PathBuf> {
 /// What the helpers found.
 #[derive(Default)]
 pub(super) struct Found {
-    /// The rows of the table.
+    /// The products' rows for the table of tuned products.
     pub(super) rows: GemmTable,
     /// What was added to the request's list of avoided products.
     pub(super) killers: Vec<Killer>,
@@ -73,7 +74,7 @@ pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -
             return Some(found);
         };
         let Some((library, shape)) = last else {
-            found.failure = Some(format!("the helper process ended before its work ({how})"));
+            found.failure = Some(format!("the helper process ended before its work was done ({how})"));
             return Some(found);
         };
         request.avoided.insert(library, Some(shape), &how);
@@ -82,7 +83,8 @@ pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -
         if request.avoided.shapes(library) >= MOST_DEATHS {
             let kills = request.avoided.contains_all(library);
             request.avoided.insert(library, None, &how);
-            // A library that is avoided as a whole cannot kill again.
+            // The library was avoided as a whole already and still killed the helper. Another helper would end in the
+            // same way.
             if kills {
                 found.failure = Some(format!("the helper process ends again and again ({how})"));
                 return Some(found);
@@ -148,7 +150,8 @@ impl Helper {
                 Ok(Some(Report::Ready)) => last = None,
                 Ok(Some(Report::Begin(library, shape))) => last = Some((library, shape)),
                 Ok(Some(Report::Row(shape, measured))) => {
-                    // Another helper asks again for what an earlier one has timed.
+                    // A helper asks for a plain product too if the library cannot add the epilogue. An earlier helper
+                    // may have timed that product, and an untimed row must not replace the timed one.
                     let known = found.rows.get(&shape).is_some_and(|row| row.microseconds.is_finite());
                     if measured.microseconds.is_finite() || !known {
                         found.rows.insert(shape, measured);

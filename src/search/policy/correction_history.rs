@@ -18,7 +18,7 @@ use shakmaty::{Color, Role};
 
 /// The table has 2^16 slots of 8 bytes: 512 KiB.
 const SLOT_BITS: u32 = 16;
-/// The upper bound of a slot's weight. It keeps the mean open to new visits.
+/// The upper bound of a slot's weight, unless a single update weighs more. With it, new visits always change the mean.
 const MAX_WEIGHT: f32 = 2048.0;
 /// The weight at which half of a slot's mean is applied.
 const PRIOR_WEIGHT: f32 = 4.0;

@@ -2,7 +2,7 @@
 //!
 //! The arrows are found by a search of the text, which is less exact than a compiler. The search understands `use`
 //! trees, paths, re-exports (an arrow leads to the file that defines an item, not to the `mod.rs` that re-exports it),
-//! and methods that are in another file than their type, if no other function of the crate has the same name. It
+//! and methods that are not in the same file as their type, if no other function of the crate has the same name. It
 //! ignores tests, comments and strings.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ struct Import {
 /// All files of a crate and the arrows between them.
 pub(super) struct SourceGraph {
     sources: BTreeMap<ModulePath, Source>,
-    /// For each pair of files, a name that the first file uses of the second.
+    /// The arrows, each with the name of an item that the first file uses and the second file defines.
     arrows: BTreeMap<(PathBuf, PathBuf), String>,
 }
 
@@ -391,7 +391,8 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// The text without the items marked `#[cfg(test)]`. The text must be formatted by rustfmt.
+/// The text without the items whose `#[cfg(...)]` contains `test`, unless it contains `not(test`. The text must be
+/// formatted by rustfmt.
 fn without_test_modules(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines();

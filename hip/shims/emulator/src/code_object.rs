@@ -84,8 +84,8 @@ pub(crate) struct Kernel {
     /// The descriptor's `kernel_code_properties`. It says which values the first scalar registers hold when a wave
     /// starts.
     pub(crate) properties: u32,
-    /// The use of loaded data that no wait precedes, if there is one. The first launch looks for it, because a process
-    /// launches few of a code object's kernels.
+    /// Describes the first place, if there is one, that uses loaded data without having waited for it. The first
+    /// launch looks for it, because a process launches few of a code object's kernels.
     missing_wait: OnceLock<Option<String>>,
 }
 
@@ -271,7 +271,7 @@ fn kernel(
         return refuse("flushes denormal numbers to zero");
     }
     // The pointers to scratch memory (bits 0 and 5) are never read, because no scratch memory is used.
-    // The upper half of the word is the number of arguments that the hardware loads into registers (gfx90a, gfx942).
+    // The upper half of the word says which arguments the hardware loads into registers (gfx90a, gfx942).
     if properties & 0b101_0110 != 0 || word(56) >> 16 != 0 {
         return refuse("expects a value in its first registers that the emulator does not provide");
     }

@@ -1,8 +1,8 @@
 //! hipBLASLt's C interface: products with bias and activation, whose algorithm the caller gets from the heuristic.
 //!
-//! The heuristic offers an algorithm without a workspace and, for long dot products, a second algorithm that splits
-//! them and needs a workspace. A product poisons the workspace that it gets, because a real product overwrites its
-//! workspace.
+//! The heuristic offers an algorithm without a workspace. For long dot products it also offers, in first place, an
+//! algorithm that splits them and needs a workspace. A product poisons as much of the workspace as its algorithm needs,
+//! because a real product overwrites its workspace.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -34,9 +34,9 @@ const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
 /// The shortest dot product that may be split.
 const SPLIT_FROM: usize = 512;
 
-/// The version of ROCm 6.0, the first whose data types have HIP's numbers.
+/// hipBLASLt's version in ROCm 6.0, the first whose data types have HIP's numbers.
 const FIRST_WITH_HIP_TYPES: i32 = 600;
-/// The version of ROCm 7.0. Earlier versions take an epilogue that they do not know for none at all.
+/// hipBLASLt's version in ROCm 7.0. Earlier versions silently leave out an epilogue that they do not know.
 const FIRST_WITH_SWISH: i32 = 100_000;
 
 struct Handle {
@@ -309,7 +309,10 @@ api! {
         let regions = Regions::of(handle.device, (0, 0));
         let there = workspace_bytes == 0 || regions.find(workspace.addr() as u64, workspace_bytes).is_some();
         if needed > workspace_bytes || !there {
-            report(&format!("hipblasLtMatmul: a workspace of {workspace_bytes} bytes, but the algorithm needs {needed}"));
+            report(&format!(
+                "hipblasLtMatmul: the workspace of {workspace_bytes} bytes is smaller than the {needed} that the \
+                 algorithm needs, or is not in device memory"
+            ));
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         let space = workspace.expose_provenance();

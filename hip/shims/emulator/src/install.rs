@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 /// The names under which the engine looks for ROCm's libraries.
 const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"];
 
-/// The path of the emulator's shared library. Cargo puts the library beside the running program or into the folder
-/// above it.
+/// The path of the emulator's shared library. Cargo puts the library beside the running program, into the folder above
+/// it, or into the folder `deps` of one of these two.
 ///
 /// # Errors
-/// Fails if the library is in neither folder.
+/// Fails if the library is in none of these folders.
 pub fn library() -> io::Result<PathBuf> {
     let name = format!("{}rocm_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
@@ -40,7 +40,7 @@ pub fn install_second_runtime(folder: &Path, names: &[&str]) -> io::Result<()> {
     })
 }
 
-/// The architectures that the emulator executes.
+/// The architectures for which `install` pretends that rocBLAS has kernels. The emulator executes code for others too.
 const ARCHITECTURES: [&str; 7] =
     ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1151", "gfx1200", "gfx1201"];
 

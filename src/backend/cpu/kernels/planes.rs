@@ -1,6 +1,6 @@
 //! The first layers of the networks, whose inputs are the 112 planes as bit masks.
 //!
-//! Most of the 112 x 64 inputs are 0. About 250 of them are single bits (pieces), and the other nonzero inputs
+//! Most of the 112 x 64 inputs are 0. About 250 inputs are single set bits (pieces), and the other nonzero inputs
 //! fill whole planes (castling rights, the side to move, the rule-50 counter, ones). So these layers are not
 //! computed as matrix products. They add up the weight rows of the set bits, and add the row of a full plane
 //! once for all squares.

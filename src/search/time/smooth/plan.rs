@@ -80,7 +80,7 @@ impl Parameters {
     }
 }
 
-/// The time for one move in milliseconds. The clock limits both parts.
+/// The time for one move in milliseconds. Both parts together are at most the time that the clock allows for thinking.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MovePlan {
     /// The time for an ordinary move.
@@ -161,7 +161,7 @@ impl GameMemory {
         let taxed = (expected_ms * parameters.reserve_tax).min(max_reserve - self.reserve_ms);
         let reserve = self.reserve_ms * parameters.max_share_of_reserve;
         self.reserve_ms += taxed;
-        // Smart pruning will end the search early, so that the budget may be larger than the expected time.
+        // The budget may be larger than the expected time, because smart pruning will end the search early.
         self.budget_ms = ((expected_ms - taxed) / self.time_use)
             .min(clock.remaining_ms() * parameters.max_share_of_clock)
             .min(clock.spendable_ms());

@@ -22,6 +22,9 @@ const SMALL_BATCH: usize = 16;
 /// A setting is worth a line in the configuration file if it is faster by this factor.
 const WORTH: f64 = 1.02;
 
+/// It must not make batches of another size slower than this factor.
+const TOLERATED: f64 = 0.98;
+
 /// The best settings and the user's are measured in turn so many times, because a card's clock changes.
 const ROUNDS: usize = 2;
 
@@ -90,14 +93,9 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     if usual > SMALL_BATCH && !subject.is_quick {
         sizes.push(SMALL_BATCH);
     }
-    let mut gains = Vec::new();
-    for size in sizes {
-        let found = sweep(&load, size, report);
-        if size == usual {
-            gains = found;
-        }
-    }
-    report.item("the fastest settings together", |report| together(&load, usual, &gains, subject, report));
+    let gains: Vec<Vec<(Setting, f64)>> = sizes.iter().map(|&size| sweep(&load, size, report)).collect();
+    let harmless = harmless(&gains);
+    report.item("the fastest settings together", |report| together(&load, &sizes, &harmless, subject, report));
     Ok(())
 }
 
@@ -165,11 +163,20 @@ fn setting_row(report: &mut Reporter<'_>, size: usize, setting: &str, speed: f64
     );
 }
 
+/// The gains for the first batch size, of the settings that make no other size slower.
+fn harmless(gains: &[Vec<(Setting, f64)>]) -> Vec<(Setting, f64)> {
+    let Some((first, others)) = gains.split_first() else { return Vec::new() };
+    let is_harmless = |setting: &Setting| {
+        others.iter().flatten().all(|(other, gain)| other.text != setting.text || *gain >= TOLERATED)
+    };
+    first.iter().filter(|(setting, _)| is_harmless(setting)).copied().collect()
+}
+
 /// Measures the best value of each option together, and writes them as lines for the configuration file if they are
-/// worth it.
+/// worth it for batches of the first size, and make no other size slower.
 fn together(
     load: &Load<'_>,
-    size: usize,
+    sizes: &[usize],
     gains: &[(Setting, f64)],
     subject: &Subject,
     report: &mut Reporter<'_>,
@@ -177,17 +184,24 @@ fn together(
     let best = best_of_each(gains);
     let mut changed = *load;
     best.iter().for_each(|setting| (setting.change)(&mut changed));
-    let (mut before, mut after) = (0.0_f64, 0.0_f64);
-    for _ in 0..if best.is_empty() { 0 } else { ROUNDS } {
-        before = before.max(load.positions_per_second(size)?);
-        after = after.max(changed.positions_per_second(size)?);
-    }
     let names: Vec<&str> = best.iter().map(|setting| setting.text).collect();
-    if best.is_empty() || after < before * WORTH {
-        report.note("no settings were faster than the user's or the default ones");
+    let mut are_worth_it = !best.is_empty();
+    for (index, &size) in sizes.iter().enumerate() {
+        if !are_worth_it {
+            break;
+        }
+        let (mut before, mut after) = (0.0_f64, 0.0_f64);
+        for _ in 0..ROUNDS {
+            before = before.max(load.positions_per_second(size)?);
+            after = after.max(changed.positions_per_second(size)?);
+        }
+        setting_row(report, size, &names.join(","), after, after / before);
+        are_worth_it = after >= before * if index == 0 { WORTH } else { TOLERATED };
+    }
+    if !are_worth_it {
+        report.note("no settings were faster than the user's or the default ones for all batch sizes");
         return Ok(());
     }
-    setting_row(report, size, &names.join(","), after, after / before);
     report.row(
         "settings",
         [("line", format!("backend-opts={}", merged(&subject.options_text, &names)).into())],
@@ -300,6 +314,13 @@ mod tests {
             SETTINGS.into_iter().zip([0.9, 1.1, 1.0, 1.05, 1.0, 1.01, 1.0, 1.3]).collect();
         let best: Vec<&str> = best_of_each(&gains).iter().map(|setting| setting.text).collect();
         assert_eq!(best, ["streams=2", "few_rows=64"]);
+    }
+
+    #[test]
+    fn a_setting_that_makes_other_batches_slower_is_left_out() {
+        let gains = |factors: [f64; 3]| SETTINGS.into_iter().zip(factors).collect::<Vec<_>>();
+        let left = harmless(&[gains([1.1, 1.2, 1.3]), gains([1.0, 0.8, 0.99])]);
+        assert_eq!(left.iter().map(|(setting, _)| setting.text).collect::<Vec<_>>(), ["streams=1", "streams=3"]);
     }
 
     #[test]

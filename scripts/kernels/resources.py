@@ -132,8 +132,8 @@ def main():
     print("memory allow on a SIMD, and \"matrix\" the number of matrix instructions. The script fails if a kernel spills")
     print("registers or uses scratch memory.")
     print()
-    print("Some architectures have the code of another one, byte for byte, and need no object of their own. The engine")
-    print("makes theirs from the stored object, and compile.sh checks that the compiler makes the same bytes.")
+    print("Some architectures have the code of another one, byte for byte, so no object is stored for them. The engine")
+    print("makes their objects from the stored one, and compile.sh checks that the compiler makes the same bytes.")
     print()
     print_sizes(folder, listed, architectures)
     names = None

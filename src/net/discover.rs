@@ -14,7 +14,7 @@ use super::error::NetworkError;
 use super::file::{self, NetworkFile};
 use crate::options::AUTODISCOVER;
 
-/// The value of `WeightsFile` that selects the network embedded in the binary, as in lc0.
+/// The value of `WeightsFile` that selects the network embedded in the binary. lc0 calls its own `<built in>`.
 pub const EMBEDDED: &str = "<embedded>";
 
 /// Autodiscovery does not open files with fewer bytes, because a directory may contain many other files.

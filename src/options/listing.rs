@@ -18,7 +18,7 @@ fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
     let rest = match (spec.kind, value) {
         (Kind::Check, value) => format!("check default {value}"),
         (Kind::Spin { min, max }, value) => format!("spin default {value} min {min} max {max}"),
-        // A GUI would round a number. As a string the value comes back unchanged.
+        // UCI's `spin` holds only whole numbers, so a number with a fraction is offered as a string.
         (Kind::Float { .. }, Setting::Float(value)) => format!("string default {value:.6}"),
         (Kind::Choice(words), value) => {
             let variants: String = words.iter().map(|word| format!(" var {word}")).collect();

@@ -46,7 +46,7 @@ fn available_bytes() -> Option<u64> {
 }
 
 /// Whether memory must be freed before the next iteration, in which all workers together gather up to
-/// `visits_per_iteration` leaves.
+/// `visits_per_iteration` leaves. Room for three times as many visits is kept free, but at most a tenth of the limit.
 pub(crate) fn is_used_up(tree: &Tree, limit: u64, visits_per_iteration: usize) -> bool {
     let used = tree.used_bytes();
     let next = BYTES_PER_VISIT * (visits_per_iteration * 3) as u64;

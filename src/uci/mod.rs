@@ -6,9 +6,10 @@
 //! ```
 //!
 //! If a line from the GUI cannot be executed, the answer is one `info string error: …`, and the session continues.
-//! After this error, `isready` still gets its `readyok`, and `go` still gets a `bestmove`, because the GUI waits for
-//! them. Stdout has one writer, so lines never mix. The end of stdin means `quit`. This module passes moves and
-//! positions on as text, without applying the rules of chess.
+//! If the engine cannot get ready or cannot search, `isready` still gets its `readyok` after this error, and `go` still
+//! gets a `bestmove`, because the GUI waits for them. A `go` that cannot be parsed gets only the error. Stdout has one
+//! writer, so lines never mix. The end of stdin means `quit`. This module passes moves and positions on as text,
+//! without applying the rules of chess.
 //!
 //! | module | what it does |
 //! |---|---|

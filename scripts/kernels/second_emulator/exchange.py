@@ -1,7 +1,7 @@
 """Instructions that read other lanes, and operands that are a part of a register.
 
 Sources: AMD's instruction set documents, "DPP", "SDWA", "DS_SWIZZLE_B32", "DS_BPERMUTE_B32", "V_PERMLANEX16_B32". A
-lane that reads the register of an inactive lane is an error here: on the machine the register holds an old number.
+lane that reads the register of an inactive lane is an error here: on a card, that register holds an older value.
 """
 import re
 from collections.abc import Callable
@@ -20,9 +20,9 @@ PARTS = {"DWORD": (0, 0xFFFFFFFF), "WORD_0": (0, 0xFFFF), "WORD_1": (16, 0xFFFF)
 
 
 def sub_dword(sources: list[Read], modifiers: dict[str, str]) -> list[Read]:
-    """The operands of an SDWA instruction: a byte, a half or all of a register. The result is always a whole one."""
+    """The operands of an SDWA instruction. Each is a byte, a half or all of a register. The result fills a register."""
     if modifiers.pop("dst_sel") != "DWORD" or modifiers.pop("dst_unused", "UNUSED_PAD") != "UNUSED_PAD":
-        raise Fault("SDWA with a part of a register as its result is not known")
+        raise Fault("SDWA with a part of a register as its result is not supported")
 
     def part(read: Read, name: str) -> Read:
         shift, bits = PARTS[name]
@@ -45,7 +45,7 @@ def from_lanes(value: Array, source: Array, w: Waves, what: str) -> Array:
 def dpp(read: Read, modifiers: dict[str, str], lanes: int) -> Read:
     """The first operand of a DPP instruction."""
     if modifiers.pop("row_mask") != "0xf" or modifiers.pop("bank_mask") != "0xf":
-        raise Fault("DPP that leaves out rows or banks is not known")
+        raise Fault("DPP that leaves out rows or banks is not supported")
     modifiers.pop("bound_ctrl", None)
     modifiers.pop("fi", None)
     lane = np.arange(lanes)
@@ -73,7 +73,7 @@ def compile_exchange(i: Instruction, lanes: int) -> Callable[[Waves], object] | 
     if name == "ds_swizzle_b32":
         found = re.fullmatch(r"swizzle\(SWAP,(\d+)\)", i.modifiers.get("offset", ""))
         if not found:
-            raise Fault("only swizzles that swap are known")
+            raise Fault("only swizzles that swap are supported")
         source, read, to = lane ^ int(found.group(1)), vector(o[1]), vector_register(o[0])
         return lambda w: w.write(to, from_lanes(read(w), source, w, "ds_swizzle"))
     if name == "ds_bpermute_b32":
@@ -104,7 +104,7 @@ def compile_exchange(i: Instruction, lanes: int) -> Callable[[Waves], object] | 
 
 
 def permute_16(o: list[str], other: int, lane: Array) -> Callable[[Waves], object]:
-    """v_permlane16 and v_permlanex16: two scalars hold, in 4 bits each, the lane that every lane of 16 reads."""
+    """v_permlane16 and v_permlanex16. Two scalars hold 4 bits for each lane of a row: the lane that it reads."""
     read, low, high, to = vector(o[1]), scalar(o[2]), scalar(o[3]), vector_register(o[0])
 
     def permute(w: Waves) -> None:
@@ -117,7 +117,7 @@ def permute_16(o: list[str], other: int, lane: Array) -> Callable[[Waves], objec
 
 
 def count_before(o: list[str], name: str, lane: Array) -> Callable[[Waves], object]:
-    """v_mbcnt: the number of bits of a mask below the lane's own, in the low or the high half of a wave."""
+    """v_mbcnt: adds the number of set bits that a mask of the low or the high 32 lanes has below this lane."""
     read, add, to = mask(o[1], 32), vector(o[2]), vector_register(o[0])
     first = 32 if "hi" in name else 0
 

@@ -49,7 +49,7 @@ def layout(family: Family, kind: str, depth: int, lanes: int) -> Layout:
         k = depth // 4 * group + 2 * operand[:count]
         return Layout(depth, count, 4, False, k, 4 * group + operand[:4])
     if lanes != 32 or depth != SIDE:
-        raise Fault("this form of WMMA is not known")
+        raise Fault("this form of WMMA is not supported")
     if family.generation == 11:
         return Layout(depth, 8, 8, True, 2 * operand + 0 * group, 2 * operand + group)
     part = operand[:4]

@@ -69,7 +69,7 @@ def scalar_wide(text: str, signed: bool = False) -> Read:
         return lambda w: w.exec
     bits = 0 if text == "null" else constant(text)
     if "." in text:
-        raise Fault(f"{text} as an operand of 64 bits is not known")
+        raise Fault(f"{text} as an operand of 64 bits is not supported")
     if bits >> 31 and (signed or not text.startswith("0x")):
         bits |= 0xFFFFFFFF << 32
     value = np.array([bits], U64)

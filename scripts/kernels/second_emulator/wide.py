@@ -144,7 +144,7 @@ def pair(text: str, low: int, high: int) -> tuple[Read, Read]:
         kind, first, _ = registers(text)
         return vector(f"{kind}{first + low}"), vector(f"{kind}{first + high}")
     if text[0] == "|" or text[:2] in ("-v", "-s"):
-        raise Fault(f"{text} as an operand of two floats is not known")
+        raise Fault(f"{text} as an operand of two floats is not supported")
     return vector(text), vector(text)
 
 

@@ -18,8 +18,9 @@ pub enum Precision {
     /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
     /// residual tower gains nothing. Over all golden networks and positions, the largest differences from lc0's
     /// fp32 are 0.13 in a raw policy logit, 0.014 in q, 0.011 in d and 0.22 in moves left. The tests assert
-    /// this with a margin. Bf16 is nearly twice as fast as fp32 if the processor has AVX512-BF16. Otherwise it
-    /// is emulated, with the same results, and is no faster than fp32.
+    /// this with a margin. With AVX512-BF16, bf16 was nearly twice as fast as fp32 on an AMD EPYC. It was slower on
+    /// an Intel Xeon with AMX (`docs/benchmarks.md`). Without AVX512-BF16 it is emulated, with the same results,
+    /// and is no faster than fp32.
     Bf16,
 }
 

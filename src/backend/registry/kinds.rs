@@ -48,7 +48,7 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         name: BackendName::CpuBf16,
-        description: "CPU, with matrix products in bf16: less accurate than fp32, but twice as fast with AVX512-BF16",
+        description: "CPU, with matrix products in bf16: less accurate than fp32, but up to twice as fast with AVX512-BF16",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Bf16, options),
     },

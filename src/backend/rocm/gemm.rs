@@ -43,10 +43,10 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The time of a product that no process died of, but that was not timed yet.
+    /// The time of a product that could be asked for without a crash, but that has not been timed yet.
     pub(super) const NOT_YET: f32 = f32::INFINITY;
 
-    /// The time of a product that no library could run alone.
+    /// The time of a product for which no choice could be timed.
     pub(super) const NEVER: f32 = -1.0;
 }
 
@@ -81,10 +81,10 @@ pub(super) struct Gemms {
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
     /// During a [`Gemms::survey`], the products that were requested so far.
     survey: RefCell<Option<Vec<GemmProblem>>>,
-    /// The products that a library is not asked for, because a process died of them.
+    /// The products that a library is not asked for, because a process that asked for them crashed or hung.
     avoided: RefCell<Avoided>,
-    /// The products that a helper process asked hipBLASLt for and survived. With `None` no helper was there to ask, and
-    /// every product may be asked for.
+    /// The products that a helper process asked hipBLASLt for and survived. `None` means that there was no helper
+    /// process, and that every product may be asked for.
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
@@ -94,7 +94,7 @@ const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1
 
 impl Drop for Gemms {
     fn drop(&mut self) {
-        // To destroy the handle can free memory, which would wait for the device.
+        // Destroying the handle may free memory, which would wait for the device.
         if self.device.is_hung() {
             std::mem::forget(self.hipblaslt.take());
         }
@@ -337,8 +337,8 @@ impl Gemms {
 
     /// hipBLASLt's algorithms for a shape.
     ///
-    /// The number that is asked for is always the same, so that hipBLASLt does here what it did in the helper process
-    /// that survived the question.
+    /// The number of algorithms that is requested is always the same, so that hipBLASLt does here what it did in the
+    /// helper process that survived the same request.
     fn plans(&self, shape: &GemmShape, bias: Address) -> Result<Vec<Arc<Plan>>> {
         if let Some(known) = self.plans.borrow().get(shape) {
             return Ok(known.clone());

@@ -166,7 +166,7 @@ impl View {
         }
     }
 
-    /// The prior of a move before normalisation: the square of its points, from 1 to about 10,000.
+    /// The prior of a move before normalisation: the square of its points, from 1 to about 4,500.
     #[inline]
     fn policy_weight(&self, mover: &Mover, to: Square, promotion: Option<Role>) -> i32 {
         let improvement = i32::from(mover.place[to as usize ^ self.flip]) - mover.place_now;

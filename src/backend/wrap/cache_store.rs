@@ -56,7 +56,8 @@ impl Store {
         self.shard(key)?.get(key, moves)
     }
 
-    /// Starts to load the index entries of `key` into the processor's cache, which is far smaller than the index.
+    /// Starts to load the index entries of `key` into the processor's cache. The index is far larger than that cache,
+    /// so the entries are rarely there already.
     pub(super) fn load_ahead(&self, key: u64) {
         if let Some(shard) = self.shard(key)
             && let Some(entry) = shard.index.get(shard.bucket_start(key))
@@ -225,8 +226,8 @@ impl Shard {
         }
     }
 
-    /// The index entry to overwrite: the entry with the same key, or else an entry whose record is overwritten, or else
-    /// the entry with the oldest record.
+    /// The index entry to overwrite: one with the same key, one whose record has been overwritten, or an empty one. If
+    /// there is none of these, it is the entry with the oldest record.
     fn slot_to_replace(&self, key: u64) -> usize {
         let start = self.bucket_start(key);
         let oldest_first = |&slot: &usize| {

@@ -53,8 +53,8 @@ fn fetch_as<T: VisitAccumulator>(
     values.clear();
     values.resize(gathered.steps.len(), T::default());
     let mut counts = VisitCounts::default();
-    // Leaves are expanded in the order of backup, from the last to the first. So the allocator gives each leaf the same
-    // place as if backup expanded it.
+    // Leaves are expanded from the last to the first, which is the order in which backup goes through the steps. So the
+    // allocator gives each leaf the same place in memory as if backup had expanded it.
     for (index, leaf) in gathered.waiting.iter().enumerate().rev() {
         let Some(leaf) = leaf else { continue };
         let step = gathered.step(leaf.step);

@@ -38,7 +38,7 @@ pub fn pause_for_speed_limit(limit: f32, playouts: u64, elapsed: Duration) -> Du
         return Duration::ZERO;
     }
     let due = playouts as f64 / f64::from(limit);
-    // The number of seconds may be too large for a `Duration`. Then the worker waits without end.
+    // The number of seconds may be too large for a `Duration`. Then the worker waits until the search is stopped.
     Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX).saturating_sub(elapsed)
 }
 

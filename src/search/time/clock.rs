@@ -3,7 +3,7 @@
 //! Not all of the remaining time can be spent on thinking. `MoveOverheadMs` is reserved for the time that this move
 //! takes to reach the GUI. Every later move costs some time too, however short its search is. If increments do not pay
 //! for that time, part of the clock is reserved for it, because otherwise a long game without increment would be lost
-//! on time. lc0 has no such reserve. It is at most one second, which makes little difference to a clock of minutes.
+//! on time. The reserve is at most one second, which makes little difference to a clock of minutes. lc0 has no reserve.
 
 use std::time::Duration;
 

@@ -2,9 +2,10 @@
 //!
 //! One shared library implements all functions of the four libraries that the engine calls. A test sets
 //! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
-//! ([`install::install`]). The emulator decodes the machine code that a card would run (RDNA 2 to 4, Vega, CDNA to
-//! CDNA 3) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
-//! allocations is an error. The BLAS libraries' products are summed in fp32, and those of 8-bit integers in int32.
+//! ([`install::install`]). The emulator decodes the machine code for a card once, and then executes it on the CPU. The
+//! cards are those of RDNA 2 to 4, of Vega, and of CDNA 1 to 3. Streams are threads. New memory is poisoned, and an
+//! access outside of live allocations is an error. The BLAS libraries' products are summed in fp32, and those of 8-bit
+//! integers in int32.
 //!
 //! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It
 //! says nothing about speed, about caches, or about races between waves that run at the same time.

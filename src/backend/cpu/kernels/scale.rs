@@ -10,8 +10,8 @@ use crate::net::architecture::Activation;
 pub(crate) struct ScaleAndAdd<'a> {
     /// `[position][64][channels]`
     pub y: &'a [f32],
-    /// `[position][2 * channels]`: the scales before the sigmoid, and then the shifts. The kernel overwrites
-    /// them.
+    /// `[position][2 * channels]`: the scales before the sigmoid, and then the shifts. The kernel overwrites the
+    /// scales.
     pub excitation: &'a mut [f32],
     /// `[position][64][channels]`: the residual, which the kernel replaces with the result.
     pub residual: &'a mut [f32],

@@ -15,7 +15,7 @@ pub(crate) struct Module {
 
 // SAFETY: HIP's modules may be used from any thread.
 unsafe impl Send for Module {}
-// SAFETY: as above.
+// SAFETY: HIP's modules may be used from several threads at once.
 unsafe impl Sync for Module {}
 
 impl Module {
@@ -38,7 +38,7 @@ impl Module {
     pub(crate) fn function(self: &Arc<Module>, name: &str) -> Result<Function> {
         let mut raw = null_mut();
         let text = CString::new(name).unwrap_or_default();
-        // SAFETY: HIP reads a text that ends with zero and writes one pointer.
+        // SAFETY: HIP reads a C string, which ends with a zero byte, and writes one pointer.
         let status = unsafe { (self.device.hip.hipModuleGetFunction)(&mut raw, self.raw, text.as_ptr()) };
         self.device.check(status, || format!("hipModuleGetFunction({name})"))?;
         Ok(Function { module: Arc::clone(self), raw, name: name.into() })
@@ -50,7 +50,7 @@ impl Drop for Module {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: made by hipModuleLoadData and unloaded once. A drop cannot report an error.
+        // SAFETY: hipModuleLoadData made the module, and only this drop unloads it. A drop cannot report an error.
         let _ = unsafe { (self.device.hip.hipModuleUnload)(self.raw) };
     }
 }
@@ -63,9 +63,9 @@ pub(crate) struct Function {
     name: Arc<str>,
 }
 
-// SAFETY: as for the module.
+// SAFETY: a kernel belongs to a module, and HIP's modules may be used from any thread.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: a kernel belongs to a module, and HIP's modules may be used from several threads at once.
 unsafe impl Sync for Function {}
 
 /// The size of a launch.

@@ -18,7 +18,7 @@ use rukh::net::{HeadSelection, HistoryFill, InputFormat};
 
 /// lc0's default PolicyTemperature, which its search applies to the policy.
 const TEMPERATURE: f64 = 1.359;
-/// Probability of a uniformly random legal move, which the policy may give almost no probability.
+/// Probability that a legal move is drawn uniformly, so that moves with almost no share of the policy are tried too.
 const UNIFORM_SHARE: f64 = 0.1;
 
 /// A network that proposes moves, shared by all threads.
@@ -30,11 +30,11 @@ pub(crate) struct Explorer {
 }
 
 impl Explorer {
-    /// Loads a network that is named as in the option `WeightsFile`. A line begins at a `share` of the positions of
-    /// games.
+    /// Loads a network that is named as in the option `WeightsFile`. `share` is the probability that a line begins at a
+    /// position of a game.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a network.
+    /// The file cannot be read or is not a network.
     pub(crate) fn load(name: &str, share: f64) -> Result<Explorer> {
         let network = find_network(name)
             .and_then(|file| file.network(&HeadSelection::default()))

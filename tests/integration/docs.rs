@@ -1,5 +1,5 @@
-//! Checks the Markdown pages: each link has a target, each path exists, and an item that a page names beside a source
-//! file is defined in that file.
+//! Checks the Markdown pages: each link has a target, each path exists, an item that a page names beside a source file is
+//! defined in that file, and the table of architectures is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -200,6 +200,34 @@ fn items_beside_a_file_are_defined_there() {
         checked > 30,
         "only {checked} items found beside a file: does this test still look at the right thing?"
     );
+}
+
+#[test]
+fn each_stored_architecture_has_a_row_in_the_table_of_proofs() {
+    let page = fs::read_to_string(root().join("docs/rocm.md")).unwrap();
+    let mut rows = Vec::new();
+    for line in page.lines().filter(|line| line.starts_with("| gfx")) {
+        let first = line.split('|').nth(1).unwrap().trim();
+        match first.split_once(" to ") {
+            Some((from, to)) => {
+                let number = |name: &str| name.trim_start_matches("gfx").parse::<u32>().unwrap();
+                rows.extend((number(from)..=number(to)).map(|number| format!("gfx{number}")));
+            }
+            None => rows.extend(first.split(", ").map(str::to_owned)),
+        }
+    }
+    let objects = root().join("hip/kernels/objects");
+    let mut stored: Vec<String> = fs::read_dir(&objects)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".co.gz").map(str::to_owned))
+        .collect();
+    let same_code = fs::read_to_string(objects.join("same_code.txt")).unwrap();
+    let renamed = same_code.lines().filter_map(|line| line.split_whitespace().next());
+    stored.extend(renamed.filter(|name| name.starts_with("gfx")).map(str::to_owned));
+    assert_eq!(stored.len(), 20);
+    for architecture in stored {
+        assert_eq!(rows.iter().filter(|&row| *row == architecture).count(), 1, "{architecture}");
+    }
 }
 
 #[test]

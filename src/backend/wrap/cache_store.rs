@@ -226,8 +226,8 @@ impl Shard {
         }
     }
 
-    /// The index entry to overwrite: one with the same key, one whose record has been overwritten, or an empty one. If
-    /// there is none of these, it is the entry with the oldest record.
+    /// The index entry to overwrite: the one with the same key, so that no key has two records, or else one whose record
+    /// has been overwritten, or an empty one. If there is none of these, it is the entry with the oldest record.
     fn slot_to_replace(&self, key: u64) -> usize {
         let start = self.bucket_start(key);
         let oldest_first = |&slot: &usize| {
@@ -236,7 +236,7 @@ impl Shard {
                 _ if self.find(entry, key).is_some() => usize::MAX,
                 Some(at) if self.is_alive(entry, at) && at < self.head => self.head - at,
                 Some(at) if self.is_alive(entry, at) => self.head + self.capacity - at,
-                _ => usize::MAX,
+                _ => usize::MAX - 1,
             }
         };
         (start..start + BUCKET).max_by_key(oldest_first).unwrap_or(start)
@@ -312,6 +312,21 @@ mod tests {
             assert!((found - stored).abs() <= stored / 4096.0);
         }
         true
+    }
+
+    #[test]
+    fn a_second_insertion_replaces_the_first() {
+        const ENTRIES: u64 = 5000;
+        let store = Store::new(ENTRIES as usize).unwrap();
+        for key in 0..10 * ENTRIES {
+            store.insert(mix(key), value(key), &priors(key));
+            // In the meantime, records of other keys in the same bucket were overwritten.
+            let Some(earlier) = key.checked_sub(ENTRIES / 2) else { continue };
+            let again = value(earlier + 1);
+            store.insert(mix(earlier), again, &priors(earlier));
+            let found = store.get(mix(earlier), priors(earlier).len());
+            assert_eq!(found.map(|found| found.value), Some(again), "{earlier}");
+        }
     }
 
     #[test]

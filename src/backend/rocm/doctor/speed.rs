@@ -95,7 +95,8 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     }
     let gains: Vec<Vec<(Setting, f64)>> = sizes.iter().map(|&size| sweep(&load, size, report)).collect();
     let harmless = harmless(&gains);
-    report.item("the fastest settings together", |report| together(&load, &sizes, &harmless, subject, report));
+    report
+        .item("the fastest settings together", |report| together(&load, &sizes, &harmless, subject, report));
     Ok(())
 }
 
@@ -320,7 +321,10 @@ mod tests {
     fn a_setting_that_makes_other_batches_slower_is_left_out() {
         let gains = |factors: [f64; 3]| SETTINGS.into_iter().zip(factors).collect::<Vec<_>>();
         let left = harmless(&[gains([1.1, 1.2, 1.3]), gains([1.0, 0.8, 0.99])]);
-        assert_eq!(left.iter().map(|(setting, _)| setting.text).collect::<Vec<_>>(), ["streams=1", "streams=3"]);
+        assert_eq!(
+            left.iter().map(|(setting, _)| setting.text).collect::<Vec<_>>(),
+            ["streams=1", "streams=3"]
+        );
     }
 
     #[test]

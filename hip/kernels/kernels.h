@@ -25,7 +25,7 @@
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
 // attention_T_d*, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT in gpu.h), so
-// gfx1030 does not have them.
+// gfx906, gfx908 and gfx1030 do not have them.
 #pragma once
 
 typedef int rukh_i32;

@@ -3,10 +3,11 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize; if none is named, the first three run. Each step has a
+# Steps: correct speed profile branches sweep large sanitize compare; if none is named, the first three run. Each step has a
 # time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do everything but
 # sanitize: `correct speed profile`, then `branches sweep large`.
 # environment:
+#   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 # Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
@@ -196,6 +197,26 @@ step_sweep() {
     return $status
 }
 
+# Measures this version and the one in AGAINST in turn, and prints the ratio of their speeds.
+step_compare() {
+    if [ ! -x "${AGAINST:-}/sweep" ]; then
+        echo "AGAINST names no folder of cuda_pack.sh: '${AGAINST:-}'"
+        return 1
+    fi
+    large_networks
+    local name other status=0
+    other=$(cd "$AGAINST" && pwd)
+    for _ in 1 2 3 4 5; do
+        for name in t1-like bt4-full; do
+            # The libraries' first proposals are the same for both, and a tuner's choices are not.
+            packed=$other measure 20 other.txt "$name" "tune=off,wait=spin" >/dev/null || status=1
+            measure 20 this.txt "$name" "tune=off,wait=spin" >/dev/null || status=1
+        done
+    done
+    python3 "$here/scripts/checks/cuda_tables.py" compare "$out/this.txt" "$out/other.txt"
+    return $status
+}
+
 # Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
 step_branches() {
     local name status=0 log
@@ -270,7 +291,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

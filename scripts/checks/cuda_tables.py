@@ -2,10 +2,12 @@
 """Prints the tables of scripts/checks/cuda.sh. Needs only Python.
 
 usage: cuda_tables.py speed FILE ...             the fastest options of each network, beside lc0's speed and our target
+       cuda_tables.py compare THIS OTHER         the median speed of one version, and its ratio to that of the other
        cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
 import os
 import re
+import statistics
 import sys
 
 # Evaluations per second on one H200, by batch size: the speed of lc0's fastest backend, and our target.
@@ -18,21 +20,39 @@ TARGETS = {
 PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
 
 
+def measurements(file):
+    """The lines of `sweep`: (network, options, {batch size: positions per second})."""
+    with open(file) as stream:
+        lines = [line.split() for line in stream if not line.startswith("#")]
+    for words in lines:
+        # network, options, seconds "s", then sizes and positions per second
+        if len(words) >= 6 and words[3] == "s" and words[0] in TARGETS:
+            yield words[0], words[1], {int(size): float(rate) for size, rate in zip(words[4::2], words[5::2])}
+
+
+def compare(this, other):
+    """Prints the median speed of two versions that were measured in turn, and the ratio of the medians."""
+    rates = [{}, {}]
+    for found, file in zip(rates, (this, other)):
+        for name, _, sizes in measurements(file):
+            for size, rate in sizes.items():
+                found.setdefault((name, size), []).append(rate)
+    print(f"{'network':9} {'batch':>5} {'this':>7} {'other':>7} {'ratio':>6}  rounds")
+    for key in sorted(rates[0].keys() & rates[1].keys()):
+        medians = [statistics.median(found[key]) for found in rates]
+        rounds = min(len(found[key]) for found in rates)
+        print(f"{key[0]:9} {key[1]:5} {medians[0]:7.0f} {medians[1]:7.0f} {medians[0] / medians[1]:6.3f}  {rounds}")
+
+
 def speed(files):
     """Prints the highest speed of each network and batch size, with the options that gave it."""
     best, sets = {}, 0
     for file in files:
-        with open(file) as stream:
-            lines = [line.split() for line in stream if not line.startswith("#")]
-        for words in lines:
-            # network, options, seconds "s", then sizes and positions per second
-            if len(words) < 6 or words[3] != "s" or words[0] not in TARGETS:
-                continue
+        for name, options, sizes in measurements(file):
             sets += 1
-            options = f"{words[1]} ({os.path.basename(file).removesuffix('.txt')})"
-            for size, rate in zip(words[4::2], words[5::2]):
-                key = (words[0], int(size))
-                best[key] = max(best.get(key, (0.0, "")), (float(rate), options))
+            options = f"{options} ({os.path.basename(file).removesuffix('.txt')})"
+            for size, rate in sizes.items():
+                best[name, size] = max(best.get((name, size), (0.0, "")), (rate, options))
     print(f"best of {sets} sets of options")
     print(f"{'network':9} {'batch':>5} {'ours':>7} {'lc0':>7} {'target':>7} {'of lc0':>6} {'of tgt':>6}  options")
     for name, targets in TARGETS.items():
@@ -107,6 +127,8 @@ def profile(batch, file):
 def main():
     if sys.argv[1:2] == ["speed"]:
         speed(sys.argv[2:])
+    elif sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
+        compare(*sys.argv[2:])
     elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:
         profile(int(sys.argv[2]), sys.argv[3])
     else:

@@ -109,4 +109,6 @@ fi
 if $failed; then
     exit 1
 fi
-echo "clang $version: ${#architectures[@]} architectures, ${#renamed[@]} with the code of one of them, $(grep -cE '^\| [a-z]+_[a-z0-9_]+ \|' "$work/RESOURCES.md") kernels; none spills, none is empty, every exchange between lanes runs with all of them active"
+kernels=$(grep -cE '^\| [a-z]+_[a-z0-9_]+ \|' "$work/RESOURCES.md")
+echo "clang $version: ${#architectures[@]} architectures, ${#renamed[@]} with the code of one of them, $kernels kernels;" \
+    "none spills, none is empty, every exchange between lanes runs with all of them active"

@@ -27,7 +27,7 @@ def fail(message):
 
 
 def remarks(path):
-    """The compiler's remarks: {kernel: {field: number}}."""
+    """The compiler's remarks: {kernel: {field: number}}, where True and False are 1 and 0."""
     found, kernel = {}, None
     for line in open(path):
         match = re.search(r"remark: +([A-Za-z /\[\]]+?): +(\S+)", line)
@@ -36,8 +36,8 @@ def remarks(path):
         field, value = match.group(1), match.group(2)
         if field == "Function Name":
             kernel = found.setdefault(value, {})
-        elif value.isdigit():
-            kernel[re.sub(r" \[.*", "", field)] = int(value)
+        elif value.isdigit() or value in ("True", "False"):
+            kernel[re.sub(r" \[.*", "", field)] = int(value) if value.isdigit() else int(value == "True")
     return found
 
 
@@ -67,7 +67,7 @@ def check(architecture, name, row, code):
     where = f"{architecture} {name}"
     if row["VGPRs Spill"] or row["SGPRs Spill"]:
         fail(f"{where} spills registers")
-    if row["ScratchSize"] or row.get("Dynamic Stack") == "True":
+    if row["ScratchSize"] or row["Dynamic Stack"]:
         fail(f"{where} uses scratch memory")
     if not any(c.startswith("global_load") for c in code) or not any(c.startswith("global_store") for c in code):
         fail(f"{where} reads or writes nothing")

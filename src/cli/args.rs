@@ -5,6 +5,7 @@ use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::options::{Options, Spec};
 use clap::ArgAction::Set;
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -56,9 +57,14 @@ pub(super) enum Mode {
     Describenet(DescribenetArgs),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
+    /// Examines an AMD graphics card and writes a report for an issue
+    Doctor(DoctorArgs),
     /// Asks ROCm's libraries for products as a helper process, so that a crash of a library does not end the engine
     #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
     RocmProducts,
+    /// Runs a stage of `doctor`, which may end this process
+    #[command(name = rocm::doctor::STAGE_ARGUMENT, hide = true)]
+    RocmDoctor,
 }
 
 /// Flags of `bench` and `benchmark`.
@@ -171,6 +177,24 @@ pub(super) struct PerftArgs {
     pub json: bool,
 }
 
+/// Flags of `doctor`.
+#[derive(Args, Debug, Clone)]
+pub(super) struct DoctorArgs {
+    /// Takes fewer shapes, batch sizes and repetitions
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs only this stage; can be given several times
+    #[arg(long = "stage", value_name = "NAME", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(rocm::doctor::Stage::ALL.map(rocm::doctor::Stage::name)))]
+    pub stages: Vec<String>,
+    /// Path of the report, to which `.txt` and `.json` are added
+    #[arg(long, value_name = "FILE", default_value = "rukh-doctor")]
+    pub report: PathBuf,
+    /// Seconds after which a stage is ended; by default 30 to 60, depending on the stage
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub time_limit: Option<u64>,
+}
+
 /// Makes a clap error of an error that clap's own checks did not find.
 fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
@@ -180,8 +204,9 @@ fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
 fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
+        "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | rocm::HELPER_ARGUMENT => false,
+        "perft" | rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
 }
@@ -217,7 +242,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let file = match (is_named, is_signature) {
         (true, _) => Some(PathBuf::from(&options.config)),
         (false, true) => None,
-        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts)) => None,
+        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts | Mode::RocmDoctor)) => None,
         (false, false) => config_file::find(),
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);

@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`perft_command`], [`describenet`], [`backendbench`] | tools, each with a function `run` |
+//! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
@@ -24,6 +24,7 @@ mod clippy;
 mod config_file;
 mod defaults;
 mod describenet;
+mod doctor;
 mod error;
 mod flags;
 pub mod perft;
@@ -92,10 +93,16 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Benchmark(arguments) => bench::run(&arguments.resolve(bench::LONG), options, output),
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
+        Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::RocmProducts => {
             // If the engine is gone, nobody is left to tell.
             let _ = rocm::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
+            Ok(())
+        }
+        Mode::RocmDoctor => {
+            // If the parent process is gone, nobody is left to tell.
+            let _ = rocm::doctor::serve_stage(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(())
         }
     }

@@ -32,6 +32,10 @@ mod rocm_calls;
 #[cfg(target_os = "linux")]
 mod rocm_devices;
 #[cfg(target_os = "linux")]
+mod rocm_doctor;
+#[cfg(target_os = "linux")]
+mod rocm_doctor_stages;
+#[cfg(target_os = "linux")]
 mod rocm_errors;
 #[cfg(target_os = "linux")]
 mod rocm_faults;

@@ -237,6 +237,27 @@ fn every_network_agrees_with_lc0_on_gfx1200() {
     check_architecture("every_network_agrees_with_lc0_on_gfx1200", "gfx1200", |_| true);
 }
 
+/// Vega: waves of 64 lanes, no matrix instructions.
+#[test]
+fn networks_agree_with_lc0_on_gfx906() {
+    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
+    check_architecture("networks_agree_with_lc0_on_gfx906", "gfx906", wanted);
+}
+
+/// CDNA 2: matrix instructions with accumulation registers.
+#[test]
+fn networks_agree_with_lc0_on_gfx90a() {
+    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
+    check_architecture("networks_agree_with_lc0_on_gfx90a", "gfx90a", wanted);
+}
+
+/// CDNA 3.
+#[test]
+fn networks_agree_with_lc0_on_gfx942() {
+    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
+    check_architecture("networks_agree_with_lc0_on_gfx942", "gfx942", wanted);
+}
+
 /// The code object of gfx1201 has the instructions of gfx1200's.
 #[test]
 fn networks_agree_with_lc0_on_gfx1201() {

@@ -166,7 +166,7 @@ fn format_name(element: ElementType) -> &'static str {
 }
 
 /// The batch size, in positions, beyond which a larger batch gains little. More compute units need larger batches.
-fn recommended_batch(compute_units: usize) -> usize {
+pub(super) fn recommended_batch(compute_units: usize) -> usize {
     match compute_units {
         0..24 => 64,
         24..64 => 128,

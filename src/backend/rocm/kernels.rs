@@ -19,7 +19,7 @@ pub(super) struct Kernels {
 }
 
 /// The head sizes that have a fused attention kernel on architectures with matrix instructions.
-const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
+pub(super) const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
 /// The widest rows of the kernels in which 32 lanes normalise a row in registers.
 const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];

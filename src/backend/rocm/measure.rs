@@ -103,13 +103,14 @@ impl<'a> Measurer<'a> {
     ) -> Result<Measurer<'a>> {
         let device = gpu.device;
         let stream = Stream::new(device)?;
+        let pattern = pattern(element);
         let most = products
             .iter()
             .map(bytes)
             .fold([0; 3], |most, some| std::array::from_fn(|index| most[index].max(some[index])));
         let buffer = |bytes: usize| -> Result<DeviceBuffer> {
             let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
-            fill(device, &buffer, element)?;
+            fill(device, &buffer, &pattern)?;
             Ok(buffer)
         };
         Ok(Measurer {
@@ -189,12 +190,17 @@ impl<'a> Measurer<'a> {
         GemmProblem { shape: *shape, operands: GemmOperands { weights, x, y }, bias }
     }
 
+    /// The product with the weights of each layer, as far as there is memory for them.
+    pub(super) fn layers(&self, Wanted { shape, layers }: &Wanted) -> Vec<GemmProblem> {
+        let layer_bytes = weight_bytes(shape, (shape.batch - 1) * shape.batch_strides[0]);
+        let count = (MOST_WEIGHTS / layer_bytes).clamp(1, (*layers).max(1));
+        (0..count).map(|layer| self.problem(shape, layer)).collect()
+    }
+
     /// Finds the fastest choice for a product. Returns `None` if no choice could be measured.
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
-        let layer_bytes = weight_bytes(&shape, (shape.batch - 1) * shape.batch_strides[0]);
-        let count = (MOST_WEIGHTS / layer_bytes).clamp(1, product.layers.max(1));
-        let layers: Vec<GemmProblem> = (0..count).map(|layer| self.problem(&shape, layer)).collect();
+        let layers = self.layers(product);
         let candidates = self.gemms.candidates(&layers[0], self.proposals);
         let mut time = |measurer: &mut Self, choice: GemmChoice, launches, runs| {
             tell(Event::Begin(choice.library(), &shape));
@@ -202,7 +208,7 @@ impl<'a> Measurer<'a> {
         };
         let pilot = candidates.iter().find_map(|&choice| time(self, choice, 2, 1));
         let best = pilot.and_then(|pilot| {
-            let launches = ((GRAPH_MICROSECONDS / pilot.max(0.1)) as usize).clamp(2, MOST_LAUNCHES);
+            let launches = launches(pilot);
             let mut timed: Vec<Measured> = Vec::new();
             for choice in candidates {
                 if let Some(microseconds) = time(self, choice, launches, 1) {
@@ -255,12 +261,12 @@ impl<'a> Measurer<'a> {
         for _ in 0..launches {
             steps.activate("epilogue", y, bias, (shape.rows, shape.outputs), activation).ok()?;
         }
-        let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1)? / launches as f32;
+        let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1).ok()? / launches as f32;
         let choice = GemmChoice::Rocblas { solution: None };
         Some(Measured { choice, microseconds: product.microseconds.max(0.0) + epilogue })
     }
 
-    /// The time of one product.
+    /// The time of one product; `None` if it cannot be computed.
     fn microseconds(
         &mut self,
         layers: &[GemmProblem],
@@ -272,36 +278,66 @@ impl<'a> Measurer<'a> {
         let steps: Option<Vec<Step>> =
             some.map(|layer| self.gemms.step_by("product", layer, choice).ok().flatten()).collect();
         let program = Program::new(steps?, Vec::new());
-        Some(self.time(&program, runs)? / launches as f32)
+        Some(self.time(&program, runs).ok()? / launches as f32)
     }
 
-    fn time(&mut self, program: &Program, runs: usize) -> Option<f32> {
+    /// The device's time for a program in microseconds: the shortest of `runs`.
+    pub(super) fn time(&mut self, program: &Program, runs: usize) -> Result<f32> {
         let enqueue = || program.enqueue(&self.stream, &self.lanes);
-        let time = self.stopwatch.milliseconds(&self.stream, runs, enqueue).ok()?;
-        Some(time * 1e3)
+        Ok(self.stopwatch.milliseconds(&self.stream, runs, enqueue)? * 1e3)
     }
+
+    /// Fills y with `byte`, and computes one product.
+    pub(super) fn run_once(&self, program: &Program, byte: u8) -> Result<()> {
+        self.y.fill(byte, "the result of an examined product")?;
+        program.enqueue(&self.stream, &self.lanes)?;
+        self.stream.synchronize()
+    }
+
+    /// The stream that everything runs on.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The memory of the results.
+    pub(super) fn results(&self) -> &DeviceBuffer {
+        &self.y
+    }
+}
+
+/// The number of launches in a timed graph of products that take so many microseconds.
+pub(super) fn launches(microseconds: f32) -> usize {
+    ((GRAPH_MICROSECONDS / microseconds.max(0.1)) as usize).clamp(2, MOST_LAUNCHES)
 }
 
 fn by_time(a: &Measured, b: &Measured) -> std::cmp::Ordering {
     a.microseconds.total_cmp(&b.microseconds)
 }
 
-/// Fills a buffer with numbers between -1 and 1. A pattern repeats, because only its variety matters.
-fn fill(device: Device, buffer: &DeviceBuffer, element: ElementType) -> Result<()> {
-    const PATTERN_BYTES: usize = 1 << 20;
+/// The length of the pattern that fills the matrices, in bytes. It is no multiple of a usual row's length, so that rows
+/// differ.
+const PATTERN_BYTES: usize = 1_048_500;
+
+/// The bytes of numbers between -1 and 1, of which every matrix holds repetitions from its start.
+pub(super) fn pattern(element: ElementType) -> Vec<u8> {
     let mut state = 1_u32;
     let mut number = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as f32 / (1 << 23) as f32 - 1.0
     };
     let mut pattern = Vec::with_capacity(PATTERN_BYTES);
-    while pattern.len() < PATTERN_BYTES.min(buffer.bytes()) {
+    while pattern.len() < PATTERN_BYTES {
         match element {
             ElementType::Fp32 => pattern.extend(number().to_le_bytes()),
             ElementType::Fp16 => pattern.extend(f16::from_f32(number()).to_le_bytes()),
             ElementType::Bf16 => pattern.extend(bf16::from_f32(number()).to_le_bytes()),
         }
     }
+    pattern
+}
+
+/// Fills a buffer with the pattern.
+fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
     let mut staging = Staging::new(device)?;
     for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
         let count = pattern.len().min(buffer.bytes() - start);

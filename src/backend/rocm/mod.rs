@@ -5,6 +5,7 @@
 //!
 //! | module | what it does or holds |
 //! |---|---|
+//! | [`doctor`] | examines an unknown card, stage by stage |
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | prepares a device for a network |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
@@ -48,6 +49,7 @@ mod cache;
 mod choice;
 mod code_objects;
 mod device;
+pub mod doctor;
 mod driver_hint;
 mod embedding;
 mod encoder;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and
 /// softmax are always fp32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "the formats are standard")]
 pub enum RocmPrecision {
     Fp32,

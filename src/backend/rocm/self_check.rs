@@ -41,6 +41,17 @@ struct Expected {
     priors: Vec<f32>,
 }
 
+/// The largest differences of a batch from the processor's figures. What is not a number counts as infinitely far.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Differences {
+    pub(super) q: f32,
+    pub(super) d: f32,
+    /// The moves left, in plies.
+    pub(super) m: f32,
+    pub(super) e: f32,
+    pub(super) prior: f32,
+}
+
 /// The processor's results for a few positions.
 pub(super) struct Reference {
     positions: Vec<Expected>,
@@ -116,6 +127,37 @@ impl Reference {
         Ok(None)
     }
 
+    /// Evaluates the positions in a batch of `size`, beginning with the one at `rotation`, and returns the largest
+    /// difference of each figure.
+    ///
+    /// # Errors
+    /// The batch fails.
+    pub(super) fn differences(&self, slot: &mut Slot, size: usize, rotation: usize) -> Result<Differences> {
+        let mut requests = Requests::default();
+        let places = || (0..size).map(|place| &self.positions[(place + rotation) % self.positions.len()]);
+        places().for_each(|expected| requests.push(&expected.planes, expected.moves.iter().copied()));
+        let mut expected = places();
+        let mut largest = Differences::default();
+        let note = |largest: &mut f32, found: f32, expected: f32| {
+            let difference = (found - expected).abs();
+            *largest = largest.max(if difference.is_nan() { f32::INFINITY } else { difference });
+        };
+        slot.evaluate(&requests, |answer| {
+            let Some(Expected { value, priors, .. }) = expected.next() else { return };
+            let found = answer.value();
+            note(&mut largest.q, found.q, value.q);
+            note(&mut largest.d, found.d, value.d);
+            note(&mut largest.m, found.m, value.m);
+            if self.has_value_error {
+                note(&mut largest.e, found.e, value.e);
+            }
+            answer.priors().zip(priors).for_each(|(found, &expected)| {
+                note(&mut largest.prior, found, expected);
+            });
+        })?;
+        Ok(largest)
+    }
+
     /// The first figure that is too far from the processor's: its name, the card's figure, the processor's.
     fn wrong_figure(
         &self,
@@ -127,11 +169,10 @@ impl Reference {
         let tolerance = tolerance(element);
         let Value { q, d, m, e } = expected.value;
         let value_error = if self.has_value_error { (found.e, e) } else { (0.0, 0.0) };
-        // The tolerance of the moves left is in plies.
         let pairs = [
             ("q", found.q, q, tolerance),
             ("d", found.d, d, tolerance),
-            ("m", found.m, m, tolerance * 100.0),
+            ("m", found.m, m, tolerance * MOVES_LEFT),
             ("e", value_error.0, value_error.1, tolerance),
         ];
         let priors =
@@ -148,8 +189,11 @@ impl Reference {
     }
 }
 
+/// The allowed difference of the moves left, in plies, as a multiple of the other figures' one.
+pub(super) const MOVES_LEFT: f32 = 100.0;
+
 /// The largest difference that docs/rocm.md allows for q and for priors.
-fn tolerance(element: ElementType) -> f32 {
+pub(super) fn tolerance(element: ElementType) -> f32 {
     match element {
         ElementType::Fp32 => 1e-4,
         ElementType::Fp16 => 1e-2,

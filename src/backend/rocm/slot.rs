@@ -247,6 +247,12 @@ impl Slot {
         ))
     }
 
+    /// Whether batches of `positions` run as a graph from now on.
+    pub(super) fn has_graph(&self, positions: usize) -> bool {
+        let index = bucket_of(&self.bucket_sizes, positions);
+        index.is_some_and(|index| self.buckets[index].graph.is_some())
+    }
+
     /// Evaluates a batch and calls `each` with the result of each position, in order.
     pub(super) fn evaluate(&mut self, requests: &Requests, mut each: impl FnMut(Answer<'_>)) -> Result<()> {
         if requests.len() == 0 {

@@ -2,15 +2,19 @@
 
 use super::ffi::program::StepTime;
 
-/// Formats a line with the totals, and then one line for each kind of step in the order of the pass. The corresponding
-/// steps of all encoders or blocks are one kind.
-pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
-    struct Kind {
-        name: String,
-        steps: usize,
-        milliseconds: f32,
-        operations: f64,
-    }
+/// The corresponding steps of all encoders or blocks.
+pub(super) struct Kind {
+    pub(super) name: String,
+    /// The number of steps.
+    pub(super) steps: usize,
+    /// The time of all of them.
+    pub(super) milliseconds: f32,
+    /// Their floating-point operations in matrix products.
+    pub(super) operations: f64,
+}
+
+/// Adds up the times of the corresponding steps. The kinds are in the order of the pass.
+pub(super) fn kinds(times: &[StepTime]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for time in times {
         let name = without_numbers(&time.name);
@@ -24,6 +28,12 @@ pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
         kind.milliseconds += time.milliseconds;
         kind.operations += time.operations;
     }
+    kinds
+}
+
+/// Formats a line with the totals, and then one line for each kind of step.
+pub(super) fn table(positions: usize, times: &[StepTime]) -> Vec<String> {
+    let kinds = kinds(times);
     let total: f32 = kinds.iter().map(|kind| kind.milliseconds).sum();
     let first = format!(
         "{positions} positions, {} steps one after another: {total:.3} ms, {:.0} positions/s",

@@ -205,7 +205,7 @@ fn killer_notice(killers: &[Killer], avoided: &Avoided, is_kept: bool) -> Vec<St
 
 /// The products of the maker's network: for each shape, all layers of that shape. The most important batch sizes come
 /// first. No library is asked.
-fn products(maker: &SlotMaker<'_>, workspace: &Workspace) -> Result<Vec<Vec<GemmProblem>>> {
+pub(super) fn products(maker: &SlotMaker<'_>, workspace: &Workspace) -> Result<Vec<Vec<GemmProblem>>> {
     let mut seen = BTreeSet::new();
     let mut products = Vec::new();
     for positions in by_importance(&maker.bucket_sizes()) {

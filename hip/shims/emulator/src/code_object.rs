@@ -16,6 +16,10 @@ const MACHINE_AMDGPU: u16 = 224;
 const ARCHITECTURE_MASK: u32 = 0xff;
 /// The architectures and their numbers in the ELF flags.
 const ARCHITECTURES: &[(u32, &str)] = &[
+    (0x02f, "gfx906"),
+    (0x030, "gfx908"),
+    (0x03f, "gfx90a"),
+    (0x04c, "gfx942"),
     (0x036, "gfx1030"),
     (0x037, "gfx1031"),
     (0x038, "gfx1032"),
@@ -71,6 +75,8 @@ pub(crate) struct Kernel {
     pub(crate) argument_bytes: usize,
     pub(crate) lds_bytes: u32,
     pub(crate) vector_registers: usize,
+    /// The number of CDNA's accumulation registers.
+    pub(crate) accumulators: usize,
     pub(crate) max_threads: u32,
     /// The descriptor's word `compute_pgm_rsrc2`. It says which registers hold the workgroup's and the work item's
     /// indices when a wave starts.
@@ -163,7 +169,7 @@ impl Module {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else {
                 continue;
             };
-            let kernel = kernel(name, symbol.address(), memory, &module.program, &metadata);
+            let kernel = kernel(name, symbol.address(), memory, family, &module.program, &metadata);
             module.kernels.insert(name.to_owned(), kernel.map(Arc::new));
         }
         Ok(module)
@@ -237,6 +243,7 @@ fn kernel(
     name: &str,
     descriptor: u64,
     memory: &[u8],
+    family: &Family,
     program: &Program,
     metadata: &BTreeMap<String, Value>,
 ) -> Result<Kernel, LoadError> {
@@ -253,14 +260,19 @@ fn kernel(
     if word(4) != 0 || number(metadata, ".private_segment_fixed_size") != 0 {
         return refuse("uses scratch memory (for spilled registers or local arrays)");
     }
-    if properties & (1 << 10) == 0 {
-        return refuse("is not compiled for waves of 32 lanes");
+    let lanes = if properties & (1 << 10) == 0 { 64 } else { 32 };
+    if lanes != family.lanes {
+        return refuse(&format!(
+            "is compiled for waves of {lanes} lanes, and the emulator has {}",
+            family.lanes
+        ));
     }
     if mode >> 16 & 3 != 3 || mode >> 18 & 3 != 3 {
         return refuse("flushes denormal numbers to zero");
     }
     // The pointers to scratch memory (bits 0 and 5) are never read, because no scratch memory is used.
-    if properties & 0b101_0110 != 0 {
+    // The upper half of the word is the number of arguments that the hardware loads into registers (gfx90a, gfx942).
+    if properties & 0b101_0110 != 0 || word(56) >> 16 != 0 {
         return refuse("expects a value in its first registers that the emulator does not provide");
     }
     let arguments = field(metadata, ".args").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -279,6 +291,7 @@ fn kernel(
         argument_bytes: (word(8) as usize).max(number(metadata, ".kernarg_segment_size") as usize),
         lds_bytes: word(0),
         vector_registers: number(metadata, ".vgpr_count") as usize,
+        accumulators: number(metadata, ".agpr_count") as usize,
         max_threads: number(metadata, ".max_flat_workgroup_size") as u32,
         registers,
         properties,

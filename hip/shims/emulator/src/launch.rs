@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::code_object::{Kernel, Module};
 use crate::isa::decode::Program;
-use crate::isa::wave::{EXEC, GROUP_X, GROUP_YZ, Stop, WAVE, Wave};
+use crate::isa::wave::{EXEC, GROUP_X, GROUP_YZ, Registers, Stop, WAVE, Wave};
 use crate::memory::{POISON, Regions};
 
 /// The most LDS that a workgroup can have, in bytes.
@@ -75,7 +75,8 @@ impl Launch {
     /// Runs the waves of one workgroup from barrier to barrier, until all have ended.
     fn group(&self, group: [u32; 3], regions: &Regions, space: &mut Space) -> Result<(), String> {
         let items = self.block.iter().product::<u32>();
-        let count = (items as usize).div_ceil(WAVE);
+        let lanes = self.module.family.lanes;
+        let count = (items as usize).div_ceil(lanes);
         let lds_bytes = self.kernel.lds_bytes + self.dynamic_lds_bytes;
         space.lds.clear();
         space.lds.resize(lds_bytes.div_ceil(4) as usize, POISON);
@@ -84,8 +85,13 @@ impl Launch {
         }
         let lds = space.lds.as_mut_ptr().cast::<u8>();
         let waves = &mut space.waves[..count];
+        let registers = Registers {
+            lanes,
+            vector: self.kernel.vector_registers.next_multiple_of(8),
+            accumulators: self.kernel.accumulators.next_multiple_of(8),
+        };
         for (number, wave) in waves.iter_mut().enumerate() {
-            wave.start(self.kernel.entry, self.kernel.vector_registers.next_multiple_of(8));
+            wave.start(self.kernel.entry, &registers);
             wave.lds = lds;
             wave.lds_bytes = lds_bytes;
             wave.regions = regions;
@@ -141,17 +147,27 @@ impl Launch {
                 next += 1;
             }
         }
-        let mut active = 0;
-        for lane in 0..WAVE as u32 {
-            let item = number * WAVE as u32 + lane;
+        let lanes = self.module.family.lanes as u32;
+        let mut active: u64 = 0;
+        for lane in 0..lanes {
+            let item = number * lanes + lane;
             if item < items {
                 active |= 1 << lane;
             }
             let [x, y, _] = self.block;
             let place = [item % x, item / x % y, item / x / y];
-            wave.vector[0].0[lane as usize] = place[0] | place[1] << 10 | place[2] << 20;
+            if self.module.family.packed_items {
+                *wave.lane64(0, lane as usize) = place[0] | place[1] << 10 | place[2] << 20;
+            } else {
+                for (register, number) in (0..).zip(place) {
+                    *wave.lane64(register, lane as usize) = number;
+                }
+            }
         }
-        wave.set_scalar(EXEC, active);
+        wave.set_scalar(EXEC, active as u32);
+        if lanes as usize > WAVE {
+            wave.set_scalar(EXEC + 1, (active >> WAVE) as u32);
+        }
     }
 
     fn describe(&self, wave: &Wave, group: [u32; 3]) -> String {

@@ -2,8 +2,8 @@
 //!
 //! One shared library implements all functions of the four libraries that the engine calls. A test sets
 //! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
-//! ([`install::install`]). The emulator decodes the machine code that a card would run (RDNA 2, 3 or 4, waves of 32
-//! lanes) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
+//! ([`install::install`]). The emulator decodes the machine code that a card would run (RDNA 2 to 4, Vega, CDNA to
+//! CDNA 3) once and executes it on the CPU. Streams are threads. New memory is poisoned, and an access outside of live
 //! allocations is an error. The BLAS libraries' products are summed in fp32, and those of 8-bit integers in int32.
 //!
 //! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The settings. Each comes from an environment variable, and all are read only once.
 pub(crate) struct Settings {
-    /// `RUKH_EMULATOR_ARCH`: the architecture, of gfx103x, gfx11 or gfx120x, of cards for which `RUKH_EMULATOR_DEVICES`
+    /// `RUKH_EMULATOR_ARCH`: the architecture, of gfx9, gfx103x, gfx11 or gfx120x, of cards for which `RUKH_EMULATOR_DEVICES`
     /// gives none; gfx1100 by default.
     pub(crate) architecture: String,
     /// `RUKH_EMULATOR_DEVICES`: the cards, or their number; 1 by default. 0 means a machine with the libraries and no
@@ -27,7 +27,8 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
     /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
     pub(crate) heuristic: String,
-    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, `hipblaslt`, `graph`.
+    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, `hipblaslt`, `graph`, or a
+    /// kernel such as `softmax_f16`, which then does nothing.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.

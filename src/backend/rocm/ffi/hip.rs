@@ -6,7 +6,9 @@
 use super::super::error::{Result, RocmError};
 use super::wait::{Health, Waiting, Work};
 use hip_runtime_sys as sys;
+use hip_runtime_sys::loader::file_of;
 use std::ffi::{c_char, c_int, c_void};
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::time::Duration;
 
@@ -67,6 +69,20 @@ pub(crate) fn count(hip: &sys::Hip) -> Result<i32> {
     Ok(count)
 }
 
+/// The path of the runtime's file, as the dynamic linker opened it.
+pub(crate) fn file(hip: &sys::Hip) -> Option<PathBuf> {
+    file_of(hip.address())
+}
+
+/// The runtime's version as `hipRuntimeGetVersion` encodes it. A machine without a device has one, too.
+pub(crate) fn version(hip: &sys::Hip) -> Result<i32> {
+    let mut version: c_int = 0;
+    // SAFETY: HIP writes one integer.
+    let status = unsafe { (hip.hipRuntimeGetVersion)(&mut version) };
+    check(hip, status, || "hipRuntimeGetVersion".to_owned())?;
+    Ok(version)
+}
+
 fn check(hip: &sys::Hip, status: sys::hipError_t, call: impl FnOnce() -> String) -> Result<()> {
     if status == sys::hipSuccess {
         return Ok(());
@@ -102,8 +118,12 @@ impl Device {
 
     /// Waits for all work that is in a stream of this device. The null stream stands for HIP's own stream.
     pub(super) fn finish(&self, stream: sys::hipStream_t, name: &str) -> Result<()> {
+        self.finish_by(Waiting::Block, stream, name)
+    }
+
+    fn finish_by(&self, waiting: Waiting, stream: sys::hipStream_t, name: &str) -> Result<()> {
         let work = Work { hip: self.hip, stream, name, usual: None };
-        self.health.wait(&work, Waiting::Block, || {
+        self.health.wait(&work, waiting, || {
             // SAFETY: the caller passes a stream that is alive, or null.
             let status = unsafe { (self.hip.hipStreamQuery)(stream) };
             self.is_ready(status, "hipStreamQuery")
@@ -162,11 +182,12 @@ impl Device {
 
     /// The runtime's version as `hipRuntimeGetVersion` encodes it.
     pub(crate) fn runtime_version(&self) -> Result<i32> {
-        let mut version: c_int = 0;
-        // SAFETY: HIP writes one integer.
-        let status = unsafe { (self.hip.hipRuntimeGetVersion)(&mut version) };
-        self.check(status, || "hipRuntimeGetVersion".to_owned())?;
-        Ok(version)
+        version(self.hip)
+    }
+
+    /// The number of lanes of a wave.
+    pub(crate) fn warp_size(&self) -> Result<usize> {
+        self.attribute(sys::hipDeviceAttributeWarpSize, "WarpSize")
     }
 
     /// The number of compute units. For RDNA and later architectures, HIP reports the number of work-group processors,
@@ -222,13 +243,21 @@ impl DeviceBuffer {
         let status = unsafe { (device.hip.hipMalloc)(&mut pointer, bytes) };
         device.check(status, || format!("hipMalloc of {bytes} bytes for {what}"))?;
         let buffer = DeviceBuffer { device, address: Address(pointer.expose_provenance() as u64), bytes };
+        buffer.fill(0, what)?;
+        Ok(buffer)
+    }
+
+    /// Sets all bytes of the memory, and waits until that is done. `what` says in the error message what the memory is
+    /// for.
+    pub(crate) fn fill(&self, byte: u8, what: &str) -> Result<()> {
+        let DeviceBuffer { device, address, bytes } = *self;
         // SAFETY: the memory is `bytes` long.
-        let status = unsafe { (device.hip.hipMemsetAsync)(pointer, 0, bytes, null_mut()) };
+        let status =
+            unsafe { (device.hip.hipMemsetAsync)(address.pointer(), c_int::from(byte), bytes, null_mut()) };
         let call = || format!("hipMemsetAsync of {bytes} bytes for {what}");
         device.check(status, call)?;
-        // Our streams do not wait for HIP's own stream. A late zero would overwrite what they have written.
-        device.finish(null_mut(), &call())?;
-        Ok(buffer)
+        // Our streams do not wait for HIP's own stream. A late fill would overwrite what they have written.
+        device.finish(null_mut(), &call())
     }
 
     /// The start of the memory, aligned to at least 256 bytes.
@@ -299,7 +328,12 @@ impl Stream {
 
     /// Waits until all enqueued work is done.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.device.finish(self.raw, "the work of a stream")
+        self.wait(Waiting::Block)
+    }
+
+    /// Waits in the given way until all enqueued work is done.
+    pub(crate) fn wait(&self, waiting: Waiting) -> Result<()> {
+        self.device.finish_by(waiting, self.raw, "the work of a stream")
     }
 
     /// Captures the work that `enqueue` enqueues as a graph, without running it. After an error the stream can be used

@@ -2,8 +2,23 @@
 
 use super::super::error::{Result, RocmError};
 use hip_runtime_sys as sys;
+use hip_runtime_sys::loader::file_of;
 use std::ffi::{CStr, CString, c_char};
+use std::path::PathBuf;
 use std::ptr::null_mut;
+
+/// Loads the library without using it. Returns its version and the path of its file, if they are known.
+///
+/// # Errors
+/// The library cannot be loaded.
+pub(crate) fn find() -> Result<(Option<String>, Option<PathBuf>)> {
+    let hiprtc = sys::Hiprtc::load()?;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: hiprtc writes two numbers.
+    let status = unsafe { (hiprtc.hiprtcVersion)(&mut major, &mut minor) };
+    let version = (status == sys::hiprtc_bindings::HIPRTC_SUCCESS).then(|| format!("{major}.{minor}"));
+    Ok((version, file_of(hiprtc.hiprtcVersion as usize)))
+}
 
 /// Compiles `source` to a code object. The source must not include files, and `name` is its name in messages.
 ///

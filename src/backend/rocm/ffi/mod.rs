@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "calls into C libraries")]
 
 pub(crate) mod arguments;
+pub(crate) mod copies;
 pub(crate) mod exchange;
 pub(crate) mod gemm;
 pub(crate) mod hip;

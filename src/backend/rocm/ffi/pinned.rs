@@ -1,8 +1,9 @@
-//! Pinned host memory, and the upload of data through it.
+//! Pinned host memory, and the copies of data through it.
 
 use super::super::error::Result;
 use super::hip::{Address, Device, DeviceBuffer};
 use hip_runtime_sys as sys;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 /// Page-locked host memory, which the device can read, write and copy asynchronously.
@@ -50,10 +51,10 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// The size of the pinned memory that data are uploaded through.
+/// The size of the pinned memory that data are copied through.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// Uploads data piece by piece through pinned memory. HIP could copy pageable memory by itself, but that call would
+/// Copies data piece by piece through pinned memory. HIP could copy pageable memory by itself, but that call would
 /// never return if the device hangs.
 pub(crate) struct Staging {
     device: Device,
@@ -93,6 +94,74 @@ impl Staging {
             self.device.finish(null_mut(), &call())?;
             to = to.offset(bytes);
         }
+        Ok(())
+    }
+
+    /// Reads pieces of `source`, given as ranges of bytes, one after another, and waits for them. `what` names the data
+    /// in the error message.
+    ///
+    /// # Panics
+    /// If a piece reaches beyond the source's end.
+    pub(crate) fn download(
+        &mut self,
+        source: &DeviceBuffer,
+        pieces: &[Range<usize>],
+        what: &str,
+    ) -> Result<Vec<u8>> {
+        let limit = self.pinned.bytes;
+        let mut data = Vec::with_capacity(pieces.iter().map(Range::len).sum());
+        let short = pieces.iter().flat_map(|piece| {
+            let end = piece.end;
+            piece.clone().step_by(limit).map(move |start| start..end.min(start + limit))
+        });
+        // Many short copies are waited for together.
+        let mut group: Vec<Range<usize>> = Vec::new();
+        let mut bytes = 0;
+        for piece in short {
+            if bytes + piece.len() > limit {
+                self.download_group(source, &std::mem::take(&mut group), what, &mut data)?;
+                bytes = 0;
+            }
+            bytes += piece.len();
+            group.push(piece);
+        }
+        self.download_group(source, &group, what, &mut data)?;
+        Ok(data)
+    }
+
+    /// Appends pieces to `data` that fit into the pinned memory together.
+    fn download_group(
+        &mut self,
+        source: &DeviceBuffer,
+        pieces: &[Range<usize>],
+        what: &str,
+        data: &mut Vec<u8>,
+    ) -> Result<()> {
+        let total: usize = pieces.iter().map(Range::len).sum();
+        assert!(total <= self.pinned.bytes, "{what} are longer than the pinned memory");
+        self.device.health.check()?;
+        let call = |bytes: usize| format!("hipMemcpyAsync of {bytes} bytes of {what} from the device");
+        let mut done = 0;
+        let mut enqueued = Ok(());
+        for piece in pieces {
+            assert!(piece.end <= source.bytes(), "{what} are longer than their memory");
+            let from = source.address().offset(piece.start).pointer();
+            let to = self.pinned.pointer.wrapping_add(done);
+            let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyDeviceToHost);
+            // SAFETY: the assertions above check both lengths. Neither side is freed before the copy is done, or after
+            // a hang.
+            let status = unsafe { copy(to.cast(), from, piece.len(), kind, null_mut()) };
+            enqueued = self.device.check(status, || call(piece.len()));
+            if enqueued.is_err() {
+                break;
+            }
+            done += piece.len();
+        }
+        // Copies that were enqueued before an error still use the pinned memory.
+        let finished = self.device.finish(null_mut(), &call(total));
+        enqueued.and(finished)?;
+        // SAFETY: the pinned memory is initialised and at least this long, and no copy is running.
+        data.extend_from_slice(unsafe { std::slice::from_raw_parts(self.pinned.pointer, total) });
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use hip_runtime_sys::{
 
 use super::call::{api, write_result, write_text};
 use crate::c_interface::answer;
+use crate::isa::decode::family::Family;
 use crate::launch::MAX_LDS_BYTES;
 use crate::settings::{Card, settings};
 
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         }
         made.totalGlobalMem = card.memory_bytes as usize;
         made.sharedMemPerBlock = MAX_LDS_BYTES as usize;
-        made.warpSize = 32;
+        made.warpSize = lanes(&card);
         made.maxThreadsPerBlock = 1024;
         made.maxThreadsDim = [1024; 3];
         made.maxGridSize = [c_int::MAX, 65_535, 65_535];
@@ -142,10 +143,16 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
     })
 }
 
-/// The first digits of the architecture: 11 for gfx1100.
+/// The first digits of the architecture: 11 for gfx1100, and 9 for gfx90a. The last two digits have other meanings.
 fn generation(card: &Card) -> c_int {
     let digits = card.architecture.trim_start_matches("gfx");
-    digits.get(..2).and_then(|digits| digits.parse().ok()).unwrap_or(11)
+    let first = digits.len().saturating_sub(2);
+    digits.get(..first).and_then(|digits| digits.parse().ok()).unwrap_or(11)
+}
+
+/// The number of lanes of a wave.
+fn lanes(card: &Card) -> c_int {
+    Family::of(&card.architecture).map_or(32, |family| family.lanes as c_int)
 }
 
 pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c_int {
@@ -154,7 +161,7 @@ pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c
         hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
             card.compute_units
         }
-        hip::hipDeviceAttributeWarpSize => 32,
+        hip::hipDeviceAttributeWarpSize => lanes(card),
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,
         hip::hipDeviceAttributeMaxSharedMemoryPerBlock => MAX_LDS_BYTES as c_int,
         hip::hipDeviceAttributeComputeCapabilityMajor => generation(card),

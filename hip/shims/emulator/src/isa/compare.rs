@@ -2,7 +2,8 @@
 
 use super::table::{Row, handler};
 use super::wave::{
-    EXEC, F16, F32, I16, I32, Instruction, Kind, Lane, Lanes, Operand, Source, U16, U32, WAVE, Wave,
+    EXEC, F16, F32, I16, I32, Instruction, Kind, Lane, Lanes, Operand, REGISTER_MASK, Source, U16, U32, WAVE,
+    Wave,
 };
 
 macro_rules! comparisons {
@@ -119,8 +120,8 @@ macro_rules! wide_comparisons {
 pub(crate) fn wide(wave: &Wave, source: &Source) -> [u64; WAVE] {
     let mut result = [0; WAVE];
     if source.kind == Kind::Vector {
-        let low = &wave.vector[usize::from(source.index & 511)];
-        let high = &wave.vector[usize::from((source.index + 1) & 511)];
+        let low = &wave.vector[usize::from(source.index) & REGISTER_MASK];
+        let high = &wave.vector[usize::from(source.index + 1) & REGISTER_MASK];
         for lane in 0..WAVE {
             result[lane] = u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32;
         }

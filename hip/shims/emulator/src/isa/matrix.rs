@@ -9,7 +9,7 @@
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::packed::byte;
 use super::table::{Row, handler, special_rows};
-use super::wave::{Instruction, Kind, Lanes, Operand, Source, WAVE, Wave};
+use super::wave::{Instruction, Kind, Lanes, Operand, REGISTER_MASK, Source, WAVE, Wave};
 
 special_rows! {
     /// The matrix instructions of VOP3P.
@@ -97,7 +97,7 @@ pub(super) fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
 #[inline(always)]
 pub(super) fn element_f32(wave: &Wave, source: &Source, register: usize, lane: usize) -> f32 {
     let bits = match source.kind {
-        Kind::Vector => wave.vector[(usize::from(source.index) + register) & 511].0[lane],
+        Kind::Vector => wave.vector[(usize::from(source.index) + register) & REGISTER_MASK].0[lane],
         _ => source.value,
     };
     let value = f32::from_bits(bits);
@@ -115,7 +115,8 @@ fn wmma_f32(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) ->
         (Ok(a), Ok(b)) => {
             let d = multiply(&a, &b, accumulator(|register, lane| element_f32(wave, c, register, lane)));
             for register in 0..TILE / 2 {
-                let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
+                let out =
+                    &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
                 for lane in 0..WAVE {
                     out[lane] = d[2 * register + lane / TILE][lane % TILE].to_bits();
                 }
@@ -143,9 +144,9 @@ fn wmma_half(
     let [a, b, c] = &instruction.sources;
     let shift = u32::from(c.high) * 16;
     let start = accumulator(|register, lane| match c.kind {
-        Kind::Vector => {
-            convert((wave.vector[(usize::from(c.index) + register) & 511].0[lane] >> shift) & 0xffff)
-        }
+        Kind::Vector => convert(
+            (wave.vector[(usize::from(c.index) + register) & REGISTER_MASK].0[lane] >> shift) & 0xffff,
+        ),
         _ => convert(c.value & 0xffff),
     });
     match (rows_of(wave, a, convert), rows_of(wave, b, convert)) {
@@ -178,19 +179,19 @@ handler! {
         }
         let [a, b, c] = &instruction.sources;
         let bytes = |source: &Source, lane: usize, k: usize| {
-            byte(wave.vector[(usize::from(source.index) + k / 4) & 511].0[lane], k % 4, source.negate)
+            byte(wave.vector[(usize::from(source.index) + k / 4) & REGISTER_MASK].0[lane], k % 4, source.negate)
         };
         let d = accumulator(|register, lane| {
             let (row, column) = (2 * register + lane / TILE, lane % TILE);
             let start = match c.kind {
-                Kind::Vector => wave.vector[(usize::from(c.index) + register) & 511].0[lane],
+                Kind::Vector => wave.vector[(usize::from(c.index) + register) & REGISTER_MASK].0[lane],
                 _ => c.value,
             };
             let sum = (0..TILE).fold(start as i32, |sum, k| sum.wrapping_add(bytes(a, row, k) * bytes(b, column, k)));
             sum as u32
         });
         for register in 0..TILE / 2 {
-            let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
+            let out = &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
             for lane in 0..WAVE {
                 out[lane] = d[2 * register + lane / TILE][lane % TILE];
             }

@@ -8,7 +8,7 @@
 use super::float::{bf16_to_f32, f16_to_f32};
 use super::matrix::{TILE, Tile, element_f32, full, multiply};
 use super::table::{Row, handler, special_rows};
-use super::wave::{Instruction, Kind, Operand, Source, WAVE, Wave};
+use super::wave::{Instruction, Kind, Operand, REGISTER_MASK, Source, WAVE, Wave};
 
 special_rows! {
     /// The matrix instructions of VOP3P on gfx12.
@@ -32,7 +32,7 @@ fn rows_of(wave: &Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Result
     let flip = u32::from(source.negate) << 15 | u32::from(source.negate_high) << 31;
     let mut tile = [[0.0; TILE]; TILE];
     for register in 0..TILE / 4 {
-        let bits = &wave.vector[(usize::from(source.index) + register) & 511].0;
+        let bits = &wave.vector[(usize::from(source.index) + register) & REGISTER_MASK].0;
         for lane in 0..WAVE {
             let word = bits[lane] ^ flip;
             let (row, group) = (&mut tile[lane % TILE], lane / TILE);
@@ -64,7 +64,7 @@ fn wmma(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32
     }
     let d = multiply(&a, &b, start);
     for register in 0..TILE / 2 {
-        let out = &mut wave.vector[(usize::from(instruction.destination) + register) & 511].0;
+        let out = &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
         for lane in 0..WAVE {
             out[lane] = d[register + 8 * (lane / TILE)][lane % TILE].to_bits();
         }

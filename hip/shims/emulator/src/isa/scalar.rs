@@ -13,7 +13,7 @@ pub(super) fn keep<T>(value: T) -> Out<T> {
 }
 
 /// A result that sets the condition code to whether the result is not zero.
-fn test<T: PartialEq + Default + Copy>(value: T) -> Out<T> {
+pub(super) fn test<T: PartialEq + Default + Copy>(value: T) -> Out<T> {
     Out(value, Some(value != T::default()))
 }
 

@@ -2,7 +2,7 @@
 
 use super::compare::wide;
 use super::table::{Row, handler, special_rows};
-use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, VCC, WAVE, Wave};
+use super::wave::{F32, Instruction, Lanes, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, U16, WAVE, Wave};
 
 special_rows! {
     /// The instructions of VOP2 with an operand or a result in VCC. The VOP3 form has 0x100 added to the opcode and
@@ -113,7 +113,7 @@ carries! {
 
 /// Writes 64 bits per lane to two registers.
 #[inline(always)]
-fn write_wide(wave: &mut Wave, index: u16, values: &[u64; WAVE]) {
+pub(super) fn write_wide(wave: &mut Wave, index: u16, values: &[u64; WAVE]) {
     let (mut low, mut high) = (Lanes::ZERO, Lanes::ZERO);
     for lane in 0..WAVE {
         low.0[lane] = values[lane] as u32;
@@ -281,11 +281,12 @@ handler! {
 }
 
 handler! {
-    /// The last step of a division. Scales back the lanes that VCC marks.
+    /// The last step of a division. Scales back the lanes that VCC marks. The decoder has put VCC's number into the
+    /// field for a scalar register.
     fn v_div_fmas_f32(wave, instruction) {
         let mut spaces = [Lanes::ZERO; 3];
         let [space_a, space_b, space_c] = &mut spaces;
-        let marked = wave.scalar[usize::from(VCC)];
+        let marked = wave.scalar[usize::from(instruction.scalar & 127)];
         let a = wave.operand::<F32>(&instruction.sources[0], space_a);
         let b = wave.operand::<F32>(&instruction.sources[1], space_b);
         let c = wave.operand::<F32>(&instruction.sources[2], space_c);
@@ -304,15 +305,20 @@ handler! {
 }
 
 /// For each lane, adds the number of set bits of the mask below the lane's own bit to the second operand. The mask is
-/// for lanes 0 to 31 if `low` is true, and otherwise for lanes 32 to 63, none of which is below a lane of this wave.
+/// for lanes 0 to 31 if `low` is true, and otherwise for lanes 32 to 63.
 #[inline(always)]
 fn masked_count(wave: &mut Wave, instruction: &Instruction, low: bool) {
     let (mut space_a, mut space_b) = (Lanes::ZERO, Lanes::ZERO);
     let a = wave.raw(&instruction.sources[0], &mut space_a);
     let b = wave.raw(&instruction.sources[1], &mut space_b);
     let mut result = Lanes::ZERO;
+    let upper_half = wave.first_lane != 0;
     for lane in 0..WAVE {
-        let below = if low { (1u32 << lane) - 1 } else { 0 };
+        let below = match (low, upper_half) {
+            (true, false) | (false, true) => (1u32 << lane) - 1,
+            (true, true) => u32::MAX,
+            (false, false) => 0,
+        };
         result.0[lane] = (a.0[lane] & below).count_ones().wrapping_add(b.0[lane]);
     }
     wave.write(instruction.destination, &result);
@@ -425,6 +431,7 @@ handler! {
             let control = (word >> 8 & 0x1ff) as u32;
             let (fetch_inactive, bound_control) = (word >> 18 & 1 == 1, word >> 19 & 1 == 1);
             let (bank_mask, row_mask) = ((word >> 24 & 15) as u32, (word >> 28 & 15) as u32);
+            let row_mask = row_mask >> (wave.first_lane / 16);
             for lane in 0..WAVE {
                 let from = dpp_source(control, lane).filter(|&from| fetch_inactive || (exec >> from) & 1 == 1);
                 let masked = (row_mask >> (lane / 16)) & 1 == 0 || (bank_mask >> (lane / 4 % 4)) & 1 == 0;

@@ -1,7 +1,9 @@
 //! Instructions that select bytes or halves of their operands (SDWA).
 
 use super::table::handler;
-use super::wave::{Instruction, Lanes, SCRATCH_RESULT, SCRATCH_SECOND, SCRATCH_SOURCE, WAVE, Wave};
+use super::wave::{
+    Instruction, Lanes, REGISTER_MASK, SCRATCH_RESULT, SCRATCH_SECOND, SCRATCH_SOURCE, WAVE, Wave,
+};
 
 /// The parts of the registers that an instruction uses. A part is 0 to 3 for a byte, 4 or 5 for a half, and 6 for the
 /// whole register.
@@ -90,7 +92,7 @@ handler! {
             return;
         }
         let mut result = wave.vector[usize::from(SCRATCH_RESULT)];
-        let old = wave.vector[usize::from(instruction.destination & 511)];
+        let old = wave.vector[usize::from(instruction.destination) & REGISTER_MASK];
         for lane in 0..WAVE {
             result.0[lane] = insert(old.0[lane], result.0[lane], selection.result, selection.rest);
         }

@@ -1,9 +1,12 @@
-//! A wave of 32 lanes with its registers, and decoded instructions with the functions that read and write operands.
+//! A wave with its registers, and decoded instructions with the functions that read and write operands.
+//!
+//! Handlers compute on 32 lanes. A wave of 64 lanes has two halves of 32, whose registers lie in different places: see
+//! [`super::halves`].
 
 use super::float;
 use crate::memory::{POISON, Regions};
 
-/// The number of lanes of a wave. The emulator supports only wave32.
+/// The number of lanes of a wave, or of half a wave of 64 lanes.
 pub(crate) const WAVE: usize = 32;
 
 /// A vector register: 32 bits per lane.
@@ -32,6 +35,14 @@ pub(crate) const SCRATCH_RESULT: u16 = 256;
 /// Two registers after the machine's 256, which hold the sources of an instruction that permutes or selects them first.
 pub(crate) const SCRATCH_SOURCE: u16 = 257;
 pub(crate) const SCRATCH_SECOND: u16 = 258;
+/// The first accumulation register of CDNA.
+pub(crate) const ACCUMULATOR: u16 = 512;
+/// What is added to the number of a register for the upper 32 lanes of a wave of 64. Both halves share the scratch
+/// registers, because one half is executed after the other.
+pub(crate) const UPPER: u16 = 1024;
+/// The number of vector registers, a power of two, and the mask that keeps a number in its range.
+const REGISTERS: usize = 2048;
+pub(crate) const REGISTER_MASK: usize = REGISTERS - 1;
 
 /// The upper 32 bits of a flat address that means LDS.
 pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
@@ -128,15 +139,26 @@ pub(crate) enum Stop {
     Fault,
 }
 
+/// The registers that a wave uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Registers {
+    /// The number of lanes: 32 or 64.
+    pub(crate) lanes: usize,
+    pub(crate) vector: usize,
+    pub(crate) accumulators: usize,
+}
+
 /// The state of a wave. Registers start with [`POISON`].
 #[repr(C)]
 pub(crate) struct Wave {
-    pub(crate) vector: [Lanes; 512],
+    pub(crate) vector: [Lanes; REGISTERS],
     pub(crate) scalar: [u32; 128],
     pub(crate) scc: bool,
     pub(crate) stop: Stop,
     /// Whether the wave has signaled the workgroup's barrier and has not waited for it yet.
     pub(crate) signaled: bool,
+    /// The number of the first lane of the half that is being executed: 0 or 32.
+    pub(crate) first_lane: usize,
     /// The index of the next instruction.
     pub(crate) next: u32,
     /// The error, if `stop` is `Fault`.
@@ -167,21 +189,39 @@ impl Wave {
     }
 
     /// Puts the wave at an instruction, and poisons all registers that the kernel may use.
-    pub(crate) fn start(&mut self, entry: u32, vector_registers: usize) {
-        self.vector[..vector_registers.min(512)].fill(Lanes([POISON; WAVE]));
+    pub(crate) fn start(&mut self, entry: u32, registers: &Registers) {
+        for half in 0..registers.lanes.div_ceil(WAVE) {
+            let own = &mut self.vector[half * usize::from(UPPER)..];
+            own[..registers.vector.min(256)].fill(Lanes([POISON; WAVE]));
+            own[usize::from(ACCUMULATOR)..][..registers.accumulators.min(256)].fill(Lanes([POISON; WAVE]));
+        }
         self.scalar = [POISON; 128];
         self.scalar[usize::from(NULL)] = 0;
         self.scc = false;
         self.signaled = false;
+        self.first_lane = 0;
         self.stop = Stop::Running;
         self.next = entry;
         self.fault.clear();
         self.recent = (0, 0);
     }
 
+    /// The active lanes of the half that is being executed.
     #[inline(always)]
     pub(crate) fn exec(&self) -> u32 {
         self.scalar[usize::from(EXEC)]
+    }
+
+    /// The active lanes of a wave of 64.
+    pub(crate) fn exec64(&self) -> u64 {
+        u64::from(self.scalar[usize::from(EXEC)]) | u64::from(self.scalar[usize::from(EXEC) + 1]) << 32
+    }
+
+    /// A lane's 32 bits of a register of a wave of 64 lanes.
+    #[inline(always)]
+    pub(crate) fn lane64(&mut self, index: u16, lane: usize) -> &mut u32 {
+        let half = lane / WAVE * usize::from(UPPER);
+        &mut self.vector[(usize::from(index) + half) & REGISTER_MASK].0[lane % WAVE]
     }
 
     #[inline(always)]
@@ -207,7 +247,8 @@ impl Wave {
             Kind::Constant => source.value,
             Kind::Scc => u32::from(self.scc),
             Kind::Vector => {
-                self.vector[usize::from(source.index & 511)].0[self.exec().trailing_zeros() as usize & 31]
+                self.vector[usize::from(source.index) & REGISTER_MASK].0
+                    [self.exec().trailing_zeros() as usize & 31]
             }
         }
     }
@@ -230,7 +271,7 @@ impl Wave {
     #[inline(always)]
     pub(crate) fn raw<'a>(&'a self, source: &Source, space: &'a mut Lanes) -> &'a Lanes {
         if source.kind == Kind::Vector {
-            return &self.vector[usize::from(source.index & 511)];
+            return &self.vector[usize::from(source.index) & REGISTER_MASK];
         }
         space.0 = [self.uniform(source); WAVE];
         space
@@ -259,7 +300,7 @@ impl Wave {
     #[inline(always)]
     pub(crate) fn write(&mut self, index: u16, result: &Lanes) {
         let exec = self.exec();
-        let register = &mut self.vector[usize::from(index & 511)];
+        let register = &mut self.vector[usize::from(index) & REGISTER_MASK];
         if exec == u32::MAX {
             *register = *result;
             return;
@@ -273,7 +314,7 @@ impl Wave {
     /// Writes 16 bits in the active lanes. The other half of the register keeps its value.
     #[inline(always)]
     pub(crate) fn write_half(&mut self, index: u16, high: bool, result: &Lanes) {
-        let old = &self.vector[usize::from(index & 511)];
+        let old = &self.vector[usize::from(index) & REGISTER_MASK];
         let mut merged = Lanes::ZERO;
         for lane in 0..WAVE {
             let (low_part, high_part) = (result.0[lane] & 0xffff, old.0[lane] & 0xffff_0000);
@@ -329,6 +370,8 @@ pub(crate) enum Operand {
     Packed,
     /// A 32-bit float or half of a register. The operand's modifiers say which.
     Mixed,
+    /// Two registers with a 32-bit number each. Constants are numbers of 32 bits.
+    Pair,
 }
 
 /// A type of operands in a 32-bit register.

@@ -174,6 +174,9 @@ impl Libraries {
 /// The code object of tests/fixtures/kernels.hip.
 pub(crate) fn fixture() -> &'static [u8] {
     match architecture().as_str() {
+        "gfx906" => include_bytes!("../fixtures/kernels_gfx906.co"),
+        "gfx90a" => include_bytes!("../fixtures/kernels_gfx90a.co"),
+        "gfx942" => include_bytes!("../fixtures/kernels_gfx942.co"),
         "gfx1030" => include_bytes!("../fixtures/kernels_gfx1030.co"),
         "gfx1151" => include_bytes!("../fixtures/kernels_gfx1151.co"),
         "gfx1200" => include_bytes!("../fixtures/kernels_gfx1200.co"),
@@ -186,9 +189,14 @@ pub(crate) fn architecture() -> String {
     std::env::var("RUKH_EMULATOR_ARCH").unwrap_or_else(|_| "gfx1100".to_owned())
 }
 
+/// The number of lanes of a wave.
+pub(crate) fn lanes() -> u32 {
+    if architecture().starts_with("gfx9") { 64 } else { 32 }
+}
+
 /// Whether the architecture has matrix instructions. Some kernels exist only on such architectures.
 pub(crate) fn has_matrix_instructions() -> bool {
-    !architecture().starts_with("gfx10")
+    !["gfx906", "gfx908", "gfx10"].iter().any(|start| architecture().starts_with(start))
 }
 
 /// Runs all tests again on another architecture, in another process.
@@ -199,6 +207,21 @@ fn the_same_holds_for(other: &str) {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let output = command.env("RUKH_EMULATOR_ARCH", other).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn the_same_holds_for_gfx906() {
+    the_same_holds_for("gfx906");
+}
+
+#[test]
+fn the_same_holds_for_gfx90a() {
+    the_same_holds_for("gfx90a");
+}
+
+#[test]
+fn the_same_holds_for_gfx942() {
+    the_same_holds_for("gfx942");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn calculation(family: &Family, instruction: &Instruction, reads: &mut Reads<'_>
             _ if name == "s_getpc_b64" => 0,
             (_, Some(words)) => words[number],
             (Some(operands), _) => match operands.get(number) {
-                Some(Operand::B64 | Operand::I64 | Operand::F64) => 2,
+                Some(Operand::B64 | Operand::I64 | Operand::F64 | Operand::Pair) => 2,
                 Some(_) => 1,
                 None => 0,
             },
@@ -242,6 +242,10 @@ fn calculation(family: &Family, instruction: &Instruction, reads: &mut Reads<'_>
 
 /// The numbers of registers of a matrix product's operands A, B and C, from a name such as `v_wmma_f32_16x16x16_f16`.
 fn matrix_words(family: &Family, name: &str) -> Option<[u16; 3]> {
+    // On CDNA the kernels have one shape, 16 x 16 x 16 with 16-bit elements and 32-bit sums in 64 lanes.
+    if name.starts_with("v_mfma_") {
+        return Some([2, 2, 4]);
+    }
     let (sums, rest) = name.strip_prefix("v_wmma_")?.split_once('_')?;
     let (shape, elements) = rest.split_once('_')?;
     let mut sizes = shape.split('x').map(|size| size.parse::<u16>().ok());

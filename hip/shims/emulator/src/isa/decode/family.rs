@@ -8,18 +8,21 @@ use std::sync::{LazyLock, OnceLock};
 
 use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE};
 use crate::isa::matrix::MATRIX;
+use crate::isa::matrix_gfx9::MATRIX_GFX9;
 use crate::isa::matrix_gfx12::MATRIX_GFX12;
 use crate::isa::memory::buffer::BUFFER;
 use crate::isa::memory::global::{flat, global};
 use crate::isa::memory::lds::{LDS, LDS_PAIR_ROWS};
 use crate::isa::memory::scalar::{SCALAR_MEMORY, SCALAR_MEMORY_GFX12};
 use crate::isa::packed::PACKED;
+use crate::isa::pairs::{PAIRS, WIDE_GFX9};
 use crate::isa::scalar::{BINARY, BRANCH, CONDITION, CONSTANT, PROGRAM, UNARY, UNARY_SPECIAL};
 use crate::isa::scalar_gfx12::{BARRIER, BINARY_WIDE, WAIT};
 use crate::isa::special::{ONE_SPECIAL, THREE_SPECIAL, TWO_SPECIAL};
 use crate::isa::table::Row;
 use crate::isa::vector::{DOT, ONE, THREE, TWO};
-use crate::isa::wave::NULL;
+use crate::isa::wave::{NULL, WAVE};
+use crate::isa::wave64::{BRANCH64, EXCHANGE64, MASKS};
 
 /// The encodings, each of which numbers its instructions from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +63,20 @@ const ENCODINGS: [(Encoding, &str, &[&[Row]]); 15] = [
     (Encoding::Buffer, "buffer", &[BUFFER]),
 ];
 
-/// The tables of instructions that gfx11 does not have. Their opcodes are those of gfx12.
-const GFX12_ONLY: [&[Row]; 5] = [BINARY_WIDE, BARRIER, WAIT, SCALAR_MEMORY_GFX12, MATRIX_GFX12];
+/// The tables of instructions that gfx11 does not have. Their opcodes are those of gfx12 or of CDNA.
+const OTHERS: [&[Row]; 11] = [
+    BINARY_WIDE,
+    BARRIER,
+    WAIT,
+    SCALAR_MEMORY_GFX12,
+    MATRIX_GFX12,
+    MASKS,
+    BRANCH64,
+    EXCHANGE64,
+    PAIRS,
+    WIDE_GFX9,
+    MATRIX_GFX9,
+];
 
 /// On gfx11, the comparisons that write EXEC have the opcodes of the others plus this bit.
 const TO_EXEC_GFX11: usize = 0x80;
@@ -80,6 +95,8 @@ pub(crate) struct Known {
 /// The generations of encodings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Generation {
+    /// Vega and CDNA.
+    Gfx9,
     Gfx10,
     Gfx11,
     Gfx12,
@@ -110,6 +127,13 @@ pub(crate) struct Family {
     pub(crate) group_in_trap_registers: bool,
     /// Whether bit 7 of a vector register's number in the short encodings selects the upper half for a 16-bit operand.
     pub(crate) halves: bool,
+    /// The number of lanes of a wave.
+    pub(crate) lanes: usize,
+    /// Whether 16-bit results of VOP1 and VOP2 clear the other half of the register.
+    pub(crate) clears_halves: bool,
+    /// Whether v0 holds a work item's numbers in all three dimensions (10 bits each) when a wave starts. Otherwise v0
+    /// to v2 hold them.
+    pub(crate) packed_items: bool,
     /// By encoding and opcode.
     known: Vec<Vec<Option<Known>>>,
     /// By name.
@@ -127,7 +151,10 @@ static GFX10: LazyLock<Family> = LazyLock::new(|| Family {
     null: 125,
     group_in_trap_registers: false,
     halves: false,
-    known: from_text(include_str!("gfx10.txt")),
+    lanes: WAVE,
+    clears_halves: false,
+    packed_items: true,
+    known: from_texts(&[include_str!("gfx10.txt")]),
     rows: OnceLock::new(),
 });
 
@@ -142,6 +169,9 @@ static GFX11: LazyLock<Family> = LazyLock::new(|| Family {
     null: NULL,
     group_in_trap_registers: false,
     halves: true,
+    lanes: WAVE,
+    clears_halves: false,
+    packed_items: true,
     known: of_gfx11(),
     rows: OnceLock::new(),
 });
@@ -158,14 +188,45 @@ static GFX12: LazyLock<Family> = LazyLock::new(|| Family {
     null: NULL,
     group_in_trap_registers: true,
     halves: true,
-    known: from_text(include_str!("gfx12.txt")),
+    lanes: WAVE,
+    clears_halves: false,
+    packed_items: true,
+    known: from_texts(&[include_str!("gfx12.txt")]),
     rows: OnceLock::new(),
 });
+
+/// Vega and CDNA. `own` are the instructions that not all of these cards have.
+fn gfx9(own: &[&'static str], packed_items: bool) -> Family {
+    Family {
+        generation: Generation::Gfx9,
+        counting: Counting {
+            names: ["vmcnt", "lgkmcnt", "lgkmcnt"],
+            vector: &[(0, 4), (14, 2)],
+            others: &[(8, 4)],
+            stores_with_loads: true,
+        },
+        null: 125,
+        group_in_trap_registers: false,
+        halves: false,
+        lanes: 2 * WAVE,
+        clears_halves: true,
+        packed_items,
+        known: from_texts(&[&[include_str!("gfx9.txt")], own].concat()),
+        rows: OnceLock::new(),
+    }
+}
+
+static GFX906: LazyLock<Family> = LazyLock::new(|| gfx9(&[], false));
+static GFX90A: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx90a.txt")], true));
+static GFX942: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx942.txt")], true));
 
 impl Family {
     /// The family of an architecture, or `None` if the emulator cannot run its code.
     pub(crate) fn of(architecture: &str) -> Option<&'static Self> {
         match architecture {
+            "gfx906" | "gfx908" => Some(&GFX906),
+            "gfx90a" => Some(&GFX90A),
+            "gfx942" => Some(&GFX942),
             name if name.starts_with("gfx103") => Some(&GFX10),
             name if name.starts_with("gfx110") || name.starts_with("gfx115") => Some(&GFX11),
             name if name.starts_with("gfx120") => Some(&GFX12),
@@ -217,7 +278,7 @@ fn of_gfx11() -> Vec<Vec<Option<Known>>> {
 
 /// The row with this name, in any table.
 fn named(name: &str) -> Option<&'static Row> {
-    let tables = ENCODINGS.iter().flat_map(|(_, _, tables)| tables.iter()).chain(&GFX12_ONLY);
+    let tables = ENCODINGS.iter().flat_map(|(_, _, tables)| tables.iter()).chain(&OTHERS);
     tables.copied().flatten().find(|row| row.name == name)
 }
 
@@ -238,9 +299,9 @@ fn entries(text: &'static str) -> impl Iterator<Item = (&'static str, usize, &'s
     })
 }
 
-fn from_text(text: &'static str) -> Vec<Vec<Option<Known>>> {
+fn from_texts(texts: &[&'static str]) -> Vec<Vec<Option<Known>>> {
     let mut known = vec![Vec::new(); ENCODINGS.len()];
-    for (encoding, opcode, name, handler) in entries(text) {
+    for (encoding, opcode, name, handler) in texts.iter().copied().flat_map(entries) {
         let to_exec = name.starts_with("v_cmpx_");
         let place = ENCODINGS.iter().find(|(_, its_name, _)| *its_name == encoding);
         if let (Some(&(encoding, ..)), Some(row)) = (place, named(handler)) {
@@ -256,7 +317,13 @@ mod tests {
 
     #[test]
     fn every_entry_of_the_texts_has_a_handler_and_a_place_of_its_own() {
-        for text in [include_str!("gfx10.txt"), include_str!("gfx12.txt")] {
+        for text in [
+            include_str!("gfx9.txt"),
+            include_str!("gfx90a.txt"),
+            include_str!("gfx942.txt"),
+            include_str!("gfx10.txt"),
+            include_str!("gfx12.txt"),
+        ] {
             let all: Vec<_> = entries(text).collect();
             let stated =
                 text.lines().filter(|line| !line.starts_with(['#', '['])).flat_map(|line| line.split(','));
@@ -279,6 +346,6 @@ mod tests {
             let family = Family::of(architecture).unwrap();
             assert_eq!([123, 124, 125, 126].map(|code| u32::from(family.scalar(code))), codes);
         }
-        assert!(Family::of("gfx942").is_none());
+        assert!(Family::of("gfx803").is_none());
     }
 }

@@ -4,7 +4,7 @@ use super::family::Encoding;
 use super::reader::{Reader, bits, of, plain};
 use super::source::source;
 use crate::isa::memory::lds::{LDS, LDS_PAIRS};
-use crate::isa::wave::{Handler, Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
+use crate::isa::wave::{ACCUMULATOR, Handler, Instruction, NULL, Operand, SCRATCH_SOURCE, Source};
 
 /// The `count` low bits of a word as a signed number.
 fn signed(word: u32, count: u32) -> i64 {
@@ -37,17 +37,47 @@ pub(super) fn smem_gfx12(reader: &mut Reader<'_>) -> Option<Instruction> {
     scalar_load(reader, (13, 6), 24)
 }
 
+/// SMEM on gfx9. The flags say whether the second word has a constant offset, and whether it names a scalar register
+/// with a further one. Without a constant, the place of the constant names that register.
+pub(super) fn smem_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let word = reader.first();
+    let mut instruction = scalar_load(reader, (18, 8), 21)?;
+    let (constant, register) = (bits(word, 17, 1) == 1, bits(word, 14, 1) == 1);
+    if !constant {
+        instruction.sources[1] = match register {
+            true => instruction.sources[1],
+            false => Source::scalar(reader.family.scalar(instruction.immediate as u32)),
+        };
+        instruction.immediate = 0;
+    } else if !register {
+        instruction.sources[1] = Source::scalar(NULL);
+    }
+    Some(instruction)
+}
+
 /// DS: LDS instructions.
 pub(super) fn lds(reader: &mut Reader<'_>) -> Option<Instruction> {
+    lds_from(reader, 17, 0)
+}
+
+/// DS on gfx9. On CDNA a bit makes the data's registers accumulation registers.
+pub(super) fn lds_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let data = bits(reader.first(), 25, 1) as u16 * ACCUMULATOR;
+    lds_from(reader, 16, data)
+}
+
+/// The bit GDS is before the opcode. `data` is the number of the first register that can hold data.
+fn lds_from(reader: &mut Reader<'_>, gds_at: u32, data: u16) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
-    let opcode = bits(word, 18, 8);
+    let opcode = bits(word, gds_at + 1, 8);
     // The bit GDS selects the global data share, which the emulator does not have.
-    if bits(word, 17, 1) == 1 {
+    if bits(word, gds_at, 1) == 1 {
         return None;
     }
-    let sources = [0, 8, 16].map(|low| Source::vector(bits(second, low, 8) as u16));
-    let destination = bits(second, 24, 8) as u16;
+    let sources = [(0, 0), (8, data), (16, data)]
+        .map(|(low, first)| Source::vector(bits(second, low, 8) as u16 + first));
+    let destination = bits(second, 24, 8) as u16 + data;
     let fill = |handler: Handler, name: &'static str| {
         let mut instruction = plain(handler, name);
         instruction.sources = sources;
@@ -122,6 +152,22 @@ fn segmented(
     instruction.destination = bits(second, 24, 8) as u16;
     instruction.immediate = signed(word, offset_bits);
     instruction.high = bits(word, returns_at, 1) == 1;
+    Some(instruction)
+}
+
+/// FLAT on gfx9. On CDNA a bit makes the data's registers accumulation registers.
+pub(super) fn flat_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
+    /// The code that means no scalar base.
+    const NO_BASE: u16 = 127;
+    let mut instruction = segmented(reader, 14, 13, 16)?;
+    let base = &mut instruction.sources[1];
+    if base.index == NO_BASE {
+        *base = Source::scalar(NULL);
+    }
+    if bits(reader.words[1], 23, 1) == 1 {
+        instruction.sources[2].index += ACCUMULATOR;
+        instruction.destination += ACCUMULATOR;
+    }
     Some(instruction)
 }
 

@@ -10,12 +10,14 @@
 //! | [`scalar`] | SOP1, SOP2, SOPC, SOPK, SOPP |
 //! | [`vector`] | VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD |
 //! | [`subword`] | SDWA, the form of VOP1, VOP2 and VOPC that selects bytes or halves |
+//! | [`halves`] | makes two instructions of 32 lanes out of one of 64 |
 //! | [`source`] | source operands by their code |
 //! | [`reader`] | the words of one instruction |
 //! | [`family`] | what differs between families: the instructions by opcode, and some fields |
 
 mod effects;
 pub(crate) mod family;
+mod halves;
 mod memory;
 mod reader;
 mod scalar;
@@ -26,12 +28,16 @@ mod waits;
 
 use super::scalar::BRANCH;
 use super::table::handler;
-use super::wave::{Instruction, Wave};
+use super::wave::{Instruction, WAVE, Wave};
 use family::{Family, Generation};
-use memory::{buffer, flat_gfx10, flat_gfx11, flat_gfx12, global_gfx12, lds, smem, smem_gfx12};
+use halves::split;
+use memory::{
+    buffer, flat_gfx9, flat_gfx10, flat_gfx11, flat_gfx12, global_gfx12, lds, lds_gfx9, smem, smem_gfx9,
+    smem_gfx12,
+};
 use reader::{Reader, plain};
 use scalar::scalar;
-use vector::{vop3, vop3p, vop12c, vopd};
+use vector::{vop3, vop3_gfx9, vop3p, vop3p_gfx9, vop12c, vopd};
 
 handler! {
     /// Stops the wave and reports an encoding that the emulator does not know.
@@ -113,6 +119,14 @@ impl Program {
 /// prefix, and the prefix.
 type Format = (u32, u32, fn(&mut Reader<'_>) -> Option<Instruction>);
 
+const GFX9: &[Format] = &[
+    (23, 0b110100111, vop3p_gfx9),
+    (26, 0b110100, vop3_gfx9),
+    (26, 0b110110, lds_gfx9),
+    (26, 0b110111, flat_gfx9),
+    (26, 0b110000, smem_gfx9),
+];
+
 const GFX10: &[Format] = &[
     (26, 0b110101, vop3),
     (26, 0b110011, vop3p),
@@ -141,9 +155,16 @@ const GFX12: &[Format] = &[
     (26, 0b111101, smem_gfx12),
 ];
 
+/// Decodes one instruction. In a wave of 64 lanes it has two halves.
 fn decode(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let instruction = decode_for_32_lanes(reader)?;
+    if reader.family.lanes == WAVE { Some(instruction) } else { split(instruction) }
+}
+
+fn decode_for_32_lanes(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
     let formats = match reader.family.generation {
+        Generation::Gfx9 => GFX9,
         Generation::Gfx10 => GFX10,
         Generation::Gfx11 => GFX11,
         Generation::Gfx12 => GFX12,
@@ -174,7 +195,8 @@ mod tests {
         let paths = files
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|it| it == "co" || it == "gz"));
-        let architectures = ["gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201"];
+        let architectures =
+            ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1151", "gfx1200"];
         let of = |path: PathBuf| {
             let name = path.file_name()?.to_string_lossy().into_owned();
             let found = architectures.into_iter().find(|architecture| name.contains(architecture))?;

@@ -44,7 +44,7 @@ pub(super) fn source(
                         if code == 248 { std::f64::consts::FRAC_1_PI / 2.0 } else { f64::from(value) };
                     constant(exact.to_bits() as i64)
                 }
-                Operand::B32 | Operand::Mixed => constant(i64::from(value.to_bits())),
+                Operand::B32 | Operand::Mixed | Operand::Pair => constant(i64::from(value.to_bits())),
             }
         }
         253 => Some(Source { kind: Kind::Scc, ..Source::NONE }),

@@ -1,6 +1,7 @@
 //! The vector encodings: VOP1, VOP2, VOPC, VOP3, VOP3P and VOPD, with or without DPP.
 
-use super::family::{Encoding, Known};
+use super::family::{Encoding, Generation, Known};
+use super::halves::clear;
 use super::reader::{Reader, bits, of, plain};
 use super::source::{LITERAL, VECTOR, source};
 use super::subword::{SDWA, wrap_selected};
@@ -8,7 +9,9 @@ use crate::isa::compare::EXEC_RESULT;
 use crate::isa::special::{TWO_SPECIAL, dual, permuted};
 use crate::isa::table::Row;
 use crate::isa::vector::{ONE, TWO, v_dot2acc_f32_f16, v_dual_add_nc_u32};
-use crate::isa::wave::{Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC};
+use crate::isa::wave::{
+    ACCUMULATOR, Handler, Instruction, Kind, Operand, SCRATCH_RESULT, SCRATCH_SOURCE, Source, VCC,
+};
 
 // In the field of the first source, these codes mean that the source is permuted (DPP).
 const DPP8: u32 = 233;
@@ -26,7 +29,9 @@ fn half_register(source: &mut Source) {
 /// Whether an instruction writes a mask of carries or of marked lanes to a scalar register of its own.
 fn carries(known: Known) -> bool {
     let name = known.row.name;
-    name.contains("_co_") || matches!(name, "v_div_scale_f32" | "v_mad_u64_u32" | "v_mad_i64_i32")
+    name.contains("_co_")
+        || name.ends_with("_with_carry")
+        || matches!(name, "v_div_scale_f32" | "v_mad_u64_u32" | "v_mad_i64_i32")
 }
 
 /// VOP1, VOP2 and VOPC.
@@ -78,7 +83,7 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
                     instruction.sources[1] = source(reader, LITERAL, Operand::B32, &mut literal)?;
                     instruction.sources[2] = second;
                 }
-                _ if TWO_SPECIAL.iter().any(|special| special.name == row.name) => {
+                _ if TWO_SPECIAL.iter().any(|special| special.name == row.name) || carries(known) => {
                     instruction.sources[2] = Source::scalar(VCC);
                     instruction.scalar = VCC;
                 }
@@ -94,8 +99,18 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
             half_register(&mut instruction.sources[2]);
         }
     }
-    let Some(control) = control else { return Some(instruction) };
+    if known.name == "v_accvgpr_mov_b32" {
+        instruction.sources[0].index += ACCUMULATOR;
+        instruction.destination += ACCUMULATOR;
+    }
+    let clears = reader.family.clears_halves && row.result == Operand::B16 && encoding != Encoding::Vopc;
+    let Some(control) = control else {
+        return Some(if clears { clear(instruction) } else { instruction });
+    };
     if known.to_exec {
+        return None;
+    }
+    if code == DPP16 && (clears || !dpp_known(reader, bits(control, 8, 9))) {
         return None;
     }
     match code {
@@ -109,6 +124,13 @@ pub(super) fn vop12c(reader: &mut Reader<'_>) -> Option<Instruction> {
         _ => {}
     }
     Some(wrap_permuted(instruction, code, control))
+}
+
+/// Whether the emulator has a family's DPP control. Vega and CDNA also have some that move numbers between rows
+/// (wave_shl to wave_ror, row_bcast).
+fn dpp_known(reader: &Reader<'_>, control: u32) -> bool {
+    reader.family.generation != Generation::Gfx9
+        || matches!(control, 0..=0xff | 0x101..=0x12f | 0x140..=0x141 | 0x150..=0x15f)
 }
 
 /// Wraps an instruction in another one, which permutes the instruction's first source as the control word says and then
@@ -128,6 +150,16 @@ fn wrap_permuted(mut inner: Instruction, kind: u32, control: u32) -> Instruction
 
 /// VOP3 and VOP3SD, the form that writes a carry.
 pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
+    three(reader, 0x180)
+}
+
+/// VOP3A and VOP3B, the same on gfx9.
+pub(super) fn vop3_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
+    three(reader, 0x140)
+}
+
+/// The opcodes from `one` on are those of VOP1.
+fn three(reader: &mut Reader<'_>, one: u32) -> Option<Instruction> {
     let word = reader.first();
     let second = reader.next()?;
     let opcode = bits(word, 16, 10);
@@ -135,7 +167,7 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     let known = match opcode {
         0..=0xff => reader.known(Encoding::Vopc, opcode)?,
         0x100..=0x13f => reader.known(Encoding::Vop2, opcode - 0x100)?,
-        0x180..=0x1ff => reader.known(Encoding::Vop1, opcode - 0x180)?,
+        _ if (one..one + 0x80).contains(&opcode) => reader.known(Encoding::Vop1, opcode - one)?,
         _ => reader.known(Encoding::Vop3, opcode)?,
     };
     let row = known.row;
@@ -189,6 +221,12 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
     if (instruction.clamp || instruction.scale != 1.0) && !row.float {
         return None;
     }
+    if row.name == "v_div_fmas_f32" {
+        instruction.scalar = VCC;
+    }
+    if reader.family.clears_halves && row.result == Operand::B16 && (0x100..one + 0x80).contains(&opcode) {
+        instruction = clear(instruction);
+    }
     match dpp {
         None => Some(instruction),
         Some(_) if known.to_exec => None,
@@ -198,7 +236,8 @@ pub(super) fn vop3(reader: &mut Reader<'_>) -> Option<Instruction> {
 
 pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
     let word = reader.first();
-    if bits(word, 24, 2) != 0 {
+    // On gfx9 these bits belong to the prefix.
+    if bits(word, 24, 2) != 0 && reader.family.generation != Generation::Gfx9 {
         return None;
     }
     let second = reader.next()?;
@@ -222,13 +261,63 @@ pub(super) fn vop3p(reader: &mut Reader<'_>) -> Option<Instruction> {
             source.absolute = source.negate_high;
             source.high = false;
         }
+        if operand == Operand::Pair {
+            // A move takes one number from each pair.
+            let moves = row.name == "v_pk_mov_b32";
+            source.high_for_high &= !moves;
+            // It is not documented what the second number of a constant is.
+            if source.kind == Kind::Constant && (source.high || source.high_for_high) {
+                return None;
+            }
+        }
     }
     instruction.destination = bits(word, 0, 8) as u16;
     instruction.clamp = bits(word, 15, 1) == 1;
     let float = row.name.contains("_f16") || row.name.contains("_f32");
     let matrix = row.name.contains("wmma");
-    if instruction.clamp && (!float || matrix) {
+    let pair = row.result == Operand::Pair;
+    if instruction.clamp && (!float || matrix || pair) {
         return None;
+    }
+    Some(instruction)
+}
+
+/// VOP3P on gfx9, whose opcodes from 0x40 on are the matrix instructions (VOP3P-MAI).
+pub(super) fn vop3p_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
+    let word = reader.first();
+    if bits(word, 16, 7) < 0x40 {
+        return vop3p(reader);
+    }
+    let second = reader.next()?;
+    let known = reader.known(Encoding::Vop3p, bits(word, 16, 7))?;
+    let mut instruction = of(known);
+    // The modifiers CBSZ, ABID and BLGP permute the operands' blocks.
+    let permutes = bits(word, 8, 7) != 0 || bits(second, 29, 3) != 0;
+    if permutes && known.name.starts_with("v_mfma_") {
+        return None;
+    }
+    let operand = |number: usize| known.row.operands.get(number).copied().unwrap_or(Operand::B32);
+    for number in 0..known.row.operands.len() {
+        let code = bits(second, 9 * number as u32, 9);
+        instruction.sources[number] = source(reader, code, operand(number), &mut None)?;
+    }
+    instruction.destination = bits(word, 0, 8) as u16;
+    // Which of the operands are accumulation registers: a bit for A, one for B, and one for C and D.
+    let (reads, writes) = match known.name {
+        "v_accvgpr_read_b32" => ([true, false, false], false),
+        "v_accvgpr_write_b32" => ([false; 3], true),
+        _ => {
+            let sums = bits(word, 15, 1) == 1;
+            ([bits(second, 27, 1) == 1, bits(second, 28, 1) == 1, sums], sums)
+        }
+    };
+    for (source, accumulates) in instruction.sources.iter_mut().zip(reads) {
+        if accumulates && source.kind == Kind::Vector {
+            source.index += ACCUMULATOR;
+        }
+    }
+    if writes {
+        instruction.destination += ACCUMULATOR;
     }
     Some(instruction)
 }

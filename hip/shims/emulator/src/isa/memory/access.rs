@@ -1,6 +1,6 @@
 //! Memory accesses of one lane. They check the address range, and move data between memory and registers.
 
-use crate::isa::wave::{Instruction, Wave};
+use crate::isa::wave::{Instruction, REGISTER_MASK, Wave};
 
 /// Defines a table of instructions whose handlers call a function with constants. An instruction's name is the prefix
 /// and the handler's name.
@@ -117,8 +117,11 @@ impl Wave {
         let action = if store { "writes" } else { "reads" };
         // SAFETY: a launch keeps its regions until all of its waves are done.
         let near = unsafe { &*self.regions }.describe(address);
-        let message =
-            format!("{} of lane {lane} {action} {bytes} bytes at {address:#x}: {near}", instruction.name);
+        let message = format!(
+            "{} of lane {} {action} {bytes} bytes at {address:#x}: {near}",
+            instruction.name,
+            lane + self.first_lane
+        );
         self.fail(message);
     }
 
@@ -136,8 +139,9 @@ impl Wave {
         }
         let size = self.lds_bytes;
         self.fail(format!(
-            "{} of lane {lane} accesses {bytes} bytes at {offset:#x}, outside the {size:#x} bytes of LDS",
-            instruction.name
+            "{} of lane {} accesses {bytes} bytes at {offset:#x}, outside the {size:#x} bytes of LDS",
+            instruction.name,
+            lane + self.first_lane
         ));
         false
     }
@@ -159,7 +163,8 @@ pub(super) unsafe fn load_lane(
     if let Form::Words(count) = form {
         for word in 0..count {
             // SAFETY: the access lies within the form's bytes.
-            wave.vector[(register + word) & 511].0[lane] = unsafe { read(address.add(4 * word), 4) };
+            wave.vector[(register + word) & REGISTER_MASK].0[lane] =
+                unsafe { read(address.add(4 * word), 4) };
         }
         return;
     }
@@ -170,7 +175,7 @@ pub(super) unsafe fn load_lane(
         Form::Signed(_) | Form::LowSigned(_) | Form::HighSigned(_) => i32::from(bits as i16) as u32,
         _ => bits,
     };
-    let out = &mut wave.vector[register & 511].0[lane];
+    let out = &mut wave.vector[register & REGISTER_MASK].0[lane];
     *out = match form {
         Form::LowUnsigned(_) | Form::LowSigned(_) => (*out & 0xffff_0000) | (extended & 0xffff),
         Form::HighUnsigned(_) | Form::HighSigned(_) => (*out & 0xffff) | extended << 16,
@@ -189,14 +194,16 @@ pub(super) unsafe fn store_lane(wave: &Wave, source: u16, lane: usize, address: 
         Form::Words(count) => {
             for word in 0..count {
                 // SAFETY: the access lies within the form's bytes.
-                unsafe { write(address.add(4 * word), 4, wave.vector[(register + word) & 511].0[lane]) };
+                unsafe {
+                    write(address.add(4 * word), 4, wave.vector[(register + word) & REGISTER_MASK].0[lane])
+                };
             }
         }
         Form::HighUnsigned(bytes) | Form::HighSigned(bytes) => {
             // SAFETY: the access covers exactly the form's bytes.
-            unsafe { write(address, bytes, wave.vector[register & 511].0[lane] >> 16) };
+            unsafe { write(address, bytes, wave.vector[register & REGISTER_MASK].0[lane] >> 16) };
         }
         // SAFETY: the access covers exactly the form's bytes.
-        _ => unsafe { write(address, form.bytes(), wave.vector[register & 511].0[lane]) },
+        _ => unsafe { write(address, form.bytes(), wave.vector[register & REGISTER_MASK].0[lane]) },
     }
 }

@@ -4,7 +4,7 @@
 
 use super::access::{Form, accesses, load_lane, store_lane};
 use crate::isa::table::{Row, handler};
-use crate::isa::wave::{Instruction, Source, WAVE, Wave};
+use crate::isa::wave::{Instruction, REGISTER_MASK, Source, WAVE, Wave};
 
 accesses! {
     /// Loads and stores. The instructions that invalidate caches do nothing, because the emulator has no caches.
@@ -63,7 +63,7 @@ fn buffer(wave: &mut Wave, instruction: &Instruction) -> Option<Buffer> {
 /// Each lane's offset into the buffer, and the scalar offset. The sources are the vector offset (if the decoder has set
 /// the flag `high`), the descriptor, and the scalar offset.
 fn offsets(wave: &Wave, instruction: &Instruction) -> ([u64; WAVE], u64) {
-    let own = wave.vector[usize::from(instruction.sources[0].index & 511)].0;
+    let own = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK].0;
     let immediate = instruction.immediate as u64;
     let offsets = own.map(|offset| if instruction.high { u64::from(offset) + immediate } else { immediate });
     (offsets, u64::from(wave.uniform(&instruction.sources[2])))
@@ -152,7 +152,7 @@ mod tests {
         let program = Program::decode(Family::of("gfx1100").unwrap(), &code, 0, 0);
         let regions = Regions::of(5, (0, 0));
         let mut wave = Wave::new();
-        wave.start(0, 64);
+        wave.start(0, &crate::isa::wave::Registers { lanes: 32, vector: 64, accumulators: 0 });
         wave.regions = &regions;
         wave.set_scalar(EXEC, 0xffff_fffe);
         wave.set_scalar64(8, memory);

@@ -2,7 +2,7 @@
 
 use super::access::{Form, load_lane, store_lane};
 use super::atomic::Atomic;
-use crate::isa::wave::{Instruction, Kind, NULL, SHARED_APERTURE, WAVE, Wave};
+use crate::isa::wave::{Instruction, Kind, NULL, REGISTER_MASK, SHARED_APERTURE, WAVE, Wave};
 
 /// The memory that an instruction's addresses can mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Action {
 #[inline(always)]
 fn addresses(wave: &Wave, instruction: &Instruction) -> [u64; WAVE] {
     let [vector, base, _] = &instruction.sources;
-    let low = &wave.vector[usize::from(vector.index & 511)].0;
+    let low = &wave.vector[usize::from(vector.index) & REGISTER_MASK].0;
     let offset = instruction.immediate as u64;
     let mut result = [0; WAVE];
     if base.kind == Kind::Scalar && base.index != u16::from(NULL) {
@@ -33,7 +33,7 @@ fn addresses(wave: &Wave, instruction: &Instruction) -> [u64; WAVE] {
             result[lane] = start.wrapping_add(u64::from(low[lane]));
         }
     } else {
-        let high = &wave.vector[usize::from((vector.index + 1) & 511)].0;
+        let high = &wave.vector[usize::from(vector.index + 1) & REGISTER_MASK].0;
         for lane in 0..WAVE {
             result[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(offset);
         }
@@ -105,11 +105,12 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: A
         }
         let Some(place) = locate(wave, instruction, lane, address, 4, space, Action::Write) else { return };
         if address % 4 != 0 {
+            let lane = lane + wave.first_lane;
             wave.fail(format!("{} of lane {lane} at {address:#x}: not aligned", instruction.name));
             return;
         }
-        let operand = wave.vector[data & 511].0[lane];
-        let compare = wave.vector[(data + 1) & 511].0[lane];
+        let operand = wave.vector[data & REGISTER_MASK].0[lane];
+        let compare = wave.vector[(data + 1) & REGISTER_MASK].0[lane];
         // SAFETY: the address is checked and aligned, and the emulated program accesses it through this type or with
         // plain loads.
         let place = unsafe { AtomicU32::from_ptr(place.cast()) };
@@ -117,7 +118,7 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, space: Space, operation: A
         let old = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).unwrap_or_default();
         // The flag `high` of an atomic instruction means that it returns the old value.
         if instruction.high {
-            wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
+            wave.vector[usize::from(instruction.destination) & REGISTER_MASK].0[lane] = old;
         }
     }
 }

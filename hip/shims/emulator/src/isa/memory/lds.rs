@@ -3,12 +3,12 @@
 use super::access::{Form, accesses, load_lane, read, store_lane, write};
 use super::atomic::Atomic;
 use crate::isa::table::{Row, handler};
-use crate::isa::wave::{Instruction, Lanes, SCRATCH_SOURCE, WAVE, Wave};
+use crate::isa::wave::{Instruction, Lanes, REGISTER_MASK, SCRATCH_SOURCE, WAVE, Wave};
 
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
     let (exec, offset) = (wave.exec(), instruction.immediate as u64);
-    let base = wave.vector[usize::from(instruction.sources[0].index & 511)];
+    let base = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
     for lane in 0..WAVE {
         if (exec >> lane) & 1 == 1 {
             let place = u64::from(base.0[lane]) + offset;
@@ -24,7 +24,7 @@ fn load(wave: &mut Wave, instruction: &Instruction, form: Form) {
 #[inline(always)]
 fn store(wave: &mut Wave, instruction: &Instruction, form: Form) {
     let (exec, offset) = (wave.exec(), instruction.immediate as u64);
-    let base = wave.vector[usize::from(instruction.sources[0].index & 511)];
+    let base = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
     for lane in 0..WAVE {
         if (exec >> lane) & 1 == 1 {
             let place = u64::from(base.0[lane]) + offset;
@@ -44,7 +44,7 @@ handler! {
     /// first load may overwrite the address register.
     fn lds_pair(wave, instruction) {
         let Some([first, second]) = instruction.inner.as_deref() else { return };
-        let address = wave.vector[usize::from(instruction.sources[0].index & 511)];
+        let address = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
         wave.vector[usize::from(SCRATCH_SOURCE)] = address;
         // SAFETY: the instruction was decoded like any other load or store.
         unsafe { (first.execute)(wave, first) };
@@ -56,9 +56,9 @@ handler! {
 #[inline(always)]
 fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns: bool) {
     let (exec, offset) = (wave.exec(), instruction.immediate as u64);
-    let base = wave.vector[usize::from(instruction.sources[0].index & 511)];
-    let first = wave.vector[usize::from(instruction.sources[1].index & 511)];
-    let second = wave.vector[usize::from(instruction.sources[2].index & 511)];
+    let base = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
+    let first = wave.vector[usize::from(instruction.sources[1].index) & REGISTER_MASK];
+    let second = wave.vector[usize::from(instruction.sources[2].index) & REGISTER_MASK];
     for lane in 0..WAVE {
         if (exec >> lane) & 1 == 1 {
             let place = u64::from(base.0[lane]) + offset;
@@ -72,7 +72,7 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns
                 write(wave.lds.add(place as usize), 4, operation.apply(old, first.0[lane], second.0[lane]))
             };
             if returns {
-                wave.vector[usize::from(instruction.destination) & 511].0[lane] = old;
+                wave.vector[usize::from(instruction.destination) & REGISTER_MASK].0[lane] = old;
             }
         }
     }
@@ -84,8 +84,8 @@ fn atomic(wave: &mut Wave, instruction: &Instruction, operation: Atomic, returns
 fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
     let exec = wave.exec();
     let offset = instruction.immediate as u32;
-    let base = wave.vector[usize::from(instruction.sources[0].index & 511)];
-    let data = wave.vector[usize::from(instruction.sources[1].index & 511)];
+    let base = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
+    let data = wave.vector[usize::from(instruction.sources[1].index) & REGISTER_MASK];
     let mut result = Lanes::ZERO;
     for lane in 0..WAVE {
         let other = (base.0[lane].wrapping_add(offset) >> 2) as usize & (WAVE - 1);
@@ -103,10 +103,10 @@ fn permute(wave: &mut Wave, instruction: &Instruction, backward: bool) {
 #[inline(always)]
 fn swizzle(wave: &mut Wave, instruction: &Instruction) {
     let (exec, code) = (wave.exec(), instruction.immediate as usize);
-    let data = wave.vector[usize::from(instruction.sources[0].index & 511)];
+    let data = wave.vector[usize::from(instruction.sources[0].index) & REGISTER_MASK];
     let mut result = Lanes::ZERO;
     for lane in 0..WAVE {
-        let other = if code >= 0xe000 {
+        let other = if code >= 0xc000 {
             wave.fail(format!("{} {code:#x}: the emulator does not know this pattern", instruction.name));
             return;
         } else if code & 0x8000 != 0 {

@@ -5,8 +5,10 @@ use half::f16;
 
 use super::decode::Program;
 use super::decode::family::Family;
-use super::wave::{EXEC, Lanes, Stop, VCC, Wave};
+use super::halves::MASK;
+use super::wave::{ACCUMULATOR, EXEC, Kind as SourceKind, Lanes, Registers, Source, Stop, UPPER, VCC, Wave};
 
+mod cdna;
 mod families;
 mod lanes;
 mod matrix;
@@ -14,8 +16,10 @@ mod one_lane;
 mod waits;
 
 /// The instructions by architecture. The names are gfx11's.
-const FIXTURES: [(&str, &str); 3] = [
+const FIXTURES: [(&str, &str); 5] = [
     ("gfx1100", include_str!("../../../tests/fixtures/instructions.txt")),
+    ("gfx90a", include_str!("../../../tests/fixtures/instructions_gfx90a.txt")),
+    ("gfx942", include_str!("../../../tests/fixtures/instructions_gfx942.txt")),
     ("gfx1030", include_str!("../../../tests/fixtures/instructions_gfx1030.txt")),
     ("gfx1200", include_str!("../../../tests/fixtures/instructions_gfx1200.txt")),
 ];
@@ -31,8 +35,12 @@ struct Code {
 }
 
 impl Code {
+    fn family(&self) -> &'static Family {
+        Family::of(self.architecture).unwrap()
+    }
+
     fn decode(&self) -> Program {
-        Program::decode(Family::of(self.architecture).unwrap(), &self.bytes, 0, 0)
+        Program::decode(self.family(), &self.bytes, 0, 0)
     }
 }
 
@@ -78,9 +86,15 @@ struct Ran {
 
 fn start(seed: u32, exec: u32) -> Box<Wave> {
     let mut wave = Wave::new();
-    wave.start(0, 64);
+    wave.start(0, &Registers { lanes: 64, vector: 64, accumulators: 16 });
     for register in 0..64 {
+        let upper = register + usize::from(UPPER);
         wave.vector[register] = Lanes(numbers(seed * 64 + register as u32));
+        wave.vector[upper] = Lanes(numbers(seed * 64 + 1000 + register as u32));
+    }
+    for register in usize::from(ACCUMULATOR)..usize::from(ACCUMULATOR) + 16 {
+        wave.vector[register] = Lanes(numbers(seed * 64 + 2000 + register as u32));
+        wave.vector[register + usize::from(UPPER)] = Lanes(numbers(seed * 64 + 3000 + register as u32));
     }
     wave.set_scalar(4, S4);
     wave.set_scalar(5, S5);
@@ -88,20 +102,75 @@ fn start(seed: u32, exec: u32) -> Box<Wave> {
     wave.set_scalar(7, 0);
     wave.set_scalar(VCC, CARRY);
     wave.set_scalar(EXEC, exec);
+    wave.set_scalar(VCC + 1, CARRY.rotate_left(5));
+    wave.set_scalar(EXEC + 1, exec.rotate_left(7));
     wave.scc = seed % 2 == 1;
     wave
 }
 
-fn run(code: &Code, seed: u32, exec: u32, prepare: impl Fn(&mut Wave)) -> Ran {
+fn execute(code: &Code, wave: &mut Wave) {
     let program = code.decode();
-    assert_eq!(program.instructions.len(), 2, "one instruction and the sentinel");
-    let (mut before, mut after) = (start(seed, exec), start(seed, exec));
-    prepare(&mut before);
-    prepare(&mut after);
+    assert_eq!(program.instructions.len(), 2, "one instruction and the sentinel: {:x?}", code.bytes);
+    let instruction = &program.instructions[0];
     // SAFETY: the instruction was decoded from a fixture, and the tests run only where the handlers do.
-    unsafe { (program.instructions[0].execute)(&mut after, &program.instructions[0]) };
+    unsafe { (instruction.execute)(wave, instruction) };
+}
+
+fn run(code: &Code, seed: u32, exec: u32, prepare: impl Fn(&mut Wave)) -> Ran {
+    let ready = || {
+        let mut wave = start(seed, exec);
+        prepare(&mut wave);
+        wave
+    };
+    let (before, mut after) = (ready(), ready());
+    execute(code, &mut after);
     assert!(after.stop == Stop::Running, "{}", after.fault);
+    if code.family().lanes == 64 && by_halves(code) {
+        let mut exchanged = ready();
+        exchange_halves(&mut exchanged);
+        execute(code, &mut exchanged);
+        exchange_halves(&mut exchanged);
+        assert_same(&after, &exchanged, code);
+    }
     Ran { before, after }
+}
+
+/// Whether both halves of a wave of 64 lanes do the same with their own registers and their words of VCC. Other masks
+/// than VCC as a source have tests of their own.
+fn by_halves(code: &Code) -> bool {
+    let program = code.decode();
+    let instruction = &program.instructions[0];
+    let Some([lower, upper]) = instruction.inner.as_deref() else { return false };
+    let symmetric = |lower: &Source, upper: &Source| {
+        lower.kind != SourceKind::Scalar
+            || (lower.index, upper.index) == (u16::from(VCC), u16::from(VCC) + 1)
+            || lower.index == upper.index && [4, 5].contains(&lower.index)
+    };
+    let masks_rows = instruction.name.ends_with("_mov_b32") && lower.immediate as u32 >> 28 == 1;
+    lower.sources.iter().zip(&upper.sources).all(|(lower, upper)| symmetric(lower, upper))
+        && instruction.scalar != 4
+        && !masks_rows
+        && !instruction.name.starts_with("v_mbcnt_")
+}
+
+fn assert_same(wave: &Wave, other: &Wave, code: &Code) {
+    for register in (0..64).chain(usize::from(ACCUMULATOR)..usize::from(ACCUMULATOR) + 16) {
+        for register in [register, register + usize::from(UPPER)] {
+            let [found, wanted] = [wave, other].map(|wave| wave.vector[register].0);
+            assert_eq!(found, wanted, "v{register} after {:x?}", code.bytes);
+        }
+    }
+    let scalars = |wave: &Wave| (wave.scalar[..usize::from(MASK)].to_vec(), wave.exec64());
+    assert_eq!(scalars(wave), scalars(other), "scalar registers after {:x?}", code.bytes);
+}
+
+/// Exchanges the halves of a wave of 64 lanes: vector registers, and the words of the masks VCC, EXEC, s[6:7] and s[8:9].
+fn exchange_halves(wave: &mut Wave) {
+    let (lower, upper) = wave.vector.split_at_mut(usize::from(UPPER));
+    lower.swap_with_slice(upper);
+    for first in [6, 8, usize::from(VCC), usize::from(EXEC)] {
+        wave.scalar.swap(first, first + 1);
+    }
 }
 
 fn f(bits: u32) -> f64 {

@@ -210,6 +210,14 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
     })
 }
 
+/// Whether the instruction clears the upper half of the register that holds its 16-bit result. On gfx9 all do but those
+/// that exist only in VOP3.
+fn clears(code: &Code, name: &str, kind: Kind) -> bool {
+    code.family().clears_halves
+        && matches!(kind, Kind::Half(_) | Kind::Short)
+        && !["v_fma_f16", "v_fma_mixlo_f16"].contains(&name)
+}
+
 #[test]
 fn instructions_on_one_lane_give_what_the_manual_says() {
     let mut tested = 0;
@@ -229,6 +237,7 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
                     continue;
                 }
                 let Some((kind, expected)) = plain(name, at(0), at(1), at(2)) else { continue };
+                let old = if clears(&code, name, kind) { 0 } else { old };
                 assert!(
                     same(kind, found, expected, old),
                     "{text}: {:#x} {:#x} {:#x} give {found:#x}, not {expected:#x}",
@@ -312,9 +321,11 @@ fn modifiers_change_operands_and_results() {
                 let at = |register: usize| ran.before.vector[register].0[lane];
                 let (kind, expected) = expected(at(0), at(1), at(2), at(3));
                 let found = ran.after.vector[3].0[lane];
-                assert!(same(kind, found, expected, at(3)), "{text}: {found:#x}, not {expected:#x}");
+                let name = text.split(' ').next().unwrap_or_default();
+                let old = if clears(&code, name, kind) { 0 } else { at(3) };
+                assert!(same(kind, found, expected, old), "{text}: {found:#x}, not {expected:#x}");
             }
         }
     }
-    assert_eq!(tested, 14 + 13 + 14);
+    assert_eq!(tested, 14 + 11 + 13 + 13 + 14);
 }

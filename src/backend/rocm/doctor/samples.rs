@@ -1,0 +1,206 @@
+//! Some elements of a matrix product, as they must be.
+//!
+//! A product of a network has up to a hundred million elements, so only some rows are read, and of each only some
+//! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
+
+use super::super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::super::measure::pattern;
+use super::numbers;
+use super::reference::rows::{activation, sigmoid};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The number of rows to read, and of columns to compare.
+const ROWS: usize = 32;
+const COLUMNS: usize = 32;
+
+/// The value of the result's bytes before a product that replaces them, and before one that adds to them. As elements,
+/// the former are not a number, and the latter are ordinary numbers.
+const UNWRITTEN_BYTE: u8 = 0xff;
+const ADDED_BYTE: u8 = 0x3f;
+
+/// The contents of the matrices, as elements of each type.
+pub(super) struct Contents([(ElementType, Vec<f64>); 3]);
+
+impl Contents {
+    /// The contents of the matrices that are filled for products of `element`.
+    pub(super) fn new(element: ElementType) -> Contents {
+        let bytes = pattern(element);
+        let types = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
+        Contents(types.map(|element| (element, numbers::decode(element, &bytes))))
+    }
+
+    fn of(&self, element: ElementType) -> &[f64] {
+        let found = self.0.iter().find(|(known, _)| *known == element);
+        found.map_or(&[], |(_, values)| values)
+    }
+}
+
+/// The elements to compare.
+pub(super) struct Samples {
+    output: ElementType,
+    /// The byte with which the result must be filled before the product.
+    pub(super) initial_byte: u8,
+    /// The bytes of the rows to read.
+    pub(super) pieces: Vec<Range<usize>>,
+    /// For each of these rows: its number in words, and columns with their values.
+    rows: Vec<(String, Vec<(usize, f64)>)>,
+}
+
+/// How a product turned out.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Difference {
+    /// The largest [`numbers::error`].
+    pub(super) error: f64,
+    /// The first element with an error that is too large, in words.
+    pub(super) wrong: Option<String>,
+}
+
+/// `count` numbers below `limit`, in ascending order: the first, the last, and one in each of equal parts between them.
+fn spread(limit: usize, count: usize, seed: u32) -> Vec<usize> {
+    if limit <= count {
+        return (0..limit).collect();
+    }
+    let noise = numbers::noise(seed, count);
+    let part = |index: usize| {
+        let (start, end) = (index * limit / count, (index + 1) * limit / count);
+        let jitter = f64::from(noise[index].abs()) * (end - start) as f64;
+        (start + jitter as usize).min(end - 1)
+    };
+    let mut numbers: Vec<usize> = (0..count).map(part).collect();
+    (numbers[0], numbers[count - 1]) = (0, limit - 1);
+    numbers
+}
+
+impl Samples {
+    /// The samples of a product of matrices with these contents.
+    pub(super) fn new(shape: &GemmShape, contents: &Contents) -> Samples {
+        let output = shape.output_type;
+        let (values, biases) = (contents.of(shape.input_type), contents.of(output));
+        let [w_step, x_step, y_step] = shape.batch_strides;
+        let initial_byte = if shape.accumulate { ADDED_BYTE } else { UNWRITTEN_BYTE };
+        let added = if shape.accumulate { numbers::decode(output, &[ADDED_BYTE; 4])[0] } else { 0.0 };
+        // A row of a matrix that begins at element `place`. Few rows reach beyond the end of the contents.
+        let row_at = |place: usize| -> Cow<'_, [f64]> {
+            let rest = &values[place % values.len()..];
+            match rest.get(..shape.inputs) {
+                Some(row) => row.into(),
+                None => rest.iter().chain(values.iter().cycle()).take(shape.inputs).copied().collect(),
+            }
+        };
+        let mut samples = Samples { output, initial_byte, pieces: Vec::new(), rows: Vec::new() };
+        for (index, place) in spread(shape.batch * shape.rows, ROWS, 1).into_iter().enumerate() {
+            let (batch, row) = (place / shape.rows, place % shape.rows);
+            let start = (batch * y_step + row * shape.y_stride) * output.bytes();
+            samples.pieces.push(start..start + shape.outputs * output.bytes());
+            let x = row_at(batch * x_step + row * shape.x_stride);
+            let of_column = |column: usize| {
+                let w = row_at(batch * w_step + column * shape.weights_stride);
+                let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
+                let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
+                let sum = sum + added + bias;
+                let value = match shape.epilogue {
+                    Epilogue::None | Epilogue::Bias => sum,
+                    Epilogue::BiasRelu => activation(1, sum),
+                    Epilogue::BiasSwish => sum * sigmoid(sum),
+                };
+                (column, value)
+            };
+            let columns = spread(shape.outputs, COLUMNS, 2 + index as u32).into_iter().map(of_column);
+            let name =
+                if shape.batch > 1 { format!("row {row} of product {batch}") } else { format!("row {row}") };
+            samples.rows.push((name, columns.collect()));
+        }
+        samples
+    }
+
+    /// The largest error that a product may have.
+    pub(super) fn allowed(&self) -> f64 {
+        numbers::allowed(self.output)
+    }
+
+    /// Compares the rows of [`Samples::pieces`], one after another, with what they must be.
+    pub(super) fn compare(&self, bytes: &[u8]) -> Difference {
+        let mut difference = Difference { error: 0.0, wrong: None };
+        let size = self.output.bytes();
+        let mut start = 0;
+        for (piece, (row, columns)) in self.pieces.iter().zip(&self.rows) {
+            for &(column, expected) in columns {
+                let place = start + column * size;
+                let found = numbers::decode(self.output, &bytes[place..place + size])[0];
+                let error = numbers::error(found, expected);
+                difference.error = difference.error.max(error);
+                if error > self.allowed() && difference.wrong.is_none() {
+                    difference.wrong =
+                        Some(format!("{row}, column {column} is {found:.5} instead of {expected:.5}"));
+                }
+            }
+            start += piece.len();
+        }
+        difference
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F32: ElementType = ElementType::Fp32;
+
+    #[test]
+    fn samples_are_spread_over_the_whole_matrix() {
+        assert_eq!(spread(3, 32, 1), [0, 1, 2]);
+        let places = spread(32_768, 32, 1);
+        assert!(places.len() == 32 && places.is_sorted_by(|a, b| a < b));
+        assert_eq!((places[0], places[31]), (0, 32_767));
+        assert!(places.iter().enumerate().all(|(part, place)| place / 1024 == part));
+        assert_ne!(spread(32_768, 32, 2), places);
+    }
+
+    /// The bytes of the sampled rows of a product that is computed from its definition.
+    fn product(shape: &GemmShape, contents: &Contents, samples: &Samples) -> Vec<u8> {
+        let values = contents.of(F32);
+        let rows = samples.pieces.iter().flat_map(|piece| {
+            let row = piece.start / 4 / shape.y_stride;
+            let x = &values[row * shape.x_stride..][..shape.inputs];
+            (0..shape.outputs).map(move |column| {
+                let w = &values[column * shape.weights_stride..][..shape.inputs];
+                let sum: f64 = x.iter().zip(w).map(|(x, w)| x * w).sum();
+                (sum + values[column]).max(0.0) as f32
+            })
+        });
+        rows.flat_map(f32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn a_wrong_element_is_found() {
+        let plain = GemmShape::plain(40, 24, 16, F32);
+        let shape = GemmShape { epilogue: Epilogue::BiasRelu, x_stride: 20, y_stride: 24, ..plain };
+        let contents = Contents::new(F32);
+        let samples = Samples::new(&shape, &contents);
+        let mut bytes = product(&shape, &contents, &samples);
+        assert!(samples.compare(&bytes).error < 1e-6 && samples.compare(&bytes).wrong.is_none());
+        // The last row is among the samples.
+        let last = bytes.len() - 4;
+        bytes[last..].copy_from_slice(&1e6_f32.to_le_bytes());
+        let wrong = samples.compare(&bytes).wrong.expect("an element is wrong");
+        assert!(wrong.starts_with("row 39, column 23 is 1000000.0"), "{wrong}");
+        // Without its epilogue, the product has other figures.
+        let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, &contents);
+        assert!(other.compare(&product(&shape, &contents, &other)).wrong.is_some());
+    }
+
+    #[test]
+    fn rows_go_on_at_the_start_of_the_contents() {
+        let plain = GemmShape::plain(2, 1, 100_000, F32);
+        let shape = GemmShape { x_stride: 200_000, batch: 2, batch_strides: [7, 60_000, 2], ..plain };
+        let contents = Contents::new(F32);
+        let samples = Samples::new(&shape, &contents);
+        let values = contents.of(F32);
+        let at = |place: usize| values[place % values.len()];
+        let sum: f64 = (0..100_000).map(|k| at(7 + k) * at(260_000 + k)).sum();
+        let (name, columns) = &samples.rows[3];
+        assert_eq!((name.as_str(), columns[0].0), ("row 1 of product 1", 0));
+        assert!((columns[0].1 - sum).abs() < 1e-6 && samples.pieces[3] == (12..16));
+    }
+}

@@ -1,0 +1,176 @@
+//! What a stage examines: the device, the libraries, our kernels and the network, as the engine would use them.
+
+use super::super::avoided::Avoided;
+use super::super::device::Gpu;
+use super::super::error::{Result, RocmError};
+use super::super::ffi::gemm::ElementType;
+use super::super::gemm::Gemms;
+use super::super::kernels::Kernels;
+use super::super::network::DeviceNetwork;
+use super::super::options::{RocmOptions, RocmPrecision, Tuning};
+use super::super::slot::SlotMaker;
+use super::super::tuning;
+use super::exchange::Request;
+use crate::backend::BackendError;
+use crate::backend::options_dict::ParsedOptions;
+use crate::net::{HeadSelection, Network, find_network};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The most positions in a batch that any option allows.
+const LARGEST_BATCH: usize = 1024;
+
+/// The largest batch, in positions, if the user gives no limit.
+const MAXIMUM_BATCH: usize = 512;
+const MAXIMUM_QUICK_BATCH: usize = 64;
+
+/// The options of a request.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The backend's options.
+    pub options: RocmOptions,
+    heads: HeadSelection,
+}
+
+impl Settings {
+    /// Reads the options from the text of `BackendOptions`.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is invalid.
+    pub fn read(text: &str) -> std::result::Result<Settings, BackendError> {
+        let parsed = ParsedOptions::parse(text)?;
+        let root = parsed.root();
+        let options = RocmOptions::read(root, LARGEST_BATCH)?;
+        let mut heads = HeadSelection::default();
+        if let Some(policy) = root.text("policy_head") {
+            heads.policy = policy.to_owned();
+        }
+        if let Some(value) = root.text("value_head") {
+            heads.value = value.to_owned();
+        }
+        parsed.check_all_used("rocm")?;
+        Ok(Settings { options, heads })
+    }
+}
+
+/// The device and the libraries that a stage examines, and the network if the stage asks for it.
+pub(super) struct Subject {
+    pub(super) options: RocmOptions,
+    /// The user's text of the options.
+    pub(super) options_text: String,
+    /// The number format of the backend that the user has chosen.
+    pub(super) element: ElementType,
+    /// Whether to take fewer shapes, batch sizes and repetitions.
+    pub(super) is_quick: bool,
+    pub(super) gpu: Gpu,
+    /// The kernels of [`Subject::element`].
+    pub(super) kernels: Kernels,
+    /// The libraries' products. Nothing is avoided or tuned before [`Subject::tune`].
+    pub(super) gemms: Gemms,
+    /// The largest batch, in positions, if memory allows.
+    maximum_batch: usize,
+    weights: String,
+    heads: HeadSelection,
+    network: OnceCell<Arc<DeviceNetwork>>,
+}
+
+/// The element type that a precision stands for.
+pub(super) fn element_of(precision: RocmPrecision) -> ElementType {
+    match precision {
+        RocmPrecision::Fp32 => ElementType::Fp32,
+        RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
+        RocmPrecision::Bf16 => ElementType::Bf16,
+    }
+}
+
+/// Reads the options of a request, as an error of this module.
+pub(super) fn settings(request: &Request) -> Result<Settings> {
+    Settings::read(&request.options).map_err(|error| RocmError::Unsupported(error.to_string()))
+}
+
+impl Subject {
+    /// Opens the device and its libraries.
+    ///
+    /// # Errors
+    /// The options are invalid, ROCm or the device is missing, or a call fails.
+    pub(super) fn open(request: &Request) -> Result<Subject> {
+        let Settings { options, heads } = settings(request)?;
+        let element = element_of(request.precision);
+        let gpu = Gpu::open(&options.gpu, options.gemm)?;
+        gpu.device.set_patience(options.timeout);
+        let kernels = Kernels::new(gpu.device, &gpu.code.0, &gpu.code.1, element)?;
+        let gemms = Gemms::new(&gpu, options.gemm)?;
+        let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
+        Ok(Subject {
+            element,
+            is_quick: request.is_quick,
+            gpu,
+            kernels,
+            gemms,
+            maximum_batch: options.maximum_batch.unwrap_or(by_default),
+            options,
+            options_text: request.options.clone(),
+            weights: request.weights.clone(),
+            heads,
+            network: OnceCell::new(),
+        })
+    }
+
+    /// Our kernels for another element type.
+    pub(super) fn kernels_of(&self, element: ElementType) -> Result<Kernels> {
+        let (code, name) = &self.gpu.code;
+        Kernels::new(self.gpu.device, code, name, element)
+    }
+
+    /// Reads the network's file.
+    pub(super) fn host_network(&self) -> Result<Network> {
+        let read = find_network(&self.weights).and_then(|file| file.network(&self.heads));
+        read.map_err(|error| RocmError::Unsupported(error.to_string()))
+    }
+
+    /// The network in the device's memory.
+    pub(super) fn network(&self) -> Result<&Arc<DeviceNetwork>> {
+        if self.network.get().is_none() {
+            let made = DeviceNetwork::new(self.gpu.device, self.host_network()?, self.element)?;
+            // The cell is empty, as the test above shows.
+            let _ = self.network.set(Arc::new(made));
+        }
+        self.network.get().ok_or_else(|| RocmError::Unsupported("the network is not loaded".to_owned()))
+    }
+
+    /// A maker of slots with the user's options, which the caller may change. It has no more batch sizes than fit into
+    /// the memory.
+    pub(super) fn maker(&self) -> Result<SlotMaker<'_>> {
+        let network = self.network()?;
+        let mut maker = SlotMaker {
+            gpu: &self.gpu,
+            network,
+            kernels: &self.kernels,
+            gemms: &self.gemms,
+            inverse_temperature: 1.0,
+            maximum_batch: self.maximum_batch,
+            has_graphs: self.options.graph,
+            fork: self.options.settled_fork(&self.gpu.architecture),
+            few_rows: self.options.few_rows,
+            waiting: self.options.settled_waiting(),
+        };
+        let budget = self.gpu.free_memory.saturating_sub(network.bytes()) / 2 / self.options.streams;
+        while maker.maximum_batch > 16 && maker.scratch_sizes(maker.maximum_batch)?.total() > budget {
+            maker.maximum_batch /= 2;
+        }
+        Ok(maker)
+    }
+
+    /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
+    /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
+    pub(super) fn tune(&self) -> Result<Vec<String>> {
+        let key = tuning::key(&self.gpu, &self.gemms);
+        self.gemms.avoid(Avoided::read(&self.gpu.architecture, &key));
+        if self.options.tuning == Tuning::Off {
+            return Ok(Vec::new());
+        }
+        let kept = tuning::read_table(&self.options, &self.gpu.architecture, &key);
+        self.gemms.set_table(kept.table.clone());
+        Ok(tuning::tune(&self.maker()?, &self.options, &key, kept)?.notices)
+    }
+}

@@ -315,17 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn a_second_insertion_replaces_the_first() {
+    fn of_two_positions_with_one_key_the_newer_one_is_found() {
         const ENTRIES: u64 = 5000;
         let store = Store::new(ENTRIES as usize).unwrap();
         for key in 0..10 * ENTRIES {
             store.insert(mix(key), value(key), &priors(key));
             // In the meantime, records of other keys in the same bucket were overwritten.
             let Some(earlier) = key.checked_sub(ENTRIES / 2) else { continue };
-            let again = value(earlier + 1);
-            store.insert(mix(earlier), again, &priors(earlier));
-            let found = store.get(mix(earlier), priors(earlier).len());
-            assert_eq!(found.map(|found| found.value), Some(again), "{earlier}");
+            let more_moves = vec![0.02; 50];
+            store.insert(mix(earlier), value(earlier + 1), &more_moves);
+            let found = store.get(mix(earlier), more_moves.len());
+            assert_eq!(found.map(|found| found.value), Some(value(earlier + 1)), "{earlier}");
         }
     }
 

@@ -151,8 +151,8 @@ impl StageReport {
 
     /// The number of rows with a verdict.
     pub(super) fn verdicts(&self) -> usize {
-        let judged = self.tables.iter().filter(|table| table.column(VERDICT).is_some());
-        judged.map(|table| table.rows.len()).sum()
+        let judged = |table: &Table| table.rows.iter().filter(|row| table.verdict(row).is_some()).count();
+        self.tables.iter().map(judged).sum()
     }
 }
 
@@ -267,5 +267,6 @@ pub(super) mod tests {
         assert_eq!(table.columns, ["shape", "error", "allowed", "verdict", "new"]);
         assert_eq!(table.rows[1], [Value::Null, 2.into(), Value::Null, Value::Null, 1.into()]);
         assert!(!table.is_wrong(&table.rows[1]));
+        assert_eq!(stage.verdicts(), 1);
     }
 }

@@ -97,8 +97,8 @@ fn a_product_that_no_library_can_compute_is_an_error_with_both_reasons() {
     assert!(error.contains("; rocBLAS has no kernels for gfx1100") && !called, "{error}");
 }
 
-/// Proves that the tests above can fail: if rocBLAS is used without kernels, the process is aborted. Without tuning, no
-/// helper process finds that out first.
+/// Proves that the tests above can fail: if rocBLAS is used without kernels, the process is aborted. Without a warm-up,
+/// no helper process finds that out first.
 #[cfg(unix)]
 #[test]
 fn the_emulators_rocblas_aborts_the_process_as_the_real_one_does() {
@@ -106,7 +106,7 @@ fn the_emulators_rocblas_aborts_the_process_as_the_real_one_does() {
     let folder = libraries();
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", network, "--batches=2"])
-        .args(["-o", &format!("{OPTIONS},tune=off"), "--max-batch-size=1"])
+        .args(["-o", &format!("{OPTIONS},warm_up=false"), "--max-batch-size=1"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
         .envs([ROCBLAS_FOR_GFX900_ONLY])
         .output()

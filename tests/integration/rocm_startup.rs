@@ -119,6 +119,49 @@ fn a_heuristic_that_hangs_is_ended_and_remembered() {
 }
 
 #[test]
+fn a_card_that_ends_or_hangs_a_process_is_not_opened_again() {
+    for (failure, how) in
+        [("hipMalloc:1=crash", "SIGABRT"), ("hipModuleLoadData:1=hang", "no answer for 4 s")]
+    {
+        let machine = Machine::new();
+        let options = format!("{OPTIONS},helper_patience=4");
+        let said = machine.search(&["-o", &options], &[("RUKH_EMULATOR_FAIL", failure)]);
+        is_correct(&said);
+        let reason = "rocm-auto: a process that opens the card ends (";
+        assert!(said.contains(reason) && said.contains(how) && said.contains("using cpu instead"), "{said}");
+
+        // The card may be well by now, but the file is still there.
+        let said = machine.search(&["-o", &options], &[]);
+        is_correct(&said);
+        assert!(said.contains(reason) && said.contains(how), "{said}");
+        let kept = machine.kept("opened-");
+        assert!(said.contains(&*kept[0].to_string_lossy()), "{said}");
+
+        fs::remove_file(&kept[0]).expect("the file can be removed");
+        let said = machine.search(&["-o", &options], &[]);
+        is_correct(&said);
+        assert!(!said.contains("using cpu instead") && said.contains("info string tuning: "), "{said}");
+    }
+}
+
+/// The second start asks no helper, so that the crash happens in the engine.
+#[cfg(unix)]
+#[test]
+fn a_card_that_was_opened_once_is_opened_at_once() {
+    let machine = Machine::new();
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]));
+    let cache = machine.cache.path().to_string_lossy();
+    let settings = [
+        ("RUKH_EMULATOR_ARCH", "gfx1151"),
+        ("XDG_CACHE_HOME", &*cache),
+        ("RUKH_EMULATOR_FAIL", "hipMalloc:1=crash"),
+    ];
+    let arguments = ["--threads=1", "--backend=rocm-fp16", "-o", OPTIONS];
+    let output = search(machine.libraries.path(), &arguments, &settings);
+    assert!(!output.status.success(), "{output:?}");
+}
+
+#[test]
 fn a_library_that_always_crashes_is_not_used() {
     let machine = Machine::new();
     let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*")];

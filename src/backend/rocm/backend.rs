@@ -16,6 +16,7 @@ use super::options::{RocmOptions, RocmPrecision};
 use super::slot::{Requests, Slot};
 use super::startup::{Started, start};
 use super::timing;
+use super::trial::survive_opening;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
@@ -71,9 +72,12 @@ impl RocmBackend {
     /// Opens the device and its libraries; `name` is the backend's name in messages.
     ///
     /// # Errors
-    /// ROCm, the device or a BLAS library is missing. The error names the files or the device that were tried.
+    /// ROCm, the device or a BLAS library is missing, or a process that opened the device has died. The error names the
+    /// files or the device that were tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
-        let gpu = Gpu::open(&options.gpu, options.gemm).map_err(|error| creation_error(name, &error))?;
+        let gpu = survive_opening(options)
+            .and_then(|()| Gpu::open(&options.gpu, options.gemm))
+            .map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
     }
 

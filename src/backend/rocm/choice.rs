@@ -19,11 +19,23 @@ impl GpuChoice {
     /// The largest text that is a number and not part of a name such as `7900`.
     const LARGEST_NUMBER: usize = 255;
 
-    /// Reads the value of the option `gpu`.
+    /// Reads the value of the option `gpu`. No text means the best device.
     pub(super) fn from_text(text: &str) -> GpuChoice {
         match text.parse() {
+            _ if text.is_empty() => GpuChoice::Best,
             Ok(number) if number <= Self::LARGEST_NUMBER => GpuChoice::Number(number),
             _ => GpuChoice::Name(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for GpuChoice {
+    /// Writes the text that [`GpuChoice::from_text`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuChoice::Best => Ok(()),
+            GpuChoice::Number(number) => write!(f, "{number}"),
+            GpuChoice::Name(name) => f.write_str(&name.replace(['\n', '\r'], " ")),
         }
     }
 }
@@ -115,8 +127,7 @@ mod tests {
     }
 
     fn numbers(wanted: &str) -> Vec<i32> {
-        let wanted = if wanted.is_empty() { GpuChoice::Best } else { GpuChoice::from_text(wanted) };
-        ranked(desktop(), &wanted).unwrap().iter().map(|device| device.number).collect()
+        ranked(desktop(), &GpuChoice::from_text(wanted)).unwrap().iter().map(|device| device.number).collect()
     }
 
     #[test]
@@ -134,6 +145,13 @@ mod tests {
             error.starts_with("gpu=Instinct, but no device has this in its name: HIP finds gpu 0 (AMD"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_choice_is_read_as_it_was_written() {
+        for choice in [GpuChoice::Best, GpuChoice::Number(1), GpuChoice::Name("RX, 7900".to_owned())] {
+            assert_eq!(GpuChoice::from_text(&choice.to_string()), choice);
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The helper process: it asks the BLAS libraries for matrix products and times them, so that a library that crashes or
 //! hangs does not stop the engine. [`super::probe`] starts it.
 
-use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error;
 use super::gemm::Gemms;
@@ -36,8 +35,9 @@ pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Resul
 }
 
 fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
-    let Request { ordinal, library, element, proposals, budget, avoided, products } = request;
-    let gpu = Gpu::open(&GpuChoice::Number(*ordinal), *library)?;
+    let Request { gpu, library, element, proposals, budget, timeout, avoided, products } = request;
+    let gpu = Gpu::open(gpu, *library)?;
+    gpu.device.set_patience(*timeout);
     let (code, code_name) = &gpu.code;
     let kernels = Kernels::new(gpu.device, code, code_name, *element)?;
     let gemms = Gemms::new(&gpu, *library)?;

@@ -8,6 +8,7 @@
 //! | [`doctor`] | examines an unknown card, stage by stage |
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | prepares a device for a network |
+//! | [`trial`] | lets another process open the device first |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
@@ -77,6 +78,7 @@ mod startup;
 mod steps;
 mod timing;
 mod tower;
+mod trial;
 mod tuning;
 mod tuning_file;
 mod uploader;

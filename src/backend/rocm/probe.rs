@@ -93,6 +93,31 @@ pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -
     }
 }
 
+/// How a helper fared that only opens the device.
+pub(super) enum Opening {
+    /// The helper has opened the device.
+    Survived,
+    /// The helper reported an error, which this process will meet too, or it could not work at all.
+    Unknown,
+    /// The helper died or fell silent, as this text says.
+    Died(String),
+}
+
+/// Lets a helper open the device and its libraries, and nothing more. `request` has no products. A helper that says
+/// nothing for `patience` is killed.
+pub(super) fn open_in_helper(program: &Path, request: &Request, patience: Duration) -> Opening {
+    let Some(mut helper) = Helper::start(program, request) else { return Opening::Unknown };
+    let mut found = Found::default();
+    let ended = helper.listen(patience, &mut found);
+    match ended {
+        None if found.failure.is_none() => Opening::Survived,
+        None => Opening::Unknown,
+        // A program that ends as if all were well is no helper.
+        Some(_) if helper.has_succeeded() => Opening::Unknown,
+        Some((_, how)) => Opening::Died(how),
+    }
+}
+
 /// A running helper. Dropping it kills it.
 struct Helper {
     child: Child,
@@ -166,6 +191,11 @@ impl Helper {
             }
             deadline = Instant::now() + patience;
         }
+    }
+
+    /// Whether the process has ended without an error.
+    fn has_succeeded(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if status.success())
     }
 
     /// Waits for a process that has closed its output, and says how it ended.

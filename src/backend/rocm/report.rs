@@ -2,6 +2,7 @@
 //! for each event on its standard output.
 
 use super::avoided::{Avoided, BlasLibrary};
+use super::choice::GpuChoice;
 use super::ffi::gemm::{ElementType, GemmShape};
 use super::gemm::Measured;
 use super::libraries::GemmLibrary;
@@ -11,31 +12,33 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 1";
+const TITLE: &str = "rukh products 2";
 
 /// The products that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Request {
-    /// HIP's number of the device.
-    pub(super) ordinal: usize,
+    pub(super) gpu: GpuChoice,
     pub(super) library: GemmLibrary,
     pub(super) element: ElementType,
     /// The number of hipBLASLt's proposals to time.
     pub(super) proposals: usize,
     /// The time for the timing. The libraries are asked for every product in any case.
     pub(super) budget: Duration,
+    /// [`RocmOptions::timeout`](super::RocmOptions::timeout)
+    pub(super) timeout: Duration,
     pub(super) avoided: Avoided,
     pub(super) products: Vec<Wanted>,
 }
 
 impl Request {
     pub(super) fn text(&self) -> String {
-        let Request { ordinal, library, element, proposals, budget, avoided, products } = self;
+        let Request { gpu, library, element, proposals, budget, timeout, avoided, products } = self;
         let mut text = format!(
-            "{TITLE}\ndevice,{ordinal},{},{},{proposals},{}\n",
+            "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{proposals},{},{}\n",
             library.key(),
             element.name(),
-            budget.as_millis()
+            budget.as_millis(),
+            timeout.as_millis()
         );
         for line in avoided.lines() {
             let _ = writeln!(text, "avoid,{line}");
@@ -57,8 +60,10 @@ impl Request {
         if title != TITLE {
             return Err(damaged(title));
         }
-        let device = lines.next().unwrap_or_default();
-        let mut request = parse_device(device).ok_or_else(|| damaged(device))?;
+        let gpu = lines.next().unwrap_or_default();
+        let choice = gpu.strip_prefix("gpu,").map(GpuChoice::from_text).ok_or_else(|| damaged(gpu))?;
+        let libraries = lines.next().unwrap_or_default();
+        let mut request = parse_libraries(choice, libraries).ok_or_else(|| damaged(libraries))?;
         for line in lines {
             let parsed = match line.split_once(',') {
                 Some(("avoid", rest)) => request.avoided.insert_line(rest),
@@ -71,17 +76,18 @@ impl Request {
     }
 }
 
-fn parse_device(line: &str) -> Option<Request> {
+fn parse_libraries(gpu: GpuChoice, line: &str) -> Option<Request> {
     let cells: Vec<&str> = line.split(',').collect();
-    let &["device", ordinal, library, element, proposals, milliseconds] = cells.as_slice() else {
+    let &["libraries", library, element, proposals, budget, timeout] = cells.as_slice() else {
         return None;
     };
     Some(Request {
-        ordinal: ordinal.parse().ok()?,
+        gpu,
         library: GemmLibrary::from_key(library)?,
         element: shape_text::element(element)?,
         proposals: proposals.parse().ok()?,
-        budget: Duration::from_millis(milliseconds.parse().ok()?),
+        budget: Duration::from_millis(budget.parse().ok()?),
+        timeout: Duration::from_millis(timeout.parse().ok()?),
         avoided: Avoided::default(),
         products: Vec::new(),
     })
@@ -156,18 +162,19 @@ mod tests {
         let mut avoided = Avoided::default();
         avoided.insert(BlasLibrary::HipblasLt, Some(shape), "signal: 11 (SIGSEGV)");
         let request = Request {
-            ordinal: 1,
+            gpu: GpuChoice::Number(1),
             library: GemmLibrary::Auto,
             element: ElementType::Bf16,
             proposals: 8,
             budget: Duration::from_secs(10),
+            timeout: Duration::from_millis(200),
             avoided,
             products: vec![Wanted { shape, layers: 15 }],
         };
         let text = request.text();
         assert_eq!(Request::parse(&text), Ok(request));
         for damaged in
-            ["", "rukh products 2\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
+            ["", "rukh products 1\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
         {
             assert!(Request::parse(damaged).is_err(), "{damaged}");
         }

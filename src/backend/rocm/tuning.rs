@@ -6,6 +6,7 @@
 
 use super::avoided::{Avoided, BlasLibrary};
 use super::cache;
+use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::GemmShape;
@@ -148,11 +149,12 @@ fn measure(
     let tuning = options.tuning;
     if let Some(program) = &options.helper {
         let mut request = Request {
-            ordinal: gpu.device.ordinal(),
+            gpu: GpuChoice::Number(gpu.device.ordinal()),
             library: options.gemm,
             element: network.element,
             proposals: tuning.proposals(),
             budget: tuning.budget(),
+            timeout: options.timeout,
             avoided: gemms.avoided(),
             products: missing.to_vec(),
         };

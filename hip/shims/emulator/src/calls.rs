@@ -13,11 +13,22 @@ pub(crate) const INJECTED: &str = "rocm-emulator injected ";
 struct Calls {
     /// How often each function has been called.
     counts: BTreeMap<String, u64>,
-    /// The calls that will fail. An entry has the function, the number of the call, and the status that it returns.
-    failures: Vec<(String, u64, u32)>,
+    /// The calls that will fail. An entry has the function, the number of the call, and what the call does.
+    failures: Vec<(String, u64, Failure)>,
     last_report: String,
     /// Whether `RUKH_EMULATOR_FAIL` has been read.
     ready: bool,
+}
+
+/// What a failing call does.
+#[derive(Clone, Copy)]
+enum Failure {
+    /// Returns this status.
+    Status(u32),
+    /// Ends the process.
+    Crash,
+    /// Never returns.
+    Hang,
 }
 
 static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
@@ -27,18 +38,19 @@ fn with_calls<T>(action: impl FnOnce(&mut Calls) -> T) -> T {
     let calls = guard.get_or_insert_default();
     if !calls.ready {
         calls.ready = true;
-        // In `RUKH_EMULATOR_FAIL=hipMalloc:3=2,hipModuleLoadData:1=999`, an entry has the function, the number of the
-        // call, and the status.
+        // In `RUKH_EMULATOR_FAIL=hipMalloc:3=2,hipModuleLoadData:1=crash`, an entry has the function, the number of the
+        // call, and the status, `crash` or `hang`.
         let text = std::env::var("RUKH_EMULATOR_FAIL").unwrap_or_default();
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
             let (name, rest) = entry.split_once(':').unwrap_or((entry, "1"));
             let (call, code) = rest.split_once('=').unwrap_or((rest, ""));
             let call = call.parse().unwrap_or(1);
-            calls.failures.push((
-                name.to_owned(),
-                call,
-                code.parse().unwrap_or_else(|_| usual_failure(name)),
-            ));
+            let failure = match code {
+                "crash" => Failure::Crash,
+                "hang" => Failure::Hang,
+                _ => Failure::Status(code.parse().unwrap_or_else(|_| usual_failure(name))),
+            };
+            calls.failures.push((name.to_owned(), call, failure));
         }
     }
     action(calls)
@@ -57,8 +69,30 @@ fn usual_failure(name: &str) -> u32 {
     }
 }
 
-/// Counts a call. If a test has asked for this call to fail, returns the status to fail with.
+/// Counts a call. If a test has asked for this call to fail, returns the status to fail with, ends the process, or never
+/// returns.
 pub(crate) fn injected(name: &str) -> Option<u32> {
+    let (call, failure) = failure_of(name)?;
+    match failure {
+        Failure::Status(status) => {
+            eprintln!("{INJECTED}{name}:{call}={status}");
+            Some(status)
+        }
+        Failure::Crash => {
+            eprintln!("{INJECTED}{name}:{call}=crash");
+            std::process::abort();
+        }
+        Failure::Hang => {
+            eprintln!("{INJECTED}{name}:{call}=hang");
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+}
+
+/// Counts a call. Returns its number and what it shall do if a test has asked for it to fail.
+fn failure_of(name: &str) -> Option<(u64, Failure)> {
     with_calls(|calls| {
         let call = match calls.counts.get_mut(name) {
             Some(count) => {
@@ -72,9 +106,8 @@ pub(crate) fn injected(name: &str) -> Option<u32> {
         };
         let found =
             calls.failures.iter().position(|(function, number, _)| function == name && *number == call)?;
-        let (_, _, status) = calls.failures.swap_remove(found);
-        eprintln!("{INJECTED}{name}:{call}={status}");
-        Some(status)
+        let (_, _, failure) = calls.failures.swap_remove(found);
+        Some((call, failure))
     })
 }
 
@@ -90,7 +123,7 @@ pub(crate) fn fail_later(name: &str, call: u64, code: u32) {
     with_calls(|calls| {
         let made = calls.counts.get(name).copied().unwrap_or_default();
         let code = if code == 0 { usual_failure(name) } else { code };
-        calls.failures.push((name.to_owned(), made + call, code));
+        calls.failures.push((name.to_owned(), made + call, Failure::Status(code)));
     });
 }
 

@@ -13,7 +13,7 @@
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
 //! | [`speed`] | stage 7: the network's speed by batch size and setting |
 //! | [`samples`] | some elements of a matrix product, as they must be |
-//! | [`reference`] | what kernels must compute |
+//! | [`reference`](mod@reference) | what kernels must compute |
 //! | [`bench`], [`numbers`] | a stream for single launches; numbers of the element types |
 //! | [`subject`] | what a stage examines |
 //! | [`reporter`] | tells the parent process what a stage does and finds |

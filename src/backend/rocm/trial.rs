@@ -1,0 +1,124 @@
+//! Lets another process open the device before this one does.
+//!
+//! Releases of ROCm have ended or hung processes in calls as simple as an allocation (ROCm's SIGSEGV in `hipMalloc` on
+//! gfx1151 before 7.2). A helper process therefore opens the device first, loads the kernels, copies to the device, and
+//! makes the libraries' handles. The outcome is kept in the cache folder with what it depends on, so that the next start
+//! needs no helper.
+
+use super::cache;
+use super::error::{Result, RocmError};
+use super::ffi::gemm::ElementType;
+use super::ffi::{hip, hipblaslt, rocblas};
+use super::libraries::Libraries;
+use super::options::RocmOptions;
+use super::probe::{Opening, open_in_helper};
+use super::report::Request;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+use sysinfo::System;
+
+/// The first line of a kept outcome if the helper has survived.
+const SURVIVED: &str = "survived";
+
+/// Checks that a process survives opening the device. Without [`RocmOptions::warm_up`] or without a helper nothing is
+/// checked.
+///
+/// # Errors
+/// A helper died of it or fell silent, now or at an earlier start with the same libraries.
+pub(super) fn survive_opening(options: &RocmOptions) -> Result<()> {
+    let Some(program) = options.helper.as_ref().filter(|_| options.warm_up) else {
+        return Ok(());
+    };
+    // The caller meets an error of the loader again, and reports it.
+    let Ok(libraries) = Libraries::load(options.gemm) else {
+        return Ok(());
+    };
+    let key = key(options, &libraries);
+    let (how, is_kept) = match kept(&key) {
+        Some(outcome) if outcome == SURVIVED => return Ok(()),
+        Some(how) => (how, true),
+        None => match open_in_helper(program, &request(options), options.helper_patience) {
+            Opening::Unknown => return Ok(()),
+            Opening::Survived => {
+                // Without a cache folder the next start asks a helper again.
+                let _ = keep(&key, SURVIVED);
+                return Ok(());
+            }
+            Opening::Died(how) => {
+                let is_kept = keep(&key, &how).is_ok();
+                (how, is_kept)
+            }
+        },
+    };
+    let again = match path(&key).filter(|_| is_kept) {
+        Some(path) => format!("; to try again, delete {}", path.display()),
+        None => String::new(),
+    };
+    Err(RocmError::Unsupported(format!(
+        "a process that opens the card ends ({how}), so the card is not used{again}"
+    )))
+}
+
+fn request(options: &RocmOptions) -> Request {
+    Request {
+        gpu: options.gpu.clone(),
+        library: options.gemm,
+        // All number formats are in one module.
+        element: ElementType::Fp32,
+        proposals: 0,
+        budget: Duration::ZERO,
+        timeout: options.timeout,
+        avoided: Default::default(),
+        products: Vec::new(),
+    }
+}
+
+/// What the outcome depends on: the program, the options, the operating system's kernel, which has the driver, and the
+/// libraries' files.
+fn key(options: &RocmOptions, libraries: &Libraries) -> String {
+    let mut key = format!(
+        "{},{},{},{}",
+        env!("RUKH_VERSION"),
+        options.gpu,
+        options.gemm.key(),
+        System::kernel_version().unwrap_or_default()
+    );
+    let files = [
+        hip::file(libraries.hip),
+        libraries.rocblas.as_ref().and_then(|library| rocblas::file(*library.as_ref().ok()?)),
+        libraries.hipblaslt.as_ref().and_then(|library| hipblaslt::file(*library.as_ref().ok()?)),
+    ];
+    for file in files.into_iter().flatten() {
+        let _ = write!(key, ",{}", identity(&file));
+    }
+    key.replace(['\n', '\r'], " ")
+}
+
+/// A text that changes when a file is replaced.
+fn identity(file: &Path) -> String {
+    let metadata = fs::metadata(file);
+    let bytes = metadata.as_ref().map_or(0, fs::Metadata::len);
+    let modified = metadata.and_then(|metadata| metadata.modified()).ok();
+    let seconds = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!("{} of {bytes} bytes at {}", file.display(), seconds.unwrap_or_default().as_secs())
+}
+
+fn path(key: &str) -> Option<PathBuf> {
+    cache::file("opened", key, "txt")
+}
+
+/// The outcome that an earlier start has kept for the same key.
+fn kept(key: &str) -> Option<String> {
+    let text = fs::read_to_string(path(key)?).ok()?;
+    let (outcome, rest) = text.split_once('\n')?;
+    (rest == key).then(|| outcome.to_owned())
+}
+
+fn keep(key: &str, outcome: &str) -> io::Result<()> {
+    match path(key) {
+        Some(path) => cache::keep(&path, format!("{}\n{key}", outcome.replace(['\n', '\r'], " ")).as_bytes()),
+        None => Err(io::Error::new(io::ErrorKind::NotFound, "there is no cache folder")),
+    }
+}

@@ -35,6 +35,7 @@
 //! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
 //! | [`driver_hint`] | says why HIP may find no device |
 //! | [`code_objects`] | our kernels' code for a device |
+//! | [`child`] | a process that may die, and the lines that it writes |
 //! | [`cache`] | files in the user's cache folder |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
@@ -47,6 +48,7 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
+pub(crate) mod child;
 mod choice;
 mod code_objects;
 mod device;

@@ -5,14 +5,14 @@
 //! helper goes on with the rest.
 
 use super::avoided::BlasLibrary;
+use super::child::{ChildProcess, silence};
 use super::ffi::gemm::GemmShape;
 use super::gemm::GemmTable;
 use super::report::{Report, Request};
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The argument with which this program becomes a helper.
@@ -20,10 +20,6 @@ pub const HELPER_ARGUMENT: &str = "rocm-products";
 
 /// A library with this many products that killed a helper is no longer asked for any product.
 const MOST_DEATHS: usize = 4;
-
-/// The longest wait for a helper to end after it was killed or has closed its output. A process whose card hangs may
-/// never end.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -113,46 +109,19 @@ pub(super) fn open_in_helper(program: &Path, request: &Request, patience: Durati
         None if found.failure.is_none() => Opening::Survived,
         None => Opening::Unknown,
         // A program that ends as if all were well is no helper.
-        Some(_) if helper.has_succeeded() => Opening::Unknown,
+        Some(_) if helper.0.has_succeeded() => Opening::Unknown,
         Some((_, how)) => Opening::Died(how),
     }
 }
 
 /// A running helper. Dropping it kills it.
-struct Helper {
-    child: Child,
-    lines: Receiver<String>,
-}
+struct Helper(ChildProcess);
 
 impl Helper {
     fn start(program: &Path, request: &Request) -> Option<Helper> {
-        let mut command = Command::new(program);
-        command.arg(HELPER_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        #[cfg(windows)]
-        {
-            use std::os::windows::process::CommandExt;
-            const CREATE_NO_WINDOW: u32 = 0x0800_0000;
-            command.creation_flags(CREATE_NO_WINDOW);
-        }
-        let mut child = command.spawn().ok()?;
-        let (sender, lines) = channel();
-        let output = child.stdout.take()?;
-        let reader = std::thread::Builder::new().name("helper's lines".to_owned()).spawn(move || {
-            let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
-            for line in lines {
-                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                if sender.send(text).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut helper = Helper { child, lines };
-        reader.ok()?;
-        // A helper that is gone already does not read. Its silence is noticed later.
-        if let Some(mut input) = helper.child.stdin.take() {
-            let _ = input.write_all(request.text().as_bytes());
-        }
-        Some(helper)
+        let mut process = ChildProcess::start(program, HELPER_ARGUMENT, Stdio::null()).ok()?;
+        process.ask(&request.text());
+        Some(Helper(process))
     }
 
     /// Reads the reports until the helper is done. If it died or fell silent, returns what it was about to do, and how
@@ -165,7 +134,7 @@ impl Helper {
         let mut last = None;
         let mut deadline = Instant::now() + patience;
         loop {
-            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let line = self.0.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             match line.as_deref().map(Report::parse) {
                 Ok(Some(Report::Done)) => return None,
                 Ok(Some(Report::Failed(reason))) => {
@@ -184,37 +153,10 @@ impl Helper {
                     last = None;
                 }
                 Ok(None) => continue,
-                Err(RecvTimeoutError::Timeout) => {
-                    return Some((last, format!("no answer for {:.0} s", patience.as_secs_f32())));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Some((last, self.end())),
+                Err(RecvTimeoutError::Timeout) => return Some((last, silence(patience))),
+                Err(RecvTimeoutError::Disconnected) => return Some((last, self.0.end())),
             }
             deadline = Instant::now() + patience;
         }
-    }
-
-    /// Whether the process has ended without an error.
-    fn has_succeeded(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(status)) if status.success())
-    }
-
-    /// Waits for a process that has closed its output, and says how it ended.
-    fn end(&mut self) -> String {
-        let begin = Instant::now();
-        while begin.elapsed() < FAREWELL {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return status.to_string();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        "it closed its output".to_owned()
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        // An error means that the process has ended.
-        let _ = self.child.kill();
-        self.end();
     }
 }

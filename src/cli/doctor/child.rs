@@ -4,20 +4,18 @@
 //! goes on without the items that are done and without the one that ended it.
 
 use super::report::Death;
+use crate::backend::rocm::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use crate::backend::rocm::doctor::{Line, Request, STAGE_ARGUMENT};
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Stdio;
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A stage whose processes end more often is given up.
 const MOST_DEATHS: usize = 60;
-
-/// The time that a killed process gets to disappear. A process whose card hangs may stay for ever.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The last lines of a process's error output that are kept, and the most bytes of a line.
 const LAST_LINES: usize = 8;
@@ -97,42 +95,19 @@ enum Ending {
 
 /// The process of a stage. Dropping it kills it.
 struct Process {
-    child: Child,
-    lines: Receiver<String>,
-    /// The last lines of the error output.
-    errors: Option<JoinHandle<String>>,
+    child: ChildProcess,
+    /// The thread that collects the last lines of the error output.
+    errors: JoinHandle<String>,
 }
 
 impl Process {
     fn start(program: &Path, request: &Request) -> std::io::Result<Process> {
-        let mut command = Command::new(program);
-        command.arg(STAGE_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let (sender, lines) = channel();
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
-        let mut process = Process { child, lines, errors: None };
-        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        named("lines of a stage").spawn(move || {
-            let _ = output.map(|output| each_line(output, |line| sender.send(line).is_ok()));
-        })?;
-        process.errors = Some(named("errors of a stage").spawn(move || {
-            let mut last = VecDeque::new();
-            let _ = errors.map(|errors| {
-                each_line(errors, |line| {
-                    if last.len() == LAST_LINES {
-                        last.pop_front();
-                    }
-                    last.push_back(line);
-                    true
-                });
-            });
-            Vec::from(last).join("\n")
-        })?);
-        // A process that is gone already does not read. Its silence is noticed later.
-        if let Some(mut input) = process.child.stdin.take() {
-            let _ = input.write_all(request.text().as_bytes());
-        }
-        Ok(process)
+        let mut child = ChildProcess::start(program, STAGE_ARGUMENT, Stdio::piped())?;
+        let errors = child.take_errors();
+        let collect = move || errors.map_or_else(String::new, last_lines);
+        let errors = std::thread::Builder::new().name("errors of a stage".to_owned()).spawn(collect)?;
+        child.ask(&request.text());
+        Ok(Process { child, errors })
     }
 
     /// Tells what the process says until it ends, falls silent or reaches the deadline. The items that it ends are
@@ -151,18 +126,15 @@ impl Process {
             // Before its first item, a process loads libraries and the network, and may compile kernels or measure
             // products, which can take long.
             let silent = if begun.is_empty() { deadline } else { deadline.min(now + patience) };
-            let text = match self.lines.recv_timeout(silent.saturating_duration_since(now)) {
+            let text = match self.child.lines.recv_timeout(silent.saturating_duration_since(now)) {
                 Ok(text) => text,
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     return Ending::Of(Outcome::OutOfTime(begun.pop()));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Ending::Death(
-                        begun.pop(),
-                        format!("no answer for {:.0} s", patience.as_secs_f32()),
-                    );
+                    return Ending::Death(begun.pop(), silence(patience));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Ending::Death(begun.pop(), self.end()),
+                Err(RecvTimeoutError::Disconnected) => return Ending::Death(begun.pop(), self.child.end()),
             };
             let Some(line) = Line::parse(&text) else { continue };
             match &line {
@@ -181,52 +153,28 @@ impl Process {
         }
     }
 
-    /// Waits for a process that has closed its output, and says how it ended.
-    fn end(&mut self) -> String {
-        let begin = Instant::now();
-        while begin.elapsed() < FAREWELL {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return status.to_string();
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        "it closed its output".to_owned()
-    }
-
     /// Kills the process, and returns the last lines of its error output.
-    fn last_words(&mut self) -> String {
-        // An error means that the process has ended.
-        let _ = self.child.kill();
-        self.end();
+    fn last_words(mut self) -> String {
+        self.child.kill();
         let begin = Instant::now();
         // A process that the process has started may keep the output open.
-        while self.errors.as_ref().is_some_and(|errors| !errors.is_finished()) && begin.elapsed() < FAREWELL {
-            std::thread::sleep(Duration::from_millis(2));
+        while !self.errors.is_finished() && begin.elapsed() < FAREWELL {
+            std::thread::sleep(POLL_INTERVAL);
         }
-        match self.errors.take() {
-            Some(errors) if errors.is_finished() => errors.join().unwrap_or_default(),
-            _ => String::new(),
-        }
+        if self.errors.is_finished() { self.errors.join().unwrap_or_default() } else { String::new() }
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        self.end();
-    }
-}
-
-/// Calls `take` with each line of a process's output until it returns false. Bytes that are no text are replaced.
-fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
-    let is_mark = |line: &str| Line::parse(line).is_some();
-    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-        let mut text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        if text.len() > MOST_BYTES && !is_mark(&text) {
-            text.truncate(text.floor_char_boundary(MOST_BYTES));
+/// The last [`LAST_LINES`] lines of a process's error output, each shortened to [`MOST_BYTES`].
+fn last_lines(errors: impl Read) -> String {
+    let mut last = VecDeque::new();
+    each_line(errors, |mut line| {
+        if last.len() == LAST_LINES {
+            last.pop_front();
         }
-        if !take(text) {
-            return;
-        }
-    }
+        line.truncate(line.floor_char_boundary(MOST_BYTES));
+        last.push_back(line);
+        true
+    });
+    Vec::from(last).join("\n")
 }

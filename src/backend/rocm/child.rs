@@ -1,0 +1,103 @@
+//! A process of this program that ROCm's libraries may end or block, and the lines that it writes.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// The longest wait for a process to end after it was killed or has closed its output. A process whose card hangs may
+/// never end.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The time between two looks at something that may never end.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A running process. Dropping it kills it.
+pub(crate) struct ChildProcess {
+    child: Child,
+    /// The lines of its standard output. The channel closes when the process ends.
+    pub(crate) lines: Receiver<String>,
+}
+
+impl ChildProcess {
+    /// Starts `program` with one argument. `errors` is for its error output.
+    ///
+    /// # Errors
+    /// The process or the thread that reads its output cannot be started.
+    pub(crate) fn start(program: &Path, argument: &str, errors: Stdio) -> io::Result<ChildProcess> {
+        let mut command = Command::new(program);
+        command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        #[cfg(windows)]
+        {
+            use std::os::windows::process::CommandExt;
+            const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+            command.creation_flags(CREATE_NO_WINDOW);
+        }
+        let mut child = command.spawn()?;
+        let (sender, lines) = channel();
+        let output = child.stdout.take();
+        let process = ChildProcess { child, lines };
+        std::thread::Builder::new().name("lines of a process".to_owned()).spawn(move || {
+            let _ = output.map(|output| each_line(output, |line| sender.send(line).is_ok()));
+        })?;
+        Ok(process)
+    }
+
+    /// The error output, if it is piped and was not taken yet.
+    pub(crate) fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Writes `request` to the standard input, and closes it. A process that is gone already does not read. Its silence
+    /// is noticed later.
+    pub(crate) fn ask(&mut self, request: &str) {
+        if let Some(mut input) = self.child.stdin.take() {
+            let _ = input.write_all(request.as_bytes());
+        }
+    }
+
+    /// Whether the process has ended without an error.
+    pub(crate) fn has_succeeded(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if status.success())
+    }
+
+    /// Waits for a process that has closed its output, and says how it ended.
+    pub(crate) fn end(&mut self) -> String {
+        let begin = Instant::now();
+        while begin.elapsed() < FAREWELL {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.to_string();
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        "it closed its output".to_owned()
+    }
+
+    /// Kills the process, and gives it a moment to disappear.
+    pub(crate) fn kill(&mut self) {
+        // An error means that the process has ended.
+        let _ = self.child.kill();
+        self.end();
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a process ended that was killed because it said nothing for `patience`.
+pub(crate) fn silence(patience: Duration) -> String {
+    format!("no answer for {:.0} s", patience.as_secs_f32())
+}
+
+/// Calls `take` with each line of a process's output until it returns false. Bytes that are no text are replaced.
+pub(crate) fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        if !take(String::from_utf8_lossy(&line).trim_end().to_owned()) {
+            return;
+        }
+    }
+}

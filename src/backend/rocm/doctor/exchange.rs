@@ -46,7 +46,7 @@ impl Request {
 /// The cells of a row: the names of their columns, and their values.
 pub type Cells = Vec<(String, Value)>;
 
-/// An event.
+/// What the process of a stage tells, as one line of its output.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {

@@ -25,7 +25,7 @@ pub(super) struct Arena {
     bytes: Vec<u8>,
 }
 
-/// An array.
+/// The place of one of a launch's arrays in the device's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) address: Address,

@@ -1,4 +1,4 @@
-//! Attention.
+//! Cases of the attention kernels: every head size, in one of them without smolgen's logits.
 
 use super::super::super::ffi::arguments::AttentionArguments;
 use super::super::super::ffi::gemm::ElementType;

@@ -134,9 +134,9 @@ pub(crate) struct Family {
     /// Whether v0 holds a work item's numbers in all three dimensions (10 bits each) when a wave starts. Otherwise v0
     /// to v2 hold them.
     pub(crate) packed_items: bool,
-    /// By encoding and opcode.
+    /// The known instructions, by encoding and opcode.
     known: Vec<Vec<Option<Known>>>,
-    /// By name.
+    /// The rows of the opcode tables by the instructions' names, filled when one is needed first.
     rows: OnceLock<HashMap<&'static str, &'static Row>>,
 }
 

@@ -38,6 +38,10 @@ use crate::chess::{PackedMove, PositionHistory};
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
+/// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The
+/// registry makes every backend accept it.
+pub(crate) const LARGEST_BATCH: usize = 1024;
+
 /// The properties of a backend that the search adapts to.
 #[derive(Clone, Debug)]
 pub struct Attributes {

@@ -19,6 +19,7 @@ mod syntax;
 
 use self::syntax::{ParsedNode, option_error};
 use crate::backend::BackendError;
+use crate::net::HeadSelection;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -133,6 +134,17 @@ impl<'a> OptionsDict<'a> {
     /// own backend. In every other node, `backend=` names the node's own backend.
     pub fn inherited_backend(&self) -> Option<&'a str> {
         self.find_in(0, "backend")
+    }
+
+    /// `heads` with the heads that the options `policy_head` and `value_head` name.
+    pub fn heads(self, mut heads: HeadSelection) -> HeadSelection {
+        if let Some(policy) = self.text("policy_head") {
+            heads.policy = policy.to_owned();
+        }
+        if let Some(value) = self.text("value_head") {
+            heads.value = value.to_owned();
+        }
+        heads
     }
 
     /// The text of an option, from this node or the nearest one around it that has the option.

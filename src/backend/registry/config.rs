@@ -4,10 +4,6 @@ use crate::backend::position_key::KeyRules;
 use crate::net::HistoryFill;
 use crate::options::Options;
 
-/// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. Every
-/// backend is made to accept it.
-pub(super) const LARGEST_BATCH: usize = 1024;
-
 /// The options that decide which backend is made. The engine makes a new backend when one of them has changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackendConfig {

@@ -1,11 +1,11 @@
 //! Makes the backend that the engine uses, with the decorators that every backend gets.
 
-use super::config::{BackendConfig, LARGEST_BATCH};
+use super::config::BackendConfig;
 use super::kinds::BACKENDS;
 use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
-use crate::backend::{Backend, BackendError};
+use crate::backend::{Backend, BackendError, LARGEST_BATCH};
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.

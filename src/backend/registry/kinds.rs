@@ -1,14 +1,13 @@
 //! The list of all backends, and a function for each that makes it from its options.
 
-use super::config::LARGEST_BATCH;
 use super::maker::{BackendKind, Made, Maker, Selection};
-use crate::backend::BackendError;
 use crate::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use crate::backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use crate::backend::options_dict::OptionsDict;
 use crate::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use crate::backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use crate::backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
+use crate::backend::{BackendError, LARGEST_BATCH};
 use crate::options::BackendName;
 use std::path::Path;
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //!
 //! Several backends can share a network, which is then read only once. It is not read at all if no backend needs it.
 
-use super::config::{BackendConfig, LARGEST_BATCH};
+use super::config::BackendConfig;
 use crate::backend::multi::Child;
 use crate::backend::options_dict::OptionsDict;
-use crate::backend::{Backend, BackendError};
+use crate::backend::{Backend, BackendError, LARGEST_BATCH};
 use crate::net::discover::find_network;
 use crate::net::{HeadSelection, Network, NetworkError, NetworkFile};
 use crate::options::{AUTODISCOVER, BackendName};
@@ -254,18 +254,11 @@ impl<'a> Maker<'a> {
     }
 
     fn heads(&self, options: OptionsDict<'_>) -> HeadSelection {
-        let mut heads = HeadSelection {
+        options.heads(HeadSelection {
             policy_optimism: self.config.policy_optimism,
             value_error: self.config.value_error,
             ..HeadSelection::default()
-        };
-        if let Some(policy) = options.text("policy_head") {
-            heads.policy = policy.to_owned();
-        }
-        if let Some(value) = options.text("value_head") {
-            heads.value = value.to_owned();
-        }
-        heads
+        })
     }
 
     /// The network, with the heads that `options` choose.

@@ -111,8 +111,7 @@ impl Avoided {
     /// # Errors
     /// There is no cache folder, or it cannot be written.
     pub(super) fn keep(&self, architecture: &str, key: &str) -> io::Result<()> {
-        let path = path(architecture, key)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no cache folder"))?;
+        let path = path(architecture, key).ok_or_else(cache::no_folder)?;
         let mut text = format!("{TITLE},{key}\n");
         for line in self.lines() {
             let _ = writeln!(text, "{line}");

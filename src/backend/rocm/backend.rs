@@ -10,8 +10,10 @@
 //! what takes its place.
 
 use super::device::Gpu;
+use super::driver_hint::explained;
 use super::error::RocmError;
 use super::ffi::gemm::ElementType;
+use super::libraries::Libraries;
 use super::options::{RocmOptions, RocmPrecision};
 use super::slot::{Requests, Slot};
 use super::startup::{Started, start};
@@ -75,9 +77,12 @@ impl RocmBackend {
     /// ROCm, the device or a BLAS library is missing, or a process that opened the device has died. The error names the
     /// files or the device that were tried.
     pub fn open(name: &str, options: &RocmOptions) -> std::result::Result<RocmDevice, BackendError> {
-        let gpu = survive_opening(options)
-            .and_then(|()| Gpu::open(&options.gpu, options.gemm))
-            .map_err(|error| creation_error(name, &error))?;
+        let open = || {
+            let libraries = Libraries::load(options.gemm).map_err(explained)?;
+            survive_opening(options, &libraries)?;
+            Gpu::open_with(libraries, &options.gpu)
+        };
+        let gpu = open().map_err(|error| creation_error(name, &error))?;
         Ok(RocmDevice { name: name.to_owned(), gpu })
     }
 
@@ -101,11 +106,7 @@ impl RocmBackend {
             let option = format!("policy softmax temperature={policy_softmax_temperature}");
             return Err(BackendError::Option { option, reason: "expected a number above 0".to_owned() });
         }
-        let element = match precision {
-            RocmPrecision::Fp32 => ElementType::Fp32,
-            RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
-            RocmPrecision::Bf16 => ElementType::Bf16,
-        };
+        let element = precision.element();
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
         let Started { mut slots, maximum_batch, mut notices } =

@@ -21,6 +21,27 @@ pub(super) fn file(name: &str, key: &str, extension: &str) -> Option<PathBuf> {
     Some(folder()?.join(format!("{name}-{:016x}.{extension}", hash_of(key))))
 }
 
+/// The line that [`keep_line`] has written for the same key.
+pub(super) fn kept_line(name: &str, key: &str) -> Option<String> {
+    let text = fs::read_to_string(file(name, key, "txt")?).ok()?;
+    let (line, rest) = text.split_once('\n')?;
+    (rest == key).then(|| line.to_owned())
+}
+
+/// Keeps a line for the next start, with its key, in [`file`]`(name, key, "txt")`.
+///
+/// # Errors
+/// There is no cache folder, or it cannot be written.
+pub(super) fn keep_line(name: &str, key: &str, line: &str) -> io::Result<()> {
+    let path = file(name, key, "txt").ok_or_else(no_folder)?;
+    keep(&path, format!("{}\n{key}", line.replace(['\n', '\r'], " ")).as_bytes())
+}
+
+/// The error of a user without a cache folder.
+pub(super) fn no_folder() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "there is no cache folder")
+}
+
 /// A hash for the names and keys of cached results.
 pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();

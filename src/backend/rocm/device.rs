@@ -46,7 +46,11 @@ impl Gpu {
     /// # Errors
     /// HIP cannot be loaded, there is no such device, or there are no kernels for it.
     pub(super) fn open(wanted: &GpuChoice, library: GemmLibrary) -> Result<Gpu> {
-        let libraries = Libraries::load(library).map_err(explained)?;
+        Gpu::open_with(Libraries::load(library).map_err(explained)?, wanted)
+    }
+
+    /// Does the same as [`Gpu::open`] with libraries that are loaded already.
+    pub(super) fn open_with(libraries: Libraries, wanted: &GpuChoice) -> Result<Gpu> {
         let count = hip::count(libraries.hip).map_err(explained)?;
         let mut left_out = Vec::new();
         let mut first_error = None;

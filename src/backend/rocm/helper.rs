@@ -38,8 +38,7 @@ fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error:
     let Request { gpu, library, element, proposals, budget, timeout, avoided, products } = request;
     let gpu = Gpu::open(gpu, *library)?;
     gpu.device.set_patience(*timeout);
-    let (code, code_name) = &gpu.code;
-    let kernels = Kernels::new(gpu.device, code, code_name, *element)?;
+    let kernels = Kernels::of(&gpu, *element)?;
     let gemms = Gemms::new(&gpu, *library)?;
     gemms.avoid(avoided.clone());
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *proposals))?;

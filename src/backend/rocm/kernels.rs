@@ -2,6 +2,7 @@
 //!
 //! `hip/kernels/kernels.h` documents the kernels' names, arguments and grids.
 
+use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Device;
@@ -32,6 +33,12 @@ impl Kernels {
     pub(super) fn new(device: Device, code: &[u8], what: &str, element: ElementType) -> Result<Kernels> {
         let module = Module::load(device, code, what)?;
         Ok(Kernels { module, element, functions: RefCell::default() })
+    }
+
+    /// Loads the kernels for an open device.
+    pub(super) fn of(gpu: &Gpu, element: ElementType) -> Result<Kernels> {
+        let (code, name) = &gpu.code;
+        Kernels::new(gpu.device, code, name, element)
     }
 
     /// The function `<kernel>_<type><suffix>`.

@@ -16,7 +16,6 @@ use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
 use super::steps::StepList;
 use crate::net::architecture::Activation;
-use half::{bf16, f16};
 use std::time::{Duration, Instant};
 
 /// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half
@@ -327,11 +326,7 @@ pub(super) fn pattern(element: ElementType) -> Vec<u8> {
     };
     let mut pattern = Vec::with_capacity(PATTERN_BYTES);
     while pattern.len() < PATTERN_BYTES {
-        match element {
-            ElementType::Fp32 => pattern.extend(number().to_le_bytes()),
-            ElementType::Fp16 => pattern.extend(f16::from_f32(number()).to_le_bytes()),
-            ElementType::Bf16 => pattern.extend(bf16::from_f32(number()).to_le_bytes()),
-        }
+        element.append(number(), &mut pattern);
     }
     pattern
 }

@@ -1,6 +1,7 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
 use super::choice::GpuChoice;
+use super::ffi::gemm::ElementType;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use super::libraries::GemmLibrary;
 use super::probe::helper;
@@ -19,6 +20,17 @@ pub enum RocmPrecision {
     Bf16,
     /// The fastest format that is accurate enough: fp16.
     Auto,
+}
+
+impl RocmPrecision {
+    /// The type of the matrices' elements.
+    pub(super) fn element(self) -> ElementType {
+        match self {
+            RocmPrecision::Fp32 => ElementType::Fp32,
+            RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
+            RocmPrecision::Bf16 => ElementType::Bf16,
+        }
+    }
 }
 
 /// The effort to find the fastest algorithm for each matrix product.

@@ -16,9 +16,10 @@ use super::slot::{Slot, SlotMaker};
 use super::tuning_file;
 use crate::net::Network;
 use std::fmt::{self, Write};
-use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::path::PathBuf;
+
+/// The first part of the names of the files that keep a rung.
+const NAME: &str = "checked";
 
 /// A way to evaluate, from the fastest to the most careful.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +142,7 @@ pub(super) fn checked_slots(
                 notices.extend(slots.iter().find_map(Slot::notice));
                 if is_settled {
                     // Without a cache folder the next start checks again.
-                    let _ = keep(&key, rung);
+                    let _ = cache::keep_line(NAME, &key, rung.name());
                 }
                 return Ok(Checked { slots, notices });
             }
@@ -220,20 +221,7 @@ fn fingerprint(network: &Network) -> u64 {
     text.0.finish()
 }
 
-fn path(key: &str) -> Option<PathBuf> {
-    cache::file("checked", key, "txt")
-}
-
 /// The rung that passed an earlier check with the same key.
 fn kept(key: &str) -> Option<Rung> {
-    let text = fs::read_to_string(path(key)?).ok()?;
-    let (rung, rest) = text.split_once('\n')?;
-    if rest == key { Rung::from_name(rung) } else { None }
-}
-
-fn keep(key: &str, rung: Rung) -> std::io::Result<()> {
-    match path(key) {
-        Some(path) => cache::keep(&path, format!("{}\n{key}", rung.name()).as_bytes()),
-        None => Ok(()),
-    }
+    Rung::from_name(&cache::kept_line(NAME, key)?)
 }

@@ -100,10 +100,8 @@ impl Reference {
         element: ElementType,
     ) -> Result<Option<String>> {
         for (rotation, &size) in sizes.iter().enumerate() {
-            let mut requests = Requests::default();
-            let places = || (0..size).map(|place| &self.positions[(place + rotation) % self.positions.len()]);
-            places().for_each(|expected| requests.push(&expected.planes, expected.moves.iter().copied()));
-            let mut expected = places().enumerate();
+            let (requests, expected) = self.batch(size, rotation);
+            let mut expected = expected.enumerate();
             let mut found = None;
             slot.evaluate(&requests, |answer| {
                 let Some((place, expected)) = expected.next() else {
@@ -127,16 +125,22 @@ impl Reference {
         Ok(None)
     }
 
+    /// A batch of `size` with the positions in turn, beginning with the one at `rotation`, and the results to expect.
+    fn batch(&self, size: usize, rotation: usize) -> (Requests, impl Iterator<Item = &Expected>) {
+        let places =
+            move || (0..size).map(move |place| &self.positions[(place + rotation) % self.positions.len()]);
+        let mut requests = Requests::default();
+        places().for_each(|expected| requests.push(&expected.planes, expected.moves.iter().copied()));
+        (requests, places())
+    }
+
     /// Evaluates the positions in a batch of `size`, beginning with the one at `rotation`, and returns the largest
     /// difference of each figure.
     ///
     /// # Errors
     /// The batch fails.
     pub(super) fn differences(&self, slot: &mut Slot, size: usize, rotation: usize) -> Result<Differences> {
-        let mut requests = Requests::default();
-        let places = || (0..size).map(|place| &self.positions[(place + rotation) % self.positions.len()]);
-        places().for_each(|expected| requests.push(&expected.planes, expected.moves.iter().copied()));
-        let mut expected = places();
+        let (requests, mut expected) = self.batch(size, rotation);
         let mut largest = Differences::default();
         let note = |largest: &mut f32, found: f32, expected: f32| {
             let difference = (found - expected).abs();

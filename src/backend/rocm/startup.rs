@@ -1,7 +1,6 @@
 //! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the products, and makes slots whose
 //! figures are checked.
 
-use super::avoided::Avoided;
 use super::cache;
 use super::device::Gpu;
 use super::error::Result;
@@ -12,12 +11,12 @@ use super::network::DeviceNetwork;
 use super::options::{RocmOptions, Tuning};
 use super::rungs::{Check, checked_slots};
 use super::slot::{Slot, SlotMaker};
-use super::tuning::{self, KeptTable};
+use super::tuning;
 use crate::net::Network;
 use std::sync::Arc;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
-const MAXIMUM_BATCH: usize = 512;
+pub(super) const MAXIMUM_BATCH: usize = 512;
 
 /// Little memory does not lower the limit on the batch size below this.
 const LEAST_MAXIMUM_BATCH: usize = 16;
@@ -42,25 +41,20 @@ pub(super) fn start(
     inverse_temperature: f32,
 ) -> Result<Started> {
     gpu.device.set_patience(options.timeout);
-    let (code, code_name) = &gpu.code;
-    let kernels = Kernels::new(gpu.device, code, code_name, element)?;
-    let Products { gemms, versions, kept } = Products::known(gpu, options)?;
+    let kernels = Kernels::of(gpu, element)?;
+    let gemms = Gemms::new(gpu, options.gemm)?;
+    let versions = tuning::key(gpu, &gemms);
+    let tunes = options.warm_up && options.tuning != Tuning::Off;
+    let kept = tuning::recall(gpu, &gemms, options, &versions, tunes);
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &versions, element, options);
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let mut maker = SlotMaker {
-        gpu,
-        network: &network,
-        kernels: &kernels,
-        gemms: &gemms,
         inverse_temperature,
         maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
-        has_graphs: options.graph,
-        fork: options.settled_fork(&gpu.architecture),
-        few_rows: options.few_rows,
-        waiting: options.settled_waiting(),
+        ..slot_maker(gpu, &network, &kernels, &gemms, options)
     };
     if options.maximum_batch.is_none() {
         maker.maximum_batch = fitting_batch(&maker, options.streams)?;
@@ -83,29 +77,6 @@ pub(super) fn start(
     Ok(Started { slots, maximum_batch: maker.maximum_batch, notices })
 }
 
-/// The libraries for products, with what earlier starts learned about them.
-struct Products {
-    gemms: Gemms,
-    /// [`tuning::key`]
-    versions: String,
-    /// The table of an earlier tuning; `None` if there shall be no tuning.
-    kept: Option<KeptTable>,
-}
-
-impl Products {
-    fn known(gpu: &Gpu, options: &RocmOptions) -> Result<Products> {
-        let gemms = Gemms::new(gpu, options.gemm)?;
-        let versions = tuning::key(gpu, &gemms);
-        gemms.avoid(Avoided::read(&gpu.architecture, &versions));
-        let tunes = options.warm_up && options.tuning != Tuning::Off;
-        let kept = tunes.then(|| tuning::read_table(options, &gpu.architecture, &versions));
-        if let Some(kept) = &kept {
-            gemms.set_table(kept.table.clone());
-        }
-        Ok(Products { gemms, versions, kept })
-    }
-}
-
 /// What the figures depend on, apart from the network and the products.
 fn figures_depend_on(gpu: &Gpu, versions: &str, element: ElementType, options: &RocmOptions) -> String {
     let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
@@ -118,8 +89,30 @@ fn figures_depend_on(gpu: &Gpu, versions: &str, element: ElementType, options: &
     )
 }
 
+/// A maker of slots with these options, for batches of [`MAXIMUM_BATCH`] and without a temperature.
+pub(super) fn slot_maker<'a>(
+    gpu: &'a Gpu,
+    network: &'a Arc<DeviceNetwork>,
+    kernels: &'a Kernels,
+    gemms: &'a Gemms,
+    options: &RocmOptions,
+) -> SlotMaker<'a> {
+    SlotMaker {
+        gpu,
+        network,
+        kernels,
+        gemms,
+        inverse_temperature: 1.0,
+        maximum_batch: MAXIMUM_BATCH,
+        has_graphs: options.graph,
+        fork: options.settled_fork(&gpu.architecture),
+        few_rows: options.few_rows,
+        waiting: options.settled_waiting(),
+    }
+}
+
 /// The largest batch with which all slots together take at most half of the free memory. The desktop may need the rest.
-fn fitting_batch(maker: &SlotMaker<'_>, slots: usize) -> Result<usize> {
+pub(super) fn fitting_batch(maker: &SlotMaker<'_>, slots: usize) -> Result<usize> {
     let budget = maker.gpu.free_memory.saturating_sub(maker.network.bytes()) / 2 / slots;
     let mut batch = maker.maximum_batch;
     while batch > LEAST_MAXIMUM_BATCH && maker.scratch_sizes(batch)?.total() > budget {

@@ -14,10 +14,13 @@ use super::options::RocmOptions;
 use super::probe::{Opening, open_in_helper};
 use super::report::Request;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
 use sysinfo::System;
+
+/// The first part of the names of the files that keep an outcome.
+const NAME: &str = "opened";
 
 /// The first line of a kept outcome if the helper has survived.
 const SURVIVED: &str = "survived";
@@ -27,32 +30,28 @@ const SURVIVED: &str = "survived";
 ///
 /// # Errors
 /// A helper died of it or fell silent, now or at an earlier start with the same libraries.
-pub(super) fn survive_opening(options: &RocmOptions) -> Result<()> {
+pub(super) fn survive_opening(options: &RocmOptions, libraries: &Libraries) -> Result<()> {
     let Some(program) = options.helper.as_ref().filter(|_| options.warm_up) else {
         return Ok(());
     };
-    // The caller meets an error of the loader again, and reports it.
-    let Ok(libraries) = Libraries::load(options.gemm) else {
-        return Ok(());
-    };
-    let key = key(options, &libraries);
-    let (how, is_kept) = match kept(&key) {
+    let key = key(options, libraries);
+    let (how, is_kept) = match cache::kept_line(NAME, &key) {
         Some(outcome) if outcome == SURVIVED => return Ok(()),
         Some(how) => (how, true),
         None => match open_in_helper(program, &request(options), options.helper_patience) {
             Opening::Unknown => return Ok(()),
             Opening::Survived => {
                 // Without a cache folder the next start asks a helper again.
-                let _ = keep(&key, SURVIVED);
+                let _ = cache::keep_line(NAME, &key, SURVIVED);
                 return Ok(());
             }
             Opening::Died(how) => {
-                let is_kept = keep(&key, &how).is_ok();
+                let is_kept = cache::keep_line(NAME, &key, &how).is_ok();
                 (how, is_kept)
             }
         },
     };
-    let again = match path(&key).filter(|_| is_kept) {
+    let again = match cache::file(NAME, &key, "txt").filter(|_| is_kept) {
         Some(path) => format!("; to try again, delete {}", path.display()),
         None => String::new(),
     };
@@ -103,22 +102,4 @@ fn identity(file: &Path) -> String {
     let modified = metadata.and_then(|metadata| metadata.modified()).ok();
     let seconds = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     format!("{} of {bytes} bytes at {}", file.display(), seconds.unwrap_or_default().as_secs())
-}
-
-fn path(key: &str) -> Option<PathBuf> {
-    cache::file("opened", key, "txt")
-}
-
-/// The outcome that an earlier start has kept for the same key.
-fn kept(key: &str) -> Option<String> {
-    let text = fs::read_to_string(path(key)?).ok()?;
-    let (outcome, rest) = text.split_once('\n')?;
-    (rest == key).then(|| outcome.to_owned())
-}
-
-fn keep(key: &str, outcome: &str) -> io::Result<()> {
-    match path(key) {
-        Some(path) => cache::keep(&path, format!("{}\n{key}", outcome.replace(['\n', '\r'], " ")).as_bytes()),
-        None => Err(io::Error::new(io::ErrorKind::NotFound, "there is no cache folder")),
-    }
 }

@@ -36,14 +36,14 @@ pub(super) fn key(gpu: &Gpu, gemms: &Gemms) -> String {
 
 /// A table of products, and the file that it comes from.
 pub(super) struct KeptTable {
-    pub(super) table: GemmTable,
+    table: GemmTable,
     path: Option<PathBuf>,
     may_write: bool,
     notices: Vec<String>,
 }
 
 /// Reads the table for the device and the libraries in `key`.
-pub(super) fn read_table(options: &RocmOptions, architecture: &str, key: &str) -> KeptTable {
+fn read_table(options: &RocmOptions, architecture: &str, key: &str) -> KeptTable {
     let in_cache = || cache::file(&format!("products-{architecture}"), key, "csv");
     let path = options.tuning_file.clone().or_else(in_cache);
     let mut kept = KeptTable { table: GemmTable::new(), path, may_write: true, notices: Vec::new() };
@@ -61,6 +61,21 @@ pub(super) fn read_table(options: &RocmOptions, architecture: &str, key: &str) -
         }
     }
     kept
+}
+
+/// Tells the dispatcher what earlier starts have learned for `key`: which products ended a process and, if `tunes` is
+/// set, which choices are fastest. Returns the table, for [`tune`].
+pub(super) fn recall(
+    gpu: &Gpu,
+    gemms: &Gemms,
+    options: &RocmOptions,
+    key: &str,
+    tunes: bool,
+) -> Option<KeptTable> {
+    gemms.avoid(Avoided::read(&gpu.architecture, key));
+    let kept = tunes.then(|| read_table(options, &gpu.architecture, key))?;
+    gemms.set_table(kept.table.clone());
+    Some(kept)
 }
 
 /// The outcome of tuning.

@@ -13,7 +13,7 @@ use super::winograd;
 use crate::net::network::Layers;
 use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use crate::net::weights as file;
-use half::{bf16, f16};
+use half::f16;
 use std::sync::Arc;
 
 /// The widest head that the fused attention kernels and the tests cover. `attention_any` would take a wider one.
@@ -240,17 +240,10 @@ pub(super) fn check_width(name: &str, width: usize) -> Result<()> {
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
     for &value in values {
-        match element {
-            ElementType::Fp32 => bytes.extend(value.to_le_bytes()),
-            ElementType::Bf16 => bytes.extend(bf16::from_f32(value).to_le_bytes()),
-            ElementType::Fp16 => {
-                let rounded = f16::from_f32(value);
-                if !rounded.is_finite() {
-                    return Err(value);
-                }
-                bytes.extend(rounded.to_le_bytes());
-            }
+        if element == ElementType::Fp16 && !f16::from_f32(value).is_finite() {
+            return Err(value);
         }
+        element.append(value, &mut bytes);
     }
     Ok(bytes)
 }

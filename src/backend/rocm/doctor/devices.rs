@@ -10,7 +10,7 @@ use super::super::gemm::Gemms;
 use super::super::kernels::Kernels;
 use super::exchange::Request;
 use super::reporter::Reporter;
-use super::subject::{element_of, settings};
+use super::subject::settings;
 use std::path::PathBuf;
 
 /// What is known of a loaded library.
@@ -69,7 +69,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
             let architecture = device.architecture()?;
             let (code, bytes, reason) = match code_for(&architecture) {
                 Ok((code, name)) => {
-                    let loaded = Kernels::new(device, &code, &name, element_of(request.precision));
+                    let loaded = Kernels::new(device, &code, &name, request.precision.element());
                     (name, code.len(), loaded.err().map(|error| error.to_string()))
                 }
                 Err(error) => ("none".to_owned(), 0, Some(error.to_string())),

@@ -6,13 +6,7 @@ use half::{bf16, f16};
 /// Converts numbers to the type. Returns their bytes, and their values after rounding.
 pub(super) fn encode(element: ElementType, values: &[f32]) -> (Vec<u8>, Vec<f64>) {
     let mut bytes = Vec::with_capacity(values.len() * element.bytes());
-    for &value in values {
-        match element {
-            ElementType::Fp32 => bytes.extend(value.to_le_bytes()),
-            ElementType::Fp16 => bytes.extend(f16::from_f32(value).to_le_bytes()),
-            ElementType::Bf16 => bytes.extend(bf16::from_f32(value).to_le_bytes()),
-        }
-    }
+    values.iter().for_each(|&value| element.append(value, &mut bytes));
     let rounded = decode(element, &bytes);
     (bytes, rounded)
 }

@@ -1,27 +1,23 @@
 //! What a stage examines: the device, the libraries, our kernels and the network, as the engine would use them.
 
-use super::super::avoided::Avoided;
 use super::super::device::Gpu;
 use super::super::error::{Result, RocmError};
 use super::super::ffi::gemm::ElementType;
 use super::super::gemm::Gemms;
 use super::super::kernels::Kernels;
 use super::super::network::DeviceNetwork;
-use super::super::options::{RocmOptions, RocmPrecision, Tuning};
+use super::super::options::{RocmOptions, Tuning};
 use super::super::slot::SlotMaker;
+use super::super::startup::{MAXIMUM_BATCH, fitting_batch, slot_maker};
 use super::super::tuning;
 use super::exchange::Request;
-use crate::backend::BackendError;
 use crate::backend::options_dict::ParsedOptions;
+use crate::backend::{BackendError, LARGEST_BATCH};
 use crate::net::{HeadSelection, Network, find_network};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// The most positions in a batch that any option allows.
-const LARGEST_BATCH: usize = 1024;
-
-/// The largest batch, in positions, if the user gives no limit.
-const MAXIMUM_BATCH: usize = 512;
+/// The largest batch of a quick examination, in positions, if the user gives no limit.
 const MAXIMUM_QUICK_BATCH: usize = 64;
 
 /// The options of a request.
@@ -41,13 +37,7 @@ impl Settings {
         let parsed = ParsedOptions::parse(text)?;
         let root = parsed.root();
         let options = RocmOptions::read(root, LARGEST_BATCH)?;
-        let mut heads = HeadSelection::default();
-        if let Some(policy) = root.text("policy_head") {
-            heads.policy = policy.to_owned();
-        }
-        if let Some(value) = root.text("value_head") {
-            heads.value = value.to_owned();
-        }
+        let heads = root.heads(HeadSelection::default());
         parsed.check_all_used("rocm")?;
         Ok(Settings { options, heads })
     }
@@ -74,15 +64,6 @@ pub(super) struct Subject {
     network: OnceCell<Arc<DeviceNetwork>>,
 }
 
-/// The element type that a precision stands for.
-pub(super) fn element_of(precision: RocmPrecision) -> ElementType {
-    match precision {
-        RocmPrecision::Fp32 => ElementType::Fp32,
-        RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
-        RocmPrecision::Bf16 => ElementType::Bf16,
-    }
-}
-
 /// Reads the options of a request, as an error of this module.
 pub(super) fn settings(request: &Request) -> Result<Settings> {
     Settings::read(&request.options).map_err(|error| RocmError::Unsupported(error.to_string()))
@@ -95,10 +76,10 @@ impl Subject {
     /// The options are invalid, ROCm or the device is missing, or a call fails.
     pub(super) fn open(request: &Request) -> Result<Subject> {
         let Settings { options, heads } = settings(request)?;
-        let element = element_of(request.precision);
+        let element = request.precision.element();
         let gpu = Gpu::open(&options.gpu, options.gemm)?;
         gpu.device.set_patience(options.timeout);
-        let kernels = Kernels::new(gpu.device, &gpu.code.0, &gpu.code.1, element)?;
+        let kernels = Kernels::of(&gpu, element)?;
         let gemms = Gemms::new(&gpu, options.gemm)?;
         let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
         Ok(Subject {
@@ -118,8 +99,7 @@ impl Subject {
 
     /// Our kernels for another element type.
     pub(super) fn kernels_of(&self, element: ElementType) -> Result<Kernels> {
-        let (code, name) = &self.gpu.code;
-        Kernels::new(self.gpu.device, code, name, element)
+        Kernels::of(&self.gpu, element)
     }
 
     /// Reads the network's file.
@@ -141,23 +121,10 @@ impl Subject {
     /// A maker of slots with the user's options, which the caller may change. It has no more batch sizes than fit into
     /// the memory.
     pub(super) fn maker(&self) -> Result<SlotMaker<'_>> {
-        let network = self.network()?;
-        let mut maker = SlotMaker {
-            gpu: &self.gpu,
-            network,
-            kernels: &self.kernels,
-            gemms: &self.gemms,
-            inverse_temperature: 1.0,
-            maximum_batch: self.maximum_batch,
-            has_graphs: self.options.graph,
-            fork: self.options.settled_fork(&self.gpu.architecture),
-            few_rows: self.options.few_rows,
-            waiting: self.options.settled_waiting(),
-        };
-        let budget = self.gpu.free_memory.saturating_sub(network.bytes()) / 2 / self.options.streams;
-        while maker.maximum_batch > 16 && maker.scratch_sizes(maker.maximum_batch)?.total() > budget {
-            maker.maximum_batch /= 2;
-        }
+        let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
+        let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);
+        let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
+        maker.maximum_batch = fitting_batch(&maker, options.streams)?;
         Ok(maker)
     }
 
@@ -165,12 +132,10 @@ impl Subject {
     /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
     pub(super) fn tune(&self) -> Result<Vec<String>> {
         let key = tuning::key(&self.gpu, &self.gemms);
-        self.gemms.avoid(Avoided::read(&self.gpu.architecture, &key));
-        if self.options.tuning == Tuning::Off {
-            return Ok(Vec::new());
+        let tunes = self.options.tuning != Tuning::Off;
+        match tuning::recall(&self.gpu, &self.gemms, &self.options, &key, tunes) {
+            Some(kept) => Ok(tuning::tune(&self.maker()?, &self.options, &key, kept)?.notices),
+            None => Ok(Vec::new()),
         }
-        let kept = tuning::read_table(&self.options, &self.gpu.architecture, &key);
-        self.gemms.set_table(kept.table.clone());
-        Ok(tuning::tune(&self.maker()?, &self.options, &key, kept)?.notices)
     }
 }

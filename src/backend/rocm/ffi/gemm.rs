@@ -2,6 +2,8 @@
 
 use super::hip::Address;
 
+use half::{bf16, f16};
+
 /// The type of a matrix's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum ElementType {
@@ -27,6 +29,15 @@ impl ElementType {
             ElementType::Fp32 => "f32",
             ElementType::Fp16 => "f16",
             ElementType::Bf16 => "bf16",
+        }
+    }
+
+    /// Appends a number, rounded to the type (nearest, ties to even).
+    pub(crate) fn append(self, value: f32, bytes: &mut Vec<u8>) {
+        match self {
+            ElementType::Fp32 => bytes.extend(value.to_le_bytes()),
+            ElementType::Fp16 => bytes.extend(f16::from_f32(value).to_le_bytes()),
+            ElementType::Bf16 => bytes.extend(bf16::from_f32(value).to_le_bytes()),
         }
     }
 }

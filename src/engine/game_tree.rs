@@ -33,6 +33,14 @@ impl GameTree {
         self.tree = Arc::new(Tree::new());
     }
 
+    /// Replaces the tree with a new one if it has more than `limit` bytes, because the user has lowered the limit. The
+    /// memory of a tree never shrinks.
+    pub(super) fn discard_if_larger(&mut self, limit: u64) {
+        if self.tree.reserved_bytes() > limit.saturating_add(limit / 8) {
+            self.discard();
+        }
+    }
+
     /// Moves the root from the last position of `old` to that of `new`. If `new` does not continue `old`, or if
     /// the tree does not reach that far, a new tree is made.
     pub(super) fn follow(&mut self, old: &Game, new: &Game) {

@@ -8,6 +8,9 @@ use crate::tree::Tree;
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
+    /// Whether a discarded tree leaves its memory to the next one. If the user limits the memory, this keeps it within
+    /// the limit: the system's allocator often keeps freed memory in pieces that a new tree cannot use.
+    keeps_memory: bool,
     /// How often `ClearTree` had been pressed at the last call of `prepare`.
     cleared_at: Presses,
     /// Whether the last search looked for a mate (`go mate`).
@@ -16,7 +19,12 @@ pub(super) struct GameTree {
 
 impl GameTree {
     pub(super) fn new() -> GameTree {
-        GameTree { tree: Arc::new(Tree::new()), cleared_at: Presses::default(), served_mate: false }
+        GameTree {
+            tree: Arc::new(Tree::new()),
+            keeps_memory: false,
+            cleared_at: Presses::default(),
+            served_mate: false,
+        }
     }
 
     pub(super) fn tree(&self) -> &Arc<Tree> {
@@ -28,16 +36,24 @@ impl GameTree {
         u64::from(self.tree.node(self.tree.root()).visits())
     }
 
-    /// Replaces the tree with a new one.
+    /// Begins a new tree.
     pub(super) fn discard(&mut self) {
+        if !self.keeps_memory || !self.tree.clear() {
+            self.replace();
+        }
+    }
+
+    /// Begins a new tree in new memory. The old tree may be broken.
+    pub(super) fn replace(&mut self) {
         self.tree = Arc::new(Tree::new());
     }
 
-    /// Replaces the tree with a new one if it has more than `limit` bytes, because the user has lowered the limit. The
-    /// memory of a tree never shrinks.
-    pub(super) fn discard_if_larger(&mut self, limit: u64) {
-        if self.tree.reserved_bytes() > limit.saturating_add(limit / 8) {
-            self.discard();
+    /// Takes note of the user's limit on the tree, in bytes; `None` if there is none. Replaces a tree that is larger,
+    /// because its memory never shrinks.
+    pub(super) fn keep_to(&mut self, limit: Option<u64>) {
+        self.keeps_memory = limit.is_some();
+        if limit.is_some_and(|limit| self.tree.reserved_bytes() > limit.saturating_add(limit / 8)) {
+            self.replace();
         }
     }
 

@@ -293,7 +293,7 @@ impl Engine {
             search.wait_for_move();
             let released = search.release();
             if !released.tree_is_sound {
-                self.tree.discard();
+                self.tree.replace();
             }
             self.retired.retain(|thread| !is_finished(thread));
             self.retired.extend(released.threads);
@@ -410,8 +410,8 @@ impl Engine {
         let correction_bytes = if self.options.use_correction_history { CorrectionHistory::BYTES } else { 0 };
         let limit =
             memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.tree().used_bytes());
+        self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
-        self.tree.discard_if_larger(limit);
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {
             self.warned_of_limit = Some(limit);
             self.responder.message(&format!(

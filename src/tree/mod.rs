@@ -123,6 +123,18 @@ impl Tree {
         }
     }
 
+    /// Frees all nodes and begins a new tree of one unevaluated root in the same memory. No search may be running.
+    /// `false` if the arena is full; then nothing changes.
+    pub fn clear(&self) -> bool {
+        let mut allocator = Allocator::default();
+        let Some(root) = allocator.take_node(&self.storage) else { return false };
+        self.node(root).begin(0, 0);
+        allocator.give_back(&self.storage);
+        self.set_root(root);
+        self.recycle(u64::MAX, std::iter::empty());
+        true
+    }
+
     /// The node of the position that is searched.
     #[inline]
     pub fn root(&self) -> NodeId {

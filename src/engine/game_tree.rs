@@ -5,6 +5,9 @@ use crate::options::Presses;
 use crate::sync::Arc;
 use crate::tree::Tree;
 
+/// Larger trees are not cleared but replaced, because clearing takes about a second per gigabyte.
+const LARGEST_TO_CLEAR: u64 = 1_000_000_000;
+
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
@@ -38,7 +41,9 @@ impl GameTree {
 
     /// Begins a new tree.
     pub(super) fn discard(&mut self) {
-        if !self.keeps_memory || !self.tree.clear() {
+        let is_cleared =
+            self.keeps_memory && self.tree.reserved_bytes() <= LARGEST_TO_CLEAR && self.tree.clear();
+        if !is_cleared {
             self.replace();
         }
     }

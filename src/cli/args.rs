@@ -4,7 +4,7 @@ use super::defaults::default_options;
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
-use crate::net::onnx::write::settings::{IR_VERSIONS, OPSETS};
+use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
 use crate::options::{Options, Spec};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
@@ -59,7 +59,7 @@ pub(super) enum Mode {
     Describenet(DescribenetArgs),
     /// Converts a network file to an ONNX file
     #[command(name = "leela2onnx")]
-    Leela2onnx(Leela2onnxArgs),
+    Leela2onnx(Box<Leela2onnxArgs>),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue

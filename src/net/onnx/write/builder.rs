@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use prost::bytes::Bytes;
 
-use super::WriteError;
-use super::settings::{DataType, Settings};
+use super::data_type::DataType;
+use super::error::WriteError;
+use super::settings::{ALL_BF16_OPSET, Settings};
 use crate::net::input::InputPlanes;
 use crate::net::onnx::proto::{
     Attribute, Dimension, Graph, Node, Shape, Tensor, TensorType, Type, ValueInfo, attribute_type, data_type,
@@ -294,7 +295,7 @@ impl<'a> Builder<'a> {
 
     /// Whether some operators of this opset do not accept the graph's type.
     fn lacks_bf16(&self) -> bool {
-        self.settings.data_type == DataType::Bf16 && self.settings.opset < super::settings::ALL_BF16_OPSET
+        self.settings.data_type == DataType::Bf16 && self.settings.opset < ALL_BF16_OPSET
     }
 
     /// `x` in a type that every operator accepts, for the node `name`.

@@ -1,7 +1,8 @@
 //! Activations and LayerNorms.
 
 use super::builder::{Builder, float, int};
-use super::settings::{DataType, LAYER_NORMALIZATION_OPSET, MISH_OPSET};
+use super::data_type::DataType;
+use super::settings::{LAYER_NORMALIZATION_OPSET, MISH_OPSET};
 use crate::net::architecture::Activation;
 use crate::net::weights::LayerNorm;
 

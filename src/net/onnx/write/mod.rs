@@ -10,6 +10,8 @@
 //! | `builder` | nodes and constants |
 //! | [`model`] | the result, and its bytes |
 //! | [`settings`] | the names, types and versions that the user selects |
+//! | [`error`] | why a network cannot be converted, and the limits of the settings |
+//! | [`data_type`] | the type of the weights and its bytes |
 //!
 //! The outputs of the graph are the logits of the policy, win, draw and loss after their softmax (or q after its tanh),
 //! and the moves left after a ReLU. Within the graph, an attention body has one row for each square,
@@ -23,46 +25,29 @@
 //! - All layers can have all sizes and activations that the network can have.
 
 mod builder;
+pub mod data_type;
 mod embedding;
 mod encoder;
+pub mod error;
 mod functions;
 mod heads;
 pub mod model;
 pub mod settings;
 mod tower;
 
-pub use model::OnnxModel;
-pub use settings::{DataType, Names, Settings, SettingsError};
+pub use data_type::DataType;
+pub use error::{SettingsError, WriteError};
+pub use model::Converted;
+pub use settings::{Names, Settings};
 
 use crate::net::network::{Body, Network};
 use builder::Builder;
-
-/// Why a network cannot be converted.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The settings contradict each other or the network.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// A weight is larger than the largest number of the data type.
-    #[error("{tensor} contains {value}, which is too large for {data_type}; use f32 or bf16")]
-    TooLarge {
-        /// The name of the constant in the graph.
-        tensor: String,
-        /// The weight.
-        value: f32,
-        /// The type that cannot represent it.
-        data_type: DataType,
-    },
-    /// Two tensors of the graph would have the same name.
-    #[error("two tensors would be called `{0}`; choose other names for the inputs and outputs")]
-    SameName(String),
-}
 
 /// Converts a network with its selected heads.
 ///
 /// # Errors
 /// The settings do not allow it, or a weight cannot be represented.
-pub fn convert(network: &Network, settings: &Settings) -> Result<OnnxModel, WriteError> {
+pub fn convert(network: &Network, settings: &Settings) -> Result<Converted, WriteError> {
     settings.check()?;
     let mut builder = Builder::new(settings);
     let planes = builder.input_planes();
@@ -76,5 +61,5 @@ pub fn convert(network: &Network, settings: &Settings) -> Result<OnnxModel, Writ
     heads::policy(&mut builder, network, &body);
     heads::value(&mut builder, network, &body);
     heads::moves_left(&mut builder, network, &body);
-    Ok(model::OnnxModel::new(builder.finish()?, settings, network.architecture.input_format))
+    Ok(model::Converted::new(builder.finish()?, settings, network.architecture.input_format))
 }

@@ -12,7 +12,7 @@ use crate::net::onnx::proto::{Graph, Model, OperatorSet, StringStringEntry, Tens
 
 /// A network as an ONNX model.
 #[derive(Clone, PartialEq, Debug)]
-pub struct OnnxModel {
+pub struct Converted {
     /// The versions and the metadata. Its field `graph` is empty.
     pub model: Model,
     /// The graph.
@@ -25,7 +25,7 @@ const GRAPH_FIELD: u32 = 7;
 /// The number of the field `initializer` in `GraphProto`.
 const INITIALIZER_FIELD: u32 = 5;
 
-impl OnnxModel {
+impl Converted {
     pub(super) fn new(graph: Graph, settings: &Settings, input_format: InputFormat) -> Self {
         let input_format = StringStringEntry {
             key: Some(INPUT_FORMAT_KEY.to_owned()),
@@ -109,7 +109,7 @@ mod tests {
             initializer: vec![tensor("short", 3), tensor("long", 300)],
             ..Graph::default()
         };
-        let onnx = OnnxModel::new(graph.clone(), &Settings::default(), InputFormat::Canonical);
+        let onnx = Converted::new(graph.clone(), &Settings::default(), InputFormat::Canonical);
         let mut decoded = Model::decode(onnx.to_bytes().as_slice()).expect("it is a model");
         let decoded_graph =
             Graph::decode(decoded.graph.take().expect("it has a graph")).expect("it is a graph");

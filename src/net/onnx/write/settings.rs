@@ -1,15 +1,7 @@
 //! The names, types and versions that the user selects.
 
-use half::{bf16, f16};
-use prost::bytes::Bytes;
-
-use crate::net::onnx::proto::data_type;
-
-/// The opsets that can be written. The first is the oldest whose operators broadcast as NumPy does.
-pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=22;
-
-/// The versions of the file format that can be written. Before version 4, a graph had to list all constants as inputs.
-pub const IR_VERSIONS: std::ops::RangeInclusive<i64> = 4..=10;
+use super::data_type::DataType;
+use super::error::{BF16_OPSET, IR_VERSIONS, OPSETS, SettingsError};
 
 /// The first opset whose LayerNormalization is part of ONNX.
 pub(super) const LAYER_NORMALIZATION_OPSET: i64 = 17;
@@ -19,66 +11,6 @@ pub(super) const MISH_OPSET: i64 = 18;
 
 /// The first opset whose operators all accept bf16. Before it, convolutions and some activations do not.
 pub(super) const ALL_BF16_OPSET: i64 = 22;
-
-/// The first opset in which those operators accept bf16 that this module does not avoid.
-const BF16_OPSET: i64 = 14;
-
-/// The type of all weights and activations of a graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "these are the usual names of the types")]
-pub enum DataType {
-    F32,
-    F16,
-    Bf16,
-}
-
-impl DataType {
-    /// ONNX's number for the type, which lc0's network file has too.
-    pub fn number(self) -> i32 {
-        match self {
-            DataType::F32 => data_type::FLOAT,
-            DataType::F16 => data_type::FLOAT16,
-            DataType::Bf16 => data_type::BFLOAT16,
-        }
-    }
-
-    /// The bytes of a tensor.
-    ///
-    /// # Errors
-    /// The first value that is too large for the type.
-    pub(super) fn encode(self, values: impl Iterator<Item = f32>) -> Result<Bytes, f32> {
-        let mut bytes = Vec::new();
-        for value in values {
-            match self {
-                DataType::F32 => bytes.extend(value.to_le_bytes()),
-                DataType::F16 => {
-                    bytes.extend(finite(value, f16::from_f32(value), f16::is_finite)?.to_le_bytes())
-                }
-                DataType::Bf16 => {
-                    bytes.extend(finite(value, bf16::from_f32(value), bf16::is_finite)?.to_le_bytes());
-                }
-            }
-        }
-        Ok(bytes.into())
-    }
-}
-
-fn finite<T>(value: f32, converted: T, is_finite: impl Fn(T) -> bool) -> Result<T, f32>
-where
-    T: Copy,
-{
-    if is_finite(converted) { Ok(converted) } else { Err(value) }
-}
-
-impl std::fmt::Display for DataType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            DataType::F32 => "f32",
-            DataType::F16 => "f16",
-            DataType::Bf16 => "bf16",
-        })
-    }
-}
 
 /// The names of the graph's input and of its outputs. The defaults are lc0's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,28 +67,6 @@ impl Default for Settings {
             names: Names::default(),
         }
     }
-}
-
-/// Settings with which no graph can be written.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the variants mean")]
-pub enum SettingsError {
-    #[error("opset {0} is not supported; choose one from {min} to {max}", min = OPSETS.start(), max = OPSETS.end())]
-    Opset(i64),
-    #[error(
-        "ONNX IR version {0} is not supported; choose one from {min} to {max}",
-        min = IR_VERSIONS.start(),
-        max = IR_VERSIONS.end()
-    )]
-    IrVersion(i64),
-    #[error("opset {opset} needs ONNX IR version {needed} or newer, not {selected}")]
-    OldIrVersion { opset: i64, needed: i64, selected: i64 },
-    #[error("opset {0} has no bf16; choose opset {BF16_OPSET} or newer")]
-    NoBf16(i64),
-    #[error("a batch cannot have {0} positions")]
-    BatchSize(usize),
-    #[error("the name of an input or output is empty")]
-    EmptyName,
 }
 
 impl Settings {

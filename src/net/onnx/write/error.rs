@@ -1,6 +1,7 @@
 //! Why a network cannot be converted, and the limits of the settings.
 
 use super::data_type::DataType;
+use crate::quote::quoted;
 
 /// The opsets that can be written. The first is the oldest whose operators broadcast as NumPy does.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=22;
@@ -28,7 +29,7 @@ pub enum WriteError {
         data_type: DataType,
     },
     /// Two tensors of the graph would have the same name.
-    #[error("two tensors would be called `{0}`; choose other names for the inputs and outputs")]
+    #[error("two tensors would be called {}; choose other names for the input and the outputs", quoted(.0))]
     SameName(String),
 }
 

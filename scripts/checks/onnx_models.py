@@ -60,13 +60,12 @@ def differences(model_path, planes, positions):
             q = win - loss
         else:
             q, draw = outputs["/output/value"][row, 0], 0.0
-        found = {"policy": errors.max(), "q": abs(q - position["q"]), "d": abs(draw - position["d"])}
+        found = {"policy": errors.max(initial=0.0), "q": abs(q - position["q"]), "d": abs(draw - position["d"])}
         if "/output/mlh" in outputs:
             found["m"] = relative(outputs["/output/mlh"][row, 0], position["m"])
         for name, difference in found.items():
-            # A NaN must not be lost.
-            if not difference <= largest[name]:
-                largest[name] = difference
+            # Unlike `max`, this keeps a NaN.
+            largest[name] = np.maximum(largest[name], difference)
     return largest
 
 

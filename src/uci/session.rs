@@ -8,6 +8,7 @@ use super::parse::{self, Command};
 use super::responder::UciResponder;
 use crate::engine::Engine;
 use crate::options::{Options, listing};
+use crate::os_error::in_words;
 use crate::quote::quoted;
 use crate::search::limits::GoParams;
 use std::io::BufRead;
@@ -147,7 +148,7 @@ impl Session {
 }
 
 fn cannot_log(path: &str, error: &std::io::Error) -> String {
-    format!("LogFile: cannot write {}: {error}", quoted(path))
+    format!("LogFile: cannot write {}: {}", quoted(path), in_words(error))
 }
 
 fn text(error: impl std::fmt::Display) -> String {

@@ -10,7 +10,8 @@ const LISTED_FIRST: [&str; 6] = ["weights", "backend", "backend_opts", "threads"
 pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
     let mut specs: Vec<&Spec> = TABLE.iter().collect();
     // The sort is stable, so the other options keep the order of the table.
-    specs.sort_by_key(|spec| LISTED_FIRST.iter().position(|field| *field == spec.field).unwrap_or(usize::MAX));
+    specs
+        .sort_by_key(|spec| LISTED_FIRST.iter().position(|field| *field == spec.field).unwrap_or(usize::MAX));
     specs
         .into_iter()
         .filter(|spec| show_hidden || spec.visibility == Visibility::Shown)

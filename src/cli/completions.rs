@@ -1,0 +1,41 @@
+//! `completions`: prints the script that completes modes, flags and values in a shell.
+
+use super::args::{self, CompletionsArgs};
+use super::error::CliError;
+use crate::options::{Kind, TABLE};
+use crate::uci::output::Output;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
+
+/// Prints the script for a shell.
+///
+/// # Errors
+/// None; the signature is that of the other tools.
+pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command(), "rukh", &mut script);
+    let script = String::from_utf8(script)?;
+    output.lines(&script.lines().map(str::to_owned).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// The command line, with the words and the kinds of files that the shell can offer as values.
+fn command() -> Command {
+    let modes: Vec<String> =
+        args::command(false).get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
+    modes.iter().fold(args::command(false).mut_args(with_values), |command, mode| {
+        command.mut_subcommand(mode, |mode| mode.mut_args(with_values))
+    })
+}
+
+/// Adds the values of an option. When the engine parses the command line it checks them itself, which gives better
+/// messages.
+fn with_values(argument: Arg) -> Arg {
+    let Some(spec) = TABLE.iter().find(|spec| argument.get_id() == spec.field) else { return argument };
+    match (spec.kind, spec.field) {
+        (Kind::Choice(words), _) => argument.value_parser(PossibleValuesParser::new(words.iter().copied())),
+        (_, "weights" | "config" | "logfile") => argument.value_hint(ValueHint::FilePath),
+        (_, "syzygy_paths") => argument.value_hint(ValueHint::DirPath),
+        (_, _) => argument.value_hint(ValueHint::Other),
+    }
+}

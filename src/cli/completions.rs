@@ -2,7 +2,7 @@
 
 use super::args::{self, CompletionsArgs};
 use super::error::CliError;
-use crate::options::{Kind, TABLE};
+use crate::options::{Kind, Spec, TABLE};
 use crate::uci::output::Output;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -28,10 +28,12 @@ fn command() -> Command {
     })
 }
 
-/// Adds the values of an option. When the engine parses the command line it checks them itself, which gives better
+/// Adds the values of an option; a mode's own flags stay as they are. When the engine parses the command line it checks them itself, which gives better
 /// messages.
 fn with_values(argument: Arg) -> Arg {
-    let Some(spec) = TABLE.iter().find(|spec| argument.get_id() == spec.field) else { return argument };
+    let is_option =
+        |spec: &&Spec| argument.get_id() == spec.field && argument.get_help_heading() == Some(spec.section);
+    let Some(spec) = TABLE.iter().find(is_option) else { return argument };
     match (spec.kind, spec.field) {
         (Kind::Choice(words), _) => argument.value_parser(PossibleValuesParser::new(words.iter().copied())),
         (_, "weights" | "config" | "logfile") => argument.value_hint(ValueHint::FilePath),

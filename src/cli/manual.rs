@@ -19,9 +19,9 @@ const TEXT: &[(&str, &[&str])] = &[
         &[
             "rukh.config\tOptions, one flag on each line, such as `threads=2`. The file is read from the folder of \
              the program, or else from `$XDG_CONFIG_HOME/rukh` or `~/.config/rukh` (on Windows `%APPDATA%\\rukh`).",
-            "*.pb.gz, *.pb\tNetworks of Leela Chess Zero. Without the option `--weights`, the newest network beside \
-             the program, or in a folder `weights` or `networks` there, is used, and otherwise the network that is \
-             part of the program.",
+            "*.pb.gz, *.pb\tNetworks of Leela Chess Zero. Without `--weights`, the newest network is taken from the \
+             first of these folders that has one: the working directory, its folder `weights`, the program's folder, \
+             and the folder `rukh` of the user's data. If none has one, the network inside the program plays.",
         ],
     ),
     ("EXIT STATUS", &["0\tSuccess.", "1\tFailure. The reason is on standard error.", "2\tWrong arguments."]),
@@ -57,6 +57,8 @@ fn page() -> io::Result<String> {
         .manual("Games Manual");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
+    // Names of options are long. Lines are neither stretched nor broken inside words.
+    page.extend_from_slice(b".ad l\n.nh\n");
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
@@ -84,7 +86,9 @@ fn render_mode(mode: Command, page: &mut Vec<u8>) -> io::Result<()> {
     let own = mode.disable_help_flag(true).mut_args(|argument| {
         let is_own = argument.get_help_heading().is_none() && argument.get_id() != "show_hidden";
         let hide = argument.is_hide_set() || !is_own;
-        argument.hide(hide)
+        // A switch shows its values where it is named.
+        let is_switch = argument.get_num_args().is_some_and(|count| count.min_values() == 0);
+        argument.hide(hide).hide_possible_values(is_switch)
     });
     let mut flags = Vec::new();
     Man::new(own).render_options_section(&mut flags)?;

@@ -8,6 +8,9 @@ pub(super) struct Canvas {
     elements: String,
 }
 
+/// The distance of texts and axes from the sides of the picture.
+pub(super) const MARGIN: f64 = 24.0;
+
 /// The longest text on a canvas, in characters.
 const LONGEST_TEXT: usize = 100;
 

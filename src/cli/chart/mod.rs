@@ -7,75 +7,22 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`panel`] | draws one panel |
-//! | [`canvas`] | collects the elements of the file, and escapes and shortens text |
+//! | [`model`] | holds what a chart shows |
 //! | [`scale`] | chooses the values on an axis, maps values to coordinates, and writes numbers |
+//! | [`canvas`] | collects the elements of the file, and escapes and shortens text |
 
 mod canvas;
+mod model;
 mod panel;
 mod scale;
 
 use super::error::CliError;
-use canvas::Canvas;
+use canvas::{Canvas, MARGIN};
+pub(super) use model::{Chart, Mark, Panel, Places, Shape};
 use scale::{Frame, Scale};
 use std::path::Path;
 
-/// A picture with one or more panels.
-#[derive(Clone, Debug)]
-pub(super) struct Chart {
-    /// What the chart shows.
-    pub title: String,
-    /// What was measured on what. The facts are below the title, and absent ones are empty.
-    pub facts: Vec<String>,
-    /// The name of the horizontal axis.
-    pub x_label: String,
-    /// The places on the horizontal axis.
-    pub places: Places,
-    /// The panels, from the top down.
-    pub panels: Vec<Panel>,
-}
-
-/// The places on the horizontal axis. Each mark has a value for each place.
-#[derive(Clone, Debug)]
-pub(super) enum Places {
-    /// Numbers in ascending order, at distances in proportion.
-    Numbers(Vec<f64>),
-    /// Places at equal distances, numbered from 1. The texts are for tooltips.
-    Items(Vec<String>),
-}
-
-/// A pair of axes with its marks.
-#[derive(Clone, Debug)]
-pub(super) struct Panel {
-    /// The quantity on the vertical axis, which begins at 0.
-    pub heading: String,
-    /// What is drawn, from the back to the front.
-    pub marks: Vec<Mark>,
-}
-
-/// Something that is drawn in a panel.
-#[derive(Clone, Debug)]
-pub(super) struct Mark {
-    /// The name in the legend.
-    pub name: String,
-    /// What it looks like, with its values.
-    pub shape: Shape,
-}
-
-/// The look of a mark. A value that is not finite is left out.
-#[derive(Clone, Debug)]
-pub(super) enum Shape {
-    /// A line with a dot at each place.
-    Line(Vec<f64>),
-    /// The area between lower and upper values.
-    Band(Vec<(f64, f64)>),
-    /// A bar at each place.
-    Bars(Vec<f64>),
-    /// A horizontal line across the panel.
-    Level(f64),
-}
-
 const WIDTH: f64 = 880.0;
-const RIGHT_MARGIN: f64 = 24.0;
 const FACT_LINE_HEIGHT: f64 = 21.0;
 
 /// The height of a panel's heading and of its axes.
@@ -136,20 +83,20 @@ impl Chart {
         let mut canvas = Canvas::default();
         let facts: Vec<&str> =
             self.facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
-        let facts = canvas::fill_lines(&facts, " · ", WIDTH - 2.0 * RIGHT_MARGIN, FACT_LINES);
-        canvas.text("title", (RIGHT_MARGIN, 38.0), "start", &self.title);
+        let facts = canvas::fill_lines(&facts, " · ", WIDTH - 2.0 * MARGIN, FACT_LINES);
+        canvas.text("title", (MARGIN, 38.0), "start", &self.title);
         let mut top = 38.0;
         for line in &facts {
             top += FACT_LINE_HEIGHT;
-            canvas.text("muted", (RIGHT_MARGIN, top + 4.0), "start", line);
+            canvas.text("muted", (MARGIN, top + 4.0), "start", line);
         }
         top += 14.0;
 
         let vertical: Vec<Scale> =
             self.panels.iter().map(|panel| Scale::from_zero(panel.largest())).collect();
         let widest = vertical.iter().map(Scale::label_width).fold(0.0, f64::max);
-        let left = RIGHT_MARGIN + widest + 10.0;
-        let frame = |top: f64| Frame { left, right: WIDTH - RIGHT_MARGIN, top, bottom: top + PLOT_HEIGHT };
+        let left = MARGIN + widest + 10.0;
+        let frame = |top: f64| Frame { left, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
         let mut bottom = top;
         for (panel, scale) in self.panels.iter().zip(&vertical) {
             let frame = frame(top + HEADING_HEIGHT);
@@ -159,18 +106,6 @@ impl Chart {
         }
         panel::draw_horizontal_axis(self, &frame(bottom - PLOT_HEIGHT), &mut canvas);
         canvas.finish(WIDTH, bottom + FOOT_HEIGHT, STYLE, &self.title)
-    }
-}
-
-impl Panel {
-    /// The largest value of all marks.
-    fn largest(&self) -> f64 {
-        let values = self.marks.iter().flat_map(|mark| match &mark.shape {
-            Shape::Line(values) | Shape::Bars(values) => values.clone(),
-            Shape::Band(pairs) => pairs.iter().map(|&(_, upper)| upper).collect(),
-            Shape::Level(value) => vec![*value],
-        });
-        values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 }
 

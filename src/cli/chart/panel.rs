@@ -1,8 +1,9 @@
 //! Draws a panel: its heading with a legend, its axes and its marks.
 
-use super::canvas::{Canvas, text_width};
+use super::canvas::{Canvas, MARGIN, text_width};
+use super::model::{Chart, Mark, Panel, Places, Shape};
 use super::scale::{Frame, Scale, number};
-use super::{Chart, Mark, Panel, Places, Shape};
+
 use std::fmt::Write;
 
 /// If a line has more places than this, its dots are invisible and only show tooltips.
@@ -17,7 +18,7 @@ const BAR_PADDING: f64 = 6.0;
 /// Draws `panel` into `frame`, and its heading above it.
 pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, canvas: &mut Canvas) {
     let y_of = |value: f64| frame.bottom - scale.share(value) * (frame.bottom - frame.top);
-    canvas.text("heading", (super::RIGHT_MARGIN, frame.top - 13.0), "start", &panel.heading);
+    canvas.text("heading", (MARGIN, frame.top - 13.0), "start", &panel.heading);
     draw_legend(panel, frame, canvas);
     for &tick in &scale.ticks {
         let y = y_of(tick);

@@ -84,7 +84,7 @@ fn shortened(text: &str) -> String {
 /// The width of a text at the usual size, estimated from the number of its characters, because the font is the
 /// viewer's. Characters of East Asian scripts are twice as wide as others.
 pub(super) fn text_width(text: &str) -> f64 {
-    text.chars().map(|character| if character >= '\u{1100}' && character != '…' { 15.0 } else { 8.2 }).sum()
+    text.chars().map(|character| if character >= '\u{1100}' && character != '…' { 15.0 } else { 9.0 }).sum()
 }
 
 /// Joins parts to at most `most` lines that fit into `width`. A part that is too long for a line is shortened.

@@ -26,7 +26,7 @@ const WIDTH: f64 = 880.0;
 const FACT_LINE_HEIGHT: f64 = 21.0;
 
 /// The height of a panel's heading and of its axes.
-const HEADING_HEIGHT: f64 = 34.0;
+const HEADING_HEIGHT: f64 = 40.0;
 const PLOT_HEIGHT: f64 = 210.0;
 
 /// The space below a panel.

@@ -12,8 +12,11 @@ const MOST_DOTS: usize = 48;
 /// The share of the distance between two places that a bar fills.
 const BAR_SHARE: f64 = 0.76;
 
+/// The size of the text in a bar as a share of the usual size.
+const BAR_TEXT_SIZE: f64 = 14.0 / 15.0;
+
 /// The space between the text of a bar and the bar's sides.
-const BAR_PADDING: f64 = 6.0;
+const BAR_PADDING: f64 = 4.0;
 
 /// Draws `panel` into `frame`, and its heading above it.
 pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, canvas: &mut Canvas) {
@@ -30,8 +33,8 @@ pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, c
         );
         canvas.text("muted", (frame.left - 9.0, y + 5.0), "end", &number(tick));
     }
-    for (index, mark) in panel.marks.iter().enumerate() {
-        let drawing = Drawing { chart, panel, mark, colour: index % 3, frame };
+    for (mark, colour) in panel.marks.iter().zip(colours(panel)) {
+        let drawing = Drawing { chart, panel, mark, colour, frame };
         match &mark.shape {
             Shape::Line(values) => drawing.line(values, y_of, canvas),
             Shape::Band(pairs) => drawing.band(pairs, y_of, canvas),
@@ -72,44 +75,48 @@ fn x_of_item(count: usize, index: usize, frame: &Frame) -> f64 {
     frame.left + (index as f64 + 0.5) / count.max(1) as f64 * (frame.right - frame.left)
 }
 
-/// The names of the marks with samples of their colours, from the right end of the heading.
+/// The names of the marks with samples of their colours, at the right end of the heading.
 fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
     const SAMPLE: f64 = 22.0;
+    const SAMPLE_GAP: f64 = 7.0;
+    const ENTRY_GAP: f64 = 18.0;
     let mut x = frame.right;
     let y = frame.top - 18.0;
-    for (index, mark) in panel.marks.iter().enumerate().rev() {
-        let colour = index % 3;
-        canvas.text("muted", (x, y + 5.0), "end", &mark.name);
-        x -= text_width(&mark.name) * 0.92 + SAMPLE + 8.0;
+    for (mark, colour) in panel.marks.iter().zip(colours(panel)).rev() {
+        let name = match mark.shape {
+            Shape::Level(value) => format!("{}: {}", mark.name, number(value)),
+            _ => mark.name.clone(),
+        };
+        x -= text_width(&name);
+        canvas.text("muted", (x, y + 5.0), "start", &name);
+        x -= SAMPLE_GAP + SAMPLE;
+        let top = y - 6.0;
         match mark.shape {
-            Shape::Line(_) => {
-                canvas.shape(
-                    "path",
-                    format_args!("class=\"line s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\""),
-                    None,
-                );
-            }
-            Shape::Level(_) => {
-                canvas.shape(
-                    "path",
-                    format_args!("class=\"level s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\""),
-                    None,
-                );
+            Shape::Line(_) | Shape::Level(_) => {
+                let class = if matches!(mark.shape, Shape::Line(_)) { "line" } else { "level" };
+                let path = format_args!("class=\"{class} s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"");
+                canvas.shape("path", path, None);
             }
             Shape::Band(_) | Shape::Bars(_) => {
                 let class = if matches!(mark.shape, Shape::Band(_)) { "band " } else { "" };
-                let top = y - 6.0;
-                canvas.shape(
-                    "rect",
-                    format_args!(
-                        "class=\"{class}f{colour}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{SAMPLE}\" height=\"12\" rx=\"2\""
-                    ),
-                    None,
-                );
+                let size = format_args!("width=\"{SAMPLE}\" height=\"12\" rx=\"2\"");
+                let rectangle = format_args!("class=\"{class}f{colour}\" x=\"{x:.1}\" y=\"{top:.1}\" {size}");
+                canvas.shape("rect", rectangle, None);
             }
         }
-        x -= 20.0;
+        x -= ENTRY_GAP;
     }
+}
+
+/// The numbers of the marks' colours in the style. A band has the colour of the mark after it.
+fn colours(panel: &Panel) -> Vec<usize> {
+    let mut next = 0;
+    let colour = |mark: &Mark| {
+        let colour = next % 3;
+        next += usize::from(!matches!(mark.shape, Shape::Band(_)));
+        colour
+    };
+    panel.marks.iter().map(colour).collect()
 }
 
 /// A mark in its panel.
@@ -202,7 +209,7 @@ impl Drawing<'_> {
                 Some(&self.tooltip(name, value)),
             );
             let text = number(value);
-            if text_width(&text) + BAR_PADDING <= width {
+            if text_width(&text) * BAR_TEXT_SIZE + BAR_PADDING <= width {
                 let (class, y) =
                     if height > 30.0 { ("inside", self.frame.bottom - 10.0) } else { ("muted", top - 6.0) };
                 canvas.text(class, (*x, y), "middle", &text);

@@ -32,7 +32,8 @@ const FEW_PLACES: usize = 16;
 impl Scale {
     /// A vertical axis from 0 to a round number that is at least `largest`.
     pub(super) fn from_zero(largest: f64) -> Scale {
-        let largest = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
+        // Far larger values would overflow when they are rounded up.
+        let largest = if largest > 0.0 { largest.min(1e300) } else { 1.0 };
         let step = round_step(largest / VERTICAL_TICKS);
         let steps = (largest / step - 1e-9).ceil().max(1.0);
         let ticks: Vec<f64> = (0..=steps as u32).map(|index| f64::from(index) * step).collect();
@@ -49,7 +50,7 @@ impl Scale {
         };
         let nearest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(high - low, f64::min);
         // Numbers that are close to each other would be written over each other.
-        if numbers.len() <= FEW_PLACES && nearest >= (high - low) / 20.0 {
+        if (1..=FEW_PLACES).contains(&numbers.len()) && nearest >= (high - low) / 20.0 {
             return Scale { low, high, ticks: numbers.to_vec() };
         }
         let step = round_step((high - low) / HORIZONTAL_TICKS);

@@ -71,7 +71,7 @@ fn values_and_escaped_texts_are_in_the_picture() {
 fn extreme_values_give_a_sound_picture() {
     let extremes = [0.0, 1.0, 1e9, 1e300, f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::INFINITY, -5.0];
     for value in extremes {
-        for count in [0, 1, 2, 34, 300] {
+        for count in [0, 1, 2, 34, 60] {
             let values = vec![value; count];
             let marks = vec![
                 mark("band", Shape::Band(vec![(value, value); count])),

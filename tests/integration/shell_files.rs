@@ -86,3 +86,33 @@ fn bash_completes_modes_flags_and_values() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{words:?}: {output:?}");
     }
 }
+
+/// The recipes of the packages name only files that exist when they run.
+#[test]
+#[cfg(unix)]
+fn the_files_that_packages_install_are_written() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::temp_dir().join(format!("rukh-{}-shell-files", std::process::id()));
+    let script = root.join("scripts/packages/shell_files.sh");
+    let status = Command::new(script).arg(env!("CARGO_BIN_EXE_rukh")).arg(&folder).status().unwrap();
+    assert!(status.success());
+    let mut written: Vec<String> = Vec::new();
+    for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+        assert!(entry.metadata().unwrap().len() > 0, "{entry:?}");
+        written.push(entry.file_name().into_string().unwrap());
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    let mut named = 0;
+    for (recipe, prefix) in
+        [("Cargo.toml", "\"target/packages/shell-files/"), ("scripts/packages/aur/PKGBUILD", " $files/")]
+    {
+        let text = fs::read_to_string(root.join(recipe)).unwrap();
+        for (_, rest) in text.match_indices(prefix).map(|(at, _)| text[at..].split_at(prefix.len())) {
+            let name = rest.split([' ', '"']).next().unwrap();
+            // The script for Debian's package writes the changelog itself.
+            assert!(name == "changelog" || written.iter().any(|file| file == name), "{recipe}: {name}");
+            named += 1;
+        }
+    }
+    assert!(named >= 9, "only {named} files were found in the recipes");
+}

@@ -25,9 +25,9 @@ date=$(git log -1 --format=%cD 2>/dev/null || date -R)
 cat >"$files/changelog" <<END
 rukh ($version-1) unstable; urgency=medium
 
-  * The changes are listed in /usr/share/doc/rukh/CHANGELOG.md.gz.
+  * The changes are listed in /usr/share/doc/rukh/changelog.gz.
 
  -- $maintainer  $date
 END
-# cargo-deb compresses the pages and the changelog, strips the program, and finds the libraries that it needs.
-exec cargo deb --package rukh --no-build --maintainer "$maintainer"
+# cargo-deb compresses the page and the changelogs, and finds the libraries that the program needs.
+exec cargo deb --package rukh --no-build --strip --maintainer "$maintainer"

@@ -19,13 +19,17 @@ pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Result<(), Cl
     Ok(())
 }
 
-/// The command line, with the words and the kinds of files that the shell can offer as values.
+/// The modes and flags that the help lists, with the words and the kinds of files that the shell can offer as values.
 fn command() -> Command {
-    let modes: Vec<String> =
-        args::command(false).get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
-    modes.iter().fold(args::command(false).mut_args(with_values), |command, mode| {
-        command.mut_subcommand(mode, |mode| mode.mut_args(with_values))
-    })
+    let full = args::command(false);
+    let modes = full.get_subcommands().filter(|mode| !mode.is_hide_set()).cloned();
+    // clap offers hidden modes in bash, so they are left out. `rukh help MODE` would list everything twice.
+    Command::new("rukh")
+        .args(full.get_arguments().cloned())
+        .subcommands(modes.map(|mode| mode.mut_args(with_values)))
+        .mut_args(with_values)
+        .disable_help_subcommand(true)
+        .version(env!("CARGO_PKG_VERSION"))
 }
 
 /// Adds the values of an option; a mode's own flags stay as they are. When the engine parses the command line it checks them itself, which gives better

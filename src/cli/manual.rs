@@ -73,7 +73,8 @@ fn page() -> io::Result<String> {
     man.render_options_section(&mut page)?;
     render_text(&mut page)?;
     let page = String::from_utf8_lossy(&page);
-    Ok(with_bold_words(&without_repeated_preambles(&page)))
+    // A list of words is long. It may be broken after each of them.
+    Ok(with_bold_words(&without_repeated_preambles(&page)).replace('|', "|\\:"))
 }
 
 /// A mode with its own flags. The engine's options are listed once, for all modes.

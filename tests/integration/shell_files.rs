@@ -81,8 +81,10 @@ fn bash_completes_modes_flags_and_values() {
             words[last],
             words[last - 1],
         );
-        let script = format!("{}\n{line}\n", run(&["completions", "bash"]));
-        let output = Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();
+        let path = std::env::temp_dir().join(format!("rukh-{}-completions.bash", std::process::id()));
+        fs::write(&path, format!("{}\n{line}\n", run(&["completions", "bash"]))).unwrap();
+        let output = Command::new("bash").arg("--norc").arg(&path).output().unwrap();
+        fs::remove_file(&path).unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{words:?}: {output:?}");
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
+//! | [`perft_command`], [`describenet`], [`leela2onnx`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
@@ -15,6 +15,7 @@
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
 //! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
+//! | [`output_file`] | writes the file that a tool makes |
 //! | [`config_file`] | finds and reads the configuration file |
 //! | [`defaults`] | the option values that a mode starts with |
 //! | [`error`] | errors of the tools, and messages on stderr |
@@ -32,8 +33,10 @@ mod describenet;
 mod doctor;
 mod error;
 mod flags;
+mod leela2onnx;
 mod machine;
 mod manual;
+mod output_file;
 pub mod perft;
 mod perft_command;
 
@@ -100,6 +103,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Benchmark(arguments) => bench::run(&arguments.resolve(bench::LONG), options, output),
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
+        Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),

@@ -135,10 +135,10 @@ fn peak_bytes(engine: &Driver) -> u64 {
 /// The peak of a process that searches positions of several games. It must say that its tree has reached the limit if
 /// `is_reached`.
 #[cfg(target_os = "linux")]
-fn peak_of_searches(flags: &[&str], visits: u64, is_reached: bool) -> u64 {
+fn peak_of_searches(flags: &[&str], positions: &[&str], visits: u64, is_reached: bool) -> u64 {
     let mut engine = Driver::start(&[flags, &["--smart-pruning-factor=0"]].concat());
     let mut lines = Vec::new();
-    for position in [KIWIPETE, crate::search::MIDDLEGAME, "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1"] {
+    for position in positions {
         engine.send("ucinewgame");
         engine.send(&format!("position fen {position}"));
         lines.extend(engine.search(&format!("go nodes {visits}")));
@@ -156,13 +156,17 @@ fn peak_of_searches(flags: &[&str], visits: u64, is_reached: bool) -> u64 {
 fn a_process_takes_no_more_than_the_limit_and_what_the_network_takes() {
     const SLACK: u64 = 16_000_000;
     let network = concat!("--weights=", env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-f16.pb.gz");
+    let positions = [KIWIPETE, crate::search::MIDDLEGAME, "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1"];
     for (flags, limit, megabytes, visits) in [
-        (&["--backend=random", "--threads=8"][..], "--hash=32", 32, 350_000),
+        (&["--backend=random", "--threads=8"][..], "--hash=32", 32, 200_000),
         (&["--backend=trivial", "--threads=1"], "--ramlimit-mb=20", 20, 200_000),
-        (&["--backend=cpu", "--threads=2", network], "--hash=1", 1, 8_000),
+        (&["--backend=cpu", "--threads=2", network], "--hash=1", 1, 6_000),
     ] {
-        let least = peak_of_searches(&[flags, &["--hash=1"]].concat(), 2_000, false);
-        let peak = peak_of_searches(&[flags, &[limit]].concat(), visits, true);
+        // A network is slow in a build for tests.
+        let positions = if megabytes > 1 { &positions[..] } else { &positions[..1] };
+        let few = 2_000.min(visits / 10);
+        let least = peak_of_searches(&[flags, &["--hash=1"]].concat(), positions, few, false);
+        let peak = peak_of_searches(&[flags, &[limit]].concat(), positions, visits, true);
         let limit = megabytes * 1_000_000;
         assert!(peak <= least + limit + SLACK, "{flags:?}: {peak} bytes, {least} without a tree");
         assert!(

@@ -73,7 +73,7 @@ pub(super) struct Searched {
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
-        options.backend = BackendName::Trivial;
+        options.backend = BackendName::Trivial.into();
         options.threads = 1;
         plan.movetime_ms = None;
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));

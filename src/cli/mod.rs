@@ -66,8 +66,7 @@ fn greet() {
         print_error_line(concat!(
             "Rukh ",
             env!("RUKH_VERSION"),
-            ": a UCI chess engine. It has no board of its own; add it to a chess program as an engine.\n",
-            "To try it here, type `go nodes 1000`, then `quit` to leave. `rukh --help` lists its modes and options."
+            " speaks UCI: to play, add it to a chess program; here, try `go nodes 1000`, `quit`, or `rukh --help`."
         ));
     }
 }
@@ -77,15 +76,18 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     if let Ok(program) = std::env::current_exe() {
         rocm::set_helper(program);
     }
-    let Invocation { mode, options, show_hidden, configuration_error } = invocation;
+    let Invocation { mode, options, show_hidden, errors, notes } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
+    if matches!(mode, Mode::Uci) {
+        notes.iter().for_each(|note| output.message(note));
+        errors.iter().for_each(|error| output.error(error));
+    } else {
+        notes.iter().chain(&errors).for_each(|line| print_error_line(line));
+    }
     match mode {
         Mode::Uci => {
             greet();
-            if let Some(error) = configuration_error {
-                output.error(&format!("{error}; the file is ignored"));
-            }
             Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
             Ok(())
         }

@@ -8,12 +8,14 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
+//! | [`evaluator`] | makes the backend, and finds another if the options ask for one that cannot be made |
 //! | [`root_tablebases`] | probes the tablebases at the root |
 //! | [`known_root`] | replaces the scores of a root that the tablebases know |
 //! | [`game`] | the start position and the moves played |
 //! | [`error`] | the error of a command that cannot be executed |
 
 mod error;
+mod evaluator;
 mod game;
 mod game_tree;
 mod known_root;
@@ -21,15 +23,17 @@ mod root_tablebases;
 
 pub use self::error::EngineError;
 
+use self::evaluator::Evaluator;
 use self::game::Game;
 use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use crate::backend::Backend;
-use crate::backend::registry::{self, BackendConfig, Recovery};
+use crate::backend::registry::{BackendConfig, Recovery};
 use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
-use crate::options::Options;
+use crate::net::discover::check_network;
+use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory::tree_limit;
 use crate::search::policy::correction_history::CorrectionHistory;
@@ -51,10 +55,8 @@ const TOGETHER: Duration = Duration::from_millis(100);
 pub struct Engine {
     options: Options,
     responder: Arc<dyn Responder>,
-    /// The backend and the configuration that it was made from. The first search makes the backend.
-    backend: Option<(BackendConfig, Arc<dyn Backend>)>,
-    /// What the session knows about faults of devices. `None` means that a fault is an error, as a benchmark needs it.
-    recovery: Option<Recovery>,
+    /// The backend. The first search makes it.
+    evaluator: Evaluator,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
     tablebases: RootTablebases,
@@ -80,8 +82,7 @@ impl Engine {
         Engine {
             options,
             responder,
-            recovery: Some(Recovery::new(move |text| reports.message(text))),
-            backend: None,
+            evaluator: Evaluator::new(Some(Recovery::new(move |text| reports.message(text)))),
             time_manager: None,
             correction_history: None,
             tablebases: RootTablebases::default(),
@@ -95,9 +96,9 @@ impl Engine {
         }
     }
 
-    /// An engine whose searches fail if a device fails. No other evaluator takes its place.
+    /// An engine whose searches fail if a device fails or a backend cannot be made. No other evaluator takes its place.
     pub fn without_recovery(mut self) -> Engine {
-        self.recovery = None;
+        self.evaluator = Evaluator::new(None);
         self
     }
 
@@ -116,17 +117,35 @@ impl Engine {
         // A wrong description of a time manager is an error now, not at the next `go`.
         make_time_manager(&changed.time_manager)?;
         self.options = changed;
+        // A user who sets such an option again may have put the missing file in its place.
+        if find_uci(name).is_some_and(|spec| spec.section == BACKEND_SECTION) {
+            self.evaluator.try_again();
+        }
         Ok(())
     }
 
-    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries a
-    /// lost device again.
+    /// The reason why the network file cannot be opened, if the options name one. This is much quicker than
+    /// [`Engine::ensure_ready`], which reads the file.
+    pub fn missing_network(&self) -> Option<String> {
+        use BackendName::{Auto, Cpu, CpuBf16, Rocm, RocmAuto, RocmBf16, RocmFp16};
+        // Whether another backend needs the network depends on its children.
+        let needs_network = matches!(
+            self.options.backend.name(),
+            Auto | Cpu | CpuBf16 | Rocm | RocmAuto | RocmBf16 | RocmFp16
+        );
+        let missing = check_network(&self.options.weights).err().filter(|_| needs_network);
+        missing.map(|error| error.to_string())
+    }
+
+    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries
+    /// again to use a device that was lost, or a backend that could not be made.
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
         self.time_manager = None;
         self.correction_history = None;
-        if let Some((_, backend)) = &self.backend {
+        self.evaluator.try_again();
+        if let Some(backend) = self.evaluator.current() {
             backend.clear_cache();
             backend.retry_lost_devices();
         }
@@ -135,7 +154,7 @@ impl Engine {
     /// Makes the backend, unless it exists or a search is running.
     ///
     /// # Errors
-    /// The backend cannot be made.
+    /// No backend can be made.
     pub fn ensure_ready(&mut self) -> Result<(), EngineError> {
         if self.is_searching() {
             return Ok(());
@@ -251,29 +270,20 @@ impl Engine {
         self.tree.tree()
     }
 
-    /// The backend for the current options. If they have changed since the last call, makes a new one.
+    /// The backend for the current options. If they have changed since the last call, makes a new one. If that is not
+    /// possible, reports the reason and returns another one ([`evaluator`]).
     ///
     /// # Errors
-    /// The backend cannot be made.
+    /// No backend can be made.
     pub fn backend(&mut self) -> Result<Arc<dyn Backend>, EngineError> {
         let config = BackendConfig::from_options(&self.options);
-        if let Some((made_from, backend)) = &self.backend
-            && *made_from == config
-        {
-            return Ok(backend.clone());
+        let obtained = self.evaluator.get(&config, &*self.responder)?;
+        if obtained.is_new {
+            // The tree and the correction history contain values of another network.
+            self.tree.discard();
+            self.correction_history = None;
         }
-        let created = match &self.recovery {
-            Some(recovery) => registry::create_for_game(&config, recovery)?,
-            None => registry::create(&config)?,
-        };
-        for notice in &created.notices {
-            self.responder.message(notice);
-        }
-        // The tree and the correction history contain values of another network.
-        self.tree.discard();
-        self.correction_history = None;
-        self.backend = Some((config, created.backend.clone()));
-        Ok(created.backend)
+        Ok(obtained.backend)
     }
 
     /// Ends a running search and waits until it has sent its best move. After that, its threads no longer use the tree.

@@ -388,8 +388,9 @@ fn a_finished_game_answers_an_endless_go_only_after_stop_or_ponderhit() {
 }
 
 #[test]
-fn a_backend_that_cannot_be_created_is_an_error_and_the_next_search_works() {
+fn without_recovery_a_backend_that_cannot_be_created_is_an_error_and_the_next_search_works() {
     let mut session = Session::new(&[("BackendOptions", "no_such_option=1")]);
+    session.engine = session.engine.without_recovery();
     session.position(None, "");
     assert!(session.engine.go(&nodes(10)).is_err());
     session.engine.set_option("BackendOptions", "").expect("any text is allowed");

@@ -13,13 +13,15 @@ use std::fmt::{self, Display, Write as _};
 
 use prost::bytes::Bytes;
 
+use super::bounded::decode_bounded;
 use super::file::decode::count;
-use super::file::proto::{ConvBlock, Layer, OnnxFile, OnnxGraph, OnnxTensor, Weights, decode_bounded};
+use super::file::proto::{ConvBlock, Layer, Weights};
 use super::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, InputFormat, MovesLeftFormat,
     NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat, WeightsEncoding,
 };
 use super::file::{HeadSelection, NetworkFile};
+use super::onnx::proto::{Graph, Model, ValueInfo};
 
 /// The width of the column of labels, including the colon and the space after it.
 const LABEL_WIDTH: usize = 30;
@@ -221,15 +223,14 @@ fn onnx(text: &mut Text, file: &NetworkFile) {
     }
 }
 
-fn onnx_model(text: &mut Text, model: &OnnxFile) {
+fn onnx_model(text: &mut Text, model: &Model) {
     text.line_if("IR version", model.ir_version);
     text.line_if("Producer Name", model.producer_name.as_ref().map(lossy));
     text.line_if("Producer Version", model.producer_version.as_ref().map(lossy));
     text.line_if("Domain", model.domain.as_ref().map(lossy));
     text.line_if("Model Version", model.model_version);
     text.line_if("Doc String", model.doc_string.as_ref().map(lossy));
-    let graph: OnnxGraph =
-        model.graph.as_ref().and_then(|graph| decode_bounded(graph).ok()).unwrap_or_default();
+    let graph: Graph = model.graph.as_ref().and_then(|graph| decode_bounded(graph).ok()).unwrap_or_default();
     for (label, tensors) in [("Input", &graph.input), ("Output", &graph.output)] {
         tensors.iter().for_each(|tensor| text.line(label, onnx_tensor(tensor)));
     }
@@ -239,7 +240,7 @@ fn onnx_model(text: &mut Text, model: &OnnxFile) {
     }
 }
 
-fn onnx_tensor(tensor: &OnnxTensor) -> String {
+fn onnx_tensor(tensor: &ValueInfo) -> String {
     let name = tensor.name.as_ref().map(lossy).unwrap_or_default();
     match &tensor.doc_string {
         Some(doc) => format!("{name} ({})", lossy(doc)),

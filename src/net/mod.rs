@@ -13,6 +13,7 @@
 //! | [`discover`] | the search for a network that the user did not name |
 //! | [`mod@describe`] | the text of `describenet` |
 //! | [`mod@file`] | from the bytes of a file to a checked network |
+//! | [`onnx`] | networks as ONNX graphs |
 //! | [`prepare`] | from a checked network to a backend's layers |
 //! | [`flops`] | the operations of one evaluation |
 //! | [`network`] | the structure of a network, generic over the types of its layers |
@@ -20,6 +21,7 @@
 //! | [`input`] | the 112 planes of a position |
 //! | [`policy_index`] | the 1858 moves of the policy |
 //! | [`architecture`] | kinds and sizes of a network's parts |
+//! | [`bounded`] | decoding of protobuf messages whose memory is bounded |
 //! | [`error`] | errors of loading a file |
 //!
 //! Every error of a file is a [`NetworkError`], one line that names the file, the layer and the sizes. This
@@ -28,6 +30,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod architecture;
+pub mod bounded;
 pub(crate) mod describe;
 pub mod discover;
 pub mod error;
@@ -35,6 +38,7 @@ pub mod file;
 pub(crate) mod flops;
 pub mod input;
 pub mod network;
+pub mod onnx;
 pub mod policy_index;
 pub(crate) mod prepare;
 pub mod weights;

@@ -18,42 +18,17 @@
 //! the known values.
 
 use prost::Message;
-use prost::bytes::{Buf, Bytes};
-use prost::encoding::{DecodeContext, decode_key, skip_field};
+use prost::bytes::Bytes;
 
 #[cfg(doc)]
 use super::schema;
-use crate::net::error::Reason;
+use crate::net::bounded::Counted;
+pub use crate::net::bounded::decode_bounded;
+#[cfg(doc)]
+use crate::net::onnx;
 
 /// The value of `Net.magic` in every network file.
 pub const MAGIC: u32 = 0x1c0;
-
-/// How often a repeated field may occur in one message. No network has nearly as many encoders or residual
-/// blocks.
-pub const MAXIMUM_REPEATS: usize = 512;
-
-/// A message that contains repeated messages.
-pub trait Counted: Message + Default {
-    /// The numbers of the fields that may occur at most [`MAXIMUM_REPEATS`] times.
-    const REPEATED: &'static [u32];
-}
-
-/// Decodes a message. Its repeated fields are counted first, before any memory is allocated for them.
-pub fn decode_bounded<M: Counted>(bytes: &Bytes) -> Result<M, Reason> {
-    let mut repeats = vec![0; M::REPEATED.len()];
-    let mut rest = bytes.clone();
-    while rest.has_remaining() {
-        let (field, wire_type) = decode_key(&mut rest)?;
-        skip_field(wire_type, field, &mut rest, DecodeContext::default())?;
-        if let Some(index) = M::REPEATED.iter().position(|&counted| counted == field) {
-            repeats[index] += 1;
-            if repeats[index] > MAXIMUM_REPEATS {
-                return Err(Reason::Repeats { field, limit: MAXIMUM_REPEATS });
-            }
-        }
-    }
-    Ok(M::decode(bytes.clone())?)
-}
 
 impl Counted for Weights {
     const REPEATED: &'static [u32] = &[2, 21, 27];
@@ -61,14 +36,6 @@ impl Counted for Weights {
 
 impl Counted for PolicyHead {
     const REPEATED: &'static [u32] = &[8];
-}
-
-impl Counted for OnnxFile {
-    const REPEATED: &'static [u32] = &[8];
-}
-
-impl Counted for OnnxGraph {
-    const REPEATED: &'static [u32] = &[11, 12];
 }
 
 /// The top-level message of a network file.
@@ -182,7 +149,7 @@ pub struct TrainingParams {
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs, reason = "the fields of net.proto")]
 pub struct OnnxModel {
-    /// An [`OnnxFile`]; [`decode_bounded`] decodes it.
+    /// An [`onnx::proto::Model`]; [`decode_bounded`] decodes it.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub model: Option<Bytes>,
     /// A number of [`schema::OnnxDataType`].
@@ -537,57 +504,4 @@ pub struct Weights {
     /// A [`PolicyHeads`] message.
     #[prost(bytes = "bytes", optional, tag = "45")]
     pub policy_heads: Option<Bytes>,
-}
-
-/// The fields of an ONNX file that `describenet` prints (`ModelProto` in `onnx.proto`).
-#[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of onnx.proto")]
-pub struct OnnxFile {
-    #[prost(int64, optional, tag = "1")]
-    pub ir_version: Option<i64>,
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    pub producer_name: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    pub producer_version: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "4")]
-    pub domain: Option<Bytes>,
-    #[prost(int64, optional, tag = "5")]
-    pub model_version: Option<i64>,
-    #[prost(bytes = "bytes", optional, tag = "6")]
-    pub doc_string: Option<Bytes>,
-    /// An [`OnnxGraph`]; [`decode_bounded`] decodes it.
-    #[prost(bytes = "bytes", optional, tag = "7")]
-    pub graph: Option<Bytes>,
-    #[prost(message, repeated, tag = "8")]
-    pub opset_import: Vec<OnnxOpset>,
-}
-
-/// The inputs and outputs of an ONNX graph (`GraphProto`).
-#[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of onnx.proto")]
-pub struct OnnxGraph {
-    #[prost(message, repeated, tag = "11")]
-    pub input: Vec<OnnxTensor>,
-    #[prost(message, repeated, tag = "12")]
-    pub output: Vec<OnnxTensor>,
-}
-
-/// An input or output of an ONNX graph (`ValueInfoProto`).
-#[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of onnx.proto")]
-pub struct OnnxTensor {
-    #[prost(bytes = "bytes", optional, tag = "1")]
-    pub name: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    pub doc_string: Option<Bytes>,
-}
-
-/// An operator set that an ONNX graph uses (`OperatorSetIdProto`).
-#[derive(Clone, PartialEq, Message)]
-#[allow(missing_docs, reason = "the fields of onnx.proto")]
-pub struct OnnxOpset {
-    #[prost(bytes = "bytes", optional, tag = "1")]
-    pub domain: Option<Bytes>,
-    #[prost(int64, optional, tag = "2")]
-    pub version: Option<i64>,
 }

@@ -8,8 +8,8 @@
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
-#   PYTHON               the Python of the steps `training` and `second_emulator` (default: target/python/bin/python,
-#                        else python3)
+#   PYTHON               the Python of the steps `training`, `onnx` and `second_emulator` (default:
+#                        target/python/bin/python, else python3)
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
 #   RUKH_TEST_NETS       a folder of lc0's networks for the step `long`
 set -euo pipefail
@@ -71,6 +71,17 @@ step_training() {
     fi
 }
 
+# Evaluates the ONNX models of `rukh leela2onnx` with onnxruntime.
+step_onnx() {
+    local python=${PYTHON:-target/python/bin/python}
+    [ -x "$python" ] || python=${PYTHON:-python3}
+    if "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
+        "$python" scripts/checks/onnx.py
+    else
+        skip "ONNX models are evaluated by Python with numpy, onnx and onnxruntime (pip install numpy onnx onnxruntime)"
+    fi
+}
+
 # Checks for every architecture that the stored code objects match the kernels' source and that no kernel spills.
 step_kernels() {
     if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
@@ -121,4 +132,4 @@ step_long() {
 }
 
 STEPS_ON_REQUEST="quick long"
-run_steps "format lint docs test signature models training kernels second_emulator kernels_host" "$@"
+run_steps "format lint docs test signature onnx models training kernels second_emulator kernels_host" "$@"

@@ -3,6 +3,8 @@
 use super::defaults::default_options;
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
+use crate::net::onnx::write as onnx;
+use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
 use crate::options::{BACKEND_SECTION, Options, Spec, lc0};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
@@ -57,6 +59,9 @@ pub(super) enum Mode {
     Backendbench(BackendbenchArgs),
     /// Describes a network file
     Describenet(DescribenetArgs),
+    /// Converts a network file to an ONNX file
+    #[command(name = "leela2onnx")]
+    Leela2onnx(Box<Leela2onnxArgs>),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
@@ -162,6 +167,109 @@ pub(super) struct DescribenetArgs {
     pub json: bool,
 }
 
+/// Flags of `leela2onnx`.
+#[derive(Args, Debug, Clone)]
+pub(super) struct Leela2onnxArgs {
+    /// Network file to read, or `<embedded>`
+    #[arg(short, long, value_name = "FILE")]
+    pub input: String,
+    /// ONNX file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Type of the weights, the input and the outputs
+    #[arg(long, value_enum, default_value = "f32")]
+    onnx_data_type: OnnxDataType,
+    /// Positions in a batch; -1 leaves the number open
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(i64).range(-1..=2048))]
+    onnx_batch_size: i64,
+    /// Version of ONNX's operators
+    #[arg(long, default_value_t = 17, value_name = "N",
+          value_parser = clap::value_parser!(i64).range(OPSETS))]
+    onnx_opset: i64,
+    /// Version of the ONNX file format; -1 means the oldest that knows the opset
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(i64).range(-1..=*IR_VERSIONS.end()))]
+    onnx_ir: i64,
+    /// Writes LayerNorms as elementary operators, which onnx2pytorch needs
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
+          default_value_t = false, hide_default_value = true, value_name = "true|false",
+          overrides_with = "no_onnx2pytorch")]
+    onnx2pytorch: bool,
+    #[arg(long = "no-onnx2pytorch", hide = true, overrides_with = "onnx2pytorch")]
+    no_onnx2pytorch: bool,
+    /// Policy head of a network with several: vanilla, optimistic, soft or opponent
+    #[arg(long, default_value = "vanilla", value_name = "HEAD")]
+    pub policy_head: String,
+    /// Value head of a network with several: winner, q or st
+    #[arg(long, default_value = "winner", value_name = "HEAD")]
+    pub value_head: String,
+    /// Name of the input
+    #[arg(long, default_value = "/input/planes", value_name = "NAME")]
+    input_planes_name: String,
+    /// Name of the policy output
+    #[arg(long, default_value = "/output/policy", value_name = "NAME")]
+    policy_head_name: String,
+    /// Name of the output with win, draw and loss
+    #[arg(long, default_value = "/output/wdl", value_name = "NAME")]
+    wdl_head_name: String,
+    /// Name of the value output of a network without WDL
+    #[arg(long, default_value = "/output/value", value_name = "NAME")]
+    value_head_name: String,
+    /// Name of the moves-left output
+    #[arg(long, default_value = "/output/mlh", value_name = "NAME")]
+    mlh_head_name: String,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    // lc0's flags for another format, which a script may pass.
+    #[arg(long, hide = true, value_parser = no_hlo)]
+    hlo_text_output: Option<String>,
+    #[arg(long, hide = true, value_parser = no_hlo)]
+    hlo_proto_output: Option<String>,
+    #[arg(long, hide = true, value_parser = no_hlo)]
+    hlo_batch_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = no_hlo)]
+    hlo_allow_partial_result: Option<String>,
+}
+
+/// lc0's names for the types of an ONNX graph.
+#[derive(clap::ValueEnum, Debug, Clone, Copy)]
+enum OnnxDataType {
+    F32,
+    F16,
+    Bf16,
+}
+
+/// Refuses the value of a flag for HLO files.
+fn no_hlo(_: &str) -> Result<String, String> {
+    Err("Rukh writes ONNX files only, not HLO for XLA; lc0 converts to HLO".to_owned())
+}
+
+impl Leela2onnxArgs {
+    /// What the flags say about the graph.
+    pub(super) fn settings(&self) -> onnx::Settings {
+        onnx::Settings {
+            data_type: match self.onnx_data_type {
+                OnnxDataType::F32 => onnx::DataType::F32,
+                OnnxDataType::F16 => onnx::DataType::F16,
+                OnnxDataType::Bf16 => onnx::DataType::Bf16,
+            },
+            opset: self.onnx_opset,
+            ir_version: (self.onnx_ir != -1).then_some(self.onnx_ir),
+            batch_size: usize::try_from(self.onnx_batch_size).ok(),
+            elementary_layer_norms: self.onnx2pytorch,
+            names: onnx::Names {
+                planes: self.input_planes_name.clone(),
+                policy: self.policy_head_name.clone(),
+                wdl: self.wdl_head_name.clone(),
+                value: self.value_head_name.clone(),
+                moves_left: self.mlh_head_name.clone(),
+            },
+        }
+    }
+}
+
 /// Flags of `perft`.
 #[derive(Args, Debug, Clone)]
 pub(super) struct PerftArgs {
@@ -208,7 +316,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == BACKEND_SECTION,
         "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
+        "perft" | "leela2onnx" | rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
 }

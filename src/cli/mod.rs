@@ -5,13 +5,14 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
+//! | [`perft_command`], [`describenet`], [`leela2onnx`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |
 //! | [`flags`] | adds the option table's flags to a mode |
+//! | [`output_file`] | writes the file that a tool makes |
 //! | [`config_file`] | finds and reads the configuration file |
 //! | [`defaults`] | the option values that a mode starts with |
 //! | [`error`] | errors of the tools, and messages on stderr |
@@ -27,6 +28,8 @@ mod describenet;
 mod doctor;
 mod error;
 mod flags;
+mod leela2onnx;
+mod output_file;
 pub mod perft;
 mod perft_command;
 
@@ -95,6 +98,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Benchmark(arguments) => bench::run(&arguments.resolve(bench::LONG), options, output),
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
+        Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::RocmProducts => {

@@ -15,7 +15,7 @@ use prost::bytes::Bytes;
 
 use super::bounded::decode_bounded;
 use super::file::decode::count;
-use super::file::proto::{ConvBlock, Layer, Weights};
+use super::file::proto::{ConvBlock, Layer, OnnxModel, Weights};
 use super::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, InputFormat, MovesLeftFormat,
     NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat, WeightsEncoding,
@@ -39,7 +39,16 @@ pub fn describe(file: &NetworkFile) -> String {
         value_and_moves_left(&mut text, file, weights);
         flops(&mut text, file);
     }
-    onnx(&mut text, file);
+    if let Some(model) = &file.header().onnx_model {
+        onnx(&mut text, model);
+    }
+    text.0
+}
+
+/// Describes an ONNX model: the names of its tensors and, unless the field `model` is empty, what it contains.
+pub(crate) fn describe_onnx(model: &OnnxModel) -> String {
+    let mut text = Text::default();
+    onnx(&mut text, model);
     text.0
 }
 
@@ -201,10 +210,7 @@ fn flops(text: &mut Text, file: &NetworkFile) {
     }
 }
 
-fn onnx(text: &mut Text, file: &NetworkFile) {
-    let Some(onnx) = &file.header().onnx_model else {
-        return;
-    };
+fn onnx(text: &mut Text, onnx: &OnnxModel) {
     text.section("ONNX interface");
     text.line_if(
         "Data type",

@@ -1,10 +1,16 @@
 //! Networks as ONNX graphs.
 //!
+//! The graphs have the structure of those that lc0's converter makes (`src/neural/onnx/converter.cc` in lc0), and their
+//! nodes and tensors have the same names, because tools that work on such files find layers by these names.
+//!
 //! | module | what it holds |
 //! |---|---|
+//! | [`mod@write`] | from a network to a graph |
 //! | [`proto`] | the messages of an ONNX file |
-//!
-//! The graphs have the structure, and their tensors the names, of those that lc0's converter makes
-//! (`src/neural/onnx/converter.cc` in lc0), because programs that read such files know them by these names.
 
 pub mod proto;
+pub mod write;
+
+/// The entry of a model's metadata that says in which format the graph expects the input planes: a number of
+/// [`crate::net::InputFormat`]. Files of lc0's converter do not have it.
+pub const INPUT_FORMAT_KEY: &str = "lc0.input_format";

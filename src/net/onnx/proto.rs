@@ -2,7 +2,7 @@
 //! ONNX repository.
 //!
 //! Each message has the name of the definition without `Proto`. Fields that no network of lc0 has are left out, and
-//! prost skips them: subgraphs, sparse and quantized tensors, functions and metadata.
+//! prost skips them: subgraphs, sparse and quantized tensors, and functions.
 //!
 //! As in [`crate::net::file::proto`], tensors are not copied: [`Tensor::raw_data`] is a view of the buffer that holds
 //! the file. [`Model::graph`] is decoded on demand by [`decode_bounded`], which counts the nodes and the initializers
@@ -16,7 +16,7 @@ use crate::net::bounded::Counted;
 use crate::net::bounded::decode_bounded;
 
 impl Counted for Model {
-    const REPEATED: &'static [u32] = &[8];
+    const REPEATED: &'static [u32] = &[8, 14];
 }
 
 impl Counted for Graph {
@@ -71,6 +71,18 @@ pub struct Model {
     pub graph: Option<Bytes>,
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSet>,
+    #[prost(message, repeated, tag = "14")]
+    pub metadata_props: Vec<StringStringEntry>,
+}
+
+/// A named text (`StringStringEntryProto`).
+#[derive(Clone, PartialEq, Message)]
+#[allow(missing_docs, reason = "the fields of onnx.proto")]
+pub struct StringStringEntry {
+    #[prost(string, optional, tag = "1")]
+    pub key: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pub value: Option<String>,
 }
 
 /// A set of operators that the graph uses (`OperatorSetIdProto`). An empty domain is ONNX's own set.

@@ -1,0 +1,52 @@
+//! Writes the file that a tool makes.
+
+use super::error::CliError;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes a file with `write`. If that fails, a file that was there before is unchanged.
+///
+/// # Errors
+/// `output` is the file `input`, or it cannot be written.
+pub(super) fn write_file(
+    output: &Path,
+    input: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), CliError> {
+    let failed = |error: io::Error| format!("cannot write {}: {error}", output.display());
+    if is_same_file(output, input) {
+        return Err(format!("the output {} is the input; choose another name", output.display()).into());
+    }
+    let is_special = fs::metadata(output).is_ok_and(|metadata| !metadata.is_file());
+    // A device or a pipe is written itself; a file appears when it is complete.
+    let target = if is_special { output.to_owned() } else { partial(output) };
+    let written = File::create(&target).and_then(|file| {
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        write(&mut file)?;
+        file.flush()
+    });
+    if is_special {
+        return Ok(written.map_err(failed)?);
+    }
+    let finished = written.and_then(|()| fs::rename(&target, output));
+    finished.map_err(|error| {
+        let _ = fs::remove_file(&target);
+        failed(error).into()
+    })
+}
+
+/// The name under which a file is written until it is complete.
+fn partial(output: &Path) -> PathBuf {
+    let mut name = OsString::from(output);
+    name.push(format!(".partial-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+fn is_same_file(first: &Path, second: &Path) -> bool {
+    match (first.canonicalize(), second.canonicalize()) {
+        (Ok(first), Ok(second)) => first == second,
+        _ => false,
+    }
+}

@@ -93,7 +93,15 @@ impl Evaluator {
         created: CreatedBackend,
         responder: &dyn Responder,
     ) -> Obtained {
-        let CreatedBackend { backend, network, notices } = created;
+        let CreatedBackend { backend, network, mut notices } = created;
+        // The user is told which network plays whenever that changes, and when it is not the chosen one.
+        let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
+        if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
+            && (is_other || self.worked.as_ref() != Some(&config))
+            && !notices.contains(&line)
+        {
+            notices.push(line);
+        }
         for notice in &notices {
             responder.message(notice);
         }

@@ -65,7 +65,7 @@ fn a_missing_network_at_the_start_is_an_error_and_the_embedded_one_plays() {
 fn a_network_that_cannot_be_read_leaves_the_one_that_worked() {
     let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut engine = Driver::start(&["--threads=1", "--backend=cpu", "-w", NETWORK]);
-    assert_eq!(searched(&mut engine), [format!("network {NETWORK}")]);
+    assert!(searched(&mut engine).is_empty());
     let instead = format!("network {NETWORK} on cpu");
     assert_refused(&messages(&set(&mut engine, "WeightsFile", MISSING)), MISSING, &instead);
     assert_refused(

@@ -6,7 +6,7 @@ use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
-use crate::options::lc0;
+use crate::options::{AUTODISCOVER, lc0};
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.
@@ -15,7 +15,7 @@ pub struct CreatedBackend {
     pub backend: Arc<dyn Backend>,
     /// The path of the network that it evaluates, or a name in angle brackets; `None` if it has none.
     pub network: Option<String>,
-    /// Messages for the user (`info string`): why `auto` passed over a backend, or which network is evaluated.
+    /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
 }
 
@@ -58,14 +58,15 @@ pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     }
 }
 
-/// Puts `backend` into its cache, and adds a notice that names the network.
+/// Puts `backend` into its cache, and adds a notice that names the network if the user did not choose one.
 pub(super) fn finish(
     config: &BackendConfig,
     backend: Arc<dyn Backend>,
     network: Option<String>,
     mut notices: Vec<String>,
 ) -> Result<CreatedBackend, BackendError> {
-    notices.extend(network.as_ref().map(|path| format!("network {path}")));
+    let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
+    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
     if config.value_error && !backend.attributes().has_value_error {
         notices.push(format!(

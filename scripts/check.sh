@@ -76,7 +76,7 @@ step_onnx() {
     local python=${PYTHON:-target/python/bin/python}
     [ -x "$python" ] || python=${PYTHON:-python3}
     if "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
-        "$python" scripts/checks/onnx.py
+        "$python" scripts/checks/onnx_models.py
     else
         skip "ONNX models are evaluated by Python with numpy, onnx and onnxruntime (pip install numpy onnx onnxruntime)"
     fi

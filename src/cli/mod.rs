@@ -5,7 +5,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`perft_command`], [`describenet`], [`leela2onnx`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
+//! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
+//! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |

@@ -1,5 +1,5 @@
 //! `leela2onnx`: the graph that it writes, its flags and its errors. That the graphs compute what lc0 computes is shown
-//! by `scripts/checks/onnx.py`, which needs Python packages.
+//! by `scripts/checks/onnx_models.py`, which needs Python packages.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

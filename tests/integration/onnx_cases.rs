@@ -1,6 +1,7 @@
-//! Writes ONNX models, inputs and expected outputs for `scripts/checks/onnx.py`, which evaluates them with onnxruntime.
+//! Writes ONNX models, inputs and expected outputs for `scripts/checks/onnx_models.py`, which evaluates them with
+//! onnxruntime.
 //!
-//! The expected outputs are lc0's, and PyTorch's for the embedded network. Networks for which neither exists are altered
+//! The expected outputs are lc0's, and PyTorch's for the embedded network. Networks for which neither exists are made
 //! from one that has them, and compared with Rukh's reference evaluator.
 
 use std::fs;
@@ -193,7 +194,7 @@ fn load(name: &str) -> Network {
 
 /// Writes into the folder that `RUKH_ONNX_CASES` names.
 #[test]
-#[ignore = "scripts/checks/onnx.py runs it"]
+#[ignore = "scripts/checks/onnx_models.py runs it"]
 fn cases_for_onnxruntime_are_written() {
     let folder = PathBuf::from(std::env::var_os("RUKH_ONNX_CASES").expect("RUKH_ONNX_CASES names a folder"));
     fs::create_dir_all(&folder).expect("the folder can be made");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Evaluates the ONNX models that `rukh leela2onnx` writes, and compares the outputs with the golden ones.
 
-    scripts/checks/onnx.py [--folder FOLDER] [--written]
+    scripts/checks/onnx_models.py [--folder FOLDER] [--written]
 
 The test `cases_for_onnxruntime_are_written` converts every network that has golden evaluations (and some in several
 ways), and writes the models, the input planes and the expected outputs into FOLDER (target/onnx_cases by default).
@@ -48,7 +48,8 @@ def differences(model_path, planes, positions):
     (declared,) = session.get_inputs()
     planes = planes.astype(np.float16 if declared.type == "tensor(float16)" else np.float32)
     names = [output.name for output in session.get_outputs()]
-    outputs = {name: values.astype(np.float64) for name, values in zip(names, session.run(None, {declared.name: planes}))}
+    computed = session.run(None, {declared.name: planes})
+    outputs = {name: values.astype(np.float64) for name, values in zip(names, computed)}
     largest = dict.fromkeys(("policy", "q", "d", "m"), 0.0)
     for row, position in enumerate(positions):
         indices = [index for index, _ in position["policy"]]
@@ -59,13 +60,12 @@ def differences(model_path, planes, positions):
             q = win - loss
         else:
             q, draw = outputs["/output/value"][row, 0], 0.0
-        found = {"policy": errors.max(), "q": abs(q - position["q"]), "d": abs(draw - position["d"])}
+        found = {"policy": errors.max(initial=0.0), "q": abs(q - position["q"]), "d": abs(draw - position["d"])}
         if "/output/mlh" in outputs:
             found["m"] = relative(outputs["/output/mlh"][row, 0], position["m"])
         for name, difference in found.items():
-            # A NaN must not be lost.
-            if not difference <= largest[name]:
-                largest[name] = difference
+            # Unlike `max`, this keeps a NaN.
+            largest[name] = np.maximum(largest[name], difference)
     return largest
 
 

@@ -4,6 +4,7 @@
 
 mod any_input;
 mod backends;
+mod chess_programs;
 mod cli;
 mod cpu;
 mod docs;

@@ -5,6 +5,7 @@
 //! castling rights.
 
 use super::{Move, PackedMove, Position, PositionHistory};
+use crate::os_error::in_words;
 use shakmaty::{Chess, Position as _};
 use shakmaty_syzygy::{Tablebase, Wdl};
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ const CERTAIN: i32 = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
     /// A directory cannot be read.
-    #[error("SyzygyPath: cannot read {}: {reason}", path.display())]
+    #[error("SyzygyPath: cannot read {}: {}", path.display(), in_words(reason))]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use super::error::{CliError, print_error_line};
 use crate::options::{Options, config};
+use crate::os_error::in_words;
 use std::path::{Path, PathBuf};
 
 /// The default name of the file.
@@ -48,8 +49,8 @@ pub(super) struct Read {
 /// The file cannot be read.
 pub(super) fn read(path: &Path, options: &mut Options) -> Result<Read, CliError> {
     let shown = path.display();
-    let bytes =
-        std::fs::read(path).map_err(|error| format!("cannot read configuration file {shown}: {error}"))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("cannot read configuration file {shown}: {}", in_words(&error)))?;
     // A line in another encoding must not make the others unreadable.
     let applied = config::apply(options, &String::from_utf8_lossy(&bytes));
     let of_line = |text: &dyn std::fmt::Display| format!("configuration file {shown}, {text}");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn clock(game_ply: u32, remaining: u64) -> Option<ClockReading> {
-        let side = if game_ply % 2 == 0 { Color::White } else { Color::Black };
+        let side = if game_ply.is_multiple_of(2) { Color::White } else { Color::Black };
         Some(ClockReading { side, game_ply, remaining: ms(remaining), increment: ms(10) })
     }
 

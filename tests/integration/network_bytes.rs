@@ -77,6 +77,9 @@ fn onnx_model(name: &str) -> Vec<u8> {
     convert(&network, &Settings::default()).expect("it can be converted").to_bytes()
 }
 
+/// An ONNX model, and the offsets at which it is changed.
+type MutableModel = (Vec<u8>, Vec<usize>);
+
 /// The offsets in an ONNX model at which changes are likely to reach the recogniser: those that [`structure`] finds near
 /// its beginning, where the nodes are, and every second byte there, so that names and attributes change too.
 fn places_in_model(model: &[u8]) -> Vec<usize> {
@@ -147,7 +150,7 @@ proptest! {
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         length in any::<prop::sample::Index>(),
     ) {
-        static MODELS: OnceLock<Vec<(Vec<u8>, Vec<usize>)>> = OnceLock::new();
+        static MODELS: OnceLock<Vec<MutableModel>> = OnceLock::new();
         let models = MODELS.get_or_init(|| {
             let models = MUTATED.into_iter().map(onnx_model);
             models.map(|model| (model.clone(), places_in_model(&model))).collect()

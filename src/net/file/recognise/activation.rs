@@ -20,8 +20,11 @@ const TOLERANCE: f64 = 5e-3;
 /// The most operators that are nested in the definition of a function.
 const MAXIMUM_DEPTH: usize = 10;
 
+/// A function of one value.
+type Function = fn(f64) -> f64;
+
 /// The functions that lc0's converter writes. It writes nothing for [`Activation::None`].
-const FUNCTIONS: [(Activation, fn(f64) -> f64); 7] = [
+const FUNCTIONS: [(Activation, Function); 7] = [
     (Activation::Relu, |x| x.max(0.0)),
     (Activation::Relu2, |x| x.max(0.0).powi(2)),
     (Activation::Tanh, f64::tanh),
@@ -61,7 +64,7 @@ pub(super) fn recognise<'a>(graph: &Graph<'a>, tensor: &'a str) -> Result<(Activ
     let Some(producer) = graph.producer(tensor).filter(|_| argument != tensor) else {
         return Ok((Activation::None, tensor));
     };
-    let is = |function: fn(f64) -> f64| {
+    let is = |function: Function| {
         POINTS.iter().all(|&x| {
             let expected = function(x);
             evaluate(graph, tensor, argument, x)

@@ -22,7 +22,7 @@ pub(super) struct ScalarHead<'a> {
 /// The first layer of a head.
 pub(super) enum FirstLayer {
     /// On a residual tower.
-    Convolution(Option<ConvBlock>),
+    Convolution(Option<Box<ConvBlock>>),
     /// On an attention body: weights and biases.
     Dense(Option<Layer>, Option<Layer>),
 }
@@ -57,7 +57,7 @@ fn scalar_head<'a>(graph: &Graph<'a>, output: Dense<'a>) -> Result<ScalarHead<'a
     let (input, first, outputs) = match graph.is(result, "Conv") {
         true => {
             let first = graph.convolution(result)?;
-            (first.input, FirstLayer::Convolution(first.block), first.outputs)
+            (first.input, FirstLayer::Convolution(first.block.map(Box::new)), first.outputs)
         }
         false => {
             let first = graph.dense(result)?;

@@ -236,7 +236,7 @@ fn tower<'a>(
 
 fn put_value(head: ScalarHead<'_>, weights: &mut Weights) {
     match head.first {
-        FirstLayer::Convolution(block) => weights.value = block,
+        FirstLayer::Convolution(block) => weights.value = block.map(|block| *block),
         FirstLayer::Dense(matrix, biases) => (weights.ip_val_w, weights.ip_val_b) = (matrix, biases),
     }
     (weights.ip1_val_w, weights.ip1_val_b) = head.hidden;
@@ -245,7 +245,7 @@ fn put_value(head: ScalarHead<'_>, weights: &mut Weights) {
 
 fn put_moves_left(head: ScalarHead<'_>, weights: &mut Weights) {
     match head.first {
-        FirstLayer::Convolution(block) => weights.moves_left = block,
+        FirstLayer::Convolution(block) => weights.moves_left = block.map(|block| *block),
         FirstLayer::Dense(matrix, biases) => (weights.ip_mov_w, weights.ip_mov_b) = (matrix, biases),
     }
     (weights.ip1_mov_w, weights.ip1_mov_b) = head.hidden;

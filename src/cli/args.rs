@@ -64,6 +64,12 @@ pub(super) enum Mode {
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
     Doctor(DoctorArgs),
+    /// Prints the manual page, for packages
+    #[command(hide = true)]
+    Man,
+    /// Prints a shell's completions, for packages
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
     /// Asks ROCm's libraries for products as a helper process, so that a crash of a library does not end the engine
     #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
     RocmProducts,
@@ -94,6 +100,9 @@ pub(super) struct BenchArgs {
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Also draws the result as a picture, in this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// A parser of a limit in nodes or milliseconds. -1 means no limit.
@@ -116,6 +125,7 @@ impl BenchArgs {
             positions: self.num_positions.unwrap_or(defaults.positions) as usize,
             signature: self.signature,
             json: self.json,
+            svg: self.svg.clone(),
         }
     }
 }
@@ -155,6 +165,9 @@ pub(super) struct BackendbenchArgs {
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Also draws the result as a picture, in this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// Flags of `describenet`.
@@ -303,6 +316,13 @@ pub(super) struct DoctorArgs {
     pub time_limit: Option<u64>,
 }
 
+/// Flags of `completions`.
+#[derive(Args, Debug, Clone)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
 /// Makes a clap error of an error that clap's own checks did not find.
 fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
@@ -314,9 +334,15 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
         "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | "leela2onnx" | rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
+        "perft" | "leela2onnx" | "man" | "completions" => false,
+        rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
+}
+
+/// Whether a mode does its work without the engine's options, so that no configuration file is read.
+fn needs_no_options(mode: &Mode) -> bool {
+    matches!(mode, Mode::RocmProducts | Mode::RocmDoctor | Mode::Man | Mode::Completions(_))
 }
 
 /// Reads the command line and the configuration file. The first of `arguments` is the program's name.
@@ -350,7 +376,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let file = match (is_named, is_signature) {
         (true, _) => Some(PathBuf::from(&options.config)),
         (false, true) => None,
-        (false, false) if matches!(&cli.mode, Some(Mode::RocmProducts | Mode::RocmDoctor)) => None,
+        (false, false) if cli.mode.as_ref().is_some_and(needs_no_options) => None,
         (false, false) => config_file::find(),
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);
@@ -371,7 +397,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
 }
 
 /// The clap command, with the flags of the option table added to every mode.
-fn command(show_hidden: bool) -> clap::Command {
+pub(super) fn command(show_hidden: bool) -> clap::Command {
     let mut command = Cli::command();
     let modes: Vec<String> = command.get_subcommands().map(|mode| mode.get_name().to_owned()).collect();
     for name in modes {

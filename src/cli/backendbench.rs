@@ -5,8 +5,10 @@
 //! columns "first". Columns, units and statistics are lc0's, so that tables can be compared line by line.
 
 use super::args::BackendbenchArgs;
+use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::clippy::Recommendation;
 use super::error::{CliError, print_error_line};
+use super::machine;
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{PackedMove, Position, PositionHistory};
@@ -84,8 +86,8 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
         (arguments.start_batch_size..=arguments.max_batch_size).step_by(arguments.batch_step as usize);
     for (index, size) in (0..).zip(sizes) {
         let measurement = bench.measure(size)?;
+        measurements.push(measurement.clone());
         if arguments.json {
-            measurements.push(measurement);
             continue;
         }
         if index == 0 || (!arguments.header_only_once && index % LINES_PER_HEADER == 0) {
@@ -101,6 +103,15 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
                 output.lines(&recommendation.lines("Recommended minibatch-size for this net (so far):"));
             }
         }
+    }
+    if let Some(path) = &arguments.svg {
+        let threads = match bench.threads {
+            1 => String::new(),
+            threads => format!("{threads} batches at a time"),
+        };
+        let mut facts = machine::facts(options, &backend.attributes().name);
+        facts.insert(2, threads);
+        chart(&measurements, bench.threads, facts).write(path)?;
     }
     if arguments.json {
         let result = serde_json::json!({
@@ -218,6 +229,47 @@ fn summarise(size: u32, threads: u32, begin: Instant, ends: &[Ends]) -> Option<M
         first_max_ms: first_max.as_secs_f64() * 1e3,
         first_mean_ms: first_total.as_secs_f64() * 1e3 / threads,
     })
+}
+
+/// A picture of the speed and the latency by batch size.
+fn chart(measurements: &[Measurement], threads: u32, facts: Vec<String>) -> Chart {
+    let threads = f64::from(threads);
+    let of_each = |value: &dyn Fn(&Measurement) -> f64| measurements.iter().map(value).collect::<Vec<f64>>();
+    // The times of the batches, one standard deviation below and above the mean, but not below the fastest.
+    let times = |m: &Measurement| {
+        let fastest_ms = f64::from(m.size) / m.max_nps * 1e3;
+        ((m.mean_ms - m.sdev_ms).max(fastest_ms), m.mean_ms + m.sdev_ms)
+    };
+    let speeds = |m: &Measurement| {
+        let (low_ms, high_ms) = times(m);
+        (f64::from(m.size) / high_ms * 1e3, f64::from(m.size) / low_ms * 1e3)
+    };
+    let latencies = |m: &Measurement| (times(m).0 * threads, times(m).1 * threads);
+    let panel = |heading: &str, band: Vec<(f64, f64)>, mean: Vec<f64>| Panel {
+        heading: heading.to_owned(),
+        marks: vec![
+            Mark { name: "± one standard deviation".to_owned(), shape: Shape::Band(band) },
+            Mark { name: "mean".to_owned(), shape: Shape::Line(mean) },
+        ],
+    };
+    Chart {
+        title: "Speed of the evaluation".to_owned(),
+        facts,
+        x_label: "Batch size".to_owned(),
+        places: Places::Numbers(of_each(&|m| f64::from(m.size))),
+        panels: vec![
+            panel(
+                "Positions per second",
+                measurements.iter().map(speeds).collect(),
+                of_each(&|m| m.mean_nps),
+            ),
+            panel(
+                "Milliseconds per batch",
+                measurements.iter().map(latencies).collect(),
+                of_each(&|m| m.mean_ms * threads),
+            ),
+        ],
+    }
 }
 
 /// A line of lc0's table.

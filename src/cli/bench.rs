@@ -5,7 +5,9 @@
 //! hash is the same on every machine and changes only if the search changes.
 
 use super::bench_positions::POSITIONS;
+use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::error::{CliError, print_error_line};
+use super::machine;
 use crate::chess::uci_move;
 use crate::engine::Engine;
 use crate::options::{BackendName, Options};
@@ -13,6 +15,7 @@ use crate::search::info::{BestMove, Responder, ThinkingInfo};
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::uci::output::Output;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -49,6 +52,8 @@ pub(super) struct Plan {
     pub signature: bool,
     /// Whether to print JSON instead of lc0's lines.
     pub json: bool,
+    /// The file to draw a picture in.
+    pub svg: Option<PathBuf>,
 }
 
 /// The result of one search.
@@ -89,7 +94,8 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
 
     let quiet = plan.json || plan.signature;
     let recorder = Arc::new(Recorder::new((!quiet).then(|| Arc::clone(&output))));
-    let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>).without_recovery();
+    let mut engine =
+        Engine::new(options.clone(), Arc::clone(&recorder) as Arc<dyn Responder>).without_recovery();
     engine.ensure_ready()?;
     let mut searched = Vec::new();
     for (index, position) in positions.iter().enumerate() {
@@ -99,6 +105,10 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         searched.push(run_search(&mut engine, &recorder, position, &limits)?);
     }
 
+    if let Some(path) = &plan.svg {
+        let backend = engine.backend()?.attributes().name.clone();
+        chart(&searched, machine::facts(&options, &backend)).write(path)?;
+    }
     if plan.signature {
         output.line(&signature(&searched).to_string());
     } else if plan.json {
@@ -166,6 +176,28 @@ fn totals(searched: &[Searched]) -> (u64, u64, u64) {
     // As in lc0, one more millisecond prevents a division by zero.
     let nps = (1000.0 * nodes as f64 / (time_ms + 1) as f64).round() as u64;
     (nodes, time_ms, nps)
+}
+
+/// A picture of the speed in each position, with the speed of all.
+fn chart(searched: &[Searched], facts: Vec<String>) -> Chart {
+    let speed = |one: &Searched| totals(std::slice::from_ref(one)).2 as f64;
+    let (_, _, all) = totals(searched);
+    Chart {
+        title: "Speed of the search".to_owned(),
+        facts,
+        x_label: "Position".to_owned(),
+        places: Places::Items(searched.iter().map(|one| one.position.clone()).collect()),
+        panels: vec![Panel {
+            heading: "Nodes per second".to_owned(),
+            marks: vec![
+                Mark {
+                    name: "each position".to_owned(),
+                    shape: Shape::Bars(searched.iter().map(speed).collect()),
+                },
+                Mark { name: "all positions".to_owned(), shape: Shape::Level(all as f64) },
+            ],
+        }],
+    }
 }
 
 fn json(searched: &[Searched]) -> String {

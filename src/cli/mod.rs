@@ -7,11 +7,14 @@
 //! |---|---|
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
+//! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |
+//! | [`chart`] | draws the pictures of `bench` and `backendbench` |
+//! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
 //! | [`output_file`] | writes the file that a tool makes |
 //! | [`config_file`] | finds and reads the configuration file |
@@ -22,7 +25,9 @@ mod args;
 mod backendbench;
 mod bench;
 mod bench_positions;
+mod chart;
 mod clippy;
+mod completions;
 mod config_file;
 mod defaults;
 mod describenet;
@@ -30,6 +35,8 @@ mod doctor;
 mod error;
 mod flags;
 mod leela2onnx;
+mod machine;
+mod manual;
 mod output_file;
 pub mod perft;
 mod perft_command;
@@ -100,6 +107,8 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
+        Mode::Man => manual::run(&output),
+        Mode::Completions(arguments) => completions::run(&arguments, &output),
         Mode::RocmProducts => {
             // If the engine is gone, nobody is left to tell.
             let _ = rocm::serve_products(std::io::stdin().lock(), std::io::stdout().lock());

@@ -33,10 +33,10 @@ use crate::options::Options;
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory::tree_limit;
 use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::time::{TimeManager, make_time_manager};
+use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
-    build_stoppers,
+    build_stoppers, clock_reading,
 };
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
@@ -57,6 +57,8 @@ pub struct Engine {
     recovery: Option<Recovery>,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
+    /// How late the moves come on this machine.
+    lag: LagMeter,
     tablebases: RootTablebases,
     /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
     correction_history: Option<Arc<CorrectionHistory>>,
@@ -65,6 +67,8 @@ pub struct Engine {
     search: Option<Search>,
     /// Threads of ended searches that may still wait for a batch whose result nobody needs.
     retired: Vec<JoinHandle<()>>,
+    /// Whether the last search has evaluated its root.
+    had_evaluation: bool,
     /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
     /// The running `go ponder`.
@@ -83,12 +87,14 @@ impl Engine {
             recovery: Some(Recovery::new(move |text| reports.message(text))),
             backend: None,
             time_manager: None,
+            lag: LagMeter::default(),
             correction_history: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
             tree: GameTree::new(),
             search: None,
             retired: Vec::new(),
+            had_evaluation: true,
             holds_answer: false,
             pondering: None,
             position_times: None,
@@ -125,6 +131,7 @@ impl Engine {
         self.end_search();
         self.tree.discard();
         self.time_manager = None;
+        self.lag.forget_move();
         self.correction_history = None;
         if let Some((_, backend)) = &self.backend {
             backend.clear_cache();
@@ -155,6 +162,7 @@ impl Engine {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
             self.correction_history = None;
+            self.lag.forget_move();
         }
         self.tree.follow(&self.game, &game);
         self.game = game;
@@ -169,6 +177,7 @@ impl Engine {
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
+        self.lag.search_begins(clock_reading(go, self.game.history.last()));
         let searchmoves = self.searchmoves(go);
         if self.game.history.last().legal_moves().is_empty() {
             self.show_finished_game();
@@ -286,6 +295,8 @@ impl Engine {
         if let Some(search) = self.search.take() {
             search.stop();
             search.wait_for_move();
+            self.lag.search_ended(search.intended_time());
+            self.had_evaluation = search.total_nodes() > 0;
             let released = search.release();
             if !released.tree_is_sound {
                 self.tree.discard();
@@ -392,6 +403,7 @@ impl Engine {
             start,
             is_open_ended: go.infinite || go.ponder,
             predecessors: std::mem::take(&mut self.retired),
+            may_overtake: self.had_evaluation,
         };
         self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then(|| go.clone());
@@ -400,7 +412,10 @@ impl Engine {
 
     /// The stoppers for `go`, with the time manager of the current options.
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
-        let start = SearchStart::new(self.game.history.last(), self.tree.root_visits());
+        let start = SearchStart {
+            lag: self.lag.lag(),
+            ..SearchStart::new(self.game.history.last(), self.tree.root_visits())
+        };
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));

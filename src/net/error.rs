@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::os_error::in_words;
 use crate::quote::quoted;
 
 /// A network file that cannot be loaded.
@@ -21,7 +22,7 @@ pub struct NetworkError {
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The file does not exist, or the operating system cannot open or read it.
-    #[error(transparent)]
+    #[error("{}", in_words(.0))]
     Io(#[from] io::Error),
     /// The path names a directory.
     #[error("it is a directory, not a file")]

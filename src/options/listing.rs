@@ -2,10 +2,18 @@
 
 use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
 
+/// The options that most people set, which UCI lists first: many chess programs show the options in the order in which
+/// the engine sends them, and `WeightsFile` would otherwise be one of the last.
+const LISTED_FIRST: [&str; 6] = ["weights", "backend", "backend_opts", "threads", "multipv", "syzygy_paths"];
+
 /// The UCI `option` lines in lc0's form, with the values of `options` as defaults.
 pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
-    TABLE
-        .iter()
+    let mut specs: Vec<&Spec> = TABLE.iter().collect();
+    // The sort is stable, so the other options keep the order of the table.
+    specs
+        .sort_by_key(|spec| LISTED_FIRST.iter().position(|field| *field == spec.field).unwrap_or(usize::MAX));
+    specs
+        .into_iter()
         .filter(|spec| show_hidden || spec.visibility == Visibility::Shown)
         .filter_map(|spec| uci_line(spec, options))
         .collect()

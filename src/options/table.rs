@@ -1,4 +1,5 @@
-//! The table of all options, by section. UCI and the help list them in this order.
+//! The table of all options, by section. The help lists them in this order, and so does UCI after those that most
+//! people set.
 //!
 //! A row has the help text (which is also the field's documentation), the field of [`Options`] with its type and
 //! default, the kind and range of the values, the UCI name and the short flag. The long flag is the field's name with
@@ -32,7 +33,7 @@ macro_rules! options {
             }
         }
 
-        /// The table of options, in the order of UCI and help.
+        /// The table of options, in the order of the help.
         pub const TABLE: &[Spec] = &[$($(
             Row {
                 field: stringify!($field),

@@ -170,3 +170,11 @@ fn uci_lines_are_lc0s() {
     // 26 of lc0's are hidden.
     assert_eq!(listing::uci_lines(&Options::default(), false).len(), 68);
 }
+
+#[test]
+fn uci_lists_first_what_most_people_set() {
+    let lines = listing::uci_lines(&Options::default(), false);
+    let names: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    let first = ["WeightsFile", "Backend", "BackendOptions", "Threads", "MultiPV", "SyzygyPath", "LogFile"];
+    assert_eq!(names[..first.len()], first);
+}

@@ -58,7 +58,7 @@ pub use limits::{GoParams, PositionCommand, StartPosition};
 pub use policy::SearchParams;
 pub use state::SearchSetup;
 pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
-pub use stop_conditions::{SearchStart, build_stoppers};
+pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -164,6 +164,14 @@ impl Search {
     /// Visits of the root, including those from earlier searches.
     pub fn total_nodes(&self) -> u64 {
         self.state.context.initial_visits + self.playouts()
+    }
+
+    /// How long the search was meant to take: until the end that its clock planned, or until it stopped before that. `None`
+    /// if it has no clock or has not stopped.
+    pub fn intended_time(&self) -> Option<Duration> {
+        let control = self.state.control.lock();
+        let stopped = control.stopped_at?.duration_since(control.start);
+        control.planned_end.map(|planned| planned.min(stopped))
     }
 
     /// The message of the error that ended the search. `None` if there was no error.

@@ -8,10 +8,13 @@ use super::parse::{self, Command};
 use super::responder::UciResponder;
 use crate::engine::Engine;
 use crate::options::{Options, listing};
+use crate::os_error::in_words;
 use crate::quote::quoted;
 use crate::search::limits::GoParams;
+use std::ffi::OsStr;
 use std::io::BufRead;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The engine and the GUI's view of it.
@@ -119,8 +122,8 @@ impl Session {
     }
 
     fn introduce(&self) {
-        let mut lines =
-            vec![format!("id name Rukh {}", env!("RUKH_VERSION")), "id author the Rukh authors".to_owned()];
+        let called = std::env::args_os().next().unwrap_or_default();
+        let mut lines = vec![format!("id name {}", name(&called)), "id author the Rukh authors".to_owned()];
         lines.extend(listing::uci_lines(self.engine.options(), self.show_hidden));
         lines.push("uciok".to_owned());
         self.output.lines(&lines);
@@ -146,8 +149,18 @@ impl Session {
     }
 }
 
+/// The engine's name, if its binary is `called` so.
+///
+/// Nibbler shows the visits, policy and values of the moves only if the name contains `Lc0`. People who put Rukh in the
+/// place of lc0's binary keep them.
+fn name(called: &OsStr) -> String {
+    let file = Path::new(called).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    let place = if file.contains("lc0") { " (in place of Lc0)" } else { "" };
+    format!("Rukh {}{place}", env!("RUKH_VERSION"))
+}
+
 fn cannot_log(path: &str, error: &std::io::Error) -> String {
-    format!("LogFile: cannot write {}: {error}", quoted(path))
+    format!("LogFile: cannot write {}: {}", quoted(path), in_words(error))
 }
 
 fn text(error: impl std::fmt::Display) -> String {

@@ -4,6 +4,7 @@
 
 mod any_input;
 mod backends;
+mod chess_programs;
 mod cli;
 mod cpu;
 mod docs;
@@ -22,6 +23,7 @@ mod networks;
 mod onnx_cases;
 mod options;
 mod perft;
+mod pictures;
 mod planes;
 mod policy;
 mod policy_optimism;
@@ -49,6 +51,7 @@ mod search;
 mod search_stress;
 mod selfplay;
 mod session_stress;
+mod shell_files;
 mod tablebases;
 mod time;
 mod trained_network;

@@ -117,7 +117,7 @@ fn a_healthy_card_is_right_in_every_stage() {
 #[test]
 fn without_rocm_the_report_says_how_to_get_it() {
     let report = doctor_with(nowhere(), NETWORK, &[], &[]);
-    assert!(report.state("devices").starts_with("failed: amdhip64 was not found in "), "{}", report.text);
+    assert!(report.state("devices").starts_with("failed: amdhip64 is not in "), "{}", report.text);
     for stage in ["kernels", "products", "graphs", "network", "floors", "speed"] {
         assert_eq!(report.state(stage), "passed over: there is no card that can be used");
     }

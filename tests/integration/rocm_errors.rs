@@ -66,9 +66,9 @@ pub(crate) fn stdout(output: &Output) -> String {
 fn without_rocm_the_error_says_what_was_tried() {
     for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-auto"] {
         let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
-        let error = format!("info string error: backend {backend}: amdhip64 was not found");
+        let error = format!("info string error: backend {backend}: amdhip64 is not in");
         let instead = "the processor takes over until the next game";
-        assert!(text.contains(&format!("{error} in /nonexistent/rocm; {instead}\n")), "{text}");
+        assert!(text.contains(&format!("{error} /nonexistent/rocm; {instead}\n")), "{text}");
     }
     // A benchmark must not measure the processor instead.
     for mode in ["backendbench", "bench"] {
@@ -78,7 +78,7 @@ fn without_rocm_the_error_says_what_was_tried() {
             .expect("the binary starts");
         assert!(!output.status.success(), "{mode}");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains("amdhip64 was not found in /nonexistent/rocm"), "{mode}: {stderr}");
+        assert!(stderr.contains("amdhip64 is not in /nonexistent/rocm"), "{mode}: {stderr}");
     }
 }
 
@@ -87,7 +87,7 @@ fn without_rocm_auto_says_so_once_and_uses_the_cpu() {
     let text = stdout(&search(nowhere(), &[], &[]));
     let notices: Vec<&str> = text.lines().filter(|line| line.contains("rocm")).collect();
     assert_eq!(notices.len(), 1, "{text}");
-    assert!(notices[0].starts_with("info string backend rocm-auto: amdhip64 was not found"), "{text}");
+    assert!(notices[0].starts_with("info string backend rocm-auto: amdhip64 is not in "), "{text}");
     assert!(notices[0].ends_with("using cpu instead"), "{text}");
 }
 

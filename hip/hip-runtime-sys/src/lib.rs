@@ -178,6 +178,7 @@ impl Hip {
                 unsafe { properties.assume_init() }.gcnArchName
             }
         };
+        // `c_char` is `i8` on x86-64 and `u8` on ARM. Both can be turned into bytes.
         let text: Vec<u8> =
             name.iter().take_while(|&&c| c != 0).map(|&c| u8::from_ne_bytes(c.to_ne_bytes())).collect();
         let text = String::from_utf8_lossy(&text);

@@ -131,7 +131,7 @@ impl LoadError {
             [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
             all => all.concat(),
         };
-        format!("{} was not found in {places}", self.library)
+        format!("{} is not in {places}", self.library)
     }
 }
 
@@ -448,12 +448,9 @@ mod tests {
     fn an_absent_library_is_an_error_with_the_places_that_were_searched() {
         let places = ["/nowhere/a", "/nowhere/b"].map(|folder| Place::Folder(folder.into()));
         let error = load_from(&NOWHERE, [&places[..], &[Place::System]].concat(), |_| Ok(())).unwrap_err();
-        assert_eq!(
-            error.summary(),
-            "rukhnowhere was not found in /nowhere/a, /nowhere/b or the system's folders"
-        );
+        assert_eq!(error.summary(), "rukhnowhere is not in /nowhere/a, /nowhere/b or the system's folders");
         let error = load_from(&NOWHERE, places[..1].to_vec(), |_| Ok(())).unwrap_err();
-        assert_eq!(error.summary(), "rukhnowhere was not found in /nowhere/a");
+        assert_eq!(error.summary(), "rukhnowhere is not in /nowhere/a");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The machine as it can be seen without ROCm: operating system, processor, memory, AMD's cards on the bus, and the
 //! driver's files.
 
+use crate::cli::machine::processor;
 use std::fs;
 use std::path::Path;
-use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 /// Variables that change what ROCm's libraries do.
 const VARIABLES: [&str; 20] = [
@@ -35,13 +36,9 @@ pub(super) fn facts() -> Vec<(String, String)> {
     let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
     add("operating system", System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.to_owned()));
     add("kernel", System::kernel_version().unwrap_or_default());
-    let what = RefreshKind::nothing()
-        .with_cpu(CpuRefreshKind::nothing())
-        .with_memory(MemoryRefreshKind::nothing().with_ram());
+    add("processor", processor());
+    let what = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     if let Ok(system) = System::new_with_specifics(what) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let brand = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()).unwrap_or_default();
-        add("processor", format!("{brand}, {threads} threads, {}", std::env::consts::ARCH));
         let mib = |bytes: u64| bytes >> 20;
         let (total, available) = (mib(system.total_memory()), mib(system.available_memory()));
         add("memory", format!("{total} MiB, {available} MiB available"));

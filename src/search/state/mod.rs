@@ -37,6 +37,8 @@ pub(crate) struct SearchState {
     pub(crate) control: SharedControl,
     pub(crate) parking: Parking,
     predecessors: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether the evaluation of a new root may begin before the threads of earlier searches have ended.
+    pub(crate) may_overtake: bool,
 }
 
 impl SearchState {
@@ -46,6 +48,7 @@ impl SearchState {
             counters: Counters::new(setup.tablebase_hits),
             control: SharedControl::new(Control::new(setup.stopper, setup.start, !setup.is_open_ended)),
             parking: Parking::new(setup.params.threads.max(1)),
+            may_overtake: setup.may_overtake,
             predecessors: Mutex::new(setup.predecessors),
         }
     }

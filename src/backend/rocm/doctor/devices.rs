@@ -117,7 +117,7 @@ fn library(report: &mut Reporter<'_>, name: &str, load: impl FnOnce() -> Result<
     report.item(name, |report| {
         let (verdict, loaded, reason) = match load() {
             Ok(loaded) => ("right", loaded, None),
-            Err(RocmError::Library(reason)) if reason.contains("was not found") => {
+            Err(RocmError::Library(reason)) if reason.contains(" is not in ") => {
                 ("missing", Loaded::default(), Some(reason))
             }
             Err(error) => ("unusable", Loaded::default(), Some(error.to_string())),

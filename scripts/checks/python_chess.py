@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Uses Rukh through python-chess, as lichess-bot and many other programs do, and checks each answer.
+
+    scripts/checks/python_chess.py target/release/rukh [another_network.pb.gz]
+
+It plays a game with pondering and a game of Chess960, analyses with MultiPV, changes the network during an analysis,
+gives a wrong path, and ends a program that is thinking. python-chess parses strictly: a line that it does not
+understand fails the check. Needs the package `chess`. About half a minute.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+
+try:
+    import chess
+    import chess.engine
+except ImportError:
+    print("skipped: the Python package chess is not installed")
+    sys.exit(0)
+
+SHORT = chess.engine.Limit(nodes=60)
+# The engine must have ended this long after the program that started it.
+SOON_S = 5.0
+
+# A program that starts the engine, lets it think, and prints its process id. The check then kills the program.
+PROGRAM = """
+import subprocess, sys, time
+engine = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+engine.stdin.write(b"position startpos\\ngo infinite\\n")
+engine.stdin.flush()
+while not engine.stdout.readline().startswith(b"info depth"):
+    pass
+print(engine.pid, flush=True)
+time.sleep(60)
+"""
+
+
+class Complaints(logging.Handler):
+    """Collects what python-chess complains about."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.lines = []
+
+    def emit(self, record):
+        line = record.getMessage()
+        # Between two searches python-chess expects no messages, although UCI allows them at any time.
+        if "info string" not in line:
+            self.lines.append(line)
+
+
+def play(engine, board, moves):
+    """The engine plays both sides for that many moves; a wrong move raises an exception."""
+    for _ in range(moves):
+        if board.is_game_over():
+            return
+        result = engine.play(board, SHORT, info=chess.engine.INFO_ALL, ponder=True)
+        assert result.move in board.legal_moves, (board.fen(), result.move)
+        assert "score" in result.info and "pv" in result.info, result.info
+        board.push(result.move)
+
+
+def check_games(engine):
+    play(engine, chess.Board(), 20)
+    play(engine, chess.Board.from_chess960_pos(300), 20)
+
+
+def check_analysis(engine):
+    board = chess.Board()
+    lines = engine.analyse(board, chess.engine.Limit(nodes=200), multipv=4)
+    assert [line["multipv"] for line in lines] == [1, 2, 3, 4], lines
+    assert len({line["pv"][0] for line in lines}) == 4, lines
+    engine.configure({"UCI_ShowWDL": True})
+    line = engine.analyse(board, SHORT)
+    assert sum(line["wdl"].relative) == 1000, line
+
+
+def check_change_of_network(engine, network):
+    board = chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/2B1P3/5N2/PPPP1PPP/RNBQK2R b KQkq - 3 3")
+    with engine.analysis(board, multipv=3) as analysis:
+        next(info for info in analysis if "pv" in info)
+        if network:
+            engine.configure({"WeightsFile": network})
+    assert "score" in engine.analyse(board, SHORT)
+    # A wrong path is reported, and a legal move is still played.
+    engine.configure({"WeightsFile": "/no/such/network.pb.gz"})
+    assert engine.play(board, SHORT).move in board.legal_moves
+    engine.configure({"WeightsFile": "<autodiscover>"})
+    assert "score" in engine.analyse(board, SHORT)
+
+
+def check_end_of_the_program(path):
+    """The engine ends with the program that started it, even if that program is killed during a search."""
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, path], stdout=subprocess.PIPE, text=True)
+    engine_pid = int(program.stdout.readline())
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    deadline = time.monotonic() + SOON_S
+    while is_running(engine_pid):
+        assert time.monotonic() < deadline, "the engine goes on although its program was killed"
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("engine", help="the engine's binary")
+    parser.add_argument("network", nargs="?", help="a network to change to during an analysis")
+    arguments = parser.parse_args()
+    path = os.path.abspath(arguments.engine)
+    complaints = Complaints()
+    logging.getLogger("chess.engine").addHandler(complaints)
+    with chess.engine.SimpleEngine.popen_uci(path) as engine:
+        print(engine.id["name"])
+        for name, check in [
+            ("games", lambda: check_games(engine)),
+            ("analysis", lambda: check_analysis(engine)),
+            ("change of network", lambda: check_change_of_network(engine, arguments.network)),
+            ("end of the program", lambda: check_end_of_the_program(path)),
+        ]:
+            start = time.monotonic()
+            check()
+            print(f"{name}: right ({time.monotonic() - start:.1f} s)")
+    if complaints.lines:
+        sys.exit("python-chess complains:\n" + "\n".join(complaints.lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Fills in the recipes for Arch Linux and Homebrew for a release, in target/packages: PKGBUILD, SRCINFO (the file
+# .SRCINFO, which a release cannot hold under that name) and rukh.rb.
+#
+# usage: scripts/packages/recipes.sh REPOSITORY SOURCE URL
+#   REPOSITORY    the address of the project's page
+#   SOURCE        the archive of the source
+#   URL           the address of that archive in the release
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+[ $# = 3 ] || {
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+version=$(sed -n '/^\[workspace.package\]/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+checksum=$( (sha256sum "$2" 2>/dev/null || shasum -a 256 "$2") | cut -d ' ' -f 1)
+packages=${CARGO_TARGET_DIR:-target}/packages
+mkdir -p "$packages"
+for recipe in aur/PKGBUILD aur/SRCINFO homebrew/rukh.rb; do
+    sed -e "s|@REPOSITORY@|$1|g; s|@URL@|$3|g; s|@VERSION@|$version|g; s|@CHECKSUM@|$checksum|g" \
+        "scripts/packages/$recipe" >"$packages/${recipe##*/}"
+    echo "$packages/${recipe##*/}"
+done

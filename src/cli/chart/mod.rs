@@ -1,0 +1,113 @@
+//! Charts as SVG files, for `--svg`.
+//!
+//! A chart has a title, a few facts about the measurement, and one or more panels above each other, which share the
+//! horizontal axis. The file needs no font and no script, and follows the reader's light or dark theme. Every value is
+//! also a tooltip, which a browser shows if the file is opened by itself.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`panel`] | draws one panel |
+//! | [`model`] | holds what a chart shows |
+//! | [`scale`] | chooses the values on an axis, maps values to coordinates, and writes numbers |
+//! | [`canvas`] | collects the elements of the file, and escapes and shortens text |
+
+mod canvas;
+mod model;
+mod panel;
+mod scale;
+
+use super::error::CliError;
+use canvas::{Canvas, MARGIN};
+pub(super) use model::{Chart, Mark, Panel, Places, Shape};
+use scale::{Frame, Scale};
+use std::path::Path;
+
+const WIDTH: f64 = 880.0;
+const FACT_LINE_HEIGHT: f64 = 21.0;
+
+/// The height of a panel's heading and of its axes.
+const HEADING_HEIGHT: f64 = 40.0;
+const PLOT_HEIGHT: f64 = 210.0;
+
+/// The space below a panel.
+const PANEL_GAP: f64 = 22.0;
+
+/// The space below the last panel, for the horizontal axis.
+const FOOT_HEIGHT: f64 = 64.0;
+
+/// The most lines of facts.
+const FACT_LINES: usize = 3;
+
+/// The colours are those of Okabe and Ito, which people with any colour vision can tell apart. Viewers that do not know
+/// media queries show the light theme.
+const STYLE: &str = "\
+text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font-size:15px;fill:#1f2328}
+.title{font-size:21px;font-weight:600}
+.heading{font-weight:600}
+.muted{fill:#59636e}
+.inside{fill:#fff;font-size:14px}
+.paper{fill:#fff;stroke:#d1d9e0}
+.grid{stroke:#d1d9e0}
+.axis{stroke:#59636e}
+.f0{fill:#0072b2}.s0{stroke:#0072b2}
+.f1{fill:#d55e00}.s1{stroke:#d55e00}
+.f2{fill:#007a5a}.s2{stroke:#007a5a}
+.line{fill:none;stroke-width:2.5;stroke-linejoin:round}
+.band{fill-opacity:.2}
+.level{stroke-width:2.5;stroke-dasharray:8 5}
+.hit{fill-opacity:0}
+@media (prefers-color-scheme:dark){
+text{fill:#e6edf3}
+.muted{fill:#9ea7b1}
+.inside{fill:#0d1117}
+.paper{fill:#0d1117;stroke:#30363d}
+.grid{stroke:#30363d}
+.axis{stroke:#9ea7b1}
+.f0{fill:#56b4e9}.s0{stroke:#56b4e9}
+.f1{fill:#e69f00}.s1{stroke:#e69f00}
+.f2{fill:#2ec39a}.s2{stroke:#2ec39a}
+}";
+
+impl Chart {
+    /// Writes the chart into a file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
+        std::fs::write(path, self.to_svg())
+            .map_err(|error| format!("cannot write the picture {}: {error}", path.display()).into())
+    }
+
+    /// The chart as the text of an SVG file.
+    pub(super) fn to_svg(&self) -> String {
+        let mut canvas = Canvas::default();
+        let facts: Vec<&str> =
+            self.facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+        let facts = canvas::fill_lines(&facts, " · ", WIDTH - 2.0 * MARGIN, FACT_LINES);
+        canvas.text("title", (MARGIN, 38.0), "start", &self.title);
+        let mut top = 38.0;
+        for line in &facts {
+            top += FACT_LINE_HEIGHT;
+            canvas.text("muted", (MARGIN, top + 4.0), "start", line);
+        }
+        top += 14.0;
+
+        let vertical: Vec<Scale> =
+            self.panels.iter().map(|panel| Scale::from_zero(panel.largest())).collect();
+        let widest = vertical.iter().map(Scale::label_width).fold(0.0, f64::max);
+        let left = MARGIN + widest + 10.0;
+        let frame = |top: f64| Frame { left, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
+        let mut bottom = top;
+        for (panel, scale) in self.panels.iter().zip(&vertical) {
+            let frame = frame(top + HEADING_HEIGHT);
+            panel::draw(self, panel, scale, &frame, &mut canvas);
+            bottom = frame.bottom;
+            top = frame.bottom + PANEL_GAP;
+        }
+        panel::draw_horizontal_axis(self, &frame(bottom - PLOT_HEIGHT), &mut canvas);
+        canvas.finish(WIDTH, bottom + FOOT_HEIGHT, STYLE, &self.title)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+use super::*;
+
+fn chart(places: Places, marks: Vec<Mark>) -> String {
+    let panel = |heading: &str| Panel { heading: heading.to_owned(), marks: marks.clone() };
+    let chart = Chart {
+        title: "Speed of <evil> & \"long\" names".to_owned(),
+        facts: vec!["a&b<c>".to_owned(), String::new(), "x".repeat(500), "\u{0}\u{1b}[2J".to_owned()],
+        x_label: "Batch size".to_owned(),
+        places,
+        panels: vec![panel("Positions per second"), panel("Milliseconds per batch")],
+    };
+    chart.to_svg()
+}
+
+fn mark(name: &str, shape: Shape) -> Mark {
+    Mark { name: name.to_owned(), shape }
+}
+
+/// Fails unless `svg` is well-formed XML whose coordinates are inside the picture.
+fn check(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for part in svg.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap_or_else(|| panic!("a tag does not end: {part}"));
+        assert!(!text.contains('>') && !text.contains('\0'), "{part}");
+        for entity in text.split('&').skip(1) {
+            assert!(["amp;", "lt;", "gt;", "quot;"].iter().any(|name| entity.starts_with(name)), "{part}");
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "{svg}");
+        } else {
+            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+            if !tag.ends_with('/') {
+                open.push(tag.split(' ').next().unwrap());
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are not closed");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    for coordinate in svg.split([' ', 'M', 'L', 'H', '"', '=']).filter_map(|word| word.parse::<f64>().ok()) {
+        assert!((-0.1..=WIDTH).contains(&coordinate), "{coordinate} in {svg}");
+    }
+}
+
+#[test]
+fn values_and_escaped_texts_are_in_the_picture() {
+    let svg = chart(
+        Places::Numbers(vec![1.0, 8.0, 16.0]),
+        vec![
+            mark("deviation", Shape::Band(vec![(900.0, 1100.0), (1900.0, 2100.0), (2900.0, 3100.0)])),
+            mark("mean", Shape::Line(vec![1000.0, 2000.0, 2950.0])),
+        ],
+    );
+    check(&svg);
+    for shown in [
+        "<title>1,000 positions per second, batch size 1</title>",
+        "<title>2,950 milliseconds per batch, batch size 16</title>",
+        ">4,000</text>",
+        ">8</text>",
+        ">mean</text>",
+        "Speed of &lt;evil&gt; &amp; &quot;long&quot; names",
+        "a&amp;b&lt;c&gt;",
+        "\u{fffd}[2J",
+        "prefers-color-scheme:dark",
+    ] {
+        assert!(svg.contains(shown), "{shown} is not in {svg}");
+    }
+    assert!(svg.len() < 10_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn extreme_values_give_a_sound_picture() {
+    let extremes = [0.0, 1.0, 1e9, 1e300, f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::INFINITY, -5.0];
+    for value in extremes {
+        for count in [0, 1, 2, 34, 60] {
+            let values = vec![value; count];
+            let marks = vec![
+                mark("band", Shape::Band(vec![(value, value); count])),
+                mark("line", Shape::Line(values.clone())),
+                mark("bars", Shape::Bars(values)),
+                mark("level", Shape::Level(value)),
+            ];
+            check(&chart(Places::Numbers((0..count).map(|index| index as f64).collect()), marks.clone()));
+            check(&chart(Places::Items(vec!["]]><script>".to_owned(); count]), marks));
+        }
+    }
+}
+
+#[test]
+fn bars_are_labelled_where_there_is_room() {
+    let bars = |count: usize| {
+        let svg = chart(
+            Places::Items(vec![String::new(); count]),
+            vec![mark("", Shape::Bars(vec![12_345.0; count]))],
+        );
+        check(&svg);
+        svg.matches(">12,345</text>").count()
+    };
+    assert_eq!((bars(10), bars(34)), (20, 0));
+}

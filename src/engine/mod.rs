@@ -37,10 +37,10 @@ use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory::tree_limit;
 use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::time::{TimeManager, make_time_manager};
+use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
-    build_stoppers,
+    build_stoppers, clock_reading,
 };
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
@@ -59,6 +59,8 @@ pub struct Engine {
     evaluator: Evaluator,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
+    /// How late the moves come on this machine.
+    lag: LagMeter,
     tablebases: RootTablebases,
     /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
     correction_history: Option<Arc<CorrectionHistory>>,
@@ -67,6 +69,8 @@ pub struct Engine {
     search: Option<Search>,
     /// Threads of ended searches that may still wait for a batch whose result nobody needs.
     retired: Vec<JoinHandle<()>>,
+    /// Whether the last search has evaluated its root.
+    had_evaluation: bool,
     /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
     /// The running `go ponder`.
@@ -84,12 +88,14 @@ impl Engine {
             responder,
             evaluator: Evaluator::new(Some(Recovery::new(move |text| reports.message(text)))),
             time_manager: None,
+            lag: LagMeter::default(),
             correction_history: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
             tree: GameTree::new(),
             search: None,
             retired: Vec::new(),
+            had_evaluation: true,
             holds_answer: false,
             pondering: None,
             position_times: None,
@@ -143,6 +149,7 @@ impl Engine {
         self.end_search();
         self.tree.discard();
         self.time_manager = None;
+        self.lag.forget_move();
         self.correction_history = None;
         self.evaluator.try_again();
         if let Some(backend) = self.evaluator.current() {
@@ -174,6 +181,7 @@ impl Engine {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
             self.correction_history = None;
+            self.lag.forget_move();
         }
         self.tree.follow(&self.game, &game);
         self.game = game;
@@ -188,6 +196,7 @@ impl Engine {
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
+        self.lag.search_begins(clock_reading(go, self.game.history.last()));
         let searchmoves = self.searchmoves(go);
         if self.game.history.last().legal_moves().is_empty() {
             self.show_finished_game();
@@ -296,6 +305,8 @@ impl Engine {
         if let Some(search) = self.search.take() {
             search.stop();
             search.wait_for_move();
+            self.lag.search_ended(search.intended_time());
+            self.had_evaluation = search.total_nodes() > 0;
             let released = search.release();
             if !released.tree_is_sound {
                 self.tree.discard();
@@ -402,6 +413,7 @@ impl Engine {
             start,
             is_open_ended: go.infinite || go.ponder,
             predecessors: std::mem::take(&mut self.retired),
+            may_overtake: self.had_evaluation,
         };
         self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then(|| go.clone());
@@ -410,7 +422,10 @@ impl Engine {
 
     /// The stoppers for `go`, with the time manager of the current options.
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
-        let start = SearchStart::new(self.game.history.last(), self.tree.root_visits());
+        let start = SearchStart {
+            lag: self.lag.lag(),
+            ..SearchStart::new(self.game.history.last(), self.tree.root_visits())
+        };
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));

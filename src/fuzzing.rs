@@ -6,11 +6,16 @@
 
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
+use crate::net::file::wrap::{Interface, Outline};
+use crate::net::onnx::edit;
+use crate::net::onnx::proto::data_type;
 use crate::net::{HeadSelection, Network};
 use crate::options::{Options, config, find_uci};
 use crate::search::limits::{PositionCommand, StartPosition};
 use crate::uci::lines::{Line, LineReader};
 use crate::uci::parse::{self, Command};
+use prost::Message;
+use prost::bytes::Bytes;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -98,6 +103,32 @@ pub fn config_file(bytes: &[u8]) {
 pub fn weights_file(bytes: &[u8]) {
     if let Err(error) = Network::load_bytes(bytes, &HeadSelection::default()) {
         check_message(&error);
+    }
+}
+
+/// An ONNX model: alone, inside a network file that names its inputs and outputs, and after each of the changes that
+/// `onnx2leela` can make.
+pub fn onnx_model(bytes: &[u8]) {
+    weights_file(bytes);
+    let name = |name: &str| Some(name.to_owned());
+    let interface = Interface {
+        planes: name("/input/planes"),
+        policy: name("/output/policy"),
+        wdl: name("/output/wdl"),
+        moves_left: name("/output/mlh"),
+        ..Interface::default()
+    };
+    let model = Bytes::copy_from_slice(bytes);
+    weights_file(&interface.wrap(model.clone(), data_type::FLOAT).encode_to_vec());
+    let edits = [
+        edit::scale_progress(&model, "/input/planes", data_type::FLOAT),
+        edit::add_softmax(&model, "/output/wdl"),
+        edit::cast_output(&model, "/output/policy", data_type::FLOAT16).map(Option::unwrap_or_default),
+    ];
+    for edited in edits {
+        if let Err(error) = edited.and_then(|model| Outline::of(&model).map(drop)) {
+            check_message(&error);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The modes and their own flags, and the options that the command line and the configuration file set.
 
 use super::defaults::default_options;
+use super::onnx2leela_args::Onnx2leelaArgs;
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
@@ -60,6 +61,9 @@ pub(super) enum Mode {
     /// Converts a network file to an ONNX file
     #[command(name = "leela2onnx")]
     Leela2onnx(Box<Leela2onnxArgs>),
+    /// Makes a network file of an ONNX model
+    #[command(name = "onnx2leela")]
+    Onnx2leela(Box<Onnx2leelaArgs>),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
@@ -334,7 +338,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
         "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | "leela2onnx" | "man" | "completions" => false,
+        "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,
         rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }

@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Outpu
 
 /// The description as JSON, which has an object for each section, with the section's labels and values. If a label
 /// occurs several times, like the inputs of an ONNX graph, its values are in an array.
-fn json(text: &str, path: &str) -> Value {
+pub(super) fn json(text: &str, path: &str) -> Value {
     let mut sections = Map::new();
     sections.insert("file".to_owned(), path.into());
     let mut lines = text.lines().peekable();

@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
+//! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
+//! | [`onnx2leela_args`] | the flags of `onnx2leela` |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -37,6 +39,8 @@ mod flags;
 mod leela2onnx;
 mod machine;
 mod manual;
+mod onnx2leela;
+mod onnx2leela_args;
 mod output_file;
 pub mod perft;
 mod perft_command;
@@ -105,6 +109,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
+        Mode::Onnx2leela(arguments) => onnx2leela::run(&arguments, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),

@@ -93,6 +93,10 @@ impl Search {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));
         let mut search = Search { state, threads: Vec::new() };
+        if watchdog::answers_at_once(&search.state) {
+            search.threads = search.state.take_predecessors();
+            return Ok(search);
+        }
         let state = search.state.clone();
         search.threads.push(spawn("watchdog", move || watchdog::run_watchdog(&state))?);
         for index in 0..worker_count {

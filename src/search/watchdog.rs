@@ -31,6 +31,27 @@ const LEAST_PATIENCE_WITH_PROCESSOR: Duration = Duration::from_millis(20);
 /// A move with at most this value is as good as lost (lc0's limit).
 const HOPELESS_Q: f32 = -0.98;
 
+/// A search that its clock allows no longer than this is answered at once, if an earlier search has evaluated its root. On a busy
+/// machine a new thread waits for a core for many times as long, and then a game with a small increment is lost on time.
+const SHORTEST_SEARCH: Duration = Duration::from_millis(1);
+
+/// Sends the best move without a search if there is no time for one, or if a limit is reached already. Returns whether
+/// the move was sent. No thread of the search may have been started.
+pub(crate) fn answers_at_once(state: &SearchState) -> bool {
+    let SearchState { context, counters, control: shared, .. } = state;
+    let mut control = shared.lock();
+    if !control.may_respond || context.root().state() != State::Expanded || context.root().visits() < 2 {
+        return false;
+    }
+    consult_stoppers(context, counters, shared, &mut control);
+    let clock_is_running = control.stopper.last_moment().is_some();
+    if clock_is_running && control.hints.remaining_time.is_some_and(|left| left <= SHORTEST_SEARCH) {
+        shared.stop_locked(&mut control);
+    }
+    respond_if_stopped(context, counters, shared, &mut control);
+    control.has_responded
+}
+
 /// The body of the watchdog thread. If it panics, the search ends with an error, but some legal move is still sent,
 /// so that the GUI does not wait for ever.
 pub(crate) fn run_watchdog(state: &SearchState) {

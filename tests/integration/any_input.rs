@@ -159,4 +159,13 @@ proptest! {
         file.extend(&bytes);
         fuzzing::weights_file(&file);
     }
+
+    #[test]
+    fn onnx_model(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fuzzing::onnx_model(&bytes);
+        // Again with a valid beginning: the version of the format, and then the key of the graph.
+        let mut file = vec![0x08, 0x08, 0x3a];
+        file.extend(&bytes);
+        fuzzing::onnx_model(&file);
+    }
 }

@@ -4,6 +4,7 @@
 //!
 //! | variable | meaning |
 //! |---|---|
+//! | `RUKH_COMMIT` | the git commit in the version, for builds from an archive; empty leaves it out |
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
 //! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
 
@@ -19,31 +20,32 @@ fn main() {
     // Without such lines Cargo would run this script again after every change in the package, and with a line for a
     // missing file in every build.
     println!("cargo:rerun-if-changed=build.rs");
-    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    let full = match commit() {
-        Some(commit) => {
-            // In a git worktree HEAD is not in the folder `.git`, so git is asked for its path.
-            for path in
-                ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name]))
-            {
-                if Path::new(&path).exists() {
-                    println!("cargo:rerun-if-changed={path}");
-                }
-            }
-            format!("{version}+g{commit}")
-        }
-        None => version,
+    println!("cargo:rerun-if-env-changed=RUKH_COMMIT");
+    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let full = match env::var("RUKH_COMMIT").ok().or_else(checked_out_commit) {
+        Some(commit) if is_hash(&commit) => format!("{version}+git.{}", &commit[..commit.len().min(7)]),
+        _ => version,
     };
     println!("cargo:rustc-env=RUKH_VERSION={full}");
 }
 
-/// The short hash of the checked-out commit, if this directory is the root of a git checkout.
-fn commit() -> Option<String> {
+fn is_hash(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The hash of the checked-out commit, if this directory is the root of a git checkout. Lets Cargo run this script again
+/// when another commit is checked out.
+fn checked_out_commit() -> Option<String> {
     if !Path::new(".git").exists() {
         return None;
     }
-    let hash = git(&["rev-parse", "--short=8", "HEAD"])?;
-    hash.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(hash)
+    // In a git worktree HEAD is not in the folder `.git`, so git is asked for its path.
+    for path in ["HEAD", "logs/HEAD"].iter().filter_map(|name| git(&["rev-parse", "--git-path", name])) {
+        if Path::new(&path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "HEAD"])
 }
 
 /// The output of git. `None` if git is missing or fails, or prints nothing.

@@ -4,19 +4,38 @@
 //! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or
 //! if text changes when it is written and read again.
 
+use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
+use crate::net::file::wrap::{Interface, Outline};
+use crate::net::onnx::edit;
+use crate::net::onnx::proto::data_type;
 use crate::net::{HeadSelection, Network};
 use crate::options::{Options, config, find_uci};
 use crate::search::limits::{PositionCommand, StartPosition};
 use crate::uci::lines::{Line, LineReader};
 use crate::uci::parse::{self, Command};
+use prost::Message;
+use prost::bytes::Bytes;
 use std::fmt::Display;
+use std::path::Path;
 
 /// The length limit of error messages in bytes, however long the input is.
 const LONGEST_MESSAGE: usize = 2000;
 
+/// Syzygy tables for the properties of positions: those of `../shared/syzygy` if they exist, otherwise the tables with
+/// three pieces in `tests/data`. `repository` is the path of this repository.
+pub fn tables(repository: &str) -> Tablebases {
+    let repository = Path::new(repository);
+    let directories = [repository.join("../shared/syzygy"), repository.join("tests/data/syzygy")];
+    let found = directories.iter().filter(|path| path.is_dir()).find_map(|path| path.to_str());
+    match Tablebases::open(found.unwrap_or_default()) {
+        Ok(tables) => tables,
+        Err(error) => panic!("{}: {error}", repository.display()),
+    }
+}
+
 /// UCI input: every line is a command or gives one readable error.
-pub fn uci_lines(bytes: &[u8]) {
+pub fn uci_lines(bytes: &[u8], tables: &Tablebases) {
     let mut lines = LineReader::new(bytes);
     let mut options = Options::default();
     loop {
@@ -25,7 +44,7 @@ pub fn uci_lines(bytes: &[u8]) {
             Line::Refused(reason) => check_message(&reason),
             Line::Text(line) => match parse::parse(&line) {
                 Ok(Some(Command::SetOption { name, value })) => set_option(&mut options, &name, &value),
-                Ok(Some(Command::Position(command))) => set_position(&command),
+                Ok(Some(Command::Position(command))) => set_position(&command, tables),
                 Ok(_) => {}
                 Err(error) => check_message(&error),
             },
@@ -34,7 +53,7 @@ pub fn uci_lines(bytes: &[u8]) {
 }
 
 /// A FEN: it is refused with a readable error, or its position can be written, read and played.
-pub fn fen(bytes: &[u8]) {
+pub fn fen(bytes: &[u8], tables: &Tablebases) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
@@ -50,32 +69,36 @@ pub fn fen(bytes: &[u8]) {
         let text = uci_move::text(m, true);
         let parsed = uci_move::parse(&position, &text);
         assert_eq!(parsed.ok(), Some(m), "{written}: {text}");
-        position.play(m);
+        probe(&PositionHistory::new(position.play(m)), tables);
     }
+    probe(&PositionHistory::new(position), tables);
 }
 
 /// The words after `position`: they are refused with a readable error, or the position can be set up.
-pub fn position_command(bytes: &[u8]) {
+pub fn position_command(bytes: &[u8], tables: &Tablebases) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     match parse::parse(&format!("position {text}")) {
-        Ok(Some(Command::Position(command))) => set_position(&command),
+        Ok(Some(Command::Position(command))) => set_position(&command, tables),
         Ok(other) => panic!("{text:?} was read as {other:?}"),
         Err(error) => check_message(&error),
     }
 }
 
-/// A configuration file: an error names its line and changes nothing.
+/// A configuration file: every error and note names its line, and no line counts twice.
 pub fn config_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     let mut options = Options::default();
-    if let Err(error) = config::apply(&mut options, text) {
-        check_message(&error);
-        assert!(error.to_string().starts_with("line "), "{error}");
-        assert_eq!(options, Options::default());
+    let applied = config::apply(&mut options, text);
+    let errors = applied.errors.iter().map(ToString::to_string);
+    let messages: Vec<String> = errors.chain(applied.notes).collect();
+    assert!(messages.len() <= text.lines().count());
+    for message in messages {
+        check_message(&message);
+        assert!(message.starts_with("line "), "{message}");
     }
 }
 
@@ -83,6 +106,32 @@ pub fn config_file(bytes: &[u8]) {
 pub fn weights_file(bytes: &[u8]) {
     if let Err(error) = Network::load_bytes(bytes, &HeadSelection::default()) {
         check_message(&error);
+    }
+}
+
+/// An ONNX model: alone, inside a network file that names its inputs and outputs, and after each of the changes that
+/// `onnx2leela` can make.
+pub fn onnx_model(bytes: &[u8]) {
+    weights_file(bytes);
+    let name = |name: &str| Some(name.to_owned());
+    let interface = Interface {
+        planes: name("/input/planes"),
+        policy: name("/output/policy"),
+        wdl: name("/output/wdl"),
+        moves_left: name("/output/mlh"),
+        ..Interface::default()
+    };
+    let model = Bytes::copy_from_slice(bytes);
+    weights_file(&interface.wrap(model.clone(), data_type::FLOAT).encode_to_vec());
+    let edits = [
+        edit::scale_progress(&model, "/input/planes", data_type::FLOAT),
+        edit::add_softmax(&model, "/output/wdl"),
+        edit::cast_output(&model, "/output/policy", data_type::FLOAT16).map(Option::unwrap_or_default),
+    ];
+    for edited in edits {
+        if let Err(error) = edited.and_then(|model| Outline::of(&model).map(drop)) {
+            check_message(&error);
+        }
     }
 }
 
@@ -104,7 +153,7 @@ fn set_option(options: &mut Options, name: &str, value: &str) {
     }
 }
 
-fn set_position(command: &PositionCommand) {
+fn set_position(command: &PositionCommand, tables: &Tablebases) {
     let start = match &command.start {
         StartPosition::Standard => Ok(Position::startpos()),
         StartPosition::Fen(fen) => Position::from_fen(fen),
@@ -121,6 +170,19 @@ fn set_position(command: &PositionCommand) {
     }
     // The result of every reachable position can be determined.
     let _ = history.result();
+    probe(&history, tables);
+}
+
+/// Asks the tables all that a search may ask. They may not know the position, but no probe may fail.
+fn probe(history: &PositionHistory, tables: &Tablebases) {
+    let position = history.last();
+    let distance = tables.distance_to_zeroing(position);
+    let root = tables.root_moves(history, false);
+    tables.result_after_zeroing(position);
+    assert_eq!(tables.fault(), None, "{}", position.to_fen());
+    if root.is_some_and(|root| root.by_distance) {
+        assert!(distance.is_some(), "{}", position.to_fen());
+    }
 }
 
 /// Checks that a message is one short line without control characters.

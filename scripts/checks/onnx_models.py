@@ -74,13 +74,13 @@ def check(folder, case):
     model_path = folder / f"{case['name']}.onnx"
     onnx.checker.check_model(onnx.load(model_path), full_check=True)
     if case["tolerance"] is None:
-        return f"{case['name']:50} consistent; not evaluated", True
+        return f"{case['name']:64} consistent; not evaluated", True
     positions = json.loads((folder / f"{case['inputs']}.json").read_text())
     planes = np.fromfile(folder / f"{case['inputs']}.planes", np.float32).reshape(len(positions), 112, 8, 8)
     largest = differences(model_path, planes, positions)
     is_right = all(difference <= case["tolerance"] for difference in largest.values())
     figures = "".join(f"{difference:10.1e}" for difference in largest.values())
-    return f"{case['name']:50}{figures}{case['tolerance']:10.0e}{'' if is_right else '  WRONG'}", is_right
+    return f"{case['name']:64}{figures}{case['tolerance']:10.0e}{'' if is_right else '  WRONG'}", is_right
 
 
 def main():
@@ -92,13 +92,13 @@ def main():
     if not arguments.written:
         write_cases(folder)
     cases = json.loads((folder / "cases.json").read_text())
-    print(f"{'largest differences':50}{'policy':>10}{'q':>10}{'d':>10}{'m':>10}{'allowed':>10}")
+    print(f"{'largest differences':64}{'policy':>10}{'q':>10}{'d':>10}{'m':>10}{'allowed':>10}")
     wrong = 0
     for case in cases:
         try:
             line, is_right = check(folder, case)
         except Exception as error:  # The libraries raise many types, and each means that the model is wrong.
-            line, is_right = f"{case['name']:50} {error}", False
+            line, is_right = f"{case['name']:64} {error}", False
         print(line)
         wrong += not is_right
     print(f"{len(cases) - wrong} of {len(cases)} models are right")

@@ -210,6 +210,17 @@ impl Position {
         self.plies_since_repetition = plies_since_repetition;
     }
 
+    /// Whether the side to move could take the other side's king, or a king has been taken. Only a FEN can lead to
+    /// such a position.
+    pub(super) fn is_king_takeable(&self) -> bool {
+        let board = self.board.board();
+        let (turn, occupied) = (self.board.turn(), board.occupied());
+        match board.king_of(!turn) {
+            Some(king) if !self.is_king_taken() => board.attacks_to(king, turn, occupied).any(),
+            _ => true,
+        }
+    }
+
     /// Whether the side to move has no king.
     #[inline]
     fn is_king_taken(&self) -> bool {

@@ -2,13 +2,19 @@
 //!
 //! `shakmaty-syzygy` probes the tables. This module derives what the search needs: the result of a leaf, and the root
 //! moves that keep the best result under the fifty-move rule and the repetitions so far. No table has positions with
-//! castling rights.
+//! castling rights, and none has positions in which a king can be taken.
+//!
+//! `shakmaty-syzygy` trusts the content of a file in places, so that a damaged table can make it panic. Then no table is
+//! probed any more, and [`Tablebases::fault`] has the reason.
 
 use super::{Move, PackedMove, Position, PositionHistory};
 use crate::os_error::in_words;
 use shakmaty::{Chess, Position as _};
-use shakmaty_syzygy::{Tablebase, Wdl};
+use shakmaty_syzygy::{SyzygyError, Tablebase, Wdl};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Plies without a capture or pawn move after which a game is drawn.
 pub(crate) const FIFTY_MOVES: i32 = 100;
@@ -39,6 +45,10 @@ pub enum TablebaseError {
 pub struct Tablebases {
     tables: Tablebase<Chess>,
     files: usize,
+    /// Whether a probe has panicked. Only a hint that spares further panics, so its orderings are Relaxed.
+    is_off: AtomicBool,
+    /// The first failure to read a table.
+    fault: OnceLock<String>,
 }
 
 /// The best moves at the root.
@@ -67,7 +77,7 @@ impl Tablebases {
         if files == 0 {
             return Err(TablebaseError::Empty { paths: paths.to_owned() });
         }
-        Ok(Tablebases { tables, files })
+        Ok(Tablebases { tables, files, is_off: AtomicBool::new(false), fault: OnceLock::new() })
     }
 
     /// The number of table files.
@@ -80,10 +90,37 @@ impl Tablebases {
         self.tables.max_pieces()
     }
 
-    /// Whether there may be a table for `position`: it has few enough pieces and no castling rights.
+    /// Whether there may be a table for `position`: it has few enough pieces and no castling rights, and no king can be
+    /// taken or has been taken. (A FEN may let the side that just moved be in check.)
     pub fn covers(&self, position: &Position) -> bool {
         let board = position.board();
-        board.board().occupied().count() <= self.max_pieces() && board.castles().is_empty()
+        board.board().occupied().count() <= self.max_pieces()
+            && board.castles().is_empty()
+            && !position.is_king_takeable()
+    }
+
+    /// Why a table could not be read, if that has happened.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+
+    /// The result of a probe. `None` if the tables do not have the position, or cannot be read.
+    fn probe<T>(&self, probe: impl FnOnce(&Tablebase<Chess>) -> Result<T, SyzygyError>) -> Option<T> {
+        if self.is_off.load(Ordering::Relaxed) {
+            return None;
+        }
+        // The tables are sound after a panic: each is read once, and one whose reading panics stays unread.
+        let fault = match catch_unwind(AssertUnwindSafe(|| probe(&self.tables))) {
+            Ok(Ok(result)) => return Some(result),
+            Ok(Err(error @ SyzygyError::ProbeFailed { .. })) => error.to_string(),
+            Ok(Err(_)) => return None,
+            Err(_) => {
+                self.is_off.store(true, Ordering::Relaxed);
+                "a table is damaged, and the tables are not used any more".to_owned()
+            }
+        };
+        self.fault.get_or_init(|| fault);
+        None
     }
 
     /// The result of a position with a rule-50 counter of zero: -1, 0 or 1, from the side to move's view. Wins that the
@@ -93,7 +130,7 @@ impl Tablebases {
         if position.rule50_ply() != 0 || !self.covers(position) {
             return None;
         }
-        Some(match self.tables.probe_wdl_after_zeroing(position.board()).ok()? {
+        Some(match self.probe(|tables| tables.probe_wdl_after_zeroing(position.board()))? {
             Wdl::Win => 1,
             Wdl::Loss => -1,
             Wdl::CursedWin | Wdl::Draw | Wdl::BlessedLoss => 0,
@@ -127,7 +164,7 @@ impl Tablebases {
         if !self.covers(position) {
             return None;
         }
-        Some(self.tables.probe_dtz(position.board()).ok()?.ignore_rounding().0)
+        Some(self.probe(|tables| tables.probe_dtz(position.board()))?.ignore_rounding().0)
     }
 
     /// The rank of a move by distance to zeroing: [`CERTAIN`] if it wins before the fifty-move rule applies (less its
@@ -139,7 +176,7 @@ impl Tablebases {
             return self.rank_by_result(position, m);
         }
         // The distance including this move, from the view of the side that makes it.
-        let dtz = self.tables.probe_dtz(next.board()).ok()?.ignore_rounding();
+        let dtz = self.probe(|tables| tables.probe_dtz(next.board()))?.ignore_rounding();
         let distance = -(dtz.0 + dtz.signum());
         let counter = i32::from(position.rule50_ply());
         Some(match distance {
@@ -160,7 +197,7 @@ impl Tablebases {
         if next.legal_moves().is_empty() {
             return Some(if next.is_check() { CERTAIN } else { 0 });
         }
-        Some(match -self.tables.probe_wdl_after_zeroing(next.board()).ok()? {
+        Some(match -self.probe(|tables| tables.probe_wdl_after_zeroing(next.board()))? {
             Wdl::Win => CERTAIN,
             Wdl::CursedWin => 1,
             Wdl::Draw => 0,

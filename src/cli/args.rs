@@ -1,11 +1,12 @@
 //! The modes and their own flags, and the options that the command line and the configuration file set.
 
 use super::defaults::default_options;
+use super::onnx2leela_args::Onnx2leelaArgs;
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
 use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
-use crate::options::{Options, Spec};
+use crate::options::{BACKEND_SECTION, Options, Spec, lc0};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -22,9 +23,11 @@ pub(super) struct Invocation {
     pub options: Options,
     /// Whether to list the options for specialists.
     pub show_hidden: bool,
-    /// An error in the configuration file, if the engine starts all the same. A UCI engine does: if it exited, a chess
-    /// program would only see that it has ended.
-    pub configuration_error: Option<String>,
+    /// What was wrong with the configuration file, or with flags that are passed over. The engine starts all the same:
+    /// if it exited, a chess program would only see that it has ended.
+    pub errors: Vec<String>,
+    /// Other messages about the configuration file.
+    pub notes: Vec<String>,
 }
 
 /// A UCI chess engine for Leela Chess Zero networks.
@@ -33,7 +36,7 @@ pub(super) struct Invocation {
 /// the configuration file, and over UCI. A switch is turned on by `--name`, and off by `--no-name` or
 /// `--name=false`.
 #[derive(Parser, Debug)]
-#[command(name = "rukh", version, args_override_self = true)]
+#[command(name = "rukh", version = env!("RUKH_VERSION"), args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     mode: Option<Mode>,
@@ -47,7 +50,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 pub(super) enum Mode {
     /// Speaks UCI on stdin and stdout (the default)
-    #[command(alias = "classic")]
+    #[command(aliases = ["classic", "dag-preview"])]
     Uci,
     /// Searches 10 positions for half a second each and reports nodes per second. Without flags of its own, it adds a
     /// line for OpenBench, with a number of nodes that identifies the search
@@ -61,6 +64,9 @@ pub(super) enum Mode {
     /// Converts a network file to an ONNX file
     #[command(name = "leela2onnx")]
     Leela2onnx(Box<Leela2onnxArgs>),
+    /// Makes a network file of an ONNX model
+    #[command(name = "onnx2leela")]
+    Onnx2leela(Box<Onnx2leelaArgs>),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
@@ -344,13 +350,31 @@ fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
 /// Whether a mode accepts the flag of an option.
 fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
-        "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == "Network and backend",
+        "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == BACKEND_SECTION,
         "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
-        "perft" | "leela2onnx" | "man" | "completions" => false,
+        "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,
         rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
+}
+
+/// Removes the flags of lc0 that Rukh does not have. lc0 writes them as one argument, `--name` or `--name=value`. Returns
+/// a message for each.
+fn take_absent_flags(arguments: &mut Vec<OsString>) -> Vec<String> {
+    let mut messages = Vec::new();
+    arguments.retain(|argument| {
+        let flag = argument.to_str().and_then(|text| text.strip_prefix("--"));
+        let name = flag.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name));
+        let Some((name, instead)) = name.and_then(|name| Some((name, lc0::instead_of_flag(name)?))) else {
+            return true;
+        };
+        messages.push(format!(
+            "--{name} is a flag of lc0 that Rukh does not have, and is passed over: {instead}"
+        ));
+        false
+    });
+    messages
 }
 
 /// Whether a mode does its work without the engine's options, so that no configuration file is read.
@@ -361,10 +385,17 @@ fn needs_no_options(mode: &Mode) -> bool {
 /// Reads the command line and the configuration file. The first of `arguments` is the program's name.
 ///
 /// # Errors
-/// Wrong arguments, a request for help, or an error in the configuration file. If the mode is UCI and the user did not
-/// name the file, an error in it is not returned but stored in [`Invocation::configuration_error`].
+/// Wrong arguments, a request for help, or a configuration file that cannot be read. If the mode is UCI and the user
+/// did not name the file, this is not returned but stored in [`Invocation::errors`], where the file's wrong lines are
+/// too.
 pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, clap::Error> {
-    let arguments: Vec<OsString> = arguments.collect();
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let mode = arguments.get(1).and_then(|argument| argument.to_str());
+    if let Some((mode, instead)) = mode.and_then(|mode| Some((mode, lc0::instead_of_mode(mode)?))) {
+        let text = format!("{mode} is a mode of lc0 that Rukh does not have: {instead}\n");
+        return Err(clap::Error::raw(ErrorKind::InvalidSubcommand, text));
+    }
+    let mut errors = take_absent_flags(&mut arguments);
     // The help is built before the arguments are parsed, so this flag has to be known first.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
     let mut command = command(show_hidden);
@@ -393,20 +424,24 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         (false, false) => config_file::find(),
     };
     let mode = cli.mode.unwrap_or(Mode::Uci);
-    let mut configuration_error = None;
+    let (mut notes, mut show_hidden) = (Vec::new(), cli.show_hidden);
     // An empty name turns the configuration file off.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
         options = default_options(mode_name);
         match config_file::read(&path, &mut options) {
-            Ok(()) => {}
+            Ok(read) => {
+                errors.extend(read.errors);
+                notes = read.notes;
+                show_hidden |= read.show_hidden;
+            }
             Err(error) if matches!(mode, Mode::Uci) && !is_named => {
-                configuration_error = Some(error.to_string())
+                errors.push(format!("{error}; the file is ignored"));
             }
             Err(error) => return Err(wrong_value(error)),
         }
         apply_flags(&mut options).map_err(wrong_value)?;
     }
-    Ok(Invocation { mode, options, show_hidden, configuration_error })
+    Ok(Invocation { mode, options, show_hidden, errors, notes })
 }
 
 /// The clap command, with the flags of the option table added to every mode.
@@ -429,4 +464,69 @@ fn show_hidden_argument() -> clap::Arg {
         .long("show-hidden")
         .action(clap::ArgAction::SetTrue)
         .help("Also lists the options for specialists")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The long flags that lc0's `--help --show-hidden` lists when it speaks UCI, and `--slowmover`, which it lists only
+    /// if its name contains "simple".
+    const LC0_UCI: &str = "help show-hidden logfile config syzygy-paths strict-uci-timing preload threads \
+        minibatch-size cpuct cpuct-at-root cpuct-base cpuct-base-at-root cpuct-factor cpuct-factor-at-root \
+        root-has-own-cpuct-params two-fold-draws temperature tempdecay-moves tempdecay-delay-moves temp-cutoff-move \
+        temp-endgame temp-value-cutoff temp-visit-offset noise-epsilon noise-alpha verbose-move-stats log-live-stats \
+        fpu-strategy fpu-value fpu-strategy-at-root fpu-value-at-root cache-history-length max-collision-events \
+        max-collision-visits max-collision-visits-scaling-start max-collision-visits-scaling-end \
+        max-collision-visits-scaling-power out-of-order-eval max-out-of-order-evals-factor sticky-endgames \
+        syzygy-fast-play multipv per-pv-counters score-type moves-left-max-effect moves-left-threshold \
+        moves-left-slope moves-left-constant-factor moves-left-scaled-factor moves-left-quadratic-factor \
+        max-concurrent-searchers draw-score contempt-mode contempt contempt-max-value wdl-calibration-elo \
+        wdl-contempt-attenuation wdl-max-s wdl-eval-objectivity wdl-draw-rate-target wdl-draw-rate-reference \
+        wdl-book-exit-bias nps-limit task-workers minimum-processing-work minimum-picking-work \
+        minimum-remaining-picking-work minimum-per-task-processing idling-minimum-work thread-idling-threshold \
+        search-spin-backoff garbage-collection-delay max-prefetch solid-tree-threshold kldgain-average-interval \
+        minimum-kldgain-per-node smart-pruning-factor smart-pruning-minimum-batches nodes-as-playouts ramlimit-mb \
+        move-overhead time-manager slowmover chess960 show-wdl show-eps show-movesleft policy-softmax-temp \
+        history-fill weights backend backend-opts nncache";
+
+    /// The flags of single modes of lc0, which it has beside those of its UCI mode.
+    const LC0_MODES: [(&str, &str); 4] = [
+        ("bench", "nodes movetime fen num-positions"),
+        ("benchmark", "nodes movetime fen num-positions"),
+        (
+            "backendbench",
+            "weights backend backend-opts policy-softmax-temp history-fill nncache threads batches start-batch-size \
+             max-batch-size batch-step header-only-once fen clippy",
+        ),
+        ("describenet", "weights"),
+    ];
+
+    const LC0_SELFPLAY: &str = "share-trees games parallelism playouts visits training verbose-thinking \
+        policy-mode-size value-mode-size tournament-results-file move-thinking resign-playthrough \
+        discarded-start-chance openings-pgn mirror-openings openings-mode reuse-tree resign-wdlstyle \
+        resign-percentage resign-earliest-move minimum-allowed-visits opening-stop-prob";
+
+    /// Every flag of lc0 is a flag here, or there is a text that says what to use instead.
+    #[test]
+    fn every_flag_of_lc0_is_known() {
+        let mut command = command(true);
+        command.build();
+        let has =
+            |mode: &clap::Command, flag: &str| mode.get_arguments().any(|arg| arg.get_long() == Some(flag));
+        let absent = |flag: &&str| !has(&command, flag);
+        let missing: Vec<&str> = LC0_UCI.split_whitespace().filter(absent).collect();
+        assert_eq!(missing, ["slowmover"]);
+        for flag in missing.into_iter().chain(LC0_SELFPLAY.split_whitespace()) {
+            assert!(absent(&flag) && lc0::instead_of_flag(flag).is_some(), "{flag}");
+        }
+        for (mode, flags) in LC0_MODES {
+            let found = command.find_subcommand(mode).unwrap();
+            assert!(flags.split_whitespace().all(|flag| has(found, flag)), "{mode}");
+            assert!(found.get_arguments().filter_map(clap::Arg::get_long).all(|flag| {
+                // A flag that some mode has must not be taken away as one of lc0's.
+                lc0::instead_of_flag(flag).is_none()
+            }));
+        }
+    }
 }

@@ -93,7 +93,7 @@ pub(super) struct Searched {
 pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Result<(), CliError> {
     let mut plan = plan.clone();
     if plan.signature {
-        options.backend = BackendName::Trivial;
+        options.backend = BackendName::Trivial.into();
         options.threads = 1;
         plan.movetime_ms = None;
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));
@@ -148,7 +148,8 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
 /// The number of nodes of searches that are the same on every machine. It changes if the search changes.
 fn openbench_nodes() -> Result<u64, CliError> {
     // The user's options and configuration must not change the number.
-    let options = Options { backend: BackendName::Trivial, threads: 1, ..default_options(Some("bench")) };
+    let options =
+        Options { backend: BackendName::Trivial.into(), threads: 1, ..default_options(Some("bench")) };
     let recorder = Arc::new(Recorder::new(None));
     let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>).without_recovery();
     let limits =

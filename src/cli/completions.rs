@@ -10,7 +10,7 @@ use clap::{Arg, Command, ValueHint};
 /// Prints the script for a shell.
 ///
 /// # Errors
-/// None; the signature is that of the other tools.
+/// The script is not UTF-8. (All of clap's are.)
 pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command(), "rukh", &mut script);
@@ -32,12 +32,14 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
 }
 
-/// Adds the values of an option; a mode's own flags stay as they are. When the engine parses the command line it checks them itself, which gives better
-/// messages.
+/// Adds the values of an option; a mode's own flags stay as they are. The engine's own command line lacks the values,
+/// because the engine checks them itself, with better messages.
 fn with_values(argument: Arg) -> Arg {
     let is_option =
         |spec: &&Spec| argument.get_id() == spec.field && argument.get_help_heading() == Some(spec.section);
-    let Some(spec) = TABLE.iter().find(is_option) else { return argument };
+    let Some(spec) = TABLE.iter().find(is_option) else {
+        return argument;
+    };
     match (spec.kind, spec.field) {
         (Kind::Choice(words), _) => argument.value_parser(PossibleValuesParser::new(words.iter().copied())),
         (_, "weights" | "config" | "logfile") => argument.value_hint(ValueHint::FilePath),

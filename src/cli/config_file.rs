@@ -2,17 +2,23 @@
 
 use super::error::{CliError, print_error_line};
 use crate::options::{Options, config};
+use crate::os_error::in_words;
 use std::path::{Path, PathBuf};
 
 /// The default name of the file.
 const FILE_NAME: &str = "rukh.config";
 
-/// The configuration file that is read if the user does not name one: in the binary's directory, or in the user's
-/// configuration directory. `None` if neither exists.
+/// The default name of lc0's file, which is read beside the binary if there is no [`FILE_NAME`].
+const LC0_FILE_NAME: &str = "lc0.config";
+
+/// The configuration file that is read if the user does not name one: `rukh.config` in the binary's directory or in
+/// the user's configuration directory, or else `lc0.config` in the binary's directory. `None` if none of them exists.
 pub(super) fn find() -> Option<PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|binary| Some(binary.parent()?.join(FILE_NAME)));
+    let binary = std::env::current_exe().ok();
+    let beside = |name| binary.as_deref().and_then(Path::parent).map(|folder| folder.join(name));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
-    [beside, in_home].into_iter().flatten().find(|path| path.is_file())
+    let candidates = [beside(FILE_NAME), in_home, beside(LC0_FILE_NAME)];
+    candidates.into_iter().flatten().find(|path| path.is_file())
 }
 
 fn config_directory() -> Option<PathBuf> {
@@ -25,15 +31,37 @@ fn config_directory() -> Option<PathBuf> {
     }
 }
 
-/// Sets the options that the file gives, and reports the file's name on stderr.
+/// What reading a configuration file found besides the options that it set.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// The lines that were not understood.
+    pub errors: Vec<String>,
+    /// Other messages for the user.
+    pub notes: Vec<String>,
+    /// Whether the file asks to list the options for specialists.
+    pub show_hidden: bool,
+}
+
+/// Sets the options that the file gives, and reports the file's name: on stderr, or in the notes if it is lc0's file,
+/// which the user may not expect to be read.
 ///
 /// # Errors
-/// The file cannot be read, or one of its lines is invalid.
-pub(super) fn read(path: &Path, options: &mut Options) -> Result<(), CliError> {
+/// The file cannot be read.
+pub(super) fn read(path: &Path, options: &mut Options) -> Result<Read, CliError> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read configuration file {shown}: {error}"))?;
-    config::apply(options, &text).map_err(|error| format!("configuration file {shown}, {error}"))?;
-    print_error_line(&format!("using configuration file {shown}"));
-    Ok(())
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("cannot read configuration file {shown}: {}", in_words(&error)))?;
+    // A line in another encoding must not make the others unreadable.
+    let applied = config::apply(options, &String::from_utf8_lossy(&bytes));
+    let of_line = |text: &dyn std::fmt::Display| format!("configuration file {shown}, {text}");
+    let mut read = Read { show_hidden: applied.show_hidden, ..Read::default() };
+    if path.file_name().is_some_and(|name| name == LC0_FILE_NAME) {
+        read.notes.push(format!("using lc0's configuration file {shown}"));
+    } else {
+        print_error_line(&format!("using configuration file {shown}"));
+    }
+    read.notes.extend(applied.notes.iter().map(|note| of_line(note)));
+    read.errors
+        .extend(applied.errors.iter().map(|error| format!("{}; the line is passed over", of_line(error))));
+    Ok(read)
 }

@@ -1,7 +1,7 @@
 //! `describenet`: describes a network file.
 
 use super::args::DescribenetArgs;
-use super::error::CliError;
+use super::error::{CliError, print_error_line};
 use crate::net::describe::describe;
 use crate::net::discover::find_network;
 use crate::options::Options;
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 /// The network is not found or cannot be read.
 pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let file = find_network(&options.weights).map_err(|error| error.to_string())?;
+    print_error_line(&format!("network {}", file.path().display()));
     let text = describe(&file);
     if arguments.json {
         output.line(&json(&text, &file.path().display().to_string()).to_string());
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Outpu
 
 /// The description as JSON, which has an object for each section, with the section's labels and values. If a label
 /// occurs several times, like the inputs of an ONNX graph, its values are in an array.
-fn json(text: &str, path: &str) -> Value {
+pub(super) fn json(text: &str, path: &str) -> Value {
     let mut sections = Map::new();
     sections.insert("file".to_owned(), path.into());
     let mut lines = text.lines().peekable();

@@ -48,7 +48,7 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
         .long(spec.flag().unwrap_or_default())
         .help(help(spec, defaults))
         .help_heading(spec.section)
-        .value_parser(move |text: &str| match spec.kind.parse(text) {
+        .value_parser(move |text: &str| match spec.parse(text) {
             Some(_) => Ok(text.to_owned()),
             None => Err(format!("not {}", spec.kind.expected())),
         });

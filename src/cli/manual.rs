@@ -39,7 +39,7 @@ const TEXT: &[(&str, &[&str])] = &[
 /// Prints the page.
 ///
 /// # Errors
-/// None in practice: the page is rendered into memory.
+/// The page cannot be rendered. (It is rendered into memory, so this does not happen.)
 pub(super) fn run(output: &Output) -> Result<(), CliError> {
     let page = page()?;
     output.lines(&page.lines().map(str::to_owned).collect::<Vec<_>>());

@@ -5,10 +5,12 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
+//! | [`onnx2leela_args`] | the flags of `onnx2leela` |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -37,6 +39,8 @@ mod flags;
 mod leela2onnx;
 mod machine;
 mod manual;
+mod onnx2leela;
+mod onnx2leela_args;
 mod output_file;
 pub mod perft;
 mod perft_command;
@@ -77,8 +81,7 @@ fn greet() {
         print_error_line(concat!(
             "Rukh ",
             env!("RUKH_VERSION"),
-            ": a UCI chess engine. It has no board of its own; add it to a chess program as an engine.\n",
-            "To try it here, type `go nodes 1000`, then `quit` to leave. `rukh --help` lists its modes and options."
+            " speaks UCI: to play, add it to a chess program; here, try `go nodes 1000`, `quit`, or `rukh --help`."
         ));
     }
 }
@@ -88,15 +91,18 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     if let Ok(program) = std::env::current_exe() {
         rocm::set_helper(program);
     }
-    let Invocation { mode, options, show_hidden, configuration_error } = invocation;
+    let Invocation { mode, options, show_hidden, errors, notes } = invocation;
     let log = Arc::new(Log::default());
     let output = Arc::new(Output::stdout(Arc::clone(&log)));
+    if matches!(mode, Mode::Uci) {
+        notes.iter().for_each(|note| output.message(note));
+        errors.iter().for_each(|error| output.error(error));
+    } else {
+        notes.iter().chain(&errors).for_each(|line| print_error_line(line));
+    }
     match mode {
         Mode::Uci => {
             greet();
-            if let Some(error) = configuration_error {
-                output.error(&format!("{error}; the file is ignored"));
-            }
             Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
             Ok(())
         }
@@ -105,6 +111,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Backendbench(arguments) => backendbench::run(&arguments, &options, &output),
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
+        Mode::Onnx2leela(arguments) => onnx2leela::run(&arguments, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),

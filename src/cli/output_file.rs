@@ -21,7 +21,9 @@ pub(super) fn write_file(
     }
     let is_special = fs::metadata(output).is_ok_and(|metadata| !metadata.is_file());
     // A device or a pipe is written itself; a file appears when it is complete.
-    let target = if is_special { output.to_owned() } else { partial(output) };
+    // The file that a link leads to is replaced, not the link.
+    let place = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+    let target = if is_special { place.clone() } else { partial(&place) };
     let written = File::create(&target).and_then(|file| {
         let mut file = BufWriter::with_capacity(1 << 16, file);
         write(&mut file)?;
@@ -30,7 +32,7 @@ pub(super) fn write_file(
     if is_special {
         return Ok(written.map_err(failed)?);
     }
-    let finished = written.and_then(|()| fs::rename(&target, output));
+    let finished = written.and_then(|()| fs::rename(&target, &place));
     finished.map_err(|error| {
         let _ = fs::remove_file(&target);
         failed(error).into()

@@ -77,8 +77,8 @@ pub(super) struct KnownScores {
     pub(super) draw_score: f32,
 }
 
-impl Responder for KnownScores {
-    fn thinking(&self, infos: &[ThinkingInfo]) {
+impl KnownScores {
+    fn with_known_scores(&self, infos: &[ThinkingInfo]) -> Vec<ThinkingInfo> {
         let known = self.root.score(self.score_type, self.draw_score);
         let wl = self.root.win_minus_loss();
         let replaced = |info: &ThinkingInfo| {
@@ -92,7 +92,17 @@ impl Responder for KnownScores {
             info.wdl = info.wdl.map(|_| wdl_permille(wl, 1.0 - wl.abs()));
             info
         };
-        self.responder.thinking(&infos.iter().map(replaced).collect::<Vec<_>>());
+        infos.iter().map(replaced).collect()
+    }
+}
+
+impl Responder for KnownScores {
+    fn thinking(&self, infos: &[ThinkingInfo]) {
+        self.responder.thinking(&self.with_known_scores(infos));
+    }
+
+    fn answer(&self, infos: &[ThinkingInfo], best: &BestMove) {
+        self.responder.answer(&self.with_known_scores(infos), best);
     }
 
     fn best_move(&self, best: &BestMove) {

@@ -8,12 +8,14 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
+//! | [`evaluator`] | makes the backend, and finds another if the options ask for one that cannot be made |
 //! | [`root_tablebases`] | probes the tablebases at the root |
 //! | [`known_root`] | replaces the scores of a root that the tablebases know |
 //! | [`game`] | the start position and the moves played |
 //! | [`error`] | the error of a command that cannot be executed |
 
 mod error;
+mod evaluator;
 mod game;
 mod game_tree;
 mod known_root;
@@ -21,22 +23,24 @@ mod root_tablebases;
 
 pub use self::error::EngineError;
 
+use self::evaluator::Evaluator;
 use self::game::Game;
 use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use crate::backend::Backend;
-use crate::backend::registry::{self, BackendConfig, Recovery, memory_limit};
+use crate::backend::registry::{BackendConfig, Recovery, memory_limit};
 use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
-use crate::options::Options;
+use crate::net::discover::check_network;
+use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory;
 use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::time::{TimeManager, make_time_manager};
+use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
-    build_stoppers,
+    build_stoppers, clock_reading,
 };
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
@@ -51,12 +55,12 @@ const TOGETHER: Duration = Duration::from_millis(100);
 pub struct Engine {
     options: Options,
     responder: Arc<dyn Responder>,
-    /// The backend and the configuration that it was made from. The first search makes the backend.
-    backend: Option<(BackendConfig, Arc<dyn Backend>)>,
-    /// What the session knows about faults of devices. `None` means that a fault is an error, as a benchmark needs it.
-    recovery: Option<Recovery>,
+    /// The backend. The first search makes it.
+    evaluator: Evaluator,
     /// The time manager and the value of `TimeManager` that it was made from.
     time_manager: Option<(String, Box<dyn TimeManager>)>,
+    /// How late the moves come on this machine.
+    lag: LagMeter,
     tablebases: RootTablebases,
     /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
     correction_history: Option<Arc<CorrectionHistory>>,
@@ -65,6 +69,8 @@ pub struct Engine {
     search: Option<Search>,
     /// Threads of ended searches that may still wait for a batch whose result nobody needs.
     retired: Vec<JoinHandle<()>>,
+    /// Whether the last search has evaluated its root.
+    had_evaluation: bool,
     /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
     /// The running `go ponder`.
@@ -82,15 +88,16 @@ impl Engine {
         Engine {
             options,
             responder,
-            recovery: Some(Recovery::new(move |text| reports.message(text))),
-            backend: None,
+            evaluator: Evaluator::new(Some(Recovery::new(move |text| reports.message(text)))),
             time_manager: None,
+            lag: LagMeter::default(),
             correction_history: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
             tree: GameTree::new(),
             search: None,
             retired: Vec::new(),
+            had_evaluation: true,
             holds_answer: false,
             pondering: None,
             position_times: None,
@@ -98,9 +105,9 @@ impl Engine {
         }
     }
 
-    /// An engine whose searches fail if a device fails. No other evaluator takes its place.
+    /// An engine whose searches fail if a device fails or a backend cannot be made. No other evaluator takes its place.
     pub fn without_recovery(mut self) -> Engine {
-        self.recovery = None;
+        self.evaluator = Evaluator::new(None);
         self
     }
 
@@ -119,17 +126,36 @@ impl Engine {
         // A wrong description of a time manager is an error now, not at the next `go`.
         make_time_manager(&changed.time_manager)?;
         self.options = changed;
+        // A user who sets such an option again may have put the missing file in its place.
+        if find_uci(name).is_some_and(|spec| spec.section == BACKEND_SECTION) {
+            self.evaluator.try_again();
+        }
         Ok(())
     }
 
-    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries a
-    /// lost device again.
+    /// The reason why the network file cannot be opened, if the options name one. This is much quicker than
+    /// [`Engine::ensure_ready`], which reads the file.
+    pub fn missing_network(&self) -> Option<String> {
+        use BackendName::{Auto, Cpu, CpuBf16, Rocm, RocmAuto, RocmBf16, RocmFp16};
+        // Whether another backend needs the network depends on its children.
+        let needs_network = matches!(
+            self.options.backend.name(),
+            Auto | Cpu | CpuBf16 | Rocm | RocmAuto | RocmBf16 | RocmFp16
+        );
+        let missing = check_network(&self.options.weights).err().filter(|_| needs_network);
+        missing.map(|error| error.to_string())
+    }
+
+    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries
+    /// again to use a device that was lost, or a backend that could not be made.
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
         self.time_manager = None;
+        self.lag.forget_move();
         self.correction_history = None;
-        if let Some((_, backend)) = &self.backend {
+        self.evaluator.try_again();
+        if let Some(backend) = self.evaluator.current() {
             backend.clear_cache();
             backend.retry_lost_devices();
         }
@@ -138,7 +164,7 @@ impl Engine {
     /// Makes the backend, unless it exists or a search is running.
     ///
     /// # Errors
-    /// The backend cannot be made.
+    /// No backend can be made.
     pub fn ensure_ready(&mut self) -> Result<(), EngineError> {
         if self.is_searching() {
             return Ok(());
@@ -158,6 +184,7 @@ impl Engine {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
             self.correction_history = None;
+            self.lag.forget_move();
         }
         self.tree.follow(&self.game, &game);
         self.game = game;
@@ -172,6 +199,7 @@ impl Engine {
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
+        self.lag.search_begins(clock_reading(go, self.game.history.last()));
         let searchmoves = self.searchmoves(go);
         if self.game.history.last().legal_moves().is_empty() {
             self.show_finished_game();
@@ -254,31 +282,20 @@ impl Engine {
         self.tree.tree()
     }
 
-    /// The backend for the current options. If they have changed since the last call, makes a new one.
+    /// The backend for the current options. If they have changed since the last call, makes a new one. If that is not
+    /// possible, reports the reason and returns another one ([`evaluator`]).
     ///
     /// # Errors
-    /// The backend cannot be made.
+    /// No backend can be made.
     pub fn backend(&mut self) -> Result<Arc<dyn Backend>, EngineError> {
         let config = BackendConfig::from_options(&self.options);
-        if let Some((made_from, backend)) = &mut self.backend
-            && made_from.is_same_but_for_cache(&config)
-            && (made_from.cache_entries == config.cache_entries || backend.resize_cache(config.cache_entries))
-        {
-            made_from.cache_entries = config.cache_entries;
-            return Ok(backend.clone());
+        let obtained = self.evaluator.get(&config, &*self.responder)?;
+        if obtained.is_new {
+            // The tree and the correction history contain values of another network.
+            self.tree.discard();
+            self.correction_history = None;
         }
-        let created = match &self.recovery {
-            Some(recovery) => registry::create_for_game(&config, recovery)?,
-            None => registry::create(&config)?,
-        };
-        for notice in &created.notices {
-            self.responder.message(notice);
-        }
-        // The tree and the correction history contain values of another network.
-        self.tree.discard();
-        self.correction_history = None;
-        self.backend = Some((config, created.backend.clone()));
-        Ok(created.backend)
+        Ok(obtained.backend)
     }
 
     /// Ends a running search and waits until it has sent its best move. After that, its threads no longer use the tree.
@@ -291,6 +308,8 @@ impl Engine {
         if let Some(search) = self.search.take() {
             search.stop();
             search.wait_for_move();
+            self.lag.search_ended(search.intended_time());
+            self.had_evaluation = search.total_nodes() > 0;
             let released = search.release();
             if !released.tree_is_sound {
                 self.tree.replace();
@@ -395,6 +414,7 @@ impl Engine {
             start,
             is_open_ended: go.infinite || go.ponder,
             predecessors: std::mem::take(&mut self.retired),
+            may_overtake: self.had_evaluation,
         };
         self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then(|| go.clone());
@@ -405,8 +425,7 @@ impl Engine {
     /// the user, and says once if the search needs more than that limit.
     fn limit_memory(&mut self, params: &SearchParams) -> u64 {
         let allowed = memory_limit(&self.options);
-        let cache_bytes =
-            self.backend.as_ref().map_or(0, |(config, _)| config.cache_entries as u64) * BYTES_PER_ENTRY;
+        let cache_bytes = self.evaluator.cache_entries() as u64 * BYTES_PER_ENTRY;
         let correction_bytes = if self.options.use_correction_history { CorrectionHistory::BYTES } else { 0 };
         let limit =
             memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.tree().used_bytes());
@@ -428,7 +447,10 @@ impl Engine {
 
     /// The stoppers for `go`, with the time manager of the current options.
     fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
-        let start = SearchStart::new(self.game.history.last(), self.tree.root_visits());
+        let start = SearchStart {
+            lag: self.lag.lag(),
+            ..SearchStart::new(self.game.history.last(), self.tree.root_visits())
+        };
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));

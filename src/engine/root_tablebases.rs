@@ -4,6 +4,7 @@ use super::known_root::{KnownRoot, mating_moves};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::Options;
+use crate::quote::quoted;
 use crate::search::Responder;
 use crate::sync::Arc;
 
@@ -14,6 +15,8 @@ pub(super) struct RootTablebases {
     path: String,
     /// `None` if the path is empty or the tables cannot be opened.
     tables: Option<Arc<Tablebases>>,
+    /// Whether the user was told that a table cannot be read.
+    has_reported_fault: bool,
 }
 
 /// The results of the tablebases for a search.
@@ -66,7 +69,17 @@ impl RootTablebases {
                 }
             }
         }
+        self.report_fault(responder);
         probe
+    }
+
+    /// Tells the user once if a table could not be read, at the root or at a leaf of an earlier search.
+    fn report_fault(&mut self, responder: &dyn Responder) {
+        let fault = self.tables.as_ref().and_then(|tables| tables.fault());
+        if let Some(fault) = fault.filter(|_| !self.has_reported_fault) {
+            responder.message(&format!("error: SyzygyPath {}: {fault}", quoted(&self.path)));
+            self.has_reported_fault = true;
+        }
     }
 
     /// Opens the tables of `path`, unless they are open already.
@@ -76,6 +89,7 @@ impl RootTablebases {
         }
         path.clone_into(&mut self.path);
         self.tables = None;
+        self.has_reported_fault = false;
         if path.is_empty() {
             return;
         }

@@ -1,11 +1,12 @@
 //! The text that `describenet` prints.
 //!
 //! Sections, labels and values are those of lc0's `describenet`, so that scripts for its output work with Rukh
-//! too. There are four differences:
+//! too. There are five differences:
 //!
 //! - Sizes are correct for layers of 32-bit floats (lc0 assumes two bytes a value).
 //! - The policy width of a multihead network is that of its first head (lc0 prints 0).
 //! - A line is added with the FLOPs for one position, or with the reason why Rukh cannot use the network.
+//! - The section about the weights also describes what is recognised in an ONNX model.
 //! - Control characters in texts are printed as spaces.
 
 use std::borrow::Cow;
@@ -32,15 +33,15 @@ pub fn describe(file: &NetworkFile) -> String {
     general(&mut text, file);
     format(&mut text, file);
     training(&mut text, file);
-    if let Some(weights) = file.weights() {
+    if file.weights().is_some() {
         text.section("Weights");
-        body(&mut text, weights);
-        policy(&mut text, file, weights);
-        value_and_moves_left(&mut text, file, weights);
-        flops(&mut text, file);
+        weights(&mut text, file);
     }
     if let Some(model) = &file.header().onnx_model {
         onnx(&mut text, model);
+        if file.weights().is_none() {
+            recognised(&mut text, file);
+        }
     }
     text.0
 }
@@ -50,6 +51,25 @@ pub(crate) fn describe_onnx(model: &OnnxModel) -> String {
     let mut text = Text::default();
     onnx(&mut text, model);
     text.0
+}
+
+/// Describes the layers that are recognised in an ONNX model.
+fn recognised(text: &mut Text, file: &NetworkFile) {
+    text.section("Weights");
+    match file.with_layers() {
+        Ok(layers) => weights(text, &layers),
+        Err(error) => text.line("Cannot be used", error.reason),
+    }
+}
+
+/// The lines about the layers of a file.
+fn weights(text: &mut Text, file: &NetworkFile) {
+    if let Some(weights) = file.weights() {
+        body(text, weights);
+        policy(text, file, weights);
+        value_and_moves_left(text, file, weights);
+        flops(text, file);
+    }
 }
 
 #[derive(Default)]

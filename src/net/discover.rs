@@ -1,21 +1,39 @@
-//! Finds the network for `WeightsFile`: a path, `<autodiscover>` or `<embedded>`.
+//! Finds the network for `WeightsFile`: a path, `<autodiscover>`, `<embedded>` or lc0's `<built in>`.
 //!
 //! Autodiscovery searches a few directories in a fixed order and, as in lc0, takes the newest network of the
 //! first directory that has one. It recognises networks by their first bytes, whatever their names. If no
 //! directory has a network, the embedded one is used.
+//!
+//! The binary contains a network of the project. A user can append another to the binary, which then takes the place of
+//! both the discovered and the embedded one. As in lc0, the binary ends with the network file's bytes, their number as a
+//! 32-bit little-endian integer, and the bytes `Lc0!`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use prost::bytes::Bytes;
 
-use super::error::NetworkError;
+use super::error::{NetworkError, Reason};
 use super::file::{self, NetworkFile};
 use crate::options::AUTODISCOVER;
 
-/// The value of `WeightsFile` that selects the network embedded in the binary. lc0 calls its own `<built in>`.
+/// The value of `WeightsFile` that selects the network inside the binary: the appended one if there is one, and
+/// otherwise the project's own.
 pub const EMBEDDED: &str = "<embedded>";
+
+/// lc0's name for [`EMBEDDED`].
+const BUILT_IN: &str = "<built in>";
+
+/// The name of the network that is appended to the binary.
+pub const APPENDED: &str = "<embedded, appended to the binary>";
+
+/// The name of the project's own network, whether or not another is appended to the binary.
+pub const OWN_NETWORK: &str = "<embedded, Rukh's own>";
+
+/// The last bytes of a binary to which a network is appended. The length of the file stands before them.
+const APPENDED_MAGIC: &[u8; 4] = b"Lc0!";
 
 /// Autodiscovery does not open files with fewer bytes, because a directory may contain many other files.
 const MINIMUM_SIZE: u64 = 64 << 10;
@@ -23,21 +41,65 @@ const MINIMUM_SIZE: u64 = 64 << 10;
 /// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.
 pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
 
-/// Opens the network at `location`: a path, [`AUTODISCOVER`] or [`EMBEDDED`]. An empty `location` means
-/// [`AUTODISCOVER`], because GUIs send an empty value when a user clears the field.
+/// Opens the network at `location`: a path, [`AUTODISCOVER`], or a name of a network in the binary, such as
+/// [`EMBEDDED`]. An empty `location` means [`AUTODISCOVER`], because GUIs send an empty value when a user clears the
+/// field.
 pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
     match location {
-        EMBEDDED => open_embedded(),
-        AUTODISCOVER | "" => match discover().first() {
+        OWN_NETWORK => own_network(OWN_NETWORK),
+        EMBEDDED | BUILT_IN | APPENDED => appended_network().unwrap_or_else(|| own_network(EMBEDDED)),
+        AUTODISCOVER | "" => appended_network().unwrap_or_else(|| match discover().first() {
             Some(path) => NetworkFile::open(path),
-            None => open_embedded(),
-        },
+            None => own_network(EMBEDDED),
+        }),
         path => NetworkFile::open(Path::new(path)),
     }
 }
 
-fn open_embedded() -> Result<NetworkFile, NetworkError> {
-    NetworkFile::from_bytes(Path::new(EMBEDDED), Bytes::from_static(EMBEDDED_BYTES))
+/// Checks that the file at `location` can be opened, if it is the path of a file.
+///
+/// # Errors
+/// The file does not exist, or the operating system cannot open it.
+pub fn check_network(location: &str) -> Result<(), NetworkError> {
+    if [AUTODISCOVER, "", EMBEDDED, BUILT_IN, APPENDED, OWN_NETWORK].contains(&location) {
+        return Ok(());
+    }
+    match File::open(location) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(NetworkError { path: location.into(), reason: Reason::Io(error) }),
+    }
+}
+
+fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
+    NetworkFile::from_bytes(Path::new(name), Bytes::from_static(EMBEDDED_BYTES))
+}
+
+/// The network that is appended to this program's binary; `None` if there is none.
+fn appended_network() -> Option<Result<NetworkFile, NetworkError>> {
+    // A binary that cannot be read is treated like one without a network.
+    let bytes = std::env::current_exe().and_then(|path| appended_bytes(&mut File::open(path)?)).ok()??;
+    Some(NetworkFile::from_bytes(Path::new(APPENDED), bytes.into()))
+}
+
+/// The bytes of the network that is appended to a binary; `None` if it does not end as described above.
+fn appended_bytes(binary: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+    const TRAILER: u64 = 8;
+    let end = binary.seek(SeekFrom::End(0))?;
+    let Some(trailer_start) = end.checked_sub(TRAILER) else {
+        return Ok(None);
+    };
+    let (mut length, mut magic) = ([0; 4], [0; 4]);
+    binary.seek(SeekFrom::Start(trailer_start))?;
+    binary.read_exact(&mut length)?;
+    binary.read_exact(&mut magic)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let Some(start) = trailer_start.checked_sub(length).filter(|_| &magic == APPENDED_MAGIC) else {
+        return Ok(None);
+    };
+    binary.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    binary.take(length).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// All network files in [`search_directories`]. The first is the one to use.
@@ -46,11 +108,13 @@ pub fn discover() -> Vec<PathBuf> {
 }
 
 /// The directories that autodiscovery searches, in order: the working directory, its `weights` directory, the
-/// directory of the binary, and `rukh` in the user's data directories.
+/// directory of the binary and its `networks` directory, and `rukh` in the user's data directories.
 pub fn search_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
     let binary = std::env::current_exe().ok();
-    directories.extend(binary.and_then(|path| path.parent().map(Path::to_owned)));
+    let beside = binary.as_deref().and_then(Path::parent);
+    // lc0 searches `networks` too.
+    directories.extend(beside.iter().flat_map(|folder| [folder.to_path_buf(), folder.join("networks")]));
     let from_environment =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = from_environment("XDG_DATA_HOME")
@@ -91,8 +155,7 @@ fn dated_files(directory: &Path) -> Vec<(SystemTime, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::Write;
+    use std::io::{Cursor, Write};
     use std::time::Duration;
 
     use super::*;
@@ -129,6 +192,21 @@ mod tests {
         let found = discover_in(&[missing, first.clone(), second.clone()]);
         fs::remove_dir_all(&root).expect("the directory can be removed");
         assert_eq!(found, [first.join("newer"), first.join("old.pb"), second.join("new.pb")]);
+    }
+
+    #[test]
+    fn the_appended_bytes_are_found_by_the_end_of_the_file() {
+        let found = |file: &[u8]| appended_bytes(&mut Cursor::new(file)).expect("memory can be read");
+        assert_eq!(found(b"program network\x07\0\0\0Lc0!").as_deref(), Some(&b"network"[..]));
+        assert_eq!(found(b"\0\0\0\0Lc0!").as_deref(), Some(&b""[..]));
+        let others: [&[u8]; 5] = [
+            b"",
+            b"Lc0!",
+            b"network\x07\0\0\0Lc0?",
+            b"network\x08\0\0\0Lc0!",
+            b"network\xff\xff\xff\xffLc0!",
+        ];
+        assert!(others.iter().all(|other| found(other).is_none()));
     }
 
     #[test]

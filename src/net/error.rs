@@ -72,9 +72,32 @@ pub enum Reason {
         /// The newest version whose files are supported.
         supported: String,
     },
-    /// The file contains an ONNX graph instead of weights.
-    #[error("it contains an ONNX model; only networks with weights are supported")]
-    Onnx,
+    /// The graph of an ONNX model has an operator where no network of lc0 has it.
+    #[error(
+        "its ONNX model is not a network that Rukh knows: the operator {operator} of node {node} {problem}"
+    )]
+    OnnxOperator {
+        /// The type of the operator, quoted.
+        operator: String,
+        /// The name of the node, quoted.
+        node: String,
+        /// What is wrong, a predicate whose subject is the operator.
+        problem: String,
+    },
+    /// A tensor of an ONNX model is not as in the networks of lc0.
+    #[error("its ONNX model is not a network that Rukh knows: the tensor {tensor} {problem}")]
+    OnnxTensor {
+        /// The name of the tensor, quoted.
+        tensor: String,
+        /// What is wrong, a predicate whose subject is the tensor.
+        problem: String,
+    },
+    /// The file is an ONNX model that does not say in which format it expects the planes.
+    #[error(
+        "it is an ONNX model that does not name the format of its input; make a network file of it with \
+         `rukh onnx2leela`"
+    )]
+    BareOnnx,
     /// The file contains neither weights nor an ONNX graph.
     #[error("it has no weights")]
     NoWeights,

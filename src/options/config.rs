@@ -2,12 +2,24 @@
 //!
 //! `threads=2`, `--threads=2` and `--threads 2` mean the same. Blank lines and lines that begin with `#` are skipped.
 //! As in lc0, the file may set only options of the table, by their long flags. Short flags and the flags of a single
-//! mode are not allowed. [`apply`] has no side effects: `cli` finds and reads the file.
+//! mode are not allowed. A line that is not understood does not affect the others. [`apply`] has no side effects: `cli`
+//! finds and reads the file.
 
-use super::{Kind, OptionError, Options, Spec, find_flag};
+use super::{Effect, Kind, OptionError, Options, Spec, find_flag};
 use crate::quote::quoted;
 
-/// An error in a line of a configuration file.
+/// What [`apply`] found besides the options that it set.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Applied {
+    /// The lines that were not understood.
+    pub(crate) errors: Vec<ConfigError>,
+    /// The lines that set an option without effect.
+    pub(crate) notes: Vec<String>,
+    /// Whether a line is `show-hidden`, which lists the options for specialists.
+    pub(crate) show_hidden: bool,
+}
+
+/// A line of a configuration file that is not understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The option is unknown, or its value is not allowed.
@@ -29,29 +41,33 @@ pub(crate) enum ConfigError {
 }
 
 /// Sets the options that the file's text gives, in order.
-///
-/// # Errors
-/// The error of the first wrong line. In that case no option changes.
-pub(crate) fn apply(options: &mut Options, file: &str) -> Result<(), ConfigError> {
-    let mut changed = options.clone();
+pub(crate) fn apply(options: &mut Options, file: &str) -> Applied {
+    let mut applied = Applied::default();
     // Editors on Windows start a UTF-8 file with a byte-order mark.
     for (index, text) in file.trim_start_matches('\u{feff}').lines().enumerate() {
         let (line, text) = (index + 1, text.trim());
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        if text.starts_with('-') && !text.starts_with("--") {
-            return Err(ConfigError::ShortFlag { line, text: quoted(text) });
-        }
         let flag = text.strip_prefix("--").unwrap_or(text);
-        set_flag(&mut changed, flag).map_err(|error| ConfigError::Option { line, error })?;
+        if flag == "show-hidden" {
+            applied.show_hidden = true;
+        } else if flag.starts_with('-') {
+            applied.errors.push(ConfigError::ShortFlag { line, text: quoted(text) });
+        } else {
+            match set_flag(options, flag) {
+                Ok(None) => {}
+                Ok(Some(note)) => applied.notes.push(format!("line {line}: {note}")),
+                Err(error) => applied.errors.push(ConfigError::Option { line, error }),
+            }
+        }
     }
-    *options = changed;
-    Ok(())
+    applied
 }
 
-/// Sets one flag without its dashes: `name`, `no-name`, `name=value` or `name value`.
-fn set_flag(options: &mut Options, text: &str) -> Result<(), OptionError> {
+/// Sets one flag without its dashes: `name`, `no-name`, `name=value` or `name value`. Returns a note if the option has
+/// no effect.
+fn set_flag(options: &mut Options, text: &str) -> Result<Option<String>, OptionError> {
     let (name, value) = match text.find(|c: char| c == '=' || c.is_whitespace()) {
         Some(end) => {
             let value = text[end..].trim_start();
@@ -59,16 +75,22 @@ fn set_flag(options: &mut Options, text: &str) -> Result<(), OptionError> {
         }
         None => (text, None),
     };
-    if let Some(spec) = find_flag(name) {
-        return match (spec.kind, value) {
-            (_, Some(value)) => options.assign(spec, value),
-            (Kind::Check, None) => options.assign(spec, "true"),
-            (_, None) => Err(OptionError::missing_value(spec)),
-        };
-    }
-    match negated(name) {
-        Some(spec) if value.is_none() => options.assign(spec, "false"),
-        _ => Err(OptionError::unknown_flag(&format!("--{name}"))),
+    let (spec, value) = match (find_flag(name), negated(name), value) {
+        (Some(spec), _, Some(value)) => (spec, value),
+        (Some(spec), _, None) if spec.kind == Kind::Check => (spec, "true"),
+        (Some(spec), _, None) => return Err(OptionError::missing_value(spec)),
+        (None, Some(spec), None) => (spec, "false"),
+        (None, ..) => return Err(OptionError::unknown_flag(&format!("--{name}"))),
+    };
+    options.assign(spec, value)?;
+    Ok(note(spec))
+}
+
+/// What a user who sets this option should know: that it has no effect, and why.
+fn note(spec: &Spec) -> Option<String> {
+    match spec.effect {
+        Effect::Full => None,
+        Effect::None(reason) => Some(format!("{} has no effect here: {reason}", spec.name())),
     }
 }
 
@@ -81,9 +103,10 @@ fn negated(flag: &str) -> Option<&'static Spec> {
 mod tests {
     use super::*;
 
-    fn applied(file: &str) -> Result<Options, String> {
+    fn applied(file: &str) -> Options {
         let mut options = Options::default();
-        apply(&mut options, file).map(|()| options).map_err(|error| error.to_string())
+        assert_eq!(apply(&mut options, file), Applied::default());
+        options
     }
 
     #[test]
@@ -91,8 +114,7 @@ mod tests {
         let options = applied(
             "# a comment\n\n--threads=4\nminibatch-size = 128\r\n  cpuct 2.5\n--no-two-fold-draws\nshow-wdl\n\
              sticky-endgames=false\nweights=/a path/with = and spaces.pb.gz\nlogfile=\n",
-        )
-        .unwrap();
+        );
         let expected = Options {
             threads: 4,
             minibatch_size: 128,
@@ -108,34 +130,48 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_not_part_of_the_first_flag() {
-        assert_eq!(applied("\u{feff}threads=4\r\n").unwrap().threads, 4);
+        assert_eq!(applied("\u{feff}threads=4\r\n").threads, 4);
     }
 
     #[test]
     fn the_last_line_wins() {
-        assert_eq!(applied("threads=4\nthreads=3").unwrap().threads, 3);
+        assert_eq!(applied("threads=4\nthreads=3").threads, 3);
     }
 
     #[test]
-    fn errors_name_the_line() {
-        let error = |file| applied(file).unwrap_err();
-        assert_eq!(
-            error("threads=2\nthreads=many"),
-            "line 2: option Threads: `many` is not a whole number from 0 to 128"
-        );
-        assert_eq!(error("thread=2"), "line 1: unknown flag `--thread`; did you mean --threads?");
-        assert_eq!(error("\nthreads"), "line 2: option Threads needs a value: a whole number from 0 to 128");
-        assert_eq!(error("no-threads"), "line 1: unknown flag `--no-threads`; did you mean --threads?");
-        assert_eq!(
-            error("-w x"),
-            "line 1: `-w x` is a short flag; use the long flag, as in `weights=network.pb.gz`"
-        );
-    }
-
-    #[test]
-    fn an_error_changes_nothing() {
+    fn a_line_that_is_not_understood_is_named_and_the_others_count() {
         let mut options = Options::default();
-        apply(&mut options, "threads=2\nnonsense").unwrap_err();
-        assert_eq!(options, Options::default());
+        let file = "threads=2\nthreads=many\nthread=2\n\nminibatch-size\nno-threads\n-w x\nslowmover=1.2\n\
+                    player1.visits=800\nmultipv=3";
+        let applied = apply(&mut options, file);
+        let errors: Vec<String> = applied.errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                "line 2: option Threads: `many` is not a whole number from 0 to 128",
+                "line 3: unknown flag `--thread`; did you mean --threads?",
+                "line 5: option MinibatchSize needs a value: a whole number from 0 to 1024",
+                "line 6: unknown flag `--no-threads`; did you mean --threads?",
+                "line 7: `-w x` is a short flag; use the long flag, as in `weights=network.pb.gz`",
+                "line 8: `--slowmover` is an option of lc0 that Rukh does not have: use the option TimeManager, as in \
+                 `--time-manager=legacy(slowmover=1.2)`",
+                "line 9: `--player1.visits` is an option of lc0 that Rukh does not have: use `go nodes N`",
+            ]
+        );
+        assert_eq!(options, Options { threads: 2, multipv: 3, ..Options::default() });
+    }
+
+    #[test]
+    fn options_without_effect_are_noted() {
+        let mut options = Options::default();
+        let applied = apply(&mut options, "show-hidden\ntask-workers=0\n");
+        assert_eq!(
+            applied.notes,
+            [
+                "line 2: TaskWorkers has no effect here: each search thread gathers and processes its own batch"
+            ]
+        );
+        assert!(applied.errors.is_empty() && applied.show_hidden);
+        assert_eq!(options.task_workers, 0);
     }
 }

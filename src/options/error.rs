@@ -1,6 +1,6 @@
 //! The errors of setting an option.
 
-use super::{Spec, TABLE};
+use super::{Spec, TABLE, lc0};
 use crate::quote::quoted;
 
 /// A name or value that the table does not allow.
@@ -21,6 +21,14 @@ pub enum OptionError {
         flag: String,
         /// The most similar flag, if one is similar enough.
         nearest: Option<String>,
+    },
+    /// The option is lc0's, and Rukh does not have it.
+    #[error("{name} is an option of lc0 that Rukh does not have: {instead}")]
+    Absent {
+        /// The UCI name or the flag as given, quoted.
+        name: String,
+        /// What to use instead.
+        instead: &'static str,
     },
     /// The value is not allowed for this option.
     #[error("option {option}: {value} is not {expected}")]
@@ -44,11 +52,17 @@ pub enum OptionError {
 
 impl OptionError {
     pub(super) fn unknown_name(name: &str) -> OptionError {
+        if let Some(instead) = lc0::instead_of_option(name) {
+            return OptionError::Absent { name: quoted(name), instead };
+        }
         let known = TABLE.iter().filter_map(|spec| spec.uci_name.map(str::to_owned));
         OptionError::UnknownName { name: quoted(name), nearest: nearest(name, known) }
     }
 
     pub(super) fn unknown_flag(flag: &str) -> OptionError {
+        if let Some(instead) = flag.strip_prefix("--").and_then(lc0::instead_of_flag) {
+            return OptionError::Absent { name: quoted(flag), instead };
+        }
         let known = TABLE.iter().filter_map(|spec| spec.flag().map(|flag| format!("--{flag}")));
         OptionError::UnknownFlag { flag: quoted(flag), nearest: nearest(flag, known) }
     }

@@ -13,20 +13,23 @@
 //! | [`listing`] | writes the options as UCI lines and as a Markdown table |
 //! | [`error`] | the errors of setting an option |
 //! | [`table`] | all options |
+//! | [`lc0`] | lc0's names for what Rukh calls otherwise or does not have |
 //! | [`spec`] | one row of the table, and how text becomes a checked value |
 //! | [`choices`] | the values of options that take one of a few words |
 
 mod choices;
 pub(crate) mod config;
 mod error;
+pub mod lc0;
 pub mod listing;
 mod spec;
 mod table;
 
 pub use choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 pub use error::OptionError;
+pub use lc0::BackendChoice;
 pub use spec::{Effect, Kind, Presses, Row, Setting, Visibility};
-pub use table::{AUTODISCOVER, Options, Spec, TABLE};
+pub use table::{AUTODISCOVER, BACKEND_SECTION, Options, Spec, TABLE};
 
 impl Options {
     /// Sets an option by its UCI name, in any case. An error changes nothing.
@@ -43,7 +46,7 @@ impl Options {
     /// # Errors
     /// The value is not allowed.
     pub fn assign(&mut self, spec: &Spec, value: &str) -> Result<(), OptionError> {
-        let accepted = spec.kind.parse(value).is_some_and(|setting| (spec.put)(self, setting));
+        let accepted = spec.parse(value).is_some_and(|setting| (spec.put)(self, setting));
         if !accepted {
             return Err(OptionError::wrong_value(spec, value));
         }

@@ -1,6 +1,6 @@
 //! One row of the option table, and the conversion of text to a checked value.
 
-use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
 
 /// The kind of an option's value, with its range.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -123,6 +123,8 @@ pub struct Row<O> {
     pub(super) doc: &'static str,
     /// The kind of the option's value.
     pub kind: Kind,
+    /// Whether a text that is not of this kind is a value all the same. The field stores what it means.
+    pub(super) also: fn(&str) -> bool,
     /// The UCI name; `None` if the option has only a flag.
     pub uci_name: Option<&'static str>,
     /// The short flag, without its dash.
@@ -147,6 +149,7 @@ impl<O> Row<O> {
             section: "",
             doc: "",
             kind,
+            also: |_| false,
             uci_name: None,
             short: None,
             has_flag: true,
@@ -159,6 +162,12 @@ impl<O> Row<O> {
 
     pub(super) const fn uci(mut self, name: &'static str) -> Row<O> {
         self.uci_name = Some(name);
+        self
+    }
+
+    /// Allows other texts too.
+    pub(super) const fn or(mut self, also: fn(&str) -> bool) -> Row<O> {
+        self.also = also;
         self
     }
 
@@ -183,6 +192,11 @@ impl<O> Row<O> {
     pub(super) const fn no_effect(mut self, reason: &'static str) -> Row<O> {
         self.effect = Effect::None(reason);
         self
+    }
+
+    /// Reads a value. `None` if the value is not allowed.
+    pub fn parse(&self, text: &str) -> Option<Setting> {
+        self.kind.parse(text).or_else(|| (self.also)(text).then(|| Setting::Text(text.to_owned())))
     }
 
     /// The long flag without its dashes, e.g. `minibatch-size`.
@@ -339,4 +353,4 @@ macro_rules! choice_field {
     )+};
 }
 
-choice_field!(BackendName ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);
+choice_field!(ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);

@@ -7,6 +7,7 @@
 //! here.
 
 use super::choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::lc0::{BackendChoice, backend_in_place_of};
 use super::spec::{Field, Presses, Row, button, check, choice, float, spin, text};
 
 /// The value of `weights` that asks for the newest network in the usual places, as in lc0.
@@ -47,6 +48,9 @@ macro_rules! options {
     };
 }
 
+/// The section of the options that decide which backend is made.
+pub const BACKEND_SECTION: &str = "Network and backend";
+
 const ONE_WORKER_PER_THREAD: &str = "each search thread gathers and processes its own batch";
 const SIDE_BY_SIDE: &str = "all threads gather at the same time, each until its batch is full";
 
@@ -54,8 +58,9 @@ options! {
     ["General"]
     /// Writes all input and output, with timestamps, to this file; `<stderr>` means standard error.
     logfile: String = "", text().uci("LogFile").short('l');
-    /// Configuration file with one flag on each line. If this is not given, `rukh.config` beside the binary or in the
-    /// user's configuration directory is read if it exists.
+    /// Configuration file with one flag on each line. If this is not given, the first of these is read that exists:
+    /// `rukh.config` beside the binary, `rukh.config` in the user's configuration directory, `lc0.config` beside the
+    /// binary.
     config: String = "rukh.config", text().uci("ConfigFile").short('c');
     /// Tells the engine that `go ponder` may follow, so that it keeps the tree of the last search.
     ponder: bool = false,
@@ -347,11 +352,14 @@ options! {
     /// When to fill the network's history planes for positions before the first known one: never (`no`), unless the
     /// game began at the standard start position (`fen_only`), or `always`.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
-    /// The network file. `<autodiscover>` uses the newest network in `./`, else in `./weights/`, else beside the
-    /// binary, else in the user's data directory, and otherwise the network embedded in the binary, `<embedded>`.
+    /// The network file. `<autodiscover>` uses a network that is appended to the binary, else the newest in `./`, else
+    /// in `./weights/`, else beside the binary or in `networks/` there, else in the user's data directory, and otherwise
+    /// the network inside the binary, `<embedded>`.
     weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
-    /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine.
-    backend: BackendName = BackendName::Auto, choice(BackendName::NAMES).uci("Backend").short('b');
+    /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine. The name of a backend of
+    /// lc0 selects `auto` if that backend is for graphics cards, and `cpu` if it is for processors.
+    backend: BackendChoice = BackendName::Auto,
+        choice(BackendName::NAMES).or(|name| backend_in_place_of(name).is_some()).uci("Backend").short('b');
     /// Options of the backend, such as `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
     /// Number of evaluations in the cache. Each takes about 100 bytes. If `Hash` or `RamLimitMb` is set, the cache takes

@@ -64,6 +64,12 @@ pub trait Responder: Send + Sync {
     /// Receives the best move, once per search and after the last info line.
     fn best_move(&self, best: &BestMove);
 
+    /// Receives the last info lines of a search together with its best move.
+    fn answer(&self, infos: &[ThinkingInfo], best: &BestMove) {
+        self.thinking(infos);
+        self.best_move(best);
+    }
+
     /// Receives a message for the user (`info string`).
     fn message(&self, text: &str);
 

@@ -58,7 +58,7 @@ pub use limits::{GoParams, PositionCommand, StartPosition};
 pub use policy::SearchParams;
 pub use state::SearchSetup;
 pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
-pub use stop_conditions::{SearchStart, build_stoppers};
+pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -93,6 +93,10 @@ impl Search {
         let worker_count = setup.params.threads.max(1);
         let state = Arc::new(SearchState::new(setup, responder));
         let mut search = Search { state, threads: Vec::new() };
+        if watchdog::answers_at_once(&search.state) {
+            search.threads = search.state.take_predecessors();
+            return Ok(search);
+        }
         let state = search.state.clone();
         search.threads.push(spawn("watchdog", move || watchdog::run_watchdog(&state))?);
         for index in 0..worker_count {
@@ -164,6 +168,14 @@ impl Search {
     /// Visits of the root, including those from earlier searches.
     pub fn total_nodes(&self) -> u64 {
         self.state.context.initial_visits + self.playouts()
+    }
+
+    /// How long the search was meant to take: until the end that its clock planned, or until it stopped before that. `None`
+    /// if it has no clock or has not stopped.
+    pub fn intended_time(&self) -> Option<Duration> {
+        let control = self.state.control.lock();
+        let stopped = control.stopped_at?.duration_since(control.start);
+        control.planned_end.map(|planned| planned.min(stopped))
     }
 
     /// The message of the error that ended the search. `None` if there was no error.

@@ -14,7 +14,7 @@ use super::stop::{
     ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PatienceStopper, PlayoutsStopper,
     SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
-use super::time::{Clock, TimeManager};
+use super::time::{Clock, ClockReading, Lag, TimeManager};
 use crate::chess::{Color, Position};
 use crate::options::Options;
 use std::time::Duration;
@@ -29,12 +29,19 @@ pub struct SearchStart {
     pub game_ply: u32,
     /// The root's visits from earlier searches.
     pub reused_nodes: u64,
+    /// How late the engine's moves have come lately.
+    pub lag: Lag,
 }
 
 impl SearchStart {
     /// The start of a search of `position`.
     pub fn new(position: &Position, reused_nodes: u64) -> SearchStart {
-        SearchStart { side_to_move: position.side_to_move(), game_ply: position.game_ply(), reused_nodes }
+        SearchStart {
+            side_to_move: position.side_to_move(),
+            game_ply: position.game_ply(),
+            reused_nodes,
+            lag: Lag::default(),
+        }
     }
 }
 
@@ -58,10 +65,11 @@ pub fn build_stoppers(
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
-    if !has_no_end && let Some(limit) = patience(go, start.side_to_move, overhead) {
-        chain.push(PatienceStopper::new(limit));
+    let clock = clock_of(go, start.side_to_move, overhead).map(|clock| clock.with_lag(start.lag));
+    if !has_no_end && let Some(limit) = patience(go, clock.as_ref(), overhead) {
+        chain.push(PatienceStopper::new(limit, clock.as_ref().map(Clock::last_moment)));
     }
-    if !has_no_end && let Some(clock) = clock_of(go, start.side_to_move, overhead) {
+    if !has_no_end && let Some(clock) = clock {
         chain.push_boxed(time_manager.stopper(&clock, start.game_ply, start.reused_nodes));
     }
     match go.nodes {
@@ -93,6 +101,15 @@ pub fn build_stoppers(
     chain
 }
 
+/// What `go` says about the clock of the side to move at `position`, if it has one. It has none in a search that the
+/// clock does not end.
+pub fn clock_reading(go: &GoParams, position: &Position) -> Option<ClockReading> {
+    let side = position.side_to_move();
+    let clock = clock_of(go, side, 0).filter(|_| !go.infinite)?;
+    let (remaining, increment) = (clock.remaining(), clock.increment());
+    Some(ClockReading { side, game_ply: position.game_ply(), remaining, increment })
+}
+
 /// The clock of the side to move, if it has one.
 fn clock_of(go: &GoParams, side: Color, overhead: u64) -> Option<Clock> {
     let (time, increment) = match side {
@@ -108,9 +125,8 @@ const SHORTEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The longest wait for a first evaluation: half of the clock, or the whole `movetime`. If it is not there by then, the
 /// device hangs or is being replaced.
-fn patience(go: &GoParams, side: Color, overhead: u64) -> Option<Duration> {
-    let half_clock = clock_of(go, side, overhead)
-        .map(|clock| Duration::from_secs_f64(clock.remaining_ms().max(0.0) / 1000.0) / 2);
+fn patience(go: &GoParams, clock: Option<&Clock>, overhead: u64) -> Option<Duration> {
+    let half_clock = clock.map(|clock| clock.remaining() / 2);
     let movetime = go.movetime.map(|time| fixed_budget(time, overhead).max(SHORTEST_PATIENCE));
     half_clock.into_iter().chain(movetime).min()
 }
@@ -128,7 +144,7 @@ mod tests {
     use crate::search::{IterationStats, Stopper, StopperHints};
 
     fn start(side_to_move: Color) -> SearchStart {
-        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500 }
+        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500, lag: Lag::default() }
     }
 
     fn build(options: &Options, go: &GoParams, side: Color) -> ChainStopper {

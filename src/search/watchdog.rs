@@ -25,8 +25,32 @@ const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
 /// The time that a search without a first evaluation gets in any case, even if less is left until it must answer.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
 
+/// The same for a processor, which begins to evaluate at once.
+const LEAST_PATIENCE_WITH_PROCESSOR: Duration = Duration::from_millis(20);
+
 /// A move with at most this value is as good as lost (lc0's limit).
 const HOPELESS_Q: f32 = -0.98;
+
+/// A search that its clock allows no longer than this is answered at once, if an earlier search has evaluated its root. On a busy
+/// machine a new thread waits for a core for many times as long, and then a game with a small increment is lost on time.
+const SHORTEST_SEARCH: Duration = Duration::from_millis(1);
+
+/// Sends the best move without a search if there is no time for one, or if a limit is reached already. Returns whether
+/// the move was sent. No thread of the search may have been started.
+pub(crate) fn answers_at_once(state: &SearchState) -> bool {
+    let SearchState { context, counters, control: shared, .. } = state;
+    let mut control = shared.lock();
+    if !control.may_respond || context.root().state() != State::Expanded || context.root().visits() < 2 {
+        return false;
+    }
+    consult_stoppers(context, counters, shared, &mut control);
+    let clock_is_running = control.stopper.last_moment().is_some();
+    if clock_is_running && control.hints.remaining_time.is_some_and(|left| left <= SHORTEST_SEARCH) {
+        shared.stop_locked(&mut control);
+    }
+    respond_if_stopped(context, counters, shared, &mut control);
+    control.has_responded
+}
 
 /// The body of the watchdog thread. If it panics, the search ends with an error, but some legal move is still sent,
 /// so that the GUI does not wait for ever.
@@ -80,7 +104,30 @@ fn watch(context: &SearchContext, counters: &Counters, shared: &SharedControl) {
     }
 }
 
-/// Asks the stoppers, stops the search if one of them says so, and sends the best move if it is due.
+/// The end of a worker's iteration: asks the stoppers, and sends the best move or info lines if they are due.
+///
+/// If a clock runs, the watchdog sends them. A worker is always busy. When it writes, and the GUI wakes up on its core, a
+/// busy system lets other threads go first for tens of milliseconds. The watchdog nearly always sleeps, and comes back
+/// at once. Without a clock nobody is in a hurry, and the same search sends the same lines every time.
+pub(crate) fn finish_iteration(
+    context: &SearchContext,
+    counters: &Counters,
+    shared: &SharedControl,
+    control: &mut Control,
+) -> StopperHints {
+    let hints = consult_stoppers(context, counters, shared, control);
+    if control.planned_end.is_none() {
+        respond_if_stopped(context, counters, shared, control);
+        report_if_changed(context, counters, control);
+    } else if !control.has_responded
+        && (shared.is_stopping() || report::is_news(context, counters, &control.last_report))
+    {
+        shared.notify();
+    }
+    hints
+}
+
+/// Asks the stoppers, and stops the search if one of them says so.
 pub(crate) fn consult_stoppers(
     context: &SearchContext,
     counters: &Counters,
@@ -92,20 +139,23 @@ pub(crate) fn consult_stoppers(
     if !control.has_responded && !shared.is_stopping() {
         let stats = iteration_stats(context, counters, control);
         let should_stop = match stats.total_nodes {
-            0 => is_out_of_patience(context, &stats, control, &mut hints),
+            0 => {
+                control.is_out_of_patience = is_out_of_patience(context, &stats, control, &mut hints);
+                control.is_out_of_patience
+            }
             _ => control.stopper.should_stop(&stats, &mut hints),
         };
         if should_stop {
             shared.stop_locked(control);
         }
+        control.planned_end = hints.planned_end.or(control.planned_end);
         control.hints = hints.clone();
     }
-    respond_if_stopped(context, counters, shared, control);
     hints
 }
 
-/// Whether the wait for the first evaluation has become too long. A processor never hangs, so the search waits for it as
-/// long as it takes, unless it stands in for a lost device.
+/// Whether the wait for the first evaluation has become too long. A processor never hangs, so the search waits for it
+/// until the last moment before the game is lost on time, unless it stands in for a lost device.
 fn is_out_of_patience(
     context: &SearchContext,
     stats: &IterationStats,
@@ -113,28 +163,36 @@ fn is_out_of_patience(
     hints: &mut StopperHints,
 ) -> bool {
     let backend = &context.backend;
-    let Some(patience) = control.stopper.patience() else { return false };
-    if backend.attributes().runs_on_cpu && backend.devices().lost == 0 {
+    let is_processor = backend.attributes().runs_on_cpu && backend.devices().lost == 0;
+    let stopper = &control.stopper;
+    let Some(patience) = (if is_processor { stopper.last_moment() } else { stopper.patience() }) else {
         return false;
-    }
-    // The clock may have run while the backend was made, so the search gets a little time in any case.
+    };
+    // The clock may have run while the backend was made, so the search gets a little time in any case. A GUI that sends a
+    // clock of zero does not mean it.
+    let least = match is_processor {
+        true if patience < MIN_SLEEP => LEAST_PATIENCE_WITH_PROCESSOR,
+        true => patience.min(LEAST_PATIENCE_WITH_PROCESSOR),
+        false => patience.min(LEAST_PATIENCE),
+    };
     let left = patience
         .saturating_sub(stats.time_since_move_start)
-        .max(patience.min(LEAST_PATIENCE).saturating_sub(control.began.elapsed()));
+        .max(least.saturating_sub(control.began.elapsed()));
     hints.limit_time(left);
     left.is_zero()
 }
 
 /// Sends info lines if they are due ([`report::is_news`]).
-pub(crate) fn report_if_changed(context: &SearchContext, counters: &Counters, control: &mut Control) {
+fn report_if_changed(context: &SearchContext, counters: &Counters, control: &mut Control) {
     if control.has_responded || context.root().visits() == 0 {
         return;
     }
     if report::is_news(context, counters, &control.last_report) {
-        report::send_info_lines(context, counters, control, &report::ranked_root_moves(context));
+        let mut lines = report::info_lines(context, counters, control, &report::ranked_root_moves(context));
         if context.params.log_live_stats {
-            report::send_move_statistics(context, counters);
+            lines.append(&mut report::move_statistics_lines(context, counters));
         }
+        context.responder.thinking(&lines);
     }
 }
 
@@ -150,7 +208,8 @@ fn respond_if_stopped(
     let stopped_at = *control.stopped_at.get_or_insert_with(Instant::now);
     let root = context.root();
     let root_is_known = root.state() != State::Unevaluated && root.visits() > 0;
-    if root_is_known || stopped_at.elapsed() >= ROOT_TIMEOUT || control.failure.is_some() {
+    let waits_no_longer = control.is_out_of_patience || control.failure.is_some();
+    if root_is_known || waits_no_longer || stopped_at.elapsed() >= ROOT_TIMEOUT {
         respond(context, counters, shared, control);
     }
 }
@@ -158,20 +217,36 @@ fn respond_if_stopped(
 /// Sends the last info lines, the statistics and the best move. The workers may still be running.
 fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl, control: &mut Control) {
     let ranked = report::ranked_root_moves(context);
-    let best = if ranked.is_empty() {
+    let (lines, best) = if ranked.is_empty() {
         // Nothing was evaluated in time. Any legal move is better than no move.
-        BestMove { best: context.any_searched_move(), ponder: None }
+        (Vec::new(), BestMove { best: context.any_searched_move(), ponder: None })
     } else {
-        report::send_info_lines(context, counters, control, &ranked);
-        report::send_move_statistics(context, counters);
+        let mut lines = report::info_lines(context, counters, control, &ranked);
+        lines.append(&mut report::move_statistics_lines(context, counters));
         // The ranking is that of the info lines, because the workers may have changed the tree in the meantime.
-        report::best_move(context, &ranked, control.is_recycling)
+        (lines, report::best_move(context, &ranked, control.is_recycling))
     };
     let stats = iteration_stats(context, counters, control);
     control.stopper.on_search_done(&stats);
     control.has_responded = true;
-    context.responder.best_move(&best);
+    // All goes out in one piece. A line that is written alone wakes the GUI, which may take this thread's core before the
+    // best move is written.
+    context.responder.answer(&lines, &best);
     shared.notify();
+    note_times(context, control);
+}
+
+/// Notes in the log when the move was due, and when it came. `scripts/matches/clock_games.py` reads this line.
+fn note_times(context: &SearchContext, control: &Control) {
+    let Some(planned) = control.planned_end.filter(|_| context.responder.takes_notes()) else { return };
+    let stopped = control.stopped_at.map_or(Duration::ZERO, |at| at.duration_since(control.start));
+    let evaluated = control.first_batch.map_or(Duration::ZERO, |at| at.duration_since(control.start));
+    let [planned, stopped, answered, evaluated] =
+        [planned, stopped, control.start.elapsed(), evaluated].map(|time| 1000.0 * time.as_secs_f64());
+    context.responder.note(&format!(
+        "time: planned {planned:.2} ms, stopped after {stopped:.2} ms, answered after {answered:.2} ms, \
+         first batch after {evaluated:.2} ms"
+    ));
 }
 
 /// The statistics by which stoppers decide.

@@ -39,17 +39,19 @@ impl Output {
         self.lines(&[line]);
     }
 
-    /// Writes several lines together, so that no line of another thread comes between them.
+    /// Writes several lines with one call of the system, so that the reader gets them together, and no line of another
+    /// thread comes between them.
     pub fn lines<S: AsRef<str>>(&self, lines: &[S]) {
         // A panic cannot leave the sink in an invalid state.
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
         for line in lines {
-            let line = line.as_ref();
-            self.log.written(line);
-            if let Err(error) = writeln!(sink, "{line}").and_then(|()| sink.flush()) {
-                (self.when_broken)(&error);
-                return;
-            }
+            self.log.written(line.as_ref());
+            text.push_str(line.as_ref());
+            text.push('\n');
+        }
+        if let Err(error) = sink.write_all(text.as_bytes()).and_then(|()| sink.flush()) {
+            (self.when_broken)(&error);
         }
     }
 

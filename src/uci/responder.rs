@@ -37,6 +37,13 @@ impl Responder for UciResponder {
         self.output.line(&best_move_line(best, self.shown()));
     }
 
+    fn answer(&self, infos: &[ThinkingInfo], best: &BestMove) {
+        let shown = self.shown();
+        let infos = infos.iter().map(|info| info_line(info, shown));
+        let lines: Vec<String> = infos.chain([best_move_line(best, shown)]).collect();
+        self.output.lines(&lines);
+    }
+
     fn message(&self, text: &str) {
         self.output.message(text);
     }

@@ -37,7 +37,12 @@ impl Session {
         }
         let preload = options.preload;
         let mut engine = Engine::new(options, Arc::clone(&responder) as Arc<_>);
-        if preload && let Err(error) = engine.ensure_ready() {
+        if preload {
+            if let Err(error) = engine.ensure_ready() {
+                output.error(&error);
+            }
+        } else if let Some(error) = engine.missing_network() {
+            // The user hears of it at once, and not only when the network is needed.
             output.error(&error);
         }
         Session { engine, responder, output, log, show_hidden, open_ended: false }

@@ -1,7 +1,12 @@
 //! Runs the bodies of the fuzz targets on generated input: random bytes, and known words in random order.
 
 use proptest::prelude::*;
+use rukh::chess::tablebase::Tablebases;
 use rukh::fuzzing;
+use std::sync::LazyLock;
+
+/// Positions are looked up in these tables, of which the repository has some.
+static TABLES: LazyLock<Tablebases> = LazyLock::new(|| fuzzing::tables(env!("CARGO_MANIFEST_DIR")));
 
 /// Words that UCI lines are made of, and some that they should not contain.
 const UCI_WORDS: &[&str] = &[
@@ -60,6 +65,7 @@ const FEN_WORDS: &[&str] = &[
     "4k3/8/8/3Pp3/8/8/8/4K3",
     "8/8",
     "k7/8/8/8/8/8/8/K7",
+    "4k3/8/8/8/8/8/4R3/4K3",
     "rkr5/8/8/8/8/8/8/RKR5",
     "w",
     "b",
@@ -90,26 +96,52 @@ fn sentence(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(words), 0..12).prop_map(|words| words.join(" "))
 }
 
+/// The first field of a FEN with two kings and at most three other pieces, on any squares. Some of these boards are not
+/// legal.
+fn any_few_pieces() -> impl Strategy<Value = String> {
+    let others =
+        proptest::collection::vec((0..64_usize, proptest::sample::select(b"PNBRQpnbrq".to_vec())), 0..4);
+    (0..64_usize, 0..64_usize, others).prop_map(|(white, black, others)| {
+        let mut squares = [b'1'; 64];
+        for (square, piece) in others {
+            squares[square] = piece;
+        }
+        squares[white] = b'K';
+        squares[black] = b'k';
+        let ranks: Vec<_> =
+            squares.chunks(8).map(|rank| String::from_utf8_lossy(rank).into_owned()).collect();
+        ranks.join("/")
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn uci_lines(bytes in proptest::collection::vec(any::<u8>(), 0..300), sentence in sentence(UCI_WORDS)) {
-        fuzzing::uci_lines(&bytes);
-        fuzzing::uci_lines(sentence.as_bytes());
+        fuzzing::uci_lines(&bytes, &TABLES);
+        fuzzing::uci_lines(sentence.as_bytes(), &TABLES);
     }
 
     #[test]
     fn fen(text in ".{0,100}", sentence in sentence(FEN_WORDS)) {
-        fuzzing::fen(text.as_bytes());
-        fuzzing::fen(sentence.as_bytes());
+        fuzzing::fen(text.as_bytes(), &TABLES);
+        fuzzing::fen(sentence.as_bytes(), &TABLES);
+    }
+
+    #[test]
+    fn few_pieces(board in any_few_pieces(), fields in sentence(FEN_WORDS)) {
+        for turn in ["w", "b"] {
+            fuzzing::fen(format!("{board} {turn} - - 0 1").as_bytes(), &TABLES);
+            fuzzing::fen(format!("{board} {turn} {fields}").as_bytes(), &TABLES);
+        }
     }
 
     #[test]
     fn position_command(text in ".{0,100}", sentence in sentence(FEN_WORDS)) {
-        fuzzing::position_command(text.as_bytes());
-        fuzzing::position_command(format!("startpos moves {text}").as_bytes());
-        fuzzing::position_command(format!("fen {sentence}").as_bytes());
+        fuzzing::position_command(text.as_bytes(), &TABLES);
+        fuzzing::position_command(format!("startpos moves {text}").as_bytes(), &TABLES);
+        fuzzing::position_command(format!("fen {sentence}").as_bytes(), &TABLES);
     }
 
     #[test]
@@ -126,5 +158,14 @@ proptest! {
         let mut file = vec![0x0d, 0xc0, 0x01, 0, 0];
         file.extend(&bytes);
         fuzzing::weights_file(&file);
+    }
+
+    #[test]
+    fn onnx_model(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fuzzing::onnx_model(&bytes);
+        // Again with a valid beginning: the version of the format, and then the key of the graph.
+        let mut file = vec![0x08, 0x08, 0x3a];
+        file.extend(&bytes);
+        fuzzing::onnx_model(&file);
     }
 }

@@ -29,13 +29,13 @@ fn history(golden: &GoldenPosition) -> PositionHistory {
     history
 }
 
-fn inputs(set: &GoldenSet, format: InputFormat) -> Vec<InputPlanes> {
+pub(crate) fn inputs(set: &GoldenSet, format: InputFormat) -> Vec<InputPlanes> {
     set.positions.iter().map(|golden| encode(&history(golden), format, HistoryFill::FenOnly).0).collect()
 }
 
 /// The largest differences from lc0 over positions.
 #[derive(Clone, Copy, Default, Debug)]
-struct Difference {
+pub(crate) struct Difference {
     policy: f32,
     q: f32,
     d: f32,
@@ -52,7 +52,7 @@ impl Difference {
         self.m = larger(self.m, got.m - golden.m);
     }
 
-    fn assert_small(&self, what: &str) {
+    pub(crate) fn assert_small(&self, what: &str) {
         println!("{what}: {self:?}");
         assert!(
             self.policy <= TOLERANCE
@@ -69,7 +69,7 @@ fn larger(a: f32, b: f32) -> f32 {
     if b.is_nan() { f32::INFINITY } else { a.max(b.abs()) }
 }
 
-fn difference(set: &GoldenSet, evaluations: &[RawEvaluation]) -> Difference {
+pub(crate) fn difference(set: &GoldenSet, evaluations: &[RawEvaluation]) -> Difference {
     assert_eq!(set.positions.len(), evaluations.len(), "{}", set.name);
     let mut difference = Difference::default();
     for (golden, evaluation) in set.positions.iter().zip(evaluations) {

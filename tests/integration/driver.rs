@@ -1,6 +1,7 @@
 //! Drives the real binary, line by line, as a GUI does.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,7 +11,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command that starts the binary with `arguments`, and without the user's configuration file.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rukh"));
+    rukh_at(Path::new(env!("CARGO_BIN_EXE_rukh")), arguments)
+}
+
+/// Does the same as [`rukh`] for a copy of the binary.
+pub(crate) fn rukh_at(binary: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary);
     command.args(arguments).env("XDG_CONFIG_HOME", "/dev/null/none").env("HOME", "/dev/null/none");
     command
 }
@@ -42,8 +48,14 @@ impl Driver {
 
     /// Does the same as [`Driver::start`] with `settings` in the environment.
     pub(crate) fn start_with(arguments: &[&str], settings: &[(&str, &str)]) -> Driver {
-        let mut child = rukh(arguments)
-            .envs(settings.iter().copied())
+        let mut command = rukh(arguments);
+        command.envs(settings.iter().copied());
+        Driver::spawn(command)
+    }
+
+    /// Starts the engine by `command`.
+    pub(crate) fn spawn(mut command: Command) -> Driver {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -319,3 +319,16 @@ fn a_weight_that_f16_cannot_hold_is_named() {
     assert_eq!(error, "/value/dense1/matmul/w contains 70000, which is too large for f16; use f32 or bf16");
     assert!(convert(&network, &settings(DataType::Bf16)).is_ok());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_an_older_file_stays_a_link() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let (file, link) = (folder.path().join("old.onnx"), folder.path().join("link.onnx"));
+    fs::write(&file, "old").expect("the file is written");
+    std::os::unix::fs::symlink(&file, &link).expect("the link is made");
+    run(&["leela2onnx", "-i", "<embedded>", "-o", &text(&link)]);
+    assert!(link.is_symlink());
+    let (_, graph) = decode(fs::read(&file).expect("the file is there"));
+    assert_eq!(graph.output.len(), 3);
+}

@@ -3,8 +3,11 @@
 //! The fuzz target `weights_file` drives the same function, [`Network::load_bytes`].
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use proptest::prelude::*;
+use rukh::fuzzing;
+use rukh::net::onnx::write::{Settings, convert};
 use rukh::net::{HeadSelection, Network, NetworkFile, describe};
 
 use crate::goldens::{network_file, network_message};
@@ -68,6 +71,25 @@ fn check_outcome(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// An ONNX model of a committed network.
+fn onnx_model(name: &str) -> Vec<u8> {
+    let network = Network::load_bytes(&network_file(name), &HeadSelection::default()).expect("it loads");
+    convert(&network, &Settings::default()).expect("it can be converted").to_bytes()
+}
+
+/// An ONNX model, and the offsets at which it is changed.
+type MutableModel = (Vec<u8>, Vec<usize>);
+
+/// The offsets in an ONNX model at which changes are likely to reach the recogniser: those that [`structure`] finds near
+/// its beginning, where the nodes are, and every second byte there, so that names and attributes change too.
+fn places_in_model(model: &[u8]) -> Vec<usize> {
+    const NODES: usize = 1 << 14;
+    let mut places = structure(model);
+    places.retain(|&place| place < 4 * NODES);
+    places.extend((0..model.len().min(NODES)).step_by(2));
+    places
+}
+
 const MUTATED: [&str; 4] = ["micro-attn", "micro-se-attnpol", "micro-smolgen", "micro-classical-wdl"];
 
 proptest! {
@@ -116,5 +138,29 @@ proptest! {
     fn no_bytes_after_the_magic_end_the_process(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         check_outcome(&[&b"\x0d\xc0\x01\x00\x00"[..], &bytes].concat())?;
         check_outcome(&bytes)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_change_of_an_onnx_model_ends_the_process(
+        network in 0..MUTATED.len(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        length in any::<prop::sample::Index>(),
+    ) {
+        static MODELS: OnceLock<Vec<MutableModel>> = OnceLock::new();
+        let models = MODELS.get_or_init(|| {
+            let models = MUTATED.into_iter().map(onnx_model);
+            models.map(|model| (model.clone(), places_in_model(&model))).collect()
+        });
+        let (mut bytes, places) = models[network].clone();
+        for (place, value) in changes {
+            bytes[*place.get(&places)] = value;
+        }
+        fuzzing::onnx_model(&bytes);
+        bytes.truncate(length.index(bytes.len()));
+        fuzzing::onnx_model(&bytes);
     }
 }

@@ -288,7 +288,7 @@ fn unsupported_kinds_of_network_are_refused() {
         net.weights = None;
         net.onnx_model.get_or_insert_default();
     });
-    refused(&onnx, "it contains an ONNX model; only networks with weights are supported");
+    refused(&onnx, "it has no weights");
 }
 
 #[test]

@@ -214,10 +214,30 @@ fn a_search_without_any_evaluation_answers_before_its_clock_runs_out() {
     let backend: Arc<dyn Backend> = Arc::new(RandomBackend::new(slow));
     let heard = Arc::new(Heard::default());
     let mut stopper = visits(500);
-    stopper.push(PatienceStopper::new(Duration::from_millis(500)));
+    stopper.push(PatienceStopper::new(Duration::from_millis(500), None));
     let start = Instant::now();
     search(&backend, stopper, &heard);
     let moved = heard.moved.lock().unwrap_or_else(PoisonError::into_inner).expect("there was a move");
     let elapsed = moved.duration_since(start);
     assert!((Duration::from_millis(400)..Duration::from_millis(1900)).contains(&elapsed), "{elapsed:?}");
+}
+
+/// A processor whose first evaluation is late gets more time than a device, but not more than the clock has.
+#[test]
+fn a_search_on_a_busy_processor_answers_at_the_last_moment() {
+    let slow =
+        RandomOptions { delay: Duration::from_secs(2), slots: 1, batch: 16, ..RandomOptions::default() };
+    let mut processor = Failing::after(usize::MAX);
+    processor.inner = RandomBackend::new(slow);
+    processor.attributes.runs_on_cpu = true;
+    let backend: Arc<dyn Backend> = Arc::new(processor);
+    let heard = Arc::new(Heard::default());
+    let mut stopper = visits(500);
+    let ms = Duration::from_millis;
+    stopper.push(PatienceStopper::new(ms(250), Some(ms(500))));
+    let start = Instant::now();
+    search(&backend, stopper, &heard);
+    let moved = heard.moved.lock().unwrap_or_else(PoisonError::into_inner).expect("there was a move");
+    let elapsed = moved.duration_since(start);
+    assert!((ms(450)..ms(1900)).contains(&elapsed), "{elapsed:?}");
 }

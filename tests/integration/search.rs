@@ -106,6 +106,22 @@ fn a_node_limit_is_met_closely_and_the_tree_is_sound() {
     }
 }
 
+/// Without time for a search, the move comes from the tree of the last search. On a busy machine even the start of a
+/// thread would cost more than a small increment.
+#[test]
+fn a_clock_that_has_run_down_is_answered_from_the_tree() {
+    let mut session = Session::new(&[]);
+    session.position(None, "");
+    let (searched, best) = session.go(nodes(300));
+    for _ in 0..20 {
+        let (info, again) = session.go(GoParams { wtime: Some(30), winc: Some(10), ..GoParams::default() });
+        assert_eq!((again, info.nodes), (best.clone(), searched.nodes));
+    }
+    // A time that the user names for the move is used.
+    let (info, _) = session.go(GoParams { movetime: Some(250), ..GoParams::default() });
+    assert!(info.nodes > searched.nodes, "{info:?}");
+}
+
 #[test]
 fn one_thread_searches_the_same_tree_every_time() {
     let run = || {
@@ -388,8 +404,9 @@ fn a_finished_game_answers_an_endless_go_only_after_stop_or_ponderhit() {
 }
 
 #[test]
-fn a_backend_that_cannot_be_created_is_an_error_and_the_next_search_works() {
+fn without_recovery_a_backend_that_cannot_be_created_is_an_error_and_the_next_search_works() {
     let mut session = Session::new(&[("BackendOptions", "no_such_option=1")]);
+    session.engine = session.engine.without_recovery();
     session.position(None, "");
     assert!(session.engine.go(&nodes(10)).is_err());
     session.engine.set_option("BackendOptions", "").expect("any text is allowed");

@@ -183,6 +183,8 @@ fn stop_is_answered_at_once_while_an_older_batch_is_being_evaluated() {
 /// How a batch fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
+    /// It takes half a second.
+    Delay,
     Error,
     PanicInWait,
     PanicInAdd,
@@ -238,12 +240,56 @@ impl Ticket for FlakyTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let reason = "injected error".to_owned();
         match self.fault {
+            Some(Fault::Delay) => {
+                std::thread::sleep(Duration::from_millis(500));
+                self.inner.wait()
+            }
             Some(Fault::Error) => Err(BackendError::Evaluate { name: "flaky".to_owned(), reason }),
             Some(Fault::PanicInWait) => panic!("injected panic in wait"),
             Some(Fault::MissingResults) => Ok(Evaluations::default()),
             Some(Fault::PanicInAdd) | None => self.inner.wait(),
         }
     }
+}
+
+/// On a busy processor the last batch of a search takes long. The next search, whose clock runs, needs one evaluation
+/// before it has a move, and must not wait for that batch.
+#[test]
+fn a_new_root_does_not_wait_for_an_older_batch() {
+    let batches = Arc::new(AtomicU64::new(0));
+    let inner = RandomBackend::new(RandomOptions::default());
+    // The first batch is the root, and the second takes long.
+    let backend: Arc<dyn Backend> =
+        Arc::new(Flaky { inner, fault: Fault::Delay, period: 2, batches: batches.clone() });
+    let counter = Arc::new(Counter::default());
+    let setup = |stopper, predecessors| SearchSetup {
+        params: SearchParams { threads: 1, minibatch_size: 4, ..SearchParams::default() },
+        predecessors,
+        ..SearchSetup::new(
+            Arc::new(Tree::new()),
+            backend.clone(),
+            PositionHistory::new(Position::startpos()),
+            stopper,
+        )
+    };
+    let endless = Search::start(setup(Box::new(ChainStopper::new()), Vec::new()), counter.clone())
+        .expect("threads can be started");
+    while batches.load(Ordering::Relaxed) < 2 {
+        std::thread::yield_now();
+    }
+    let released = endless.release();
+    let begun = Instant::now();
+    let mut one_visit = ChainStopper::new();
+    one_visit.push(VisitsStopper::new(1, false));
+    let search = Search::start(setup(Box::new(one_visit), released.threads), counter.clone())
+        .expect("threads can be started");
+    search.wait_for_move();
+    let answered = begun.elapsed();
+    assert!(answered < Duration::from_millis(300), "answered after {answered:?}");
+    assert!(search.total_nodes() >= 1);
+    // The older threads end before the search does.
+    drop(search);
+    assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
 }
 
 /// Runs one search of 300 nodes. Returns whether its tree is sound, and the search's threads, which may still run.

@@ -16,20 +16,21 @@ use std::time::{Duration, Instant};
 /// The longest time that any answer may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// Positions in which games begin: the usual start, a middlegame, an endgame, a position with one legal move, and two
-/// positions close to mate or stalemate.
-const STARTS: [&str; 6] = [
+/// Positions in which games begin: the usual start, a middlegame, an endgame, a position with one legal move, two
+/// positions close to mate or stalemate, and one in which the king of the side that just moved can be taken.
+const STARTS: [&str; 7] = [
     "startpos",
     "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
     "fen 8/8/8/8/8/2k5/2n5/KQ6 w - - 97 80",
     "fen 7k/8/8/8/8/8/1q6/K7 w - - 0 1",
     "fen 6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1",
     "fen 7k/5K2/8/6Q1/8/8/8/8 w - - 0 1",
+    "fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",
 ];
 
 /// Options that change threads, batches, memory and output; the last does not exist. [`Gui::settled`] sets the first
 /// value of each of the others.
-const OPTIONS: [(&str, &[&str]); 15] = [
+const OPTIONS: [(&str, &[&str]); 16] = [
     ("Backend", &["random", "trivial"]),
     ("BackendOptions", &["", "delay=1", "delay=15"]),
     ("Threads", &["2", "1", "5", "8"]),
@@ -44,6 +45,7 @@ const OPTIONS: [(&str, &[&str]); 15] = [
     ("Ponder", &["false", "true"]),
     ("MinimumKLDGainPerNode", &["0", "0.0001"]),
     ("NodesPerSecondLimit", &["0", "1000"]),
+    ("SyzygyPath", &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/syzygy"), "", "/no/such/directory"]),
     ("NoSuchOption", &["1"]),
 ];
 

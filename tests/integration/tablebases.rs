@@ -1,9 +1,14 @@
 //! Syzygy tablebases: our results compared with those of python-chess on the same files.
 
+use crate::driver::Driver;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rukh::chess::tablebase::{TablebaseError, Tablebases};
 use rukh::chess::{Position, PositionHistory};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The tables with three pieces, which are small enough for git.
+const THREE_PIECES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/syzygy");
 
 /// Each line has the WDL, the DTZ and the FEN of a position. `scripts/fixtures/make_syzygy_goldens.py` wrote them.
 const GOLDENS: &[u8] = include_bytes!("../data/syzygy.txt.gz");
@@ -132,4 +137,89 @@ fn errors_name_the_wrong_path() {
     assert!(missing.to_string().contains("/no/such/directory"), "{missing}");
     let empty = Tablebases::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).expect_err("src has no tables");
     assert!(empty.to_string().contains("no tables"), "{empty}");
+}
+
+/// A FEN may let the side that just moved be in check. The tables know no such position, and to ask for one is a panic in
+/// the crate that reads them.
+#[test]
+fn a_king_that_can_be_taken_is_no_question_for_the_tables() {
+    let tables = Tablebases::open(THREE_PIECES).expect("tables open");
+    for fen in
+        ["4k3/8/8/8/8/8/4R3/4K3 w - - 0 1", "4k3/8/8/8/8/8/4r3/4K3 b - - 0 1", "8/3k4/4P3/8/8/8/8/4K3 w - -"]
+    {
+        let history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
+        let position = history.last();
+        assert_eq!(tables.result_after_zeroing(position), None, "{fen}");
+        assert_eq!(tables.distance_to_zeroing(position), None, "{fen}");
+        assert_eq!(tables.root_moves(&history, false), None, "{fen}");
+        for &m in &position.legal_moves() {
+            tables.result_after_zeroing(&position.play(m));
+            tables.distance_to_zeroing(&position.play(m));
+        }
+        assert_eq!(tables.fault(), None, "{fen}");
+    }
+    let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES]);
+    engine.ask("position fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1");
+    let said = engine.search("go nodes 10");
+    assert!(said.iter().any(|line| line.starts_with("bestmove e")), "{said:#?}");
+    assert!(!said.iter().any(|line| line.contains("error")), "{said:#?}");
+}
+
+/// Copies the tables with three pieces to `directory`, with some bytes of each changed at random.
+fn damage(directory: &Path, dice: &mut StdRng) {
+    for file in std::fs::read_dir(THREE_PIECES).expect("the tables are there") {
+        let file = file.expect("a directory can be read");
+        let mut bytes = std::fs::read(file.path()).expect("a table can be read");
+        for _ in 0..dice.random_range(1..20) {
+            // The header is at the beginning, and there most changes matter.
+            let end = if dice.random_bool(0.7) { bytes.len().min(100) } else { bytes.len() };
+            bytes[dice.random_range(4..end)] = dice.random();
+        }
+        std::fs::write(directory.join(file.file_name()), bytes).expect("the copy can be written");
+    }
+}
+
+/// The crate that reads the tables trusts them in places, and panics.
+#[test]
+fn damaged_tables_give_any_answer_but_no_panic() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut dice = StdRng::seed_from_u64(1);
+    let mut faults = 0;
+    for _ in 0..60 {
+        damage(directory.path(), &mut dice);
+        let tables =
+            Tablebases::open(directory.path().to_str().expect("a readable path")).expect("tables open");
+        for board in
+            ["8/8/8/8/3k4/8/8/R3K3", "8/8/8/8/3k4/8/8/Q3K3", "8/8/8/8/3k4/8/4P3/4K3", "8/3q4/8/3k4/8/8/8/4K3"]
+        {
+            for turn in ["w", "b"] {
+                let position = Position::from_fen(&format!("{board} {turn} - - 0 1")).expect("a valid FEN");
+                tables.result_after_zeroing(&position);
+                tables.distance_to_zeroing(&position);
+                tables.root_moves(&PositionHistory::new(position), false);
+            }
+        }
+        faults += usize::from(tables.fault().is_some());
+    }
+    assert!(faults > 30, "only {faults} of 60 directories had a table that could not be read");
+}
+
+/// A search whose tables are damaged says so once, and goes on without them.
+#[test]
+fn a_damaged_table_is_reported_and_does_not_end_the_game() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for file in ["KRvK.rtbw", "KRvK.rtbz"] {
+        let mut bytes = std::fs::read(Path::new(THREE_PIECES).join(file)).expect("a table can be read");
+        bytes[4..].fill(0xff);
+        std::fs::write(directory.path().join(file), bytes).expect("the copy can be written");
+    }
+    let path = directory.path().to_str().expect("a readable path");
+    let mut engine = Driver::start(&["--backend=trivial", "-s", path]);
+    engine.ask("position fen 8/8/8/8/3k4/8/8/R3K3 w - - 0 1");
+    let errors = |said: &[String]| said.iter().filter(|line| line.contains("error: SyzygyPath")).count();
+    let said = engine.search("go nodes 10");
+    assert_eq!(errors(&said), 1, "{said:#?}");
+    let said = engine.search("go nodes 20");
+    assert_eq!(errors(&said), 0, "{said:#?}");
+    assert!(said.iter().any(|line| line.starts_with("bestmove ") && line != "bestmove 0000"), "{said:#?}");
 }

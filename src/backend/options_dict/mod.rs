@@ -5,13 +5,14 @@
 //! backend=rocm,(gpu=0),(gpu=1)                  two nameless children that inherit `backend`
 //! work(backend=cpu-bf16),truth(backend=cpu)     two named children
 //! cpu,trivial                                   two children, each named like its backend
+//! rocm(gpu=0),rocm(gpu=1)                       the same; a name may occur several times
 //! record_file="a, b.bin"                        quotes ('…' or "…") around text with , ( ) =
 //! ```
 //!
-//! The syntax is lc0's, so that text written for lc0 works here. If a child does not have an option, it inherits the
+//! The syntax is lc0's, so that text written for lc0 works here, and a little wider. If a child does not have an option, it inherits the
 //! value of the nearest level around it that has the option. A bare word is a child without options; if a backend asks
-//! for a flag of that name, the bare word sets the flag. An option that no backend asks for is an error
-//! ([`ParsedOptions::check_all_used`]), so that a misspelt option is never ignored silently.
+//! for a flag of that name, the bare word sets the flag. An option that no backend asks for is an error unless the
+//! caller knows it ([`ParsedOptions::check_all_used`]), so that a misspelt option is never ignored silently.
 //!
 //! Values stay text until a backend asks for them with a type, so that the error can name the expected type and range.
 
@@ -64,6 +65,8 @@ impl From<ParsedNode> for Node {
 pub struct OptionsDict<'a> {
     tree: &'a ParsedOptions,
     node: usize,
+    /// The only options that the backend is given; `None` gives it all.
+    only: Option<&'static [&'static str]>,
 }
 
 impl ParsedOptions {
@@ -77,33 +80,58 @@ impl ParsedOptions {
 
     /// The options of the outermost backend.
     pub fn root(&self) -> OptionsDict<'_> {
-        OptionsDict { tree: self, node: 0 }
+        OptionsDict { tree: self, node: 0, only: None }
     }
 
-    /// Checks that every option and child was read. `backend` is the name for the error message.
+    /// Checks that every option and child was read, except for those that may be passed over. Returns the names of
+    /// those that were passed over. `backend` is the name for the error message.
     ///
     /// # Errors
-    /// [`BackendError::Option`] with the first option or child that no backend asked for.
-    pub fn check_all_used(&self, backend: &str) -> Result<(), BackendError> {
+    /// [`BackendError::Option`] with the first other option or child that no backend asked for.
+    pub fn check_all_used(
+        &self,
+        backend: &str,
+        may_be_passed_over: fn(&str) -> bool,
+    ) -> Result<Vec<&str>, BackendError> {
+        let mut passed_over = Vec::new();
         for node in &self.nodes {
-            if let Some(entry) = node.entries.iter().find(|entry| !entry.used.get()) {
+            for entry in node.entries.iter().filter(|entry| !entry.used.get()) {
+                if may_be_passed_over(&entry.key) {
+                    passed_over.push(entry.key.as_str());
+                    continue;
+                }
                 return Err(option_error(
                     &format!("{}={}", entry.key, entry.value),
                     format!("the backend {backend} has no such option"),
                 ));
             }
             if !node.used.get() {
+                if may_be_passed_over(&node.name) && node.entries.is_empty() && node.children.is_empty() {
+                    passed_over.push(node.name.as_str());
+                    continue;
+                }
                 return Err(option_error(
                     &node.name,
                     format!("the backend {backend} has no such option and takes no child backends"),
                 ));
             }
         }
-        Ok(())
+        passed_over.sort_unstable();
+        passed_over.dedup();
+        Ok(passed_over)
     }
 }
 
 impl<'a> OptionsDict<'a> {
+    /// The same options, of which the backend is given only those named in `keys`.
+    pub fn only(self, keys: &'static [&'static str]) -> OptionsDict<'a> {
+        OptionsDict { only: Some(keys), ..self }
+    }
+
+    fn gives(&self, key: &str) -> bool {
+        self.only.is_none_or(|keys| keys.contains(&key))
+    }
+
     /// The name before the parentheses. It is empty for the root and for nameless children.
     pub fn name(&self) -> &'a str {
         &self.tree.nodes[self.node].name
@@ -117,7 +145,7 @@ impl<'a> OptionsDict<'a> {
             .iter()
             .map(|&node| {
                 nodes[node].used.set(true);
-                OptionsDict { tree: self.tree, node }
+                OptionsDict { tree: self.tree, node, only: None }
             })
             .collect()
     }
@@ -149,6 +177,9 @@ impl<'a> OptionsDict<'a> {
 
     /// The text of an option, from this node or the nearest one around it that has the option.
     pub fn text(&self, key: &str) -> Option<&'a str> {
+        if !self.gives(key) {
+            return None;
+        }
         let mut node = Some(self.node);
         while let Some(at) = node {
             if let Some(value) = self.find_in(at, key) {
@@ -186,7 +217,7 @@ impl<'a> OptionsDict<'a> {
     /// [`BackendError::Option`] if the value is not `true` or `false`.
     pub fn flag(&self, key: &str, default: bool) -> Result<bool, BackendError> {
         match self.text(key) {
-            None => Ok(self.take_bare_word(key) || default),
+            None => Ok((self.gives(key) && self.take_bare_word(key)) || default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
             Some(other) => Err(option_error(&format!("{key}={other}"), "expected true or false".to_owned())),
@@ -254,7 +285,7 @@ mod tests {
         let is_known = |name: &str| name == "cpu" || name == "trivial";
         let backends: Vec<&str> = children.iter().map(|child| child.backend_name(is_known)).collect();
         assert_eq!(backends, ["cpu", "cpu", "trivial"]);
-        tree.check_all_used("test").unwrap();
+        tree.check_all_used("test", |_| false).unwrap();
     }
 
     #[test]
@@ -267,18 +298,19 @@ mod tests {
         assert_eq!(root.text("replay"), Some(r"C:\x y.bin"));
         assert!(root.flag("uniform", false).unwrap());
         assert!(!root.flag("other", false).unwrap());
-        tree.check_all_used("test").unwrap();
+        tree.check_all_used("test", |_| false).unwrap();
     }
 
     #[test]
     fn unknown_options_and_children_are_named() {
         let tree = ParsedOptions::parse("threads=2,treads=4").unwrap();
         tree.root().number("threads", 1, 1..=8).unwrap();
-        let error = tree.check_all_used("cpu").unwrap_err().to_string();
+        let error = tree.check_all_used("cpu", |_| false).unwrap_err().to_string();
         assert!(error.contains("treads=4") && error.contains("cpu"), "{error}");
 
         for (text, part) in [("child(x=1)", "x=1"), ("fast", "fast")] {
-            let error = ParsedOptions::parse(text).unwrap().check_all_used("cpu").unwrap_err().to_string();
+            let error =
+                ParsedOptions::parse(text).unwrap().check_all_used("cpu", |_| false).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }
@@ -308,7 +340,6 @@ mod tests {
         assert!(reason("a=,b=1").contains("after `=`"));
         assert!(reason("a='x").contains("not closed"));
         assert!(reason("a=1 (b)").contains("comma"));
-        assert!(reason("a,a").contains("twice"));
         assert!(reason("k=1,k=2").contains("twice"));
         assert!(reason(&"(".repeat(1000)).contains("nested"));
     }
@@ -317,7 +348,7 @@ mod tests {
         #[test]
         fn never_panics(text in "[a-c=,() '\"é]{0,40}") {
             if let Ok(tree) = ParsedOptions::parse(&text) {
-                let _ = tree.check_all_used("test");
+                let _ = tree.check_all_used("test", |key| key == "a");
             }
         }
     }

@@ -122,12 +122,6 @@ impl<'a> Parser<'a> {
         if self.depth == MAXIMUM_DEPTH {
             return Err(self.error(&format!("parentheses are nested more than {MAXIMUM_DEPTH} deep")));
         }
-        let siblings = &self.nodes[self.open].children;
-        if !name.is_empty() && siblings.iter().any(|&sibling| self.nodes[sibling].name == name) {
-            return Err(
-                self.error(&format!("{name} is given twice; give the children names of their own, as in a(backend={name}),b(backend={name})"))
-            );
-        }
         let child = self.nodes.len();
         self.nodes[self.open].children.push(child);
         self.nodes.push(ParsedNode {

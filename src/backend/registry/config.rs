@@ -11,7 +11,7 @@ const CACHE_PART: u64 = 4;
 /// The options that decide which backend is made. The engine makes a new backend when one of them has changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackendConfig {
-    /// The name of a backend, or `auto`.
+    /// The name of a backend, of Rukh or of lc0, or `auto`.
     pub backend: String,
     /// The backend's own options, in the syntax of [`crate::backend::options_dict`].
     pub options: String,
@@ -40,7 +40,7 @@ impl BackendConfig {
     /// Reads the configuration from the engine's options.
     pub fn from_options(options: &Options) -> BackendConfig {
         BackendConfig {
-            backend: options.backend.name().to_owned(),
+            backend: options.backend.given().to_owned(),
             options: options.backend_opts.clone(),
             network: options.weights.clone(),
             policy_softmax_temperature: options.policy_softmax_temp,

@@ -6,12 +6,15 @@ use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
+use crate::options::{AUTODISCOVER, lc0};
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.
 pub struct CreatedBackend {
     /// The backend, inside its cache and, if it needs one, its batch splitter.
     pub backend: Arc<dyn Backend>,
+    /// The path of the network that it evaluates, or a name in angle brackets; `None` if it has none.
+    pub network: Option<String>,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
 }
@@ -25,7 +28,8 @@ pub struct CreatedBackend {
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    finish(config, backend, maker.into_notices())
+    let (network, notices) = maker.into_network_and_notices();
+    finish(config, backend, network, notices)
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
@@ -34,7 +38,13 @@ pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made 
     let backend = maker.make(&config.backend, parsed.root())?;
     // A device that `auto` avoids does not read its options.
     if !maker.avoids_devices() {
-        parsed.check_all_used(&config.backend)?;
+        let passed_over = parsed.check_all_used(&config.backend, lc0::is_backend_option)?;
+        if !passed_over.is_empty() {
+            maker.notice(format!(
+                "backend options of lc0 that have no meaning here are passed over: {}",
+                passed_over.join(", ")
+            ));
+        }
     }
     Ok(splitting(backend))
 }
@@ -48,12 +58,15 @@ pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     }
 }
 
-/// Puts `backend` into its cache.
+/// Puts `backend` into its cache, and adds a notice that names the network if the user did not choose one.
 pub(super) fn finish(
     config: &BackendConfig,
     backend: Arc<dyn Backend>,
+    network: Option<String>,
     mut notices: Vec<String>,
 ) -> Result<CreatedBackend, BackendError> {
+    let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
+    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
     if config.value_error && !backend.attributes().has_value_error {
         notices.push(format!(
@@ -61,5 +74,5 @@ pub(super) fn finish(
             backend.attributes().name
         ));
     }
-    Ok(CreatedBackend { backend: Arc::new(backend), notices })
+    Ok(CreatedBackend { backend: Arc::new(backend), network, notices })
 }

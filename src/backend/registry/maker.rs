@@ -8,7 +8,9 @@ use crate::backend::options_dict::OptionsDict;
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
 use crate::net::discover::find_network;
 use crate::net::{HeadSelection, Network, NetworkError, NetworkFile};
-use crate::options::{AUTODISCOVER, BackendName};
+use crate::options::BackendName;
+use crate::options::lc0::{self, backend_in_place_of};
+use crate::quote::quoted;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,6 +58,8 @@ pub(super) struct Maker<'a> {
     /// The networks that several backends may share, by the choice of heads.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
+    /// The backends of lc0 that the user named, and that others take the place of.
+    replaced: RefCell<Vec<String>>,
     /// The number of nested backends that are being made.
     depth: Cell<usize>,
     /// Whether to do without the devices that cannot be used, instead of reporting an error, where that is possible.
@@ -85,6 +89,11 @@ pub(super) fn is_device(name: BackendName) -> bool {
     matches!(name, RocmAuto | RocmFp16 | RocmBf16 | Rocm)
 }
 
+/// Whether a backend of Rukh or of lc0 has this name.
+fn is_known(name: &str) -> bool {
+    BackendName::from_name(name).or_else(|| backend_in_place_of(name)).is_some()
+}
+
 impl<'a> Maker<'a> {
     pub(super) fn new(
         config: &'a BackendConfig,
@@ -98,6 +107,7 @@ impl<'a> Maker<'a> {
             found: RefCell::default(),
             networks: RefCell::default(),
             notices: RefCell::default(),
+            replaced: RefCell::default(),
             depth: Cell::default(),
             devices,
             made: RefCell::default(),
@@ -139,27 +149,40 @@ impl<'a> Maker<'a> {
         self.notices.borrow_mut().push(text);
     }
 
-    /// The messages for the user. The last one names the network if the user did not choose one.
-    pub(super) fn into_notices(self) -> Vec<String> {
-        let mut notices = self.notices.into_inner();
-        let was_discovered = ["", AUTODISCOVER].contains(&self.config.network.as_str());
-        let found = self.found.into_inner().filter(|_| was_discovered);
-        notices.extend(found.map(|path| format!("network {}", path.display())));
-        notices
+    /// The network, and the messages for the user.
+    pub(super) fn into_network_and_notices(self) -> (Option<String>, Vec<String>) {
+        let network = self.found.into_inner().map(|path| path.display().to_string());
+        (network, self.notices.into_inner())
     }
 
     /// Makes the backend called `name`.
     pub(super) fn make(&self, name: &str, options: OptionsDict<'_>) -> Made {
-        let name = BackendName::from_name(name).ok_or_else(|| BackendError::Unknown {
-            name: name.to_owned(),
-            known: BackendName::NAMES.join(", "),
-        })?;
+        let (name, options) = match (BackendName::from_name(name), backend_in_place_of(name)) {
+            (Some(name), _) => (name, options),
+            (None, Some(ours)) => {
+                self.note_replaced(name, ours);
+                (ours, options.only(lc0::KEPT_BACKEND_OPTIONS))
+            }
+            (None, None) => {
+                let known = BackendName::NAMES.join(", ");
+                return Err(BackendError::Unknown { name: name.to_owned(), known });
+            }
+        };
         match self.kinds.iter().find(|kind| kind.name == name) {
             Some(kind) => {
                 self.device_is_named.update(|named| named || is_device(kind.name));
                 self.make_kind(kind, options)
             }
             None => self.make_auto(options),
+        }
+    }
+
+    /// Tells the user, once for each name, that `ours` takes the place of lc0's backend `name`.
+    fn note_replaced(&self, name: &str, ours: BackendName) {
+        let mut replaced = self.replaced.borrow_mut();
+        if !replaced.iter().any(|known| known == name) {
+            replaced.push(name.to_owned());
+            self.notice(format!("{ours} takes the place of lc0's backend {}", quoted(name)));
         }
     }
 
@@ -216,7 +239,7 @@ impl<'a> Maker<'a> {
         let mut children = Vec::new();
         let mut first_failure = None;
         for node in nodes {
-            match self.child(node.backend_name(|name| BackendName::from_name(name).is_some()), node) {
+            match self.child(node.backend_name(is_known), node) {
                 Ok(child) => children.push(child),
                 Err(error @ BackendError::Create { .. }) if self.devices != MissingDevices::Fail => {
                     self.notice(format!("error: {error}"));

@@ -11,9 +11,10 @@ use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{Make, RecoveringBackend, RecoveryPlan};
 use crate::backend::{Backend, BackendError};
-use crate::net::discover::{EMBEDDED, find_network};
+use crate::net::discover::{APPENDED, EMBEDDED, OWN_NETWORK, find_network};
 use crate::net::{HeadSelection, NetworkFile};
 use crate::options::BackendName;
+use crate::options::lc0::backend_in_place_of;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +61,8 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
         }
         Err(error) => return Err(error),
     };
-    let notices = maker.into_notices().into_iter().chain(notice).collect();
-    finish(config, backend, notices)
+    let (network, notices) = maker.into_network_and_notices();
+    finish(config, backend, network, notices.into_iter().chain(notice).collect())
 }
 
 /// Whether a fault of a device that is part of the chosen backend is survived. `check` and `recordreplay` are tools: a
@@ -69,6 +70,7 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
 fn plays_on(config: &BackendConfig) -> bool {
     use BackendName::{Auto, Demux, Multiplexing, RoundRobin};
     BackendName::from_name(&config.backend)
+        .or_else(|| backend_in_place_of(&config.backend))
         .is_some_and(|name| is_device(name) || matches!(name, Auto | Demux | Multiplexing | RoundRobin))
 }
 
@@ -93,7 +95,7 @@ fn plan(
         let (config, recovery) = &again;
         let maker = Maker::new(config, BACKENDS, recovery.missing_devices());
         let device = make_splitting(config, &maker)?;
-        Ok((device, maker.into_notices()))
+        Ok((device, maker.into_network_and_notices().1))
     });
     let auto_lost_device = Arc::clone(&recovery.auto_lost_device);
     Ok(RecoveryPlan {
@@ -114,10 +116,8 @@ fn make_spare(
     path: &Path,
     heads: &HeadSelection,
 ) -> Result<Arc<dyn Backend>, BackendError> {
-    let file = match path == Path::new(EMBEDDED) {
-        true => find_network(EMBEDDED),
-        false => NetworkFile::open(path),
-    };
+    let inside = [EMBEDDED, APPENDED, OWN_NETWORK].into_iter().find(|name| path == Path::new(name));
+    let file = inside.map_or_else(|| NetworkFile::open(path), find_network);
     let network = file.and_then(|file| file.network(heads));
     let network = network.map_err(|error| BackendError::Network(error.to_string()))?;
     let backend = CpuBackend::new(

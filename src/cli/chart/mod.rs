@@ -41,7 +41,7 @@ const FACT_LINES: usize = 3;
 /// The colours are those of Okabe and Ito, which people with any colour vision can tell apart. Viewers that do not know
 /// media queries show the light theme.
 const STYLE: &str = "\
-text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:15px;fill:#1f2328}
+text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font-size:15px;fill:#1f2328}
 .title{font-size:21px;font-weight:600}
 .heading{font-weight:600}
 .muted{fill:#59636e}

@@ -44,9 +44,10 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 /// An option is invalid, the network cannot be read, or the report cannot be written. A stage that fails is no error.
 pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let privacy = Privacy::of_this_machine();
-    let (backend, precision) = examined(options.backend);
+    let (backend, precision) = examined(options.backend.name());
     // The options of another backend do not concern this one.
-    let backend_options = if backend == options.backend || options.backend == BackendName::Auto {
+    let backend_options = if backend == options.backend.name() || options.backend.name() == BackendName::Auto
+    {
         options.backend_opts.clone()
     } else {
         print_error_line(&format!("doctor examines {backend}, and not the backend {}", options.backend));

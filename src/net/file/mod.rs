@@ -3,11 +3,14 @@
 //! ```text
 //! path ── gzip? ─ inflate ─┐
 //!    └─── plain ─ map ─────┴─ first bytes ─ protobuf ─ version ─ legacy::upgrade ─► NetworkFile
+//!               ONNX model in it ─ recognise ─► NetworkFile
 //! NetworkFile + HeadSelection ─ assemble ─► Network
 //! ```
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `recognise` | recognises a network in an ONNX model |
+//! | [`wrap`] | makes a network file of an ONNX model |
 //! | `assemble` | assembles the layers that the header asks for into a checked [`Network`] |
 //! | `decode` | decodes a layer's bytes to fp32 and folds in batch normalisation |
 //! | `legacy` | upgrades of old headers |
@@ -26,10 +29,13 @@ mod inflate;
 mod legacy;
 mod map;
 pub mod proto;
+mod recognise;
 pub mod schema;
+pub mod wrap;
 
 pub use assemble::HeadSelection;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -42,7 +48,7 @@ use crate::net::error::{NetworkError, Reason};
 use crate::net::network::Network;
 use inflate::{GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
 use legacy::Contents;
-use proto::{EngineVersion, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
+use proto::{EngineVersion, Format, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
 use schema::WeightsEncoding;
 
 /// The newest `min_version` that this program can read.
@@ -88,13 +94,36 @@ impl NetworkFile {
 
     /// Builds the network that the header describes, with the selected heads.
     pub fn network(&self, heads: &HeadSelection) -> Result<Network, NetworkError> {
-        let weights = self.weights.as_ref().ok_or(match self.header.onnx_model {
-            Some(_) => Reason::Onnx,
-            None => Reason::NoWeights,
-        });
-        weights
-            .and_then(|weights| assemble::assemble(&self.format(), weights, heads))
-            .map_err(|reason| NetworkError { path: self.path.clone(), reason })
+        let named = |reason| NetworkError { path: self.path.clone(), reason };
+        let file = self.with_layers()?;
+        let weights = file.weights.as_ref().ok_or_else(|| named(Reason::NoWeights))?;
+        assemble::assemble(&file.format(), weights, heads).map_err(named)
+    }
+
+    /// The network as a file of layers. This is the file itself, unless it contains an ONNX model instead of layers.
+    ///
+    /// # Errors
+    /// The file has no layers, and either no ONNX model or one that is not recognised.
+    pub fn with_layers(&self) -> Result<Cow<'_, Self>, NetworkError> {
+        let named = |reason| NetworkError { path: self.path.clone(), reason };
+        if self.weights.is_some() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let onnx = self.header.onnx_model.as_ref().ok_or_else(|| named(Reason::NoWeights))?;
+        let (format, weights) = recognise::recognise(onnx, &self.format()).map_err(named)?;
+        let mut header = self.header.clone();
+        header.onnx_model = None;
+        let (major, minor, patch) = LAYER_ENCODING_VERSION;
+        header.min_version =
+            Some(EngineVersion { major: Some(major), minor: Some(minor), patch: Some(patch) });
+        header.format = Some(Format { weights_encoding: None, network_format: Some(format) });
+        Ok(Cow::Owned(Self { path: self.path.clone(), header, weights: Some(weights) }))
+    }
+
+    /// The message of the file, without compression.
+    pub fn to_message(&self) -> Vec<u8> {
+        let weights = self.weights.as_ref().map(|weights| weights.encode_to_vec().into());
+        Net { weights, ..self.header.clone() }.encode_to_vec()
     }
 
     /// The names of the policy heads in the file, for [`HeadSelection::policy`].
@@ -175,7 +204,7 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
 }
 
 /// Whether the first bytes of a file, after decompression, are those of a network. `false` if the file cannot be
-/// read.
+/// read, and for ONNX models, which may be something else than networks of lc0.
 pub(super) fn looks_like_network(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
         let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
@@ -186,11 +215,11 @@ pub(super) fn looks_like_network(path: &Path) -> bool {
         };
         Ok(head)
     };
-    head().is_ok_and(|head| check_head(&head).is_ok())
+    head().is_ok_and(|head| check_head(&head).is_ok() && !wrap::is_onnx(&head))
 }
 
-/// Checks that a file whose first [`HEAD_SIZE`] bytes are `head` begins with the magic number (field 1, a
-/// fixed32).
+/// Checks that a file whose first [`HEAD_SIZE`] bytes are `head` begins with the magic number (field 1, a fixed32), or
+/// is an ONNX model.
 fn check_head(head: &[u8]) -> Result<(), Reason> {
     const FIXED32_FIELD_1: u8 = 0x0d;
     if head.is_empty() {
@@ -201,7 +230,7 @@ fn check_head(head: &[u8]) -> Result<(), Reason> {
     }
     let mut expected = vec![FIXED32_FIELD_1];
     expected.extend(proto::MAGIC.to_le_bytes());
-    if !head.starts_with(&expected) {
+    if !head.starts_with(&expected) && !wrap::is_onnx(head) {
         let shown = head.iter().take(expected.len()).map(|byte| format!("{byte:02x}"));
         return Err(Reason::Magic { found: shown.collect::<Vec<_>>().join(" ") });
     }
@@ -214,7 +243,10 @@ fn decode(bytes: Bytes) -> Result<(Net, Option<Weights>), Reason> {
     if bytes.len() as u64 > MAXIMUM_SIZE {
         return Err(Reason::TooLarge { limit: MAXIMUM_SIZE, compressed: false });
     }
-    let mut header = Net::decode(bytes)?;
+    let mut header = match wrap::is_onnx(&bytes) {
+        true => wrap::wrap_bare(bytes)?,
+        false => Net::decode(bytes)?,
+    };
     let version = version(header.min_version.as_ref());
     if as_number(version) > as_number(SUPPORTED_VERSION) && version != ANY_VERSION {
         return Err(Reason::Version { needed: as_text(version), supported: as_text(SUPPORTED_VERSION) });

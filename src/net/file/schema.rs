@@ -10,6 +10,9 @@ macro_rules! schema_enum {
         pub enum $name { $($variant = $number),+ }
 
         impl $name {
+            /// All variants, in the order of `net.proto`.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
             /// The variant with this number, or `None` for a number that `net.proto` does not have.
             pub fn from_number(number: i32) -> Option<Self> {
                 match number { $($number => Some(Self::$variant),)+ _ => None }

@@ -6,8 +6,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`mod@write`] | from a network to a graph |
+//! | [`edit`] | changes to models that other programs made |
+//! | [`decode`] | from bytes to a graph |
 //! | [`proto`] | the messages of an ONNX file |
 
+pub mod decode;
+pub mod edit;
 pub mod proto;
 pub mod write;
 

@@ -62,8 +62,13 @@ const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
 
 /// The body of the worker thread with this `index`. A panic ends the search with an error, but a move is still sent.
 pub(crate) fn run_worker(state: &SearchState, index: usize) {
+    // Without an evaluation of the root there is no good move, and a clock may be running. So the root does not wait for
+    // a batch of an earlier search, which may take long on a busy processor.
+    let overtakes = state.may_overtake && index == 0 && state.context.root().state() == State::Unevaluated;
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        state.wait_for_predecessors();
+        if !overtakes {
+            state.wait_for_predecessors();
+        }
         Worker::new(state, index).run();
     }));
     if ended.is_err() && state.parking.leave_in_panic(index, |gathered| state.cancel(gathered)) {
@@ -73,6 +78,8 @@ pub(crate) fn run_worker(state: &SearchState, index: usize) {
         };
         state.control.fail(&*state.context.responder, format!("error: {error}"));
     }
+    // Whoever joins this thread relies on the end of the earlier ones.
+    state.wait_for_predecessors();
 }
 
 struct Worker<'a> {
@@ -185,8 +192,7 @@ impl<'a> Worker<'a> {
         if has_results {
             control.first_batch.get_or_insert_with(Instant::now);
         }
-        self.hints = watchdog::consult_stoppers(self.context, self.counters, self.control, &mut control);
-        watchdog::report_if_changed(self.context, self.counters, &mut control);
+        self.hints = watchdog::finish_iteration(self.context, self.counters, self.control, &mut control);
         let since = control.first_batch.unwrap_or(control.start);
         drop(control);
         self.keep_speed_limit(since);

@@ -23,13 +23,13 @@ pub(crate) fn is_news(context: &SearchContext, counters: &Counters, last: &LastR
         || best_root_move(context) != last.best
 }
 
-/// Sends info lines for the best `MultiPV` root moves, one line each.
-pub(crate) fn send_info_lines(
+/// The info lines of the best `MultiPV` root moves, one line each, which are to be sent now.
+pub(crate) fn info_lines(
     context: &SearchContext,
     counters: &Counters,
     control: &mut Control,
     ranked: &[RankedChild],
-) {
+) -> Vec<ThinkingInfo> {
     let now = Instant::now();
     let playouts = counters.playouts.load(Ordering::Relaxed);
     let searching = control.first_batch.map_or(0, |first| now.duration_since(first).as_millis() as u64);
@@ -53,7 +53,7 @@ pub(crate) fn send_info_lines(
         seldepth: common.seldepth.unwrap_or_default(),
         at: Some(now),
     };
-    context.responder.thinking(&lines);
+    lines
 }
 
 /// The info line of the root move `child`. `rank` counts from 0, and `common` has the figures that all lines share.

@@ -13,5 +13,5 @@ mod move_statistics;
 pub(crate) mod score;
 
 pub(crate) use best_move::{best_move, ranked_root_moves};
-pub(crate) use info_lines::{is_news, send_info_lines};
-pub(crate) use move_statistics::send_move_statistics;
+pub(crate) use info_lines::{info_lines, is_news};
+pub(crate) use move_statistics::move_statistics_lines;

@@ -13,17 +13,16 @@ use std::fmt::Write;
 
 /// Sends a line for each root move, the best last, and then a line for the root. With `VerboseMoveStats` the lines go
 /// to the GUI. Otherwise they go to the log if there is one, as in lc0.
-pub(crate) fn send_move_statistics(context: &SearchContext, counters: &Counters) {
+pub(crate) fn move_statistics_lines(context: &SearchContext, counters: &Counters) -> Vec<ThinkingInfo> {
     if !context.params.verbose_move_stats {
         if context.responder.takes_notes() {
             move_statistics(context, counters).iter().for_each(|line| context.responder.note(line));
         }
-        return;
+        return Vec::new();
     }
-    let lines: Vec<ThinkingInfo> = (move_statistics(context, counters).into_iter())
+    (move_statistics(context, counters).into_iter())
         .map(|comment| ThinkingInfo { comment, ..ThinkingInfo::default() })
-        .collect();
-    context.responder.thinking(&lines);
+        .collect()
 }
 
 fn move_statistics(context: &SearchContext, counters: &Counters) -> Vec<String> {

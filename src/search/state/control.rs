@@ -26,8 +26,12 @@ pub(crate) struct Control {
     pub(crate) may_respond: bool,
     /// Whether the best move has been sent, or is no longer wanted.
     pub(crate) has_responded: bool,
+    /// When the search should stop by its clock, counted from `start`. `None` without a clock.
+    pub(crate) planned_end: Option<Duration>,
     /// When the stop flag was set.
     pub(crate) stopped_at: Option<Instant>,
+    /// Whether the search has stopped because its first evaluation did not come in time.
+    pub(crate) is_out_of_patience: bool,
     /// The message of the error that has ended the search.
     pub(crate) failure: Option<String>,
     pub(crate) last_report: LastReport,
@@ -57,7 +61,9 @@ impl Control {
             first_batch: None,
             may_respond,
             has_responded: false,
+            planned_end: None,
             stopped_at: None,
+            is_out_of_patience: false,
             failure: None,
             last_report: LastReport::default(),
             is_recycling: false,

@@ -28,7 +28,7 @@ pub use setup::SearchSetup;
 
 use super::info::Responder;
 use crate::sync::thread::JoinHandle;
-use crate::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All parts of one search's state.
 pub(crate) struct SearchState {
@@ -37,6 +37,8 @@ pub(crate) struct SearchState {
     pub(crate) control: SharedControl,
     pub(crate) parking: Parking,
     predecessors: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether the evaluation of a new root may begin before the threads of earlier searches have ended.
+    pub(crate) may_overtake: bool,
 }
 
 impl SearchState {
@@ -46,6 +48,7 @@ impl SearchState {
             counters: Counters::new(setup.tablebase_hits),
             control: SharedControl::new(Control::new(setup.stopper, setup.start, !setup.is_open_ended)),
             parking: Parking::new(setup.params.threads.max(1)),
+            may_overtake: setup.may_overtake,
             predecessors: Mutex::new(setup.predecessors),
         }
     }
@@ -53,11 +56,20 @@ impl SearchState {
     /// Waits until the threads of earlier searches no longer use the backend.
     pub(crate) fn wait_for_predecessors(&self) {
         // The first worker joins the threads while the other workers wait for the lock.
-        let mut predecessors = self.predecessors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut predecessors = self.predecessors();
         for thread in predecessors.drain(..) {
             // The earlier search has already reported a panic of its thread.
             let _ = thread.join();
         }
+    }
+
+    /// The threads of earlier searches, for a search that starts no threads of its own.
+    pub(crate) fn take_predecessors(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut *self.predecessors())
+    }
+
+    fn predecessors(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.predecessors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Releases the tree from the workers, which are stopping. Returns whether the tree may be used again.

@@ -46,6 +46,10 @@ pub struct SearchSetup {
     pub is_open_ended: bool,
     /// Threads of earlier searches that may still use the backend. The workers wait for them before they begin.
     pub predecessors: Vec<JoinHandle<()>>,
+    /// Whether the evaluation of a new root does not wait for them. It should wait if the last search has not got even
+    /// that far, because otherwise a program that starts and stops searches quickly would make the backend evaluate more
+    /// and more at a time.
+    pub may_overtake: bool,
 }
 
 impl SearchSetup {
@@ -74,6 +78,7 @@ impl SearchSetup {
             start: Instant::now(),
             is_open_ended: false,
             predecessors: Vec::new(),
+            may_overtake: true,
         }
     }
 }

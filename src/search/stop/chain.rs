@@ -51,6 +51,10 @@ impl Stopper for ChainStopper {
         self.members.iter().filter_map(|member| member.patience()).min()
     }
 
+    fn last_moment(&self) -> Option<Duration> {
+        self.members.iter().filter_map(|member| member.last_moment()).min()
+    }
+
     fn on_search_done(&mut self, stats: &IterationStats) {
         for member in &mut self.members {
             member.on_search_done(stats);

@@ -53,6 +53,8 @@ pub struct StopperHints {
     /// The number of visits that will probably still be made. With smart pruning the search skips root moves that
     /// cannot catch up within that number.
     pub remaining_playouts: Option<u64>,
+    /// When the time limit ends the search at the latest, counted from the start of the move's clock.
+    pub planned_end: Option<Duration>,
     /// The speed in nodes per second, if a stopper knows it.
     pub nodes_per_second: Option<f32>,
 }
@@ -61,6 +63,13 @@ impl StopperHints {
     /// Lowers the remaining time to `time`.
     pub fn limit_time(&mut self, time: Duration) {
         self.remaining_time = Some(self.remaining_time.map_or(time, |old| old.min(time)));
+    }
+
+    /// The search ends at the time `end`, counted from the start of the move's clock, unless another stopper ends it
+    /// earlier. `now` is counted from there too.
+    pub fn plan_end(&mut self, end: Duration, now: Duration) {
+        self.planned_end = Some(self.planned_end.map_or(end, |old| old.min(end)));
+        self.limit_time(end.saturating_sub(now));
     }
 
     /// Lowers the remaining playouts to `playouts`, but not below 1: a search that is over its limit and still runs
@@ -79,6 +88,12 @@ pub trait Stopper: Send {
     /// The time after which the search must send a move even if it has not evaluated anything. `None` means that it waits
     /// for an evaluation.
     fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The last moment at which an answer still reaches the GUI in time, counted from the start of the clock. A search
+    /// that has no evaluation by then answers with any legal move, whatever evaluates. `None` means that there is none.
+    fn last_moment(&self) -> Option<Duration> {
         None
     }
 

@@ -23,7 +23,7 @@ impl TimeLimitStopper {
 
 impl Stopper for TimeLimitStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        hints.limit_time(self.limit.saturating_sub(stats.time_since_move_start));
+        hints.plan_end(self.limit, stats.time_since_move_start);
         stats.time_since_move_start >= self.limit
     }
 }

@@ -4,7 +4,9 @@
 //! takes to reach the GUI. Every later move costs some time too, however short its search is. If increments do not pay
 //! for that time, part of the clock is reserved for it, because otherwise a long game without increment would be lost
 //! on time. The reserve is at most one second, which makes little difference to a clock of minutes. lc0 has no reserve.
+//! Both are larger if the moves so far have cost more time than that ([`Clock::with_lag`]).
 
+use super::lag::Lag;
 use std::time::Duration;
 
 /// The shortest budget of a move. It may be too short for a batch, but the search evaluates the root in any case.
@@ -17,16 +19,30 @@ const LONGEST: Duration = Duration::from_secs(100 * 24 * 3600);
 /// for a pipe.
 const BARE_MOVE_MS: f64 = 20.0;
 
+/// The reserve for this move, in worst lags of the moves before it. The worst of many lags to come is longer than the
+/// worst of those so far.
+const WORST_LAGS: u32 = 2;
+
+/// A usual lag up to this time, in milliseconds, is nothing to plan for.
+const COMMON_LAG_MS: f64 = 5.0;
+
 /// The number of later moves for which time is reserved. It is less if the next time control comes sooner.
 const LATER_MOVES: u32 = 50;
 
 /// The clock of the side to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     remaining: Duration,
     increment: Duration,
     moves_to_go: Option<u32>,
+    /// The option `MoveOverheadMs`.
     overhead: Duration,
+    /// What the measured lag asks to keep for this move.
+    worst_lags: Duration,
+    /// The time in milliseconds that a move costs without any thinking.
+    bare_move_ms: f64,
+    /// The part of each increment to come that the lag takes, in milliseconds.
+    lag_of_increment_ms: f64,
 }
 
 impl Clock {
@@ -49,12 +65,45 @@ impl Clock {
             increment: Duration::from_millis(increment).min(LONGEST),
             moves_to_go: moves_to_go.filter(|&moves| moves > 0),
             overhead: Duration::from_millis(overhead),
+            worst_lags: Duration::ZERO,
+            bare_move_ms: BARE_MOVE_MS,
+            lag_of_increment_ms: 0.0,
         })
+    }
+
+    /// The same clock on a machine whose moves have this lag. More time is kept, for this move and for later ones, if
+    /// the lag is longer than what is kept anyway.
+    pub fn with_lag(self, lag: Lag) -> Clock {
+        Clock {
+            worst_lags: lag.worst * WORST_LAGS,
+            bare_move_ms: self.bare_move_ms.max(milliseconds(lag.usual)),
+            lag_of_increment_ms: (milliseconds(lag.usual) - COMMON_LAG_MS).clamp(0.0, self.increment_ms()),
+            ..self
+        }
+    }
+
+    /// The last moment for an answer, counted from the start of the clock: all of the remaining time, less what the move
+    /// takes to reach the GUI. `MoveOverheadMs` is a guess at that, and takes at most half of the remaining time. The
+    /// measured lag takes nearly all of it: a lag beyond the increment drains the clock, and a few moves without an
+    /// evaluation let it recover.
+    pub fn last_moment(&self) -> Duration {
+        let way_to_the_gui = self.worst_lags.max(self.overhead.min(self.remaining / 2));
+        self.remaining.saturating_sub(way_to_the_gui).max(self.remaining / 8)
     }
 
     /// The time left in milliseconds, without any deduction.
     pub fn remaining_ms(&self) -> f64 {
         milliseconds(self.remaining)
+    }
+
+    /// The time left, without any deduction.
+    pub fn remaining(&self) -> Duration {
+        self.remaining
+    }
+
+    /// The increment per move.
+    pub fn increment(&self) -> Duration {
+        self.increment
     }
 
     /// The increment per move, in milliseconds.
@@ -65,18 +114,19 @@ impl Clock {
     /// The time in milliseconds that may be spent on thinking: the time left, less the overhead and the reserve for
     /// later moves. It may be 0.
     pub fn spendable_ms(&self) -> f64 {
-        let free = milliseconds(self.remaining.saturating_sub(self.overhead));
+        let free = milliseconds(self.remaining.saturating_sub(self.overhead.max(self.worst_lags)));
         let later_moves = self.moves_to_go.map_or(LATER_MOVES, |moves| moves - 1).min(LATER_MOVES);
-        let reserve = f64::from(later_moves) * (BARE_MOVE_MS - self.increment_ms()).max(0.0);
+        let reserve = f64::from(later_moves) * (self.bare_move_ms - self.increment_ms()).max(0.0);
         // If at least twice the reserve is left, the whole reserve is deducted. Below that, a parabola takes over that
         // meets the line with the same slope, so that some time always remains.
         if free >= 2.0 * reserve { free - reserve } else { free * free / (4.0 * reserve) }
     }
 
     /// The time in milliseconds for the next `moves` moves together: the time that may be spent now, and the increments
-    /// to come.
+    /// to come, as far as they are not needed for a long lag.
     pub fn total_ms(&self, moves: f64) -> f64 {
-        (self.spendable_ms() + self.increment_ms() * (moves - 1.0)).max(0.0)
+        let increment = self.increment_ms() - self.lag_of_increment_ms;
+        (self.spendable_ms() + increment * (moves - 1.0)).max(0.0)
     }
 
     /// The number of moves to plan for: `estimate`, but not beyond the next time control.
@@ -148,6 +198,36 @@ mod tests {
         assert!(spendable(210, 0, None) > 0.0);
         assert_eq!(spendable(200, 0, None), 0.0);
         assert_eq!(spendable(0, 0, Some(1)), 0.0);
+    }
+
+    #[test]
+    fn a_lag_that_is_longer_than_the_reserves_takes_their_place() {
+        let ms = Duration::from_millis;
+        let clock = |lag| Clock::new(Some(5000), Some(20), None, 100).expect("a time is given").with_lag(lag);
+        assert_eq!(
+            clock(Lag { worst: ms(50), usual: ms(20) }).spendable_ms(),
+            4900.0,
+            "no more than is kept anyway"
+        );
+        assert_eq!(clock(Lag { worst: ms(60), usual: ms(20) }).spendable_ms(), 4880.0);
+        assert_eq!(
+            clock(Lag { worst: ms(60), usual: ms(30) }).spendable_ms(),
+            4380.0,
+            "50 moves of 10 ms more"
+        );
+        assert_eq!(clock(Lag { worst: ms(9000), usual: ms(9000) }).spendable_ms(), 0.0);
+        assert_eq!(clock(Lag { worst: ms(0), usual: ms(5) }).total_ms(11.0), 4900.0 + 200.0);
+        assert_eq!(clock(Lag { worst: ms(0), usual: ms(25) }).total_ms(11.0), 4650.0 + 0.0);
+        assert_eq!(
+            clock(Lag { worst: ms(0), usual: ms(99) }).total_ms(1.0),
+            clock(Lag { worst: ms(0), usual: ms(99) }).spendable_ms()
+        );
+        assert_eq!(clock(Lag::default()).last_moment(), ms(4900));
+        assert_eq!(clock(Lag { worst: ms(100), usual: ms(0) }).last_moment(), ms(4800));
+        assert_eq!(clock(Lag { worst: ms(9000), usual: ms(0) }).last_moment(), ms(625));
+        let short = Clock::new(Some(40), Some(10), None, 200).expect("a time is given");
+        assert_eq!(short.last_moment(), ms(20));
+        assert_eq!(short.with_lag(Lag { worst: ms(19), usual: ms(0) }).last_moment(), ms(5));
     }
 
     #[test]

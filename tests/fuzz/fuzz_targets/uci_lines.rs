@@ -2,4 +2,9 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rukh::fuzzing::uci_lines(bytes));
+use std::sync::LazyLock;
+
+static TABLES: LazyLock<rukh::chess::tablebase::Tablebases> =
+    LazyLock::new(|| rukh::fuzzing::tables(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")));
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rukh::fuzzing::uci_lines(bytes, &TABLES));

@@ -80,7 +80,7 @@ fn wrong_options_are_refused_by_name() {
         ("random", "delay=1e999", "delay=1e999"),
         ("random", "uniform=perhaps", "true or false"),
         ("random", "(seed=1", "no matching `)`"),
-        ("trivial", "cpu(threads=2)", "threads=2"),
+        ("trivial", "cpu(threads=2)", "takes no child backends"),
         ("roundrobin", "random,nonsense", "nonsense"),
         ("roundrobin", "(seed=1)", "backend="),
         ("roundrobin", "backend=roundrobin", "deep"),

@@ -14,6 +14,7 @@ use super::exchange::Request;
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::{BackendError, LARGEST_BATCH};
 use crate::net::{HeadSelection, Network, find_network};
+use crate::options::lc0;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl Settings {
         let root = parsed.root();
         let options = RocmOptions::read(root, LARGEST_BATCH)?;
         let heads = root.heads(HeadSelection::default());
-        parsed.check_all_used("rocm")?;
+        parsed.check_all_used("rocm", lc0::is_backend_option)?;
         Ok(Settings { options, heads })
     }
 }

@@ -95,7 +95,6 @@ fn attention_body(number: i32) -> Result<bool, Reason> {
     match Schema::from_number(number) {
         Some(Schema::ClassicalWithHeadformat | Schema::SeWithHeadformat) => Ok(false),
         Some(Schema::AttentionBody | Schema::AttentionBodyMultihead) => Ok(true),
-        Some(Schema::Onnx) => Err(Reason::Onnx),
         _ => Err(unknown("network structure", number)),
     }
 }

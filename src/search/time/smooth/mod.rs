@@ -77,7 +77,7 @@ impl Stopper for SmoothStopper {
         let limit = if needs_reserve { self.last_deadline } else { self.deadline };
         self.used_reserve |= needs_reserve && now >= self.deadline;
         hints.nodes_per_second = Some(speed as f32);
-        hints.limit_time(limit.saturating_sub(now));
+        hints.plan_end(limit, now);
         now >= limit
     }
 

@@ -1,0 +1,193 @@
+//! The backend that the engine plays with: the one that the options ask for, or another if that one cannot be made.
+//!
+//! A chess program that asks for a move must get a good one, whatever is wrong with the options. If the backend of the
+//! options cannot be made (the network cannot be read, a device is missing, or an option is wrong), the user gets one
+//! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
+//! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
+
+use crate::backend::registry::{self, BackendConfig, CreatedBackend, Recovery};
+use crate::backend::{Backend, BackendError};
+use crate::net::discover::{EMBEDDED, OWN_NETWORK};
+use crate::options::BackendName;
+use crate::search::Responder;
+use crate::sync::Arc;
+
+/// A backend that was made, and what it was made from.
+struct Current {
+    config: BackendConfig,
+    backend: Arc<dyn Backend>,
+    /// The network, as the user is told its name; `None` if the backend has none.
+    network: Option<String>,
+}
+
+/// The backend for a configuration.
+pub(super) struct Obtained {
+    pub(super) backend: Arc<dyn Backend>,
+    /// Whether the backend was made just now. Evaluations of an earlier one are not comparable with its own.
+    pub(super) is_new: bool,
+}
+
+/// Makes the backend when it is first needed, and keeps it.
+pub(super) struct Evaluator {
+    current: Option<Current>,
+    /// The last configuration of the user that worked.
+    worked: Option<BackendConfig>,
+    /// The configuration of the user that `current` plays in place of.
+    refused: Option<BackendConfig>,
+    /// What the session knows about faults of devices. `None` means that a fault, or a backend that cannot be made, is
+    /// an error, as a benchmark needs it.
+    recovery: Option<Recovery>,
+}
+
+impl Evaluator {
+    /// Makes no backend yet.
+    pub(super) fn new(recovery: Option<Recovery>) -> Evaluator {
+        Evaluator { current: None, worked: None, refused: None, recovery }
+    }
+
+    /// The backend that was made last.
+    pub(super) fn current(&self) -> Option<&dyn Backend> {
+        self.current.as_ref().map(|current| &*current.backend)
+    }
+
+    /// The number of evaluations that the cache of this backend has room for.
+    pub(super) fn cache_entries(&self) -> usize {
+        self.current.as_ref().map_or(0, |current| current.config.cache_entries)
+    }
+
+    /// Gives the cache the size that `wanted` asks for, if the backend differs from `wanted` in nothing else. A new
+    /// backend would have to load its network again.
+    fn resize_cache(&mut self, wanted: &BackendConfig) {
+        if let Some(current) = &mut self.current
+            && current.config.is_same_but_for_cache(wanted)
+            && current.config.cache_entries != wanted.cache_entries
+            && current.backend.resize_cache(wanted.cache_entries)
+        {
+            current.config.cache_entries = wanted.cache_entries;
+            self.worked = Some(wanted.clone());
+        }
+    }
+
+    /// Lets the next call of [`Evaluator::get`] try a configuration again that was refused before.
+    pub(super) fn try_again(&mut self) {
+        self.refused = None;
+    }
+
+    /// The backend for `wanted`, or one in its place.
+    ///
+    /// # Errors
+    /// The backend cannot be made, and no other either.
+    pub(super) fn get(
+        &mut self,
+        wanted: &BackendConfig,
+        responder: &dyn Responder,
+    ) -> Result<Obtained, BackendError> {
+        self.resize_cache(wanted);
+        if let Some(current) = &self.current
+            && (current.config == *wanted || self.refused.as_ref() == Some(wanted))
+        {
+            return Ok(Obtained { backend: Arc::clone(&current.backend), is_new: false });
+        }
+        match self.make(wanted) {
+            Ok(created) => {
+                self.worked = Some(wanted.clone());
+                self.refused = None;
+                Ok(self.adopt(wanted.clone(), created, responder))
+            }
+            Err(error) if self.recovery.is_none() => Err(error),
+            Err(error) => self.replace(wanted, error, responder),
+        }
+    }
+
+    fn make(&self, config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
+        match &self.recovery {
+            Some(recovery) => registry::create_for_game(config, recovery),
+            None => registry::create(config),
+        }
+    }
+
+    fn adopt(
+        &mut self,
+        config: BackendConfig,
+        created: CreatedBackend,
+        responder: &dyn Responder,
+    ) -> Obtained {
+        let CreatedBackend { backend, network, mut notices } = created;
+        // The user is told which network plays whenever that changes, and when it is not the chosen one.
+        let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
+        if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
+            && (is_other || self.worked.as_ref() != Some(&config))
+            && !notices.contains(&line)
+        {
+            notices.push(line);
+        }
+        for notice in &notices {
+            responder.message(notice);
+        }
+        self.current = Some(Current { config, backend: Arc::clone(&backend), network });
+        Obtained { backend, is_new: true }
+    }
+
+    /// Finds a backend to play in place of the one that `wanted` asks for, and reports the error.
+    fn replace(
+        &mut self,
+        wanted: &BackendConfig,
+        error: BackendError,
+        responder: &dyn Responder,
+    ) -> Result<Obtained, BackendError> {
+        for substitute in self.substitutes(wanted, &error) {
+            if let Some(current) = &self.current
+                && current.config == substitute
+            {
+                report(&error, &*current.backend, current.network.as_deref(), responder);
+                self.refused = Some(wanted.clone());
+                return Ok(Obtained { backend: Arc::clone(&current.backend), is_new: false });
+            }
+            if let Ok(created) = self.make(&substitute) {
+                report(&error, &*created.backend, created.network.as_deref(), responder);
+                self.refused = Some(wanted.clone());
+                return Ok(self.adopt(substitute, created, responder));
+            }
+        }
+        Err(error)
+    }
+
+    /// The configurations to try in place of `wanted`, best first. They keep its other settings, except for those that
+    /// are there in case that such a setting is the problem.
+    fn substitutes(&self, wanted: &BackendConfig, error: &BackendError) -> Vec<BackendConfig> {
+        let with = |backend: &str, options: &str, network: &str| BackendConfig {
+            backend: backend.to_owned(),
+            options: options.to_owned(),
+            network: network.to_owned(),
+            ..wanted.clone()
+        };
+        let on_the_processor = |network| with(BackendName::Cpu.name(), "", network);
+        let unchanged = self.current.as_ref().map(|current| current.config.clone());
+        let mut substitutes = Vec::new();
+        if let Some(worked) = &self.worked {
+            substitutes.push(with(&worked.backend, &worked.options, &worked.network));
+            substitutes.extend(unchanged.clone());
+        }
+        if !matches!(error, BackendError::Network(_)) {
+            substitutes.push(on_the_processor(&wanted.network));
+        }
+        substitutes.push(on_the_processor(EMBEDDED));
+        substitutes.extend(unchanged);
+        substitutes.push(BackendConfig {
+            network: OWN_NETWORK.to_owned(),
+            backend: BackendName::Cpu.name().to_owned(),
+            ..BackendConfig::default()
+        });
+        substitutes
+    }
+}
+
+/// Tells the user why the configuration is refused, and what plays instead.
+fn report(error: &BackendError, backend: &dyn Backend, network: Option<&str>, responder: &dyn Responder) {
+    let name = &backend.attributes().name;
+    let instead = match network {
+        Some(network) => format!("network {network} on {name}"),
+        None => name.clone(),
+    };
+    responder.message(&format!("error: {error}; playing on with {instead}"));
+}

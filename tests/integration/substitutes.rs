@@ -1,0 +1,123 @@
+//! What the engine plays with if the network or the backend of its options cannot be had: it says why, and goes on.
+
+use crate::driver::{Driver, best_move};
+use std::fs;
+use std::path::PathBuf;
+
+/// Two small networks.
+const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
+const OTHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-se-conv.pb.gz");
+
+const MISSING: &str = "/nonexistent/network.pb.gz";
+
+/// The lines that begin with `info string `, without that beginning.
+fn messages(lines: &[String]) -> Vec<&str> {
+    lines.iter().filter_map(|line| line.strip_prefix("info string ")).collect()
+}
+
+/// Searches a few nodes, and checks that the answer is that of a search. Returns the messages.
+#[track_caller]
+fn searched(engine: &mut Driver) -> Vec<String> {
+    let lines = engine.search("go nodes 5");
+    assert!(lines.iter().any(|line| line.starts_with("info depth ")), "{lines:#?}");
+    assert_ne!(best_move(&lines), "0000");
+    messages(&lines).into_iter().map(str::to_owned).collect()
+}
+
+fn set(engine: &mut Driver, name: &str, value: &str) -> Vec<String> {
+    engine.ask(&format!("setoption name {name} value {value}"))
+}
+
+#[track_caller]
+fn assert_refused(messages: &[&str], reason: &str, instead: &str) {
+    let errors: Vec<&&str> = messages.iter().filter(|message| message.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{messages:#?}");
+    assert!(errors[0].contains(reason), "`{reason}` in {errors:#?}");
+    assert!(errors[0].contains(&format!("; playing on with {instead}")), "`{instead}` in {errors:#?}");
+}
+
+#[test]
+fn a_missing_network_at_the_start_is_an_error_and_the_embedded_one_plays() {
+    let mut path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    path.push(format!("later-{}.pb.gz", std::process::id()));
+    let name = path.to_str().unwrap();
+    let mut engine = Driver::start(&["--threads=1", "-w", name]);
+    // The user hears of it before the network is needed.
+    assert!(engine.until("info string")[0].contains(&format!("error: cannot load network {name}: ")));
+
+    let ready = engine.ask("");
+    assert_refused(&messages(&ready), name, "network <embedded> on cpu");
+    assert!(messages(&ready).contains(&"network <embedded>"), "{ready:#?}");
+    // The error is not repeated with every search, but with every game.
+    assert!(searched(&mut engine).is_empty());
+    assert!(engine.ask("").is_empty());
+    assert_refused(&messages(&engine.ask("ucinewgame")), name, "network <embedded> on cpu");
+
+    fs::copy(NETWORK, &path).unwrap();
+    assert!(searched(&mut engine).is_empty());
+    let found = engine.ask("ucinewgame");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(messages(&found).last(), Some(&format!("network {name}").as_str()), "{found:#?}");
+    assert!(searched(&mut engine).is_empty());
+}
+
+#[test]
+fn a_network_that_cannot_be_read_leaves_the_one_that_worked() {
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let mut engine = Driver::start(&["--threads=1", "--backend=cpu", "-w", NETWORK]);
+    assert!(searched(&mut engine).is_empty());
+    let instead = format!("network {NETWORK} on cpu");
+    assert_refused(&messages(&set(&mut engine, "WeightsFile", MISSING)), MISSING, &instead);
+    assert_refused(
+        &messages(&set(&mut engine, "WeightsFile", broken)),
+        "not a Leela Chess Zero network",
+        &instead,
+    );
+    assert!(searched(&mut engine).is_empty());
+    // The other settings still take effect, and are no reason to repeat the error.
+    assert!(set(&mut engine, "MultiPV", "2").is_empty());
+    assert!(searched(&mut engine).is_empty());
+    assert_refused(&messages(&set(&mut engine, "PolicyTemperature", "2")), broken, &instead);
+    assert_eq!(messages(&set(&mut engine, "WeightsFile", OTHER)), [format!("network {OTHER}")]);
+    assert!(searched(&mut engine).is_empty());
+}
+
+#[test]
+fn a_wrong_option_during_a_search_is_reported_at_the_next_one() {
+    let mut engine = Driver::start(&["--threads=1", "--backend=cpu", "-w", NETWORK]);
+    engine.ask("");
+    engine.send("go infinite");
+    let lines = set(&mut engine, "WeightsFile", MISSING);
+    assert!(messages(&lines).is_empty(), "{lines:#?}");
+    engine.send("stop");
+    engine.until("bestmove");
+    let said = searched(&mut engine);
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    assert_refused(&said, MISSING, &format!("network {NETWORK} on cpu"));
+}
+
+#[test]
+fn a_backend_that_cannot_be_made_leaves_the_users_network() {
+    for (backend, options, reason) in [
+        ("cpu", "treads=2", "treads=2"),
+        ("cpu", "threads=(", "after `=`"),
+        ("check", "cpu", "expected two backends"),
+        ("recordreplay", "replay_file=/nonexistent/replay", "/nonexistent/replay"),
+        ("rocm", "streams=0", "streams=0"),
+    ] {
+        let mut engine = Driver::start(&["--threads=1", "-w", NETWORK, "-b", backend, "-o", options]);
+        let ready = engine.ask("");
+        assert_refused(&messages(&ready), reason, &format!("network {NETWORK} on cpu"));
+        assert!(searched(&mut engine).is_empty(), "{backend} -o {options}");
+    }
+}
+
+/// A backend that works is kept with its own options.
+#[test]
+fn wrong_options_leave_the_backend_that_worked() {
+    let mut engine = Driver::trivial();
+    assert!(searched(&mut engine).is_empty());
+    let lines = set(&mut engine, "BackendOptions", "nonsense=1");
+    assert_refused(&messages(&lines), "nonsense=1", "trivial");
+    assert!(searched(&mut engine).is_empty());
+}

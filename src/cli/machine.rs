@@ -19,7 +19,7 @@ pub(super) fn processor() -> String {
 /// The facts for a picture: network, backend, processor and version. `backend` is the name of the backend that was
 /// used. There is no network for the backends that need none.
 pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
-    let network = match options.backend {
+    let network = match options.backend.name() {
         BackendName::Trivial | BackendName::Random => String::new(),
         _ => find_network(&options.weights).map_or_else(
             |_| String::new(),

@@ -115,6 +115,13 @@ pub trait Backend: Send + Sync {
     /// Empties the cache, for a new game.
     fn clear_cache(&self) {}
 
+    /// Empties the cache and changes its size to about `entries` evaluations. `false` if that is impossible; then only
+    /// a new backend can have that size.
+    fn resize_cache(&self, entries: usize) -> bool {
+        let _ = entries;
+        false
+    }
+
     /// The devices of this backend, and how many of them are lost.
     fn devices(&self) -> Devices {
         Devices { total: 1, lost: 0 }

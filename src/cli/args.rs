@@ -52,7 +52,8 @@ pub(super) enum Mode {
     /// Speaks UCI on stdin and stdout (the default)
     #[command(aliases = ["classic", "dag-preview"])]
     Uci,
-    /// Searches 10 positions for half a second each and reports nodes per second
+    /// Searches 10 positions for half a second each and reports nodes per second. Without flags of its own, it adds a
+    /// line for OpenBench, with a number of nodes that identifies the search
     Bench(BenchArgs),
     /// Searches 34 positions for ten seconds each and reports nodes per second
     Benchmark(BenchArgs),
@@ -131,8 +132,20 @@ impl BenchArgs {
             positions: self.num_positions.unwrap_or(defaults.positions) as usize,
             signature: self.signature,
             json: self.json,
+            for_openbench: defaults.for_openbench && !self.has_any(),
             svg: self.svg.clone(),
         }
+    }
+
+    /// Whether any of these flags is given.
+    fn has_any(&self) -> bool {
+        let BenchArgs { nodes, movetime, fen, num_positions, signature, json, svg: _ } = self;
+        nodes.is_some()
+            || movetime.is_some()
+            || !fen.is_empty()
+            || num_positions.is_some()
+            || *signature
+            || *json
     }
 }
 

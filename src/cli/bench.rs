@@ -3,9 +3,15 @@
 //! The output has lc0's format. As in lc0, only nodes and time end a search: smart pruning and the move overhead are
 //! off by default. `--signature` prints a hash of the nodes, depths and moves of searches on the `trivial` backend. The
 //! hash is the same on every machine and changes only if the search changes.
+//!
+//! OpenBench runs `bench` without flags, and reads `N nodes N nps` at the end. It compares the nodes with those of other
+//! machines, and it adjusts the time of games to the speed. Evaluations of a network differ in their last bits from
+//! processor to processor, and so do the nodes of a search with it. So the nodes are those of searches to a given depth
+//! on the `trivial` backend, with one thread. The speed is that of the timed searches with the network.
 
 use super::bench_positions::POSITIONS;
 use super::chart::{Chart, Mark, Panel, Places, Shape};
+use super::defaults::default_options;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use crate::chess::uci_move;
@@ -26,16 +32,23 @@ pub(super) struct Defaults {
     pub movetime_ms: i64,
     /// Number of positions.
     pub positions: u32,
+    /// Whether OpenBench's line is printed if no flag asks for something else.
+    pub for_openbench: bool,
 }
 
 /// The limits of `bench`.
-pub(super) const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10 };
+pub(super) const SHORT: Defaults = Defaults { movetime_ms: 500, positions: 10, for_openbench: true };
 
 /// The limits of `benchmark`.
-pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34 };
+pub(super) const LONG: Defaults = Defaults { movetime_ms: 10_000, positions: 34, for_openbench: false };
 
 /// Nodes for each position of the signature, unless `--nodes` is given.
 const SIGNATURE_NODES: u64 = 10_000;
+
+/// The depth of OpenBench's searches. They are short beside the timed ones.
+const OPENBENCH_DEPTH: u32 = 6;
+/// The most nodes of such a search, in case that a change of the search makes the depth hard to reach.
+const OPENBENCH_MOST_NODES: u64 = 100_000;
 
 /// The positions to search, the limits, and the form of the output.
 #[derive(Clone, Debug)]
@@ -52,6 +65,8 @@ pub(super) struct Plan {
     pub signature: bool,
     /// Whether to print JSON instead of lc0's lines.
     pub json: bool,
+    /// Whether to print a last line for OpenBench.
+    pub for_openbench: bool,
     /// The file to draw a picture in.
     pub svg: Option<PathBuf>,
 }
@@ -122,8 +137,28 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
             format!("Nodes searched  : {nodes}"),
             format!("Nodes/second    : {nps}"),
         ]);
+        if plan.for_openbench {
+            drop(engine);
+            output.line(&format!("{} nodes {nps} nps", openbench_nodes()?));
+        }
     }
     Ok(())
+}
+
+/// The number of nodes of searches that are the same on every machine. It changes if the search changes.
+fn openbench_nodes() -> Result<u64, CliError> {
+    // The user's options and configuration must not change the number.
+    let options =
+        Options { backend: BackendName::Trivial.into(), threads: 1, ..default_options(Some("bench")) };
+    let recorder = Arc::new(Recorder::new(None));
+    let mut engine = Engine::new(options, Arc::clone(&recorder) as Arc<dyn Responder>).without_recovery();
+    let limits =
+        GoParams { depth: Some(OPENBENCH_DEPTH), nodes: Some(OPENBENCH_MOST_NODES), ..GoParams::default() };
+    let mut nodes = 0;
+    for position in &POSITIONS[..SHORT.positions as usize] {
+        nodes += run_search(&mut engine, &recorder, position, &limits)?.nodes;
+    }
+    Ok(nodes)
 }
 
 /// Searches one position from an empty tree and an empty cache.

@@ -6,7 +6,9 @@ use crate::options::Options;
 pub(super) fn default_options(mode: Option<&str>) -> Options {
     let options = Options::default();
     match mode {
-        Some("bench" | "benchmark") => {
+        // OpenBench measures the speed of one thread.
+        Some("bench") => Options { threads: 1, ..default_options(Some("benchmark")) },
+        Some("benchmark") => {
             Options { threads: 2, nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
         }
         Some("backendbench") => Options { threads: 1, ..options },

@@ -5,9 +5,9 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
-//! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`onnx2leela_args`] | the flags of `onnx2leela` |

@@ -50,6 +50,24 @@ impl Evaluator {
         self.current.as_ref().map(|current| &*current.backend)
     }
 
+    /// The number of evaluations that the cache of this backend has room for.
+    pub(super) fn cache_entries(&self) -> usize {
+        self.current.as_ref().map_or(0, |current| current.config.cache_entries)
+    }
+
+    /// Gives the cache the size that `wanted` asks for, if the backend differs from `wanted` in nothing else. A new
+    /// backend would have to load its network again.
+    fn resize_cache(&mut self, wanted: &BackendConfig) {
+        if let Some(current) = &mut self.current
+            && current.config.is_same_but_for_cache(wanted)
+            && current.config.cache_entries != wanted.cache_entries
+            && current.backend.resize_cache(wanted.cache_entries)
+        {
+            current.config.cache_entries = wanted.cache_entries;
+            self.worked = Some(wanted.clone());
+        }
+    }
+
     /// Lets the next call of [`Evaluator::get`] try a configuration again that was refused before.
     pub(super) fn try_again(&mut self) {
         self.refused = None;
@@ -64,6 +82,7 @@ impl Evaluator {
         wanted: &BackendConfig,
         responder: &dyn Responder,
     ) -> Result<Obtained, BackendError> {
+        self.resize_cache(wanted);
         if let Some(current) = &self.current
             && (current.config == *wanted || self.refused.as_ref() == Some(wanted))
         {

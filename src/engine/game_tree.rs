@@ -5,9 +5,15 @@ use crate::options::Presses;
 use crate::sync::Arc;
 use crate::tree::Tree;
 
+/// Larger trees are not cleared but replaced, because clearing takes about a second per gigabyte.
+const LARGEST_TO_CLEAR: u64 = 1_000_000_000;
+
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
+    /// Whether a discarded tree leaves its memory to the next one. If the user limits the memory, this keeps it within
+    /// the limit: the system's allocator often keeps freed memory in pieces that a new tree cannot use.
+    keeps_memory: bool,
     /// How often `ClearTree` had been pressed at the last call of `prepare`.
     cleared_at: Presses,
     /// Whether the last search looked for a mate (`go mate`).
@@ -16,7 +22,12 @@ pub(super) struct GameTree {
 
 impl GameTree {
     pub(super) fn new() -> GameTree {
-        GameTree { tree: Arc::new(Tree::new()), cleared_at: Presses::default(), served_mate: false }
+        GameTree {
+            tree: Arc::new(Tree::new()),
+            keeps_memory: false,
+            cleared_at: Presses::default(),
+            served_mate: false,
+        }
     }
 
     pub(super) fn tree(&self) -> &Arc<Tree> {
@@ -28,9 +39,27 @@ impl GameTree {
         u64::from(self.tree.node(self.tree.root()).visits())
     }
 
-    /// Replaces the tree with a new one.
+    /// Begins a new tree.
     pub(super) fn discard(&mut self) {
+        let is_cleared =
+            self.keeps_memory && self.tree.reserved_bytes() <= LARGEST_TO_CLEAR && self.tree.clear();
+        if !is_cleared {
+            self.replace();
+        }
+    }
+
+    /// Begins a new tree in new memory. The old tree may be broken.
+    pub(super) fn replace(&mut self) {
         self.tree = Arc::new(Tree::new());
+    }
+
+    /// Takes note of the user's limit on the tree, in bytes; `None` if there is none. Replaces a tree that is larger,
+    /// because its memory never shrinks.
+    pub(super) fn keep_to(&mut self, limit: Option<u64>) {
+        self.keeps_memory = limit.is_some();
+        if limit.is_some_and(|limit| self.tree.reserved_bytes() > limit.saturating_add(limit / 8)) {
+            self.replace();
+        }
     }
 
     /// Moves the root from the last position of `old` to that of `new`. If `new` does not continue `old`, or if

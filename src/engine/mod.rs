@@ -29,13 +29,13 @@ use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use crate::backend::Backend;
-use crate::backend::registry::{BackendConfig, Recovery};
+use crate::backend::registry::{BackendConfig, Recovery, memory_limit};
 use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
 use crate::net::discover::check_network;
 use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
-use crate::search::memory::tree_limit;
+use crate::search::memory;
 use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
@@ -77,6 +77,8 @@ pub struct Engine {
     pondering: Option<GoParams>,
     /// When the last `position` arrived, and when its execution ended.
     position_times: Option<(Instant, Instant)>,
+    /// The limit on the tree, in bytes, that the user was last told is too small.
+    warned_of_limit: Option<u64>,
 }
 
 impl Engine {
@@ -99,6 +101,7 @@ impl Engine {
             holds_answer: false,
             pondering: None,
             position_times: None,
+            warned_of_limit: None,
         }
     }
 
@@ -309,7 +312,7 @@ impl Engine {
             self.had_evaluation = search.total_nodes() > 0;
             let released = search.release();
             if !released.tree_is_sound {
-                self.tree.discard();
+                self.tree.replace();
             }
             self.retired.retain(|thread| !is_finished(thread));
             self.retired.extend(released.threads);
@@ -367,6 +370,7 @@ impl Engine {
         if let Some(moves) = go.mate {
             params = params.for_mate_in(moves);
         }
+        let memory_limit = self.limit_memory(&params);
         let stopper = self.stoppers(go)?;
         // The tables know which moves win, but not which of them mates first, so `go mate` cannot use the tables.
         let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
@@ -377,9 +381,6 @@ impl Engine {
             }
         };
         let reused = self.tree.root_visits();
-        let bytes_beside_tree = u64::from(self.options.nncache) * BYTES_PER_ENTRY;
-        let memory_limit =
-            tree_limit(u64::from(self.options.ramlimit_mb), bytes_beside_tree, self.tree.tree().used_bytes());
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
             true => reused.saturating_add(nodes),
             false => nodes,
@@ -418,6 +419,30 @@ impl Engine {
         self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then(|| go.clone());
         Ok(())
+    }
+
+    /// The number of bytes that the tree of the next search may use. Discards a tree that is too large for a limit of
+    /// the user, and says once if the search needs more than that limit.
+    fn limit_memory(&mut self, params: &SearchParams) -> u64 {
+        let allowed = memory_limit(&self.options);
+        let cache_bytes = self.evaluator.cache_entries() as u64 * BYTES_PER_ENTRY;
+        let correction_bytes = if self.options.use_correction_history { CorrectionHistory::BYTES } else { 0 };
+        let limit =
+            memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.tree().used_bytes());
+        self.tree.keep_to(allowed.map(|_| limit));
+        let Some(allowed) = allowed else { return limit };
+        if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {
+            self.warned_of_limit = Some(limit);
+            self.responder.message(&format!(
+                "the memory limit of {} MB is small for {} threads with batches of {} positions: each round of batches \
+                 may exceed it by {} MB",
+                allowed / 1_000_000,
+                params.threads,
+                params.minibatch_size,
+                memory::bytes_of_next_iteration(params).div_ceil(1_000_000)
+            ));
+        }
+        limit
     }
 
     /// The stoppers for `go`, with the time manager of the current options.

@@ -128,7 +128,7 @@ mod tests {
             OptionError::unknown_name("MultPV").to_string(),
             "unknown option `MultPV`; did you mean MultiPV?"
         );
-        assert_eq!(OptionError::unknown_name("Hash").to_string(), "unknown option `Hash`");
+        assert_eq!(OptionError::unknown_name("Clouds").to_string(), "unknown option `Clouds`");
         assert_eq!(
             OptionError::unknown_flag("--minibatchsize").to_string(),
             "unknown flag `--minibatchsize`; did you mean --minibatch-size?"

@@ -4,7 +4,8 @@ use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
 
 /// The options that most people set, which UCI lists first: many chess programs show the options in the order in which
 /// the engine sends them, and `WeightsFile` would otherwise be one of the last.
-const LISTED_FIRST: [&str; 6] = ["weights", "backend", "backend_opts", "threads", "multipv", "syzygy_paths"];
+const LISTED_FIRST: [&str; 7] =
+    ["weights", "backend", "backend_opts", "threads", "hash", "multipv", "syzygy_paths"];
 
 /// The UCI `option` lines in lc0's form, with the values of `options` as defaults.
 pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {

@@ -47,7 +47,21 @@ impl Options {
     /// The value is not allowed.
     pub fn assign(&mut self, spec: &Spec, value: &str) -> Result<(), OptionError> {
         let accepted = spec.parse(value).is_some_and(|setting| (spec.put)(self, setting));
-        if accepted { Ok(()) } else { Err(OptionError::wrong_value(spec, value)) }
+        if !accepted {
+            return Err(OptionError::wrong_value(spec, value));
+        }
+        self.keep_one_memory_limit(spec);
+        Ok(())
+    }
+
+    /// `Hash` and `RamLimitMb` are two names of one setting. If both were set, the one that was set last counts. A 0
+    /// does not undo the other, because some GUIs send the default of every option.
+    fn keep_one_memory_limit(&mut self, set_last: &Spec) {
+        match set_last.field {
+            "hash" if self.hash > 0 => self.ramlimit_mb = 0,
+            "ramlimit_mb" if self.ramlimit_mb > 0 => self.hash = 0,
+            _ => {}
+        }
     }
 }
 

@@ -317,8 +317,11 @@ options! {
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");
     /// Makes `go nodes` count only the visits of this search, and not those that the tree already has.
     nodes_as_playouts: bool = false, check().uci("NodesAsPlayouts").hidden();
-    /// Memory limit for the tree and the cache, in megabytes; 0 chooses a limit that fits the machine. At the limit the
-    /// search continues and frees the least visited parts of the tree.
+    /// Memory limit for the tree and the cache together, in megabytes; 0 chooses a limit that fits the machine. At the
+    /// limit the search continues and frees the least visited parts of the tree. `RamLimitMb` is another name of this
+    /// setting: of the two, the one set last counts, unless it is 0.
+    hash: u32 = 0u32, spin(0, 100_000_000).uci("Hash");
+    /// lc0's name of `Hash`.
     ramlimit_mb: u32 = 0u32, spin(0, 100_000_000).uci("RamLimitMb");
     /// Limits the search to this many nodes per second; 0 means no limit.
     nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");
@@ -359,6 +362,7 @@ options! {
         choice(BackendName::NAMES).or(|name| backend_in_place_of(name).is_some()).uci("Backend").short('b');
     /// Options of the backend, such as `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
-    /// Number of evaluations in the cache. Each takes about 100 bytes.
+    /// Number of evaluations in the cache. Each takes about 100 bytes. If `Hash` or `RamLimitMb` is set, the cache takes
+    /// at most a quarter of that memory.
     nncache: u32 = 2_000_000u32, spin(0, 999_999_999).uci("NNCacheSize");
 }

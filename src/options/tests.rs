@@ -29,7 +29,7 @@ const OWN_UCI_NAMES: &str = "\
     UncertaintyWeightingCoefficient UncertaintyWeightingExponent UseCpuctUncertainty CpuctUncertaintyMinFactor \
     CpuctUncertaintyMaxFactor CpuctUncertaintyMinUncertainty CpuctUncertaintyMaxUncertainty \
     UseVarianceScaling CpuctUtilityStdevPrior CpuctUtilityStdevPriorWeight CpuctUtilityStdevScale \
-    UseCorrectionHistory CorrectionHistoryLambda";
+    UseCorrectionHistory CorrectionHistoryLambda Hash";
 
 #[test]
 fn has_every_name_of_lc0_once_and_its_own() {
@@ -128,6 +128,25 @@ fn sets_by_uci_name_in_any_case() {
 }
 
 #[test]
+fn of_hash_and_ram_limit_the_last_one_counts() {
+    let mut options = Options::default();
+    for (name, value, limits) in [
+        ("RamLimitMb", "300", (0, 300)),
+        ("Hash", "64", (64, 0)),
+        ("RamLimitMb", "0", (64, 0)),
+        ("RamLimitMb", "500", (0, 500)),
+        ("hash", "0", (0, 500)),
+        ("RamLimitMb", "0", (0, 0)),
+    ] {
+        options.set(name, value).unwrap();
+        assert_eq!((options.hash, options.ramlimit_mb), limits, "after {name}={value}");
+    }
+    options.set("Hash", "64").unwrap();
+    options.set("RamLimitMb", "-1").unwrap_err();
+    assert_eq!(options.hash, 64);
+}
+
+#[test]
 fn a_button_counts_its_presses() {
     let mut options = Options::default();
     options.set("ClearTree", "").unwrap();
@@ -166,9 +185,9 @@ fn uci_lines_are_lc0s() {
     ] {
         assert!(lines.iter().any(|ours| ours == line), "no `{line}`");
     }
-    assert_eq!(lines.len(), 112);
+    assert_eq!(lines.len(), 113);
     // 26 of lc0's are hidden.
-    assert_eq!(listing::uci_lines(&Options::default(), false).len(), 68);
+    assert_eq!(listing::uci_lines(&Options::default(), false).len(), 69);
 }
 
 #[test]

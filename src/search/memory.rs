@@ -4,6 +4,7 @@
 //! tree, and recycles the part with the fewest visits ([`Tree::recycle`]). The nodes of parked minibatches, the best
 //! line and all visit counts are kept.
 
+use super::policy::SearchParams;
 use crate::tree::Tree;
 use sysinfo::{MemoryRefreshKind, System};
 
@@ -17,17 +18,24 @@ const SHARE_LEFT: u64 = 60;
 const SHARE_OF_WASTE: u64 = 25;
 /// A generous estimate of the bytes that one visit adds: a node with many moves, and a link.
 const BYTES_PER_VISIT: u64 = 400;
+/// Room for the next iteration is at most this part of the limit. With more, the tree would be recycled often.
+const PART_FOR_NEXT: u64 = 5;
+/// Recycling needs lists and marks, which take at most this part of the limit.
+const PART_FOR_RECYCLING: u64 = 32;
+/// For each byte that the arenas have grown beyond the limit, this many bytes less may be in use.
+const LESS_FOR_EXCESS: u64 = 3;
 /// The smallest limit, in bytes. With less, a search would only recycle.
-const LEAST_LIMIT: u64 = 1_000_000;
+const LEAST_LIMIT: u64 = 700_000;
 
 /// The number of bytes that a tree may use.
 ///
-/// `megabytes` is the user's limit, in units of a million bytes. `bytes_beside_tree` is subtracted from it. If
-/// `megabytes` is 0, the limit is a share of the sum of the machine's free memory and the `tree_bytes` that the tree
-/// already uses.
-pub(crate) fn tree_limit(megabytes: u64, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
-    if megabytes > 0 {
-        return megabytes.saturating_mul(1_000_000).saturating_sub(bytes_beside_tree).max(LEAST_LIMIT);
+/// `allowed` is the user's limit in bytes. `bytes_beside_tree` and the memory for recycling are subtracted from it.
+/// Without a limit by the user, the limit is a share of the sum of the machine's free memory and the `tree_bytes` that
+/// the tree already uses.
+pub(crate) fn tree_limit(allowed: Option<u64>, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
+    if let Some(allowed) = allowed {
+        let for_tree = allowed.saturating_sub(bytes_beside_tree);
+        return (for_tree - for_tree / PART_FOR_RECYCLING).max(LEAST_LIMIT);
     }
     available_bytes()
         .map_or(u64::MAX, |free| ((free + tree_bytes) / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT))
@@ -45,19 +53,39 @@ fn available_bytes() -> Option<u64> {
     Some(available.min(in_group)).filter(|&bytes| bytes > 0)
 }
 
-/// Whether memory must be freed before the next iteration, in which all workers together gather up to
-/// `visits_per_iteration` leaves. Room for three times as many visits is kept free, but at most a tenth of the limit.
-pub(crate) fn is_used_up(tree: &Tree, limit: u64, visits_per_iteration: usize) -> bool {
+/// The most bytes that the next iteration of all workers adds to the tree. A worker looks at the memory only before an
+/// iteration, and several workers may look at the same time. Besides its minibatch, an iteration makes visits that need
+/// no evaluation, which also add nodes.
+pub(crate) fn bytes_of_next_iteration(params: &SearchParams) -> u64 {
+    let visits_per_leaf = 1.0 + f64::from(params.max_out_of_order_factor.max(0.0));
+    (BYTES_PER_VISIT as f64 * visits_per_leaf * (params.threads * params.minibatch_size) as f64) as u64
+}
+
+/// Whether a tree with this limit has room for the next iteration of a search with these parameters.
+pub(crate) fn is_enough(limit: u64, params: &SearchParams) -> bool {
+    bytes_of_next_iteration(params) <= limit / PART_FOR_NEXT
+}
+
+/// Whether memory must be freed before the next iteration of a search with these parameters.
+pub(crate) fn is_used_up(tree: &Tree, limit: u64, params: &SearchParams) -> bool {
+    let limit = usable(tree, limit);
     let used = tree.used_bytes();
-    let next = BYTES_PER_VISIT * (visits_per_iteration * 3) as u64;
+    let next = bytes_of_next_iteration(params).min(limit / PART_FOR_NEXT);
     let waste = tree.unreachable_bytes();
-    used.saturating_add(next.min(limit / 10)) > limit
-        || (waste > used / 2 && waste / SHARE_OF_WASTE > limit / 100)
+    used.saturating_add(next) > limit || (waste > used / 2 && waste / SHARE_OF_WASTE > limit / 100)
 }
 
 /// The size in bytes to which a tree is recycled when it has reached `limit`.
-pub(crate) fn recycled_size(limit: u64) -> u64 {
-    limit / 100 * SHARE_LEFT
+pub(crate) fn recycled_size(tree: &Tree, limit: u64) -> u64 {
+    usable(tree, limit) / 100 * SHARE_LEFT
+}
+
+/// The part of the limit that may be in use. The free memory in the arenas has pieces of all lengths. When those of one
+/// length run out, the arenas grow, even beyond the limit, although pieces of other lengths are free. The more they
+/// have grown, the more is kept free, so that this soon ends.
+fn usable(tree: &Tree, limit: u64) -> u64 {
+    let excess = tree.reserved_bytes().saturating_sub(limit);
+    limit - excess.saturating_mul(LESS_FOR_EXCESS).min(limit / 2)
 }
 
 #[cfg(test)]
@@ -66,11 +94,11 @@ mod tests {
 
     #[test]
     fn the_limit_is_set_by_the_user_or_by_free_memory() {
-        assert_eq!(tree_limit(100, 20_000_000, 5), 80_000_000);
-        assert_eq!(tree_limit(10, 20_000_000, 5), LEAST_LIMIT);
-        let fitting = tree_limit(0, 0, 0);
+        assert_eq!(tree_limit(Some(100_000_000), 20_000_000, 5), 77_500_000);
+        assert_eq!(tree_limit(Some(10_000_000), 20_000_000, 5), LEAST_LIMIT);
+        let fitting = tree_limit(None, 0, 0);
         assert!(fitting > 50_000_000, "{fitting} bytes");
         // Memory that the tree already uses counts as free.
-        assert!(tree_limit(0, 0, 1 << 50) >= 1 << 50);
+        assert!(tree_limit(None, 0, 1 << 50) >= 1 << 50);
     }
 }

@@ -32,8 +32,8 @@
 //! | [`stop_conditions`] | chooses the stoppers for one `go` |
 //! | [`time`] | the time managers |
 //! | [`stop`] | the stoppers |
-//! | [`policy`] | the formulas for the scores of moves and the corrections of values |
 //! | [`memory`] | how much memory the tree may use |
+//! | [`policy`] | the formulas for the scores of moves and the corrections of values |
 //! | [`info`] | info lines and the best move as plain data |
 //! | [`limits`] | the arguments of `position` and `go` as plain data |
 

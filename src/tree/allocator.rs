@@ -94,9 +94,14 @@ impl FreeLists {
         }
     }
 
+    /// The number of free nodes in the list.
+    pub(super) fn free_nodes(&self) -> u64 {
+        self.free_nodes.load(Ordering::Relaxed)
+    }
+
     /// The size of the entries in the lists, in bytes. Unused ranges are not counted.
     pub(super) fn free_bytes(&self) -> u64 {
-        self.free_nodes.load(Ordering::Relaxed) * size_of::<Node>() as u64
+        self.free_nodes() * size_of::<Node>() as u64
             + self.free_words.load(Ordering::Relaxed) * size_of::<AtomicU32>() as u64
     }
 }

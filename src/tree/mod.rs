@@ -123,6 +123,18 @@ impl Tree {
         }
     }
 
+    /// Frees all nodes and begins a new tree of one unevaluated root in the same memory. No search may be running.
+    /// `false` if the arena is full; then nothing changes.
+    pub fn clear(&self) -> bool {
+        let mut allocator = Allocator::default();
+        let Some(root) = allocator.take_node(&self.storage) else { return false };
+        self.node(root).begin(0, 0);
+        allocator.give_back(&self.storage);
+        self.set_root(root);
+        self.recycle(u64::MAX, std::iter::empty());
+        true
+    }
+
     /// The node of the position that is searched.
     #[inline]
     pub fn root(&self) -> NodeId {
@@ -248,14 +260,27 @@ impl Tree {
 
     /// The number of bytes that hold nodes, priors, links and tables.
     pub fn used_bytes(&self) -> u64 {
-        self.reserved_bytes().saturating_sub(self.storage.free.free_bytes())
+        let free = &self.storage.free;
+        let free_bytes = free.free_bytes() + free.free_nodes() * self.extra_bytes_per_node();
+        self.reserved_bytes().saturating_sub(free_bytes)
+    }
+
+    /// The size of the extra statistics of one node in bytes; 0 if this tree has none.
+    fn extra_bytes_per_node(&self) -> u64 {
+        self.extra_statistics.get().map_or(0, |_| size_of::<ExtraStatistics>() as u64)
+    }
+
+    /// The bytes that a node takes on average, with its extra statistics and its share of the transposition table, but
+    /// without its priors and links.
+    fn bytes_per_node(&self) -> u64 {
+        let nodes = self.storage.nodes.reserved().saturating_sub(self.storage.free.free_nodes()).max(1);
+        size_of::<Node>() as u64 + self.extra_bytes_per_node() + self.table.bytes() / nodes
     }
 
     /// The number of used bytes plus the bytes on the free lists.
     pub fn reserved_bytes(&self) -> u64 {
         let nodes = &self.storage.nodes;
-        let entry_bytes = size_of::<ExtraStatistics>() as u64;
-        let extra_bytes = self.extra_statistics.get().map_or(0, |_| nodes.reserved() * entry_bytes);
+        let extra_bytes = nodes.reserved() * self.extra_bytes_per_node();
         nodes.used_bytes() + self.storage.words.used_bytes() + self.table.bytes() + extra_bytes
     }
 }

@@ -93,7 +93,8 @@ impl Tree {
         let mut bytes_by_class = [0_u64; CLASSES];
         let mut seen = Marks::new(self);
         seen.insert(self.root());
-        let mut live_bytes = 0;
+        let bytes_per_node = self.bytes_per_node();
+        let mut live_bytes = bytes_per_node;
         let mut stack = vec![self.root()];
         while let Some(id) = stack.pop() {
             let node = self.node(id);
@@ -101,7 +102,7 @@ impl Tree {
             let mut grandchildren_bytes = 0;
             for child in self.links(node).filter_map(|(_, link)| link.child()) {
                 if seen.insert(child) {
-                    grandchildren_bytes += size_of::<Node>() as u64;
+                    grandchildren_bytes += bytes_per_node;
                     stack.push(child);
                 }
             }

@@ -178,6 +178,27 @@ fn bench_prints_lc0s_lines() {
     assert_eq!(nps, (1000.0 * nodes as f64 / (time + 1) as f64).round() as u64);
 }
 
+/// OpenBench compares the nodes with those of other machines, so they must not depend on the backend or the threads.
+#[test]
+fn bench_without_flags_ends_with_a_line_for_openbench() {
+    let last = |arguments: &[&str]| {
+        let text = run(arguments);
+        let line = text.lines().last().expect("a last line").to_owned();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        assert!(matches!(&words[..], [_, nodes, _, nps] if nodes == "nodes" && nps == "nps"), "{line}");
+        assert!(text.contains(&format!("\nNodes/second    : {}\n", words[2])), "{text}");
+        words[0].parse::<u64>().expect("a number of nodes")
+    };
+    // A run takes five seconds, so both run at the same time.
+    let (one, other) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| last(&["bench", "--backend=trivial"]));
+        let other = last(&["bench", "--backend=random", "--threads=2", "--cpuct=4"]);
+        (one.join().expect("the first run ends well"), other)
+    });
+    assert!(one > 10_000, "{one}");
+    assert_eq!(one, other);
+}
+
 #[test]
 fn bench_searches_one_position_and_writes_json() {
     let fen = "6k1/1p3ppp/8/8/8/8/8/R5K1 w - - 0 1 moves g1f1 b7b6";

@@ -1,5 +1,8 @@
 //! A search that has used up its memory goes on: it stays near the limit, keeps a sound tree, and finds the same move.
+//! The process as a whole keeps to `Hash` and `RamLimitMb`.
 
+#[cfg(target_os = "linux")]
+use crate::driver::Driver;
 use crate::search::{KIWIPETE, Session, nodes};
 use rukh::search::{GoParams, Score};
 
@@ -89,4 +92,82 @@ fn an_infinite_search_answers_stop_at_once_though_memory_is_short() {
         assert!(asked.elapsed().as_millis() < 200, "answered after {:?}", asked.elapsed());
     }
     session.engine.finished_tree().check_invariants().expect("a sound tree");
+}
+
+#[test]
+fn a_tree_with_extra_statistics_keeps_to_the_limit_and_is_seldom_recycled() {
+    let mut session = session(&[("UseCorrectionHistory", "true"), ("Hash", "3")]);
+    session.position(Some(KIWIPETE), "");
+    session.go(nodes(60_000));
+    let tree = session.engine.finished_tree();
+    tree.check_invariants().expect("a sound tree");
+    // The correction history takes half a megabyte.
+    assert!(tree.reserved_bytes() < 2_800_000, "{} bytes are reserved", tree.reserved_bytes());
+    let left = tree.recycle(1_500_000, std::iter::empty());
+    assert!(left.kept_nodes > 0 && tree.used_bytes() < 1_800_000, "{} bytes are left", tree.used_bytes());
+}
+
+#[test]
+fn a_lower_limit_discards_a_tree_that_is_too_large_for_it() {
+    let mut session = Session::new(&[("SmartPruningFactor", "0"), ("NNCacheSize", "2000000")]);
+    session.position(None, "");
+    session.go(nodes(30_000));
+    assert!(session.engine.finished_tree().reserved_bytes() > 2_000_000);
+    for (option, megabytes) in [("Hash", "1"), ("RamLimitMb", "2")] {
+        session.engine.set_option(option, megabytes).expect("a valid limit");
+        session.go(nodes(40_000));
+        let tree = session.engine.finished_tree();
+        assert!(tree.node(tree.root()).visits() >= 40_000);
+        assert!(tree.reserved_bytes() < 2_200_000, "{} bytes are reserved", tree.reserved_bytes());
+    }
+}
+
+/// The most memory that the process has had in RAM so far, in bytes.
+#[cfg(target_os = "linux")]
+fn peak_bytes(engine: &Driver) -> u64 {
+    let path = format!("/proc/{}/status", engine.process_id());
+    let status = std::fs::read_to_string(path).expect("Linux describes the process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak is given");
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kibibytes * 1024
+}
+
+/// The peak of a process that searches positions of several games. It must say that its tree has reached the limit if
+/// `is_reached`.
+#[cfg(target_os = "linux")]
+fn peak_of_searches(flags: &[&str], visits: u64, is_reached: bool) -> u64 {
+    let mut engine = Driver::start(&[flags, &["--smart-pruning-factor=0"]].concat());
+    let mut lines = Vec::new();
+    for position in [KIWIPETE, crate::search::MIDDLEGAME, "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1"] {
+        engine.send("ucinewgame");
+        engine.send(&format!("position fen {position}"));
+        lines.extend(engine.search(&format!("go nodes {visits}")));
+    }
+    let says_so = lines.iter().any(|line| line.contains("the tree has reached its limit"));
+    assert_eq!(says_so, is_reached, "{flags:?}");
+    peak_bytes(&engine)
+}
+
+/// What the program and the network take is the peak of the same process with the same threads and batches, but with the
+/// smallest limit and only so many visits that every thread evaluates full batches. That covers the program itself, the
+/// weights, the threads and the memory for batches. A tree of so few visits has less than two megabytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_takes_no_more_than_the_limit_and_what_the_network_takes() {
+    const SLACK: u64 = 16_000_000;
+    let network = concat!("--weights=", env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-f16.pb.gz");
+    for (flags, limit, megabytes, visits) in [
+        (&["--backend=random", "--threads=8"][..], "--hash=32", 32, 350_000),
+        (&["--backend=trivial", "--threads=1"], "--ramlimit-mb=20", 20, 200_000),
+        (&["--backend=cpu", "--threads=2", network], "--hash=1", 1, 8_000),
+    ] {
+        let least = peak_of_searches(&[flags, &["--hash=1"]].concat(), 2_000, false);
+        let peak = peak_of_searches(&[flags, &[limit]].concat(), visits, true);
+        let limit = megabytes * 1_000_000;
+        assert!(peak <= least + limit + SLACK, "{flags:?}: {peak} bytes, {least} without a tree");
+        assert!(
+            peak + 1_000_000 >= least + limit / 2,
+            "{flags:?}: only {peak} bytes, {least} without a tree"
+        );
+    }
 }

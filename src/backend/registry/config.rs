@@ -1,8 +1,12 @@
 //! The user's choice of a backend, a network and a cache.
 
 use crate::backend::position_key::KeyRules;
+use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::net::HistoryFill;
 use crate::options::Options;
+
+/// The cache takes at most this part of the memory that the user allows. The tree has the rest.
+const CACHE_PART: u64 = 4;
 
 /// The options that decide which backend is made. The engine makes a new backend when one of them has changed.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +32,11 @@ pub struct BackendConfig {
 }
 
 impl BackendConfig {
+    /// Whether the two differ in nothing but the size of the cache.
+    pub(crate) fn is_same_but_for_cache(&self, other: &BackendConfig) -> bool {
+        *self == BackendConfig { cache_entries: self.cache_entries, ..other.clone() }
+    }
+
     /// Reads the configuration from the engine's options.
     pub fn from_options(options: &Options) -> BackendConfig {
         BackendConfig {
@@ -38,10 +47,22 @@ impl BackendConfig {
             policy_optimism: options.policy_optimism,
             value_error: options.use_uncertainty_weighting || options.use_cpuct_uncertainty,
             history_fill: options.history_fill,
-            cache_entries: options.nncache as usize,
+            cache_entries: cache_entries(options),
             cache_key_rules: KeyRules::from_options(options),
         }
     }
+}
+
+/// The user's limit for the tree and the cache together, in bytes; `None` if the user set no limit.
+pub(crate) fn memory_limit(options: &Options) -> Option<u64> {
+    let megabytes = u64::from(options.hash.max(options.ramlimit_mb));
+    (megabytes > 0).then_some(megabytes * 1_000_000)
+}
+
+/// The number of evaluations in the cache: `NNCacheSize`, or fewer if the user's memory limit requires it.
+fn cache_entries(options: &Options) -> usize {
+    let fitting = memory_limit(options).map_or(u64::MAX, |bytes| bytes / CACHE_PART / BYTES_PER_ENTRY);
+    usize::try_from(fitting).unwrap_or(usize::MAX).min(options.nncache as usize)
 }
 
 /// The defaults of the option table.

@@ -18,6 +18,7 @@ mod maker;
 mod recovery;
 
 pub use config::BackendConfig;
+pub(crate) use config::memory_limit;
 pub use create::{CreatedBackend, create};
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};

@@ -69,6 +69,10 @@ impl Backend for CachingBackend {
         self.inner.clear_cache();
     }
 
+    fn resize_cache(&self, entries: usize) -> bool {
+        self.store.resize(entries)
+    }
+
     fn devices(&self) -> Devices {
         self.inner.devices()
     }

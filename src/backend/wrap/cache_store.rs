@@ -37,13 +37,22 @@ pub(super) struct Store {
 impl Store {
     /// Returns `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
-        let shards = match entries {
-            0 => 0,
-            _ => (entries / MINIMUM_SHARD_ENTRIES + 1).next_power_of_two().min(MAXIMUM_SHARDS),
-        };
+        let shards = shard_count(entries);
         let shards: Option<Box<[Mutex<Shard>]>> =
             (0..shards).map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new)).collect();
         Some(Store { shards: shards? })
+    }
+
+    /// Empties the store and changes its size, without a change of the number of shards. `false` if the new size needs
+    /// another number of shards, or more memory than there is. In the second case some shards have the old size.
+    pub(super) fn resize(&self, entries: usize) -> bool {
+        let count = self.shards.len();
+        let resize_shard = |shard: &Mutex<Shard>| {
+            let Some(fresh) = Shard::new(entries.div_ceil(count)) else { return false };
+            *lock(shard) = fresh;
+            true
+        };
+        count > 0 && count == shard_count(entries) && self.shards.iter().all(resize_shard)
     }
 
     fn shard(&self, key: u64) -> Option<MutexGuard<'_, Shard>> {
@@ -82,6 +91,14 @@ impl Store {
         let (filled, capacity) =
             self.shards.iter().map(|shard| lock(shard).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         if capacity == 0 { 0 } else { (filled as u64 * 1000 / capacity as u64) as u32 }
+    }
+}
+
+/// The number of shards of a store with this many entries.
+fn shard_count(entries: usize) -> usize {
+    match entries {
+        0 => 0,
+        _ => (entries / MINIMUM_SHARD_ENTRIES + 1).next_power_of_two().min(MAXIMUM_SHARDS),
     }
 }
 
@@ -354,6 +371,23 @@ mod tests {
         store.insert(1, value(2), &[0.2, 0.3, 0.5]);
         assert!(store.get(1, 2).is_none());
         assert_eq!(store.get(1, 3).unwrap().value, value(2));
+    }
+
+    #[test]
+    fn a_resized_store_is_empty_and_has_the_new_size() {
+        let store = Store::new(100_000).unwrap();
+        for (entries, key) in [(20_000, 1), (200_000, 2)] {
+            (0..100_000).for_each(|key| store.insert(mix(key), value(key), &priors(key)));
+            assert!(store.resize(entries));
+            assert_eq!(store.fullness_permille(), 0);
+            assert!(!(0..100_000).any(|key| check(&store, key)));
+            store.insert(mix(key), value(key), &priors(key));
+            assert!(check(&store, key));
+        }
+        for entries in [0, 1, usize::MAX] {
+            assert!(!store.resize(entries), "{entries}");
+        }
+        assert!(!Store::new(0).unwrap().resize(100));
     }
 
     #[test]

@@ -27,8 +27,7 @@ pub(crate) fn make_room(
     scratch: &mut Scratch,
 ) -> Option<()> {
     let limit = context.memory_limit;
-    let visits_per_iteration = context.params.threads * context.params.minibatch_size;
-    if !memory::is_used_up(&context.tree, limit, visits_per_iteration) || control.is_stopping() {
+    if !memory::is_used_up(&context.tree, limit, &context.params) || control.is_stopping() {
         return parking.give_way(index);
     }
     scratch.give_back(&context.tree);
@@ -36,7 +35,7 @@ pub(crate) fn make_room(
         // From now on, reports and stoppers read only the root and its children.
         control.lock().is_recycling = true;
         let in_flight = parked.flat_map(|gathered| gathered.steps.iter().map(|step| step.node));
-        let recycled = context.tree.recycle(memory::recycled_size(limit), in_flight);
+        let recycled = context.tree.recycle(memory::recycled_size(&context.tree, limit), in_flight);
         let mut control = control.lock();
         control.is_recycling = false;
         if recycled.fewest_visits > 0 && !control.has_reported_recycling {

@@ -31,6 +31,9 @@ pub struct CorrectionHistory {
 }
 
 impl CorrectionHistory {
+    /// The size of the table.
+    pub const BYTES: u64 = 8 << SLOT_BITS;
+
     /// A table without errors, which corrects nothing.
     pub fn new() -> CorrectionHistory {
         CorrectionHistory { slots: (0..1 << SLOT_BITS).map(|_| AtomicU64::new(0)).collect() }

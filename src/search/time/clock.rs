@@ -24,7 +24,7 @@ const BARE_MOVE_MS: f64 = 20.0;
 const WORST_LAGS: u32 = 2;
 
 /// A usual lag up to this time, in milliseconds, is nothing to plan for.
-const COMMON_LAG_MS: f64 = 10.0;
+const COMMON_LAG_MS: f64 = 5.0;
 
 /// The number of later moves for which time is reserved. It is less if the next time control comes sooner.
 const LATER_MOVES: u32 = 50;
@@ -35,7 +35,10 @@ pub struct Clock {
     remaining: Duration,
     increment: Duration,
     moves_to_go: Option<u32>,
+    /// The option `MoveOverheadMs`.
     overhead: Duration,
+    /// What the measured lag asks to keep for this move.
+    worst_lags: Duration,
     /// The time in milliseconds that a move costs without any thinking.
     bare_move_ms: f64,
     /// The part of each increment to come that the lag takes, in milliseconds.
@@ -62,6 +65,7 @@ impl Clock {
             increment: Duration::from_millis(increment).min(LONGEST),
             moves_to_go: moves_to_go.filter(|&moves| moves > 0),
             overhead: Duration::from_millis(overhead),
+            worst_lags: Duration::ZERO,
             bare_move_ms: BARE_MOVE_MS,
             lag_of_increment_ms: 0.0,
         })
@@ -71,7 +75,7 @@ impl Clock {
     /// the lag is longer than what is kept anyway.
     pub fn with_lag(self, lag: Lag) -> Clock {
         Clock {
-            overhead: self.overhead.max(lag.worst * WORST_LAGS),
+            worst_lags: lag.worst * WORST_LAGS,
             bare_move_ms: self.bare_move_ms.max(milliseconds(lag.usual)),
             lag_of_increment_ms: (milliseconds(lag.usual) - COMMON_LAG_MS).clamp(0.0, self.increment_ms()),
             ..self
@@ -79,9 +83,12 @@ impl Clock {
     }
 
     /// The last moment for an answer, counted from the start of the clock: all of the remaining time, less what the move
-    /// takes to reach the GUI. If that is more than half of the remaining time, half of it.
+    /// takes to reach the GUI. `MoveOverheadMs` is a guess at that, and takes at most half of the remaining time. The
+    /// measured lag takes nearly all of it: a lag beyond the increment drains the clock, and a few moves without an
+    /// evaluation let it recover.
     pub fn last_moment(&self) -> Duration {
-        self.remaining.saturating_sub(self.overhead).max(self.remaining / 2)
+        let way_to_the_gui = self.worst_lags.max(self.overhead.min(self.remaining / 2));
+        self.remaining.saturating_sub(way_to_the_gui).max(self.remaining / 8)
     }
 
     /// The time left in milliseconds, without any deduction.
@@ -107,7 +114,7 @@ impl Clock {
     /// The time in milliseconds that may be spent on thinking: the time left, less the overhead and the reserve for
     /// later moves. It may be 0.
     pub fn spendable_ms(&self) -> f64 {
-        let free = milliseconds(self.remaining.saturating_sub(self.overhead));
+        let free = milliseconds(self.remaining.saturating_sub(self.overhead.max(self.worst_lags)));
         let later_moves = self.moves_to_go.map_or(LATER_MOVES, |moves| moves - 1).min(LATER_MOVES);
         let reserve = f64::from(later_moves) * (self.bare_move_ms - self.increment_ms()).max(0.0);
         // If at least twice the reserve is left, the whole reserve is deducted. Below that, a parabola takes over that
@@ -209,14 +216,18 @@ mod tests {
             "50 moves of 10 ms more"
         );
         assert_eq!(clock(Lag { worst: ms(9000), usual: ms(9000) }).spendable_ms(), 0.0);
-        assert_eq!(clock(Lag { worst: ms(0), usual: ms(10) }).total_ms(11.0), 4900.0 + 200.0);
-        assert_eq!(clock(Lag { worst: ms(0), usual: ms(25) }).total_ms(11.0), 4650.0 + 50.0);
+        assert_eq!(clock(Lag { worst: ms(0), usual: ms(5) }).total_ms(11.0), 4900.0 + 200.0);
+        assert_eq!(clock(Lag { worst: ms(0), usual: ms(25) }).total_ms(11.0), 4650.0 + 0.0);
         assert_eq!(
             clock(Lag { worst: ms(0), usual: ms(99) }).total_ms(1.0),
             clock(Lag { worst: ms(0), usual: ms(99) }).spendable_ms()
         );
         assert_eq!(clock(Lag::default()).last_moment(), ms(4900));
-        assert_eq!(clock(Lag { worst: ms(9000), usual: ms(0) }).last_moment(), ms(2500));
+        assert_eq!(clock(Lag { worst: ms(100), usual: ms(0) }).last_moment(), ms(4800));
+        assert_eq!(clock(Lag { worst: ms(9000), usual: ms(0) }).last_moment(), ms(625));
+        let short = Clock::new(Some(40), Some(10), None, 200).expect("a time is given");
+        assert_eq!(short.last_moment(), ms(20));
+        assert_eq!(short.with_lag(Lag { worst: ms(19), usual: ms(0) }).last_moment(), ms(5));
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
     let tree = ParsedOptions::parse(text)?;
     let mut options = RocmOptions::read(tree.root(), 1024)?;
-    tree.check_all_used("rocm-fp16")?;
+    tree.check_all_used("rocm-fp16", |_| false)?;
     options.maximum_batch.get_or_insert(largest);
     let begin = Instant::now();
     let device = RocmBackend::open("rocm-fp16", &options)?;

@@ -23,8 +23,12 @@ const BARE_MOVE_MS: f64 = 20.0;
 /// worst of those so far.
 const WORST_LAGS: u32 = 2;
 
-/// A usual lag up to this time, in milliseconds, is nothing to plan for.
+/// A usual lag up to this time, in milliseconds, is nothing to plan for, unless the increment is small.
 const COMMON_LAG_MS: f64 = 5.0;
+
+/// The same as a share of the increment. If a lag takes most of a small increment, and the rest is spent on thinking, a
+/// long game is lost on time.
+const COMMON_SHARE_OF_INCREMENT: f64 = 0.25;
 
 /// The number of later moves for which time is reserved. It is less if the next time control comes sooner.
 const LATER_MOVES: u32 = 50;
@@ -74,10 +78,11 @@ impl Clock {
     /// The same clock on a machine whose moves have this lag. More time is kept, for this move and for later ones, if
     /// the lag is longer than what is kept anyway.
     pub fn with_lag(self, lag: Lag) -> Clock {
+        let common_lag_ms = COMMON_LAG_MS.min(COMMON_SHARE_OF_INCREMENT * self.increment_ms());
         Clock {
             worst_lags: lag.worst * WORST_LAGS,
             bare_move_ms: self.bare_move_ms.max(milliseconds(lag.usual)),
-            lag_of_increment_ms: (milliseconds(lag.usual) - COMMON_LAG_MS).clamp(0.0, self.increment_ms()),
+            lag_of_increment_ms: (milliseconds(lag.usual) - common_lag_ms).clamp(0.0, self.increment_ms()),
             ..self
         }
     }

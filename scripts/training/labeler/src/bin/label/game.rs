@@ -290,7 +290,8 @@ impl<'a> Player<'a> {
                 None => Outcome::Unknown,
             };
             let is_played = matches!(end, End::Played(_)) && !in_side_line;
-            record.set_end(outcome, is_played.then_some(last_ply - ply));
+            // A side line may be longer than the game, so only a position of the game has plies left.
+            record.set_end(outcome, is_played.then(|| last_ply - ply));
             record.set_game(number);
             record
         };

@@ -194,6 +194,6 @@ fn uci_lines_are_lc0s() {
 fn uci_lists_first_what_most_people_set() {
     let lines = listing::uci_lines(&Options::default(), false);
     let names: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').nth(2)).collect();
-    let first = ["WeightsFile", "Backend", "BackendOptions", "Threads", "MultiPV", "SyzygyPath", "LogFile"];
+    let first = ["WeightsFile", "Backend", "BackendOptions", "Threads", "Hash", "MultiPV", "SyzygyPath"];
     assert_eq!(names[..first.len()], first);
 }

@@ -76,7 +76,7 @@ fn the_cpu_backend_names_what_it_refuses() {
     for (network, options, part) in [
         ("micro-attn", "threads=0", "threads=0"),
         ("micro-attn", "isa=mmx", "this processor supports"),
-        ("micro-attn", "gpu=0", "gpu=0"),
+        ("micro-attn", "gup=0", "gup=0"),
         ("micro-attn", "policy_head=nonsense", "nonsense"),
         ("no-such", "", "no-such.pb.gz"),
     ] {

@@ -19,8 +19,19 @@ pub(super) fn write_file(
     if is_same_file(output, input) {
         return Err(format!("the output {} is the input; choose another name", output.display()).into());
     }
+    Ok(write_whole(output, write).map_err(failed)?)
+}
+
+/// Writes a file with `write`. The file appears when it is complete, and nothing of it is left if that fails.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write_whole(
+    output: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    // A device or a pipe is written itself.
     let is_special = fs::metadata(output).is_ok_and(|metadata| !metadata.is_file());
-    // A device or a pipe is written itself; a file appears when it is complete.
     // The file that a link leads to is replaced, not the link.
     let place = output.canonicalize().unwrap_or_else(|_| output.to_owned());
     let target = if is_special { place.clone() } else { partial(&place) };
@@ -30,12 +41,10 @@ pub(super) fn write_file(
         file.flush()
     });
     if is_special {
-        return Ok(written.map_err(failed)?);
+        return written;
     }
-    let finished = written.and_then(|()| fs::rename(&target, &place));
-    finished.map_err(|error| {
+    written.and_then(|()| fs::rename(&target, &place)).inspect_err(|_| {
         let _ = fs::remove_file(&target);
-        failed(error).into()
     })
 }
 

@@ -38,6 +38,21 @@ pub enum Activation {
     Softmax,
 }
 
+impl Activation {
+    /// Every activation function.
+    pub const ALL: [Activation; 9] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu2,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Selu,
+        Activation::Mish,
+        Activation::Swish,
+        Activation::Softmax,
+    ];
+}
+
 /// The input features of each square in an attention body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputEmbedding {

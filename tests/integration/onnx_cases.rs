@@ -207,17 +207,7 @@ fn cases_for_onnxruntime_are_written() {
         .iter()
         .map(|golden| planes(&golden.fen, &golden.moves, InputFormat::Classical112))
         .collect();
-    for activation in [
-        Activation::None,
-        Activation::Relu,
-        Activation::Relu2,
-        Activation::Tanh,
-        Activation::Sigmoid,
-        Activation::Selu,
-        Activation::Mish,
-        Activation::Swish,
-        Activation::Softmax,
-    ] {
+    for activation in Activation::ALL {
         cases.altered(&format!("activation-{activation:?}"), &with_activation(activation), &inputs);
     }
     cases.altered("no-positions", &without_positions(), &inputs);

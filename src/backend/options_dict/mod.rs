@@ -9,10 +9,11 @@
 //! record_file="a, b.bin"                        quotes ('…' or "…") around text with , ( ) =
 //! ```
 //!
-//! The syntax is lc0's, so that text written for lc0 works here, and a little wider. If a child does not have an option, it inherits the
-//! value of the nearest level around it that has the option. A bare word is a child without options; if a backend asks
-//! for a flag of that name, the bare word sets the flag. An option that no backend asks for is an error unless the
-//! caller knows it ([`ParsedOptions::check_all_used`]), so that a misspelt option is never ignored silently.
+//! The syntax is lc0's, so that text written for lc0 works here, and a little wider. If a child does not have an
+//! option, it inherits the value of the nearest level around it that has the option. A bare word is a child without
+//! options; if a backend asks for a flag of that name, the bare word sets the flag. An option that no backend asks for
+//! is an error unless the caller knows it ([`ParsedOptions::check_all_used`]), so that a misspelt option is never
+//! ignored silently.
 //!
 //! Values stay text until a backend asks for them with a type, so that the error can name the expected type and range.
 

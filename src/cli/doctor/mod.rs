@@ -23,6 +23,7 @@ mod system;
 
 use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
+use super::output_file::write_whole;
 use crate::backend::rocm::RocmPrecision;
 use crate::backend::rocm::doctor::{Line, Request, Settings, Stage};
 use crate::net::find_network;
@@ -32,6 +33,7 @@ use child::{Event, Limits, Outcome, run_stage};
 use privacy::Privacy;
 use progress::Progress;
 use report::{Death, Report, StageReport, State, shortened};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -224,10 +226,7 @@ impl Files {
     fn write(&self, report: &Report) -> Result<(), CliError> {
         for (path, content) in [(&self.text, files::text(report)), (&self.json, files::json(report))] {
             // An interrupt must not leave half a file.
-            let mut part = path.clone().into_os_string();
-            part.push(".part");
-            std::fs::write(&part, content)
-                .and_then(|()| std::fs::rename(&part, path))
+            write_whole(path, |file| file.write_all(content.as_bytes()))
                 .map_err(|error| format!("the report cannot be written to {}: {error}", path.display()))?;
         }
         Ok(())

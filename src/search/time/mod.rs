@@ -13,7 +13,8 @@
 //!
 //! [`arguments`] reads the option `TimeManager=name(key=value,...)`. [`Clock::grant`] limits the result of every
 //! formula to the time that may be spent ([`Clock::spendable_ms`]), and keeps it above zero, so that no formula can
-//! lose on time. What moves really cost on this machine is measured ([`LagMeter`]). Plies are counted from the start of the game, including the plies that a FEN's move number implies.
+//! lose on time. What moves really cost on this machine is measured ([`LagMeter`]). Plies are counted from the start of
+//! the game, including the plies that a FEN's move number implies.
 //!
 //! Time is measured from the moment when the command arrived. The search measures it and gives it to the stoppers as
 //! [`IterationStats::time_since_move_start`](super::IterationStats).

@@ -247,16 +247,10 @@ mod tests {
         }
     }
 
-    const ALL: [Activation; 8] = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Relu2,
-        Activation::Tanh,
-        Activation::Sigmoid,
-        Activation::Selu,
-        Activation::Mish,
-        Activation::Swish,
-    ];
+    /// The activations that work on each value alone.
+    fn elementwise() -> impl Iterator<Item = Activation> {
+        Activation::ALL.into_iter().filter(|&activation| activation != Activation::Softmax)
+    }
 
     #[test]
     fn activations_have_a_relative_error_of_at_most_a_millionth() {
@@ -265,7 +259,7 @@ mod tests {
         inputs.extend((-60..=60).map(|i| i as f32 * 1.37));
         inputs.extend([1e-8, -1e-8, 1e-4, -1e-4, 0.0]);
         for isa in Isa::available() {
-            for activation in ALL {
+            for activation in elementwise() {
                 let mut data = inputs.clone();
                 let width = data.len();
                 isa.run(ActivateRows { data: &mut data, width, stride: width, activation });
@@ -285,7 +279,7 @@ mod tests {
     #[test]
     fn every_activation_of_nan_is_nan() {
         for isa in Isa::available() {
-            for activation in ALL.into_iter().chain([Activation::Softmax]) {
+            for activation in Activation::ALL {
                 let mut data = vec![f32::NAN; 17];
                 isa.run(ActivateRows { data: &mut data, width: 17, stride: 17, activation });
                 assert!(data.iter().all(|x| x.is_nan()), "{} {activation:?}: {data:?}", isa.name());

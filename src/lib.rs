@@ -16,6 +16,7 @@
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`os_error`] | errors of the operating system, in words for the user |
+//! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
 #![allow(
@@ -47,5 +48,8 @@ pub mod options;
 pub(crate) mod quote;
 
 pub(crate) mod os_error;
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub(crate) mod zeroed_array;
 
 pub(crate) mod sync;

@@ -30,15 +30,9 @@ fi
 seed() {
     local file model number=0
     case $1 in
-        weights_file)
-            # The smaller networks, not compressed, because a change to compressed bytes seldom leaves a network.
-            for file in tests/data/micro-{attn,bf16,f16,se-attnpol,smolgen}.pb.gz; do
-                gzip --decompress --stdout "$file" >"$seeds/$(basename "$file" .pb.gz)"
-            done
-            ;;
         onnx_model)
-            for file in tests/data/micro-{attn,se-attnpol}.pb.gz; do
-                model=$seeds/$(basename "$file" .pb.gz)
+            for file in tests/fuzz/seeds/weights_file/*.pb; do
+                model=$seeds/$(basename "$file" .pb)
                 [ -s "$model" ] || cargo run --quiet -- leela2onnx --input="$file" --output="$model" >/dev/null
             done
             ;;
@@ -56,7 +50,7 @@ seed() {
 # Inputs are no longer than these, because longer ones take longer and find little more.
 longest() {
     case $1 in
-        weights_file | onnx_model) echo 2000000 ;;
+        weights_file | onnx_model) echo 200000 ;;
         syzygy_file) echo 10000 ;;
         *) echo 4096 ;;
     esac

@@ -147,7 +147,7 @@ pub fn is_backend_option(name: &str) -> bool {
     BACKEND_OPTIONS.contains(&name)
 }
 
-const MATCHES: &str = "Rukh plays no games against itself; use a program such as fastchess or cutechess-cli";
+const MATCHES: &str = "only the mode `rukh selfplay` has it";
 const TRAINING: &str = "Rukh makes no training data";
 const ONE_EVALUATION: &str = "use `go nodes 1`, which plays the move that the network's policy prefers";
 
@@ -203,7 +203,6 @@ pub fn instead_of_option(uci_name: &str) -> Option<&'static str> {
 /// What to use in place of lc0's mode, which Rukh does not have.
 pub fn instead_of_mode(name: &str) -> Option<&'static str> {
     match name {
-        "selfplay" => Some(MATCHES),
         "policyhead" => Some(
             "start the engine without a mode, and use `go nodes 1`: it plays the move that the \
              network's policy prefers",
@@ -240,7 +239,7 @@ mod tests {
     #[test]
     fn absent_options_say_what_to_use_instead() {
         assert!(instead_of_flag("no-reuse-tree").is_some_and(|text| text.contains("ClearTree")));
-        assert!(instead_of_flag("player1.white.weights").is_some_and(|text| text.contains("fastchess")));
+        assert!(instead_of_flag("player1.white.weights").is_some_and(|text| text.contains("rukh selfplay")));
         assert!(instead_of_flag("player1.visits").is_some_and(|text| text.contains("go nodes")));
         assert_eq!(instead_of_flag("weights"), None);
         assert!(instead_of_option("SLOWMOVER").is_some_and(|text| text.contains("TimeManager")));

@@ -69,7 +69,8 @@ pub fn likelihood_of_superiority(score: &Score) -> Option<f64> {
 
 /// The normal distribution, by the approximation 26.2.17 of Abramowitz and Stegun. The error is below 1e-7.
 fn normal_distribution(x: f64) -> f64 {
-    const COEFFICIENTS: [f64; 5] = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
+    const COEFFICIENTS: [f64; 5] =
+        [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let polynomial = COEFFICIENTS.iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
     let tail = polynomial * (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();

@@ -40,7 +40,11 @@ impl Evaluator {
 
     /// The backend for one player of one game, with a cache of its own: with a common one, the searches would depend on
     /// the order in which the games happen to run.
-    pub(super) fn with_cache(&self, player: &PlayerConfig, entries: usize) -> Result<Arc<dyn Backend>, BackendError> {
+    pub(super) fn with_cache(
+        &self,
+        player: &PlayerConfig,
+        entries: usize,
+    ) -> Result<Arc<dyn Backend>, BackendError> {
         let rules = BackendConfig::from_options(&player.options).cache_key_rules;
         Ok(Arc::new(CachingBackend::new(Arc::clone(&self.backend), entries, rules)?))
     }
@@ -95,7 +99,8 @@ pub(super) fn games_at_once(evaluators: &[Arc<Evaluator>; 2], players: &[PlayerC
     /// More games need much memory and fill no batch better.
     const MOST_GAMES: usize = 512;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let to_fill = evaluators.iter().zip(players).filter_map(|(evaluator, player)| evaluator.games_to_fill(player));
+    let to_fill =
+        evaluators.iter().zip(players).filter_map(|(evaluator, player)| evaluator.games_to_fill(player));
     // Two networks take turns in each game.
     let factor = if Arc::ptr_eq(&evaluators[0], &evaluators[1]) { 1 } else { 2 };
     to_fill.max().map_or(cores, |games| (factor * games).clamp(cores, MOST_GAMES))

@@ -29,7 +29,11 @@ impl Opening {
 
     fn from_fen(fen: &str) -> Result<Opening, String> {
         let position = Position::from_fen(fen).map_err(|error| error.to_string())?;
-        Ok(Opening { fen: Some(position.to_fen()), moves: Vec::new(), history: PositionHistory::new(position) })
+        Ok(Opening {
+            fen: Some(position.to_fen()),
+            moves: Vec::new(),
+            history: PositionHistory::new(position),
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 const LINE_LENGTH: usize = 80;
 
 /// The text of a game, with an empty line at its end. `names` are those of player 1 and player 2.
-pub fn text(game: &FinishedGame, names: [&str; 2], date: &str) -> String {
+pub fn text(game: &FinishedGame, names: [&str; 2]) -> String {
     let [white, black] = if game.player1_is_black { [names[1], names[0]] } else { names };
     let result = match game.score {
         GameScore::WhiteWon => "1-0",
@@ -24,7 +24,7 @@ pub fn text(game: &FinishedGame, names: [&str; 2], date: &str) -> String {
     };
     tag("Event", "rukh selfplay");
     tag("Site", "?");
-    tag("Date", date);
+    tag("Date", "????.??.??");
     tag("Round", &(game.number + 1).to_string());
     tag("White", white);
     tag("Black", black);

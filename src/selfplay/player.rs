@@ -9,7 +9,8 @@ use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::stop::{IterationStats, Stopper, StopperHints};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{
-    BestMove, GoParams, Responder, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo, build_stoppers,
+    BestMove, GoParams, Responder, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
+    build_stoppers,
 };
 use crate::tree::{Sample, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,8 +128,10 @@ impl Player {
         let start = SearchStart::new(position, reused);
         let stopper = build_stoppers(&self.config.options, &go, &start, &mut *self.time_manager);
         let stopper = Box::new(EndingStopper { inner: stopper, is_ending: Arc::clone(&self.is_ending) });
+        let params = self.params[usize::from(position.side_to_move() == Color::Black)].clone();
+        let threads = params.threads;
         let setup = SearchSetup {
-            params: self.params[usize::from(position.side_to_move() == Color::Black)].clone(),
+            params,
             score_type: self.config.options.score_type,
             tablebases: self.tablebases.clone(),
             correction_history: self.correction_history.clone(),
@@ -138,15 +141,14 @@ impl Player {
             ..SearchSetup::new(Arc::clone(tree), Arc::clone(&self.backend), history.clone(), stopper)
         };
         let responder = Arc::clone(&self.listener) as Arc<dyn Responder>;
-        let searching = self.evaluator.begin_search();
-        let search = match limits.movetime_ms {
-            None => Search::run(setup, responder),
-            Some(_) => {
-                let search = Search::start(setup, responder)
-                    .map_err(|error| NoMove::Failed(format!("cannot start a search: {error}")))?;
-                search.wait_for_move();
-                search
-            }
+        let searching: Vec<_> = (0..threads).map(|_| self.evaluator.begin_search()).collect();
+        let search = if limits.movetime_ms.is_none() && threads == 1 {
+            Search::run(setup, responder)
+        } else {
+            let search = Search::start(setup, responder)
+                .map_err(|error| NoMove::Failed(format!("cannot start a search: {error}")))?;
+            search.wait_for_move();
+            search
         };
         let (playouts, failure) = (search.playouts(), search.failure());
         // Ends all threads of the search.

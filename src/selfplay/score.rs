@@ -21,7 +21,7 @@ pub struct Score {
     /// The pairs of games with one opening and both colours, by the sum of player 1's points: 0, ½, 1, 1½ and 2.
     pub pairs: [u32; 5],
     /// Player 1's half points in the first finished game of a pair.
-    half_pairs: HashMap<u64, usize>,
+    pub half_pairs: HashMap<u64, usize>,
 }
 
 impl Score {

@@ -7,14 +7,14 @@ use super::game::{FinishedGame, Trees, play};
 use super::player::{NoMove, Player, PlayerError, Surroundings};
 use super::schedule::{Assignment, Schedule};
 use super::score::Score;
+use crate::backend::BackendError;
 use crate::backend::multi::BatchCounts;
 use crate::backend::registry::memory_limit;
 use crate::backend::wrap::BYTES_PER_ENTRY;
-use crate::backend::BackendError;
 use crate::chess::tablebase::{TablebaseError, Tablebases};
+use crate::search::WORKER_STACK_BYTES;
 use crate::search::memory::tree_limit;
 use crate::search::time::TimeManagerError;
-use crate::search::WORKER_STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum TournamentError {
     /// A player's searches would not end.
-    #[error("say when a search ends: --visits, --playouts or --movetime (for one player: --player1.visits …)")]
+    #[error(
+        "say when a search ends: --visits, --playouts or --movetime (for one player: --player1.visits …)"
+    )]
     NoLimit,
     /// The players cannot share a tree.
     #[error("the players cannot share a tree, because {0}; leave out --share-trees")]
@@ -150,9 +152,12 @@ impl Tournament {
             *tables = if *path == config.tablebases { tablebases.clone() } else { open(path)? };
         }
         let total = Schedule::new(&config).total();
-        let wanted =
-            config.parallelism.unwrap_or_else(|| evaluators::games_at_once(&evaluators, &config.players)).max(1);
-        let parallelism = total.map_or(wanted, |total| wanted.min(usize::try_from(total).unwrap_or(wanted)).max(1));
+        let wanted = config
+            .parallelism
+            .unwrap_or_else(|| evaluators::games_at_once(&evaluators, &config.players))
+            .max(1);
+        let parallelism =
+            total.map_or(wanted, |total| wanted.min(usize::try_from(total).unwrap_or(wanted)).max(1));
         let (sender, receiver) = unbounded();
         let surroundings = surroundings(&config, parallelism);
         Ok(Tournament {
@@ -255,7 +260,10 @@ impl Tournament {
             && let Some(more) = second.counts()
         {
             let sum = counts.get_or_insert_default();
-            *sum = BatchCounts { batches: sum.batches + more.batches, positions: sum.positions + more.positions };
+            *sum = BatchCounts {
+                batches: sum.batches + more.batches,
+                positions: sum.positions + more.positions,
+            };
         }
         progress.evaluated = counts;
     }

@@ -134,7 +134,8 @@ impl Shared {
             if self.is_due(&state) {
                 return Some(state.take(self.batch_size));
             }
-            state = match state.patience().filter(|_| !state.jobs.is_empty() && state.batches_in_flight == 0) {
+            state = match state.patience().filter(|_| !state.jobs.is_empty() && state.batches_in_flight == 0)
+            {
                 Some(patience) => wait_timeout(&self.changed, &self.state, state, patience),
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
@@ -175,7 +176,8 @@ impl GatheringBackend {
         let attributes = inner.attributes();
         let name = attributes.name.clone();
         let factor = if attributes.runs_on_cpu { 1 } else { FACTOR_FOR_DEVICES };
-        let batch_size = (attributes.recommended_batch_size * factor).clamp(1, attributes.maximum_batch_size.max(1));
+        let batch_size =
+            (attributes.recommended_batch_size * factor).clamp(1, attributes.maximum_batch_size.max(1));
         let slots = attributes.suggested_threads.max(1);
         let shared =
             Arc::new(Shared { inner, batch_size, slots, state: Mutex::default(), changed: Condvar::new() });
@@ -304,5 +306,117 @@ impl Batch for CollectedBatch {
             }
         }
         Box::new(ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::queue::WorkerTicket;
+    use crate::backend::synthetic::{RandomBackend, RandomOptions};
+    use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
+
+    fn history(moves: &str) -> PositionHistory {
+        let mut history = PositionHistory::new(Position::startpos());
+        for text in moves.split_whitespace() {
+            let m = uci_move::parse(history.last(), text).unwrap();
+            history.push(m);
+        }
+        history
+    }
+
+    fn moves(history: &PositionHistory) -> Vec<PackedMove> {
+        history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect()
+    }
+
+    fn evaluate_with(backend: &dyn Backend, histories: &[PositionHistory]) -> Result<Vec<f32>, BackendError> {
+        let mut batch = backend.new_batch();
+        for history in histories {
+            batch.add(EvalRequest { history, moves: &moves(history) });
+        }
+        let evaluations = batch.submit().wait()?;
+        Ok(evaluations.iter().flat_map(|(value, priors)| [&[value.q], priors].concat()).collect())
+    }
+
+    fn gathering() -> GatheringBackend {
+        let options = RandomOptions { delay: Duration::from_millis(2), ..RandomOptions::default() };
+        GatheringBackend::new(Arc::new(RandomBackend::new(options))).unwrap()
+    }
+
+    #[test]
+    fn each_search_gets_its_own_values() {
+        let shared = gathering();
+        let alone = RandomBackend::new(RandomOptions::default());
+        let batches = ["e2e4", "d2d4 d7d5", "g1f3 g8f6 f3g1", "a2a4"]
+            .map(|line| vec![history(line), history(&format!("{line} {}", reply(&history(line))))]);
+        std::thread::scope(|scope| {
+            for batch in &batches {
+                let (shared, alone) = (&shared, &alone);
+                scope.spawn(move || {
+                    let _searching = shared.begin_search();
+                    for _ in 0..10 {
+                        assert_eq!(
+                            evaluate_with(shared, batch).unwrap(),
+                            evaluate_with(alone, batch).unwrap()
+                        );
+                    }
+                });
+            }
+        });
+        let counts = shared.counts();
+        assert_eq!(counts.positions, 80);
+        assert!(counts.batches < 40, "{counts:?}");
+    }
+
+    fn reply(history: &PositionHistory) -> String {
+        uci_move::text(history.last().legal_moves()[0], false)
+    }
+
+    #[test]
+    fn a_closed_backend_answers_with_errors() {
+        let shared = gathering();
+        shared.close();
+        assert!(evaluate_with(&shared, &[history("")]).is_err());
+    }
+
+    /// A state with jobs of four positions each, and the tickets that keep their channels open.
+    fn state(jobs: usize, searches: usize, in_flight: usize) -> (State, Vec<WorkerTicket>) {
+        let mut state = State { searches, last_duration: Duration::from_secs(60), ..State::default() };
+        state.batches_in_flight = usize::from(in_flight > 0);
+        state.jobs_in_flight = in_flight;
+        let mut tickets = Vec::new();
+        for _ in 0..jobs {
+            let (reply, ticket) = reply_channel("test");
+            let request = OwnedRequest::new(EvalRequest { history: &history(""), moves: &[] });
+            state.jobs.push_back(Job { requests: vec![request; 4], reply });
+            state.positions += 4;
+            tickets.push(ticket);
+        }
+        state.first_arrival = Some(Instant::now());
+        (state, tickets)
+    }
+
+    #[test]
+    fn a_batch_waits_for_the_searches_that_can_add_to_it() {
+        let is_due = |jobs, searches, in_flight| state(jobs, searches, in_flight).0.is_due(64, 2);
+        // Searches are gathering.
+        assert!(!is_due(1, 8, 0));
+        // Half of the searches is the share of one of two slots.
+        assert!(is_due(4, 8, 0) && is_due(4, 8, 4));
+        // Nobody is left who could add to it, but a few that came back early wait for the others.
+        assert!(is_due(2, 2, 0) && is_due(1, 1, 0));
+        assert!(!is_due(2, 8, 6));
+        // A full batch goes at once.
+        assert!(is_due(16, 100, 20) && !is_due(15, 100, 20));
+        assert!(!is_due(0, 0, 0));
+    }
+
+    #[test]
+    fn jobs_are_taken_in_order_up_to_the_batch_size() {
+        let (mut state, _tickets) = state(5, 5, 0);
+        assert_eq!(state.take(10).len(), 2);
+        assert_eq!((state.positions, state.jobs_in_flight, state.batches_in_flight), (12, 2, 1));
+        assert_eq!(state.take(1).len(), 1);
+        assert_eq!(state.counts, BatchCounts { batches: 2, positions: 12 });
     }
 }

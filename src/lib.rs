@@ -15,6 +15,7 @@
 //! | [`chess`] | rules, positions, game history, moves as text |
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
+//! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
@@ -45,6 +46,8 @@ pub mod chess;
 pub mod options;
 
 pub(crate) mod quote;
+
+pub(crate) mod lc0_folders;
 
 pub(crate) mod os_error;
 

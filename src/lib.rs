@@ -17,6 +17,7 @@
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`os_error`] | errors of the operating system, in words for the user |
+//! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
 #![allow(
@@ -50,5 +51,8 @@ pub(crate) mod quote;
 pub(crate) mod lc0_folders;
 
 pub(crate) mod os_error;
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub(crate) mod zeroed_array;
 
 pub(crate) mod sync;

@@ -441,7 +441,7 @@ impl Engine {
         let correction_bytes = if params.uses_correction_history { CorrectionHistory::BYTES } else { 0 };
         let bias_bytes = if params.backup.has_bias() { SubtreeBias::BYTES } else { 0 };
         let table_bytes = cache_bytes + correction_bytes + bias_bytes;
-        let limit = memory::tree_limit(allowed, table_bytes, self.tree.tree().used_bytes());
+        let limit = memory::tree_limit(allowed, table_bytes, self.tree.used_bytes());
         self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {

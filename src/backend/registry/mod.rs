@@ -19,7 +19,7 @@ mod recovery;
 
 pub use config::BackendConfig;
 pub(crate) use config::memory_limit;
-pub use create::{CreatedBackend, create};
+pub use create::{CreatedBackend, create, create_without_cache};
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};
 pub use recovery::{Recovery, create_for_game};

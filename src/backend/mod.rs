@@ -14,11 +14,13 @@
 //! | [`queue`] | runs worker threads and their queue |
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
 //! | [`ticket`], [`position_key`], [`cache_line`], [`winograd`] | provide tools that several backends use |
+//! | [`batch_costs`] | keeps how long a device's batches take, by size |
 //! | [`evaluation`], [`error`] | define the result types |
 //!
 //! The search adds each request to a batch of the [cache](wrap). If the cache does not have the evaluation, it passes
 //! the request on to [`cpu`] or [`rocm`]. The ticket returns the evaluations, and the cache keeps them.
 
+mod batch_costs;
 mod cache_line;
 pub mod cpu;
 mod error;
@@ -35,6 +37,7 @@ mod winograd;
 pub mod wrap;
 
 use crate::chess::{PackedMove, PositionHistory};
+pub use batch_costs::BatchCosts;
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
@@ -61,6 +64,8 @@ pub struct Attributes {
     pub recommended_batch_size: usize,
     /// The most positions that a batch may hold.
     pub maximum_batch_size: usize,
+    /// How long the device's batches take, by size. It has no sizes if a larger batch is never free.
+    pub batch_costs: BatchCosts,
 }
 
 /// The devices that a backend evaluates on. A device is lost after a fault: every later batch on it fails at once.

@@ -7,7 +7,7 @@ use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
 use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
-use crate::options::{BACKEND_SECTION, Options, Spec, lc0};
+use crate::options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -399,6 +399,8 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         let text = format!("{mode} is a mode of lc0 that Rukh does not have: {instead}\n");
         return Err(clap::Error::raw(ErrorKind::InvalidSubcommand, text));
     }
+    // lc0's mode `classic` asks for its classic search.
+    let asks_for_classic = mode == Some("classic");
     let player_flags = take_player_flags(&mut arguments)?;
     // The help is built before the arguments are parsed, so this flag has to be known first.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
@@ -421,7 +423,14 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         flags::apply(&matches, options)?;
         flags::apply(mode_matches, options)
     };
-    let mut options = default_options(mode_name);
+    let defaults = || {
+        let mut options = default_options(mode_name);
+        if asks_for_classic {
+            options.search = SearchName::Classic;
+        }
+        options
+    };
+    let mut options = defaults();
     apply_flags(&mut options).map_err(wrong_value)?;
     let is_named = [&matches, mode_matches].iter().any(|m| m.try_contains_id("config").unwrap_or(false));
     // The signature must not depend on the user's configuration.
@@ -437,7 +446,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     let (mut notes, mut show_hidden) = (Vec::new(), cli.show_hidden);
     // An empty name turns the configuration file off.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
-        options = default_options(mode_name);
+        options = defaults();
         match config_file::read(&path, &mut options) {
             Ok(read) => {
                 errors.extend(read.errors);

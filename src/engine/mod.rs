@@ -37,6 +37,7 @@ use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory;
 use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
@@ -64,6 +65,8 @@ pub struct Engine {
     tablebases: RootTablebases,
     /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
     correction_history: Option<Arc<CorrectionHistory>>,
+    /// The biases of the network's values that the searches of this game have found, if they were ever asked for.
+    subtree_bias: Option<Arc<SubtreeBias>>,
     game: Game,
     tree: GameTree,
     search: Option<Search>,
@@ -92,6 +95,7 @@ impl Engine {
             time_manager: None,
             lag: LagMeter::default(),
             correction_history: None,
+            subtree_bias: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
             tree: GameTree::new(),
@@ -154,6 +158,7 @@ impl Engine {
         self.time_manager = None;
         self.lag.forget_move();
         self.correction_history = None;
+        self.subtree_bias = None;
         self.evaluator.try_again();
         if let Some(backend) = self.evaluator.current() {
             backend.clear_cache();
@@ -184,6 +189,7 @@ impl Engine {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
             self.correction_history = None;
+            self.subtree_bias = None;
             self.lag.forget_move();
         }
         self.tree.follow(&self.game, &game);
@@ -294,6 +300,7 @@ impl Engine {
             // The tree and the correction history contain values of another network.
             self.tree.discard();
             self.correction_history = None;
+            self.subtree_bias = None;
         }
         Ok(obtained.backend)
     }
@@ -394,9 +401,13 @@ impl Engine {
             }),
             None => self.responder.clone(),
         };
-        let correction_history = self.options.use_correction_history.then(|| {
+        let correction_history = params.uses_correction_history.then(|| {
             Arc::clone(self.correction_history.get_or_insert_with(|| Arc::new(CorrectionHistory::new())))
         });
+        let subtree_bias = params
+            .backup
+            .has_bias()
+            .then(|| Arc::clone(self.subtree_bias.get_or_insert_with(|| Arc::new(SubtreeBias::new()))));
         let setup = SearchSetup {
             tree: self.tree.tree().clone(),
             backend,
@@ -407,6 +418,7 @@ impl Engine {
             tablebases,
             tablebase_hits,
             correction_history,
+            subtree_bias,
             memory_limit,
             // After `go nodes 0`, a root without visits gets one, so that the search has something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
@@ -426,8 +438,10 @@ impl Engine {
     fn limit_memory(&mut self, params: &SearchParams) -> u64 {
         let allowed = memory_limit(&self.options);
         let cache_bytes = self.evaluator.cache_entries() as u64 * BYTES_PER_ENTRY;
-        let correction_bytes = if self.options.use_correction_history { CorrectionHistory::BYTES } else { 0 };
-        let limit = memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.used_bytes());
+        let correction_bytes = if params.uses_correction_history { CorrectionHistory::BYTES } else { 0 };
+        let bias_bytes = if params.backup.has_bias() { SubtreeBias::BYTES } else { 0 };
+        let table_bytes = cache_bytes + correction_bytes + bias_bytes;
+        let limit = memory::tree_limit(allowed, table_bytes, self.tree.used_bytes());
         self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {

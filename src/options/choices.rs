@@ -59,6 +59,14 @@ choices! {
         WdlMu = "WDL_mu",
     }
 
+    /// The search algorithm.
+    SearchName {
+        /// Rukh's search.
+        Default = "default",
+        /// lc0's classic search.
+        Classic = "classic",
+    }
+
     /// The value that the search assumes for an unvisited move.
     FpuStrategy {
         /// The parent's value minus `FpuValue` times the square root of the policy visited so far.

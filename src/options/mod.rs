@@ -25,7 +25,9 @@ pub mod listing;
 mod spec;
 mod table;
 
-pub use choices::{BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+pub use choices::{
+    BackendName, ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType, SearchName,
+};
 pub use error::OptionError;
 pub use lc0::BackendChoice;
 pub use spec::{Effect, Kind, Presses, Row, Setting, Visibility};

@@ -1,6 +1,6 @@
 //! One row of the option table, and the conversion of text to a checked value.
 
-use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType};
+use super::choices::{ContemptMode, FpuStrategy, FpuStrategyAtRoot, HistoryFill, ScoreType, SearchName};
 
 /// The kind of an option's value, with its range.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -353,4 +353,4 @@ macro_rules! choice_field {
     )+};
 }
 
-choice_field!(ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill);
+choice_field!(ScoreType FpuStrategy FpuStrategyAtRoot ContemptMode HistoryFill SearchName);

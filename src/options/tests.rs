@@ -30,7 +30,10 @@ const OWN_UCI_NAMES: &str = "\
     UncertaintyWeightingCoefficient UncertaintyWeightingExponent UseCpuctUncertainty CpuctUncertaintyMinFactor \
     CpuctUncertaintyMaxFactor CpuctUncertaintyMinUncertainty CpuctUncertaintyMaxUncertainty \
     UseVarianceScaling CpuctUtilityStdevPrior CpuctUtilityStdevPriorWeight CpuctUtilityStdevScale \
-    UseCorrectionHistory CorrectionHistoryLambda Hash";
+    UseCorrectionHistory CorrectionHistoryLambda Search UsePolicyTemperatureByDepth PolicyTemperatureBase \
+    PolicyTemperatureAmount PolicyTemperatureOffset PolicyTemperatureExponent RootPolicyTemperature UseGraphBackup \
+    ValueWeightExponent NoisePruneUtilityScale SubtreeValueBiasFactor SubtreeValueBiasExponent \
+    TemperedBackupTemperature TemperedBackupError TemperedBackupSpread PrefetchByVisits Hash";
 
 #[test]
 fn has_every_name_of_lc0_once_and_its_own() {

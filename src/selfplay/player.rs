@@ -6,6 +6,7 @@ use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Color, Move, PackedMove, PositionHistory};
 use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::stop::{IterationStats, Stopper, StopperHints};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{
@@ -62,6 +63,7 @@ pub(super) struct Player {
     time_manager: Box<dyn TimeManager>,
     tablebases: Option<Arc<Tablebases>>,
     correction_history: Option<Arc<CorrectionHistory>>,
+    subtree_bias: Option<Arc<SubtreeBias>>,
     tree_bytes: u64,
     is_ending: Arc<AtomicBool>,
     listener: Arc<Listener>,
@@ -100,6 +102,7 @@ impl Player {
             params,
             tablebases,
             correction_history: None,
+            subtree_bias: None,
             tree_bytes: tree_bytes.min(surroundings.tree_bytes),
             is_ending: Arc::clone(&surroundings.is_ending),
             listener: Arc::default(),
@@ -113,8 +116,9 @@ impl Player {
     /// Forgets the last game.
     pub(super) fn new_game(&mut self) {
         self.backend.clear_cache();
-        let options = &self.config.options;
-        self.correction_history = options.use_correction_history.then(|| Arc::new(CorrectionHistory::new()));
+        let [params, _] = &self.params;
+        self.correction_history = params.uses_correction_history.then(|| Arc::new(CorrectionHistory::new()));
+        self.subtree_bias = params.backup.has_bias().then(|| Arc::new(SubtreeBias::new()));
     }
 
     /// Searches the last position of `history`, which has a legal move and is the root of `tree`.
@@ -135,6 +139,7 @@ impl Player {
             score_type: self.config.options.score_type,
             tablebases: self.tablebases.clone(),
             correction_history: self.correction_history.clone(),
+            subtree_bias: self.subtree_bias.clone(),
             memory_limit: self.tree_bytes,
             // A root without visits gets one, so that there is a move.
             visit_limit: nodes.map(|nodes| nodes.max(1)),

@@ -273,6 +273,14 @@ impl Node {
         self.add_values(Totals { visits: 0, ..change }, self.visits.load(Ordering::Relaxed).max(1));
     }
 
+    /// Replaces the means of wl and d. If another thread counts visits at the same time, their values may be lost until
+    /// the next call; the means stay within their ranges.
+    pub fn replace_means(&self, wl: f32, d: f32) {
+        let visits = i64::from(self.visits());
+        self.wl_sum.store(visits * to_fixed(wl), Ordering::Relaxed);
+        self.d_sum.store(visits * to_fixed(d), Ordering::Relaxed);
+    }
+
     #[inline]
     fn add_values(&self, added: Totals, visits_before: u32) {
         self.wl_sum.fetch_add(added.wl, Ordering::Relaxed);

@@ -192,9 +192,12 @@ fn modes_that_only_lc0_has_say_what_to_use() {
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(&format!("{mode} is a mode of lc0")) && stderr.contains(instead), "{stderr}");
     }
-    for search in ["classic", "dag-preview"] {
-        let mut engine = Driver::start(&[search, "--backend=trivial", "--threads=1"]);
-        assert_eq!(engine.ask("ucinewgame"), [""; 0], "{search}");
+    for (mode, search) in [("classic", "classic"), ("dag-preview", "default")] {
+        let mut engine = Driver::start(&[mode, "--backend=trivial", "--threads=1"]);
+        let options = engine.ask("uci");
+        let shown = format!("option name Search type combo default {search} ");
+        assert!(options.iter().any(|line| line.starts_with(&shown)), "{mode}: {options:#?}");
+        assert_eq!(engine.ask("ucinewgame"), [""; 0], "{mode}");
     }
 }
 

@@ -10,6 +10,7 @@ mod cpu;
 mod docs;
 mod driver;
 mod endgames;
+mod full_batches;
 mod games;
 mod goldens;
 mod graph;
@@ -51,6 +52,7 @@ mod rocm_kernels;
 #[cfg(target_os = "linux")]
 mod rocm_startup;
 mod search;
+mod search_features;
 mod search_stress;
 mod selfplay;
 mod session_stress;

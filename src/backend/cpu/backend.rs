@@ -9,7 +9,7 @@ use super::pool::{Part, Pool};
 use super::scratch::Scratch;
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
 };
 use crate::net::Network;
 use crate::net::architecture::{BodyKind, InputFormat};
@@ -142,6 +142,7 @@ fn attributes(
         suggested_threads: (cores / options.threads).max(1),
         recommended_batch_size: (recommended * options.threads).min(options.maximum_batch_size),
         maximum_batch_size: options.maximum_batch_size,
+        batch_costs: BatchCosts::default(),
     }
 }
 

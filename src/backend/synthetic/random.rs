@@ -11,7 +11,7 @@
 use crate::backend::position_key::mix;
 use crate::backend::ticket::{Done, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
 };
 use crate::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
@@ -74,10 +74,21 @@ impl RandomBackend {
             suggested_threads: if simulates_device { slots } else { 1 },
             recommended_batch_size: batch,
             maximum_batch_size: batch.max(1024),
+            batch_costs: if simulates_device { costs(&options) } else { BatchCosts::default() },
         };
         let free_at = Mutex::new(vec![Instant::now(); slots]);
         RandomBackend { shared: Arc::new(Shared { attributes, options, free_at }) }
     }
+}
+
+/// The times of the simulated device's batches, which it pads to powers of two like a real one.
+fn costs(options: &RandomOptions) -> BatchCosts {
+    let sizes: [u32; 11] = std::array::from_fn(|power| 1 << power);
+    let costs = BatchCosts::new(sizes.map(|size| size as usize));
+    for size in sizes {
+        costs.record(size as usize, options.delay + options.per_position * size);
+    }
+    costs
 }
 
 impl Shared {

@@ -15,7 +15,9 @@
 //! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only returns it.
 
 use crate::backend::ticket::{Done, check_batch_size};
-use crate::backend::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket, Value};
+use crate::backend::{
+    Added, Attributes, Backend, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
+};
 use crate::chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
 use std::sync::Arc;
@@ -248,6 +250,7 @@ impl TrivialBackend {
                 suggested_threads: 1,
                 recommended_batch_size: 256,
                 maximum_batch_size: 1024,
+                batch_costs: BatchCosts::default(),
             }),
         }
     }

@@ -4,10 +4,12 @@
 //! values or a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside each node. A search never
 //! changes from one kind to the other.
 
+use super::recompute::recompute;
 use crate::backend::Value;
-use crate::chess::Position;
+use crate::chess::PositionHistory;
 use crate::search::policy::SearchParams;
 use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::state::{SearchContext, Step};
 use crate::tree::{ExtraStatistics, Node, NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
@@ -107,6 +109,9 @@ impl VisitAccumulator for Weighted {
             learn(table, node, extra, self);
         }
         context.tree.finish_weighted(step.node, self);
+        if context.params.backup.is_on() {
+            recompute(context, step.node);
+        }
         finish_at_link(&context.tree, step, self.totals.visits);
     }
 }
@@ -120,18 +125,19 @@ fn finish_at_link(tree: &Tree, step: &Step, visits: u32) {
 
 /// Begins the extra statistics of a claimed node, if the search keeps them.
 #[inline]
-pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, position: &Position) {
+pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, history: &PositionHistory) {
     if context.keeps_extra_statistics {
-        begin_with_tag(context, id, position);
+        begin_with_tag(context, id, history);
     }
 }
 
 // Here and below, rarely used code is kept out of line, so that the usual path stays short.
 #[cold]
 #[inline(never)]
-fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
-    let tag = context.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(position));
-    context.tree.extra_statistics(id).begin(tag);
+fn begin_with_tag(context: &SearchContext, id: NodeId, history: &PositionHistory) {
+    let tag = context.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(history.last()));
+    let bias_slot = context.subtree_bias.as_ref().map_or(0, |_| SubtreeBias::slot(history.positions()));
+    context.tree.extra_statistics(id).begin(tag, bias_slot);
 }
 
 /// The value with which a visit of a leaf is counted, and its weight. The extra statistics keep the value from before
@@ -140,7 +146,7 @@ fn begin_with_tag(context: &SearchContext, id: NodeId, position: &Position) {
 #[inline(never)]
 fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
     let extra = context.tree.extra_statistics(id);
-    extra.set_own_evaluation(sample.wl, value.e);
+    extra.set_own_evaluation(sample, value.e);
     let corrected = match &context.correction_history {
         Some(table) => table.correct(extra.tag(), sample, context.params.correction_lambda),
         None => sample,

@@ -3,28 +3,53 @@
 use super::scratch::Scratch;
 use crate::backend::Value;
 use crate::chess::PackedMove;
+use crate::search::policy::policy_temperature::change_temperature;
 use crate::search::state::{SearchContext, SharedControl};
 use crate::tree::{Edge, Node, Sample};
 use rand_distr::Distribution;
 
-/// Publishes a claimed leaf with its priors. If the tree has no room for the priors, this gives the claim back, ends
-/// the search, and returns `false`.
+/// Publishes a claimed leaf with its priors. The leaf is `depth` plies below the root, and the root itself gets links for
+/// all its moves. If the tree has no room for the priors, this gives the claim back, ends the search, and returns
+/// `false`.
 pub(super) fn expand(
     context: &SearchContext,
     control: &SharedControl,
     scratch: &mut Scratch,
     node: &Node,
-    is_root: bool,
+    depth: usize,
     moves: &[PackedMove],
     priors: &[f32],
 ) -> bool {
+    let is_root = depth == 0;
     let has_links = !is_root || link_root(context, scratch, node, moves, priors);
-    if has_links && context.tree.expand(node, priors.iter().copied(), &mut scratch.walk.allocator) {
+    let temperature = context.params.policy_temperature.below_root(depth).filter(|_| !is_root);
+    let is_expanded = has_links
+        && match temperature {
+            None => context.tree.expand(node, priors.iter().copied(), &mut scratch.walk.allocator),
+            Some(factor) => expand_at_temperature(context, scratch, node, priors, factor),
+        };
+    if is_expanded {
         return true;
     }
     end_search_of_full_tree(context, control);
     node.cancel_claim();
     false
+}
+
+#[cold]
+#[inline(never)]
+fn expand_at_temperature(
+    context: &SearchContext,
+    scratch: &mut Scratch,
+    node: &Node,
+    priors: &[f32],
+    factor: f32,
+) -> bool {
+    let Scratch { priors: changed, walk, .. } = scratch;
+    changed.clear();
+    changed.extend_from_slice(priors);
+    change_temperature(changed, factor);
+    context.tree.expand(node, changed.iter().copied(), &mut walk.allocator)
 }
 
 /// Ends the search because no node can be added to the tree.

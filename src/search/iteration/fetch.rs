@@ -61,8 +61,8 @@ fn fetch_as<T: VisitAccumulator>(
         let node = context.tree.node(step.node);
         let (value, priors) = evaluations.get(index);
         let moves = &gathered.moves[leaf.moves.clone()];
-        if expand(context, control, scratch, node, step.parent.is_none(), moves, priors) {
-            let depth = leaf.depth as usize - 1;
+        let depth = leaf.depth as usize - 1;
+        if expand(context, control, scratch, node, depth, moves, priors) {
             rule_mate_out(context, counters, &gathered.steps, leaf.step, depth);
             let sample = value_at(context, value, depth);
             values[leaf.step as usize] = T::of_leaf(context, step.node, value, sample);

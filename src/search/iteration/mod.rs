@@ -16,24 +16,28 @@
 //! | [`initialise`], [`gather`], [`collisions`] | steps 1 to 3 |
 //! | [`prefetch`], [`evaluate`], [`fetch`] | steps 4 to 6 |
 //! | [`backup`] | step 7, and the backup of visits out of order |
+//! | [`expected_visits`] | the positions that the next visits will probably need |
 //! | [`proof`] | derives a node's exact result from its children |
 //! | [`expand`] | publishes a leaf with its priors |
 //! | [`mate`] | rules out positions that a search for a mate need not visit |
 //! | [`scratch`] | the memory that a worker reuses |
 //! | [`selection`] | which children get the next visits |
 //! | [`accumulate`] | sums over visits, plain or weighted |
+//! | [`recompute`] | a node's value from its children's, for other backups than the mean |
 
 mod accumulate;
 mod backup;
 mod collisions;
 mod evaluate;
 mod expand;
+mod expected_visits;
 mod fetch;
 mod gather;
 mod initialise;
 mod mate;
 mod prefetch;
 mod proof;
+mod recompute;
 mod scratch;
 mod selection;
 

@@ -1,6 +1,7 @@
 //! Step 4, prefetch: fills up the batch with positions that the search will probably need soon, so that their
-//! evaluations are in the cache.
+//! evaluations are in the cache. [`super::expected_visits`] chooses them, or this file does as lc0 does.
 
+use super::expected_visits::add_expected;
 use super::mate::mate_plies;
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, list_candidates};
@@ -9,8 +10,11 @@ use crate::search::policy::select;
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
-/// Adds positions for the cache to `batch`, up to `params.max_prefetch` requests in all. Does nothing for a backend on
-/// the CPU, because a larger batch does not make a position cheaper there.
+/// Adds positions for the cache to `batch`: as many as the device evaluates for free, or up to `params.max_prefetch`
+/// requests in all. Does nothing for a backend on the CPU, because a larger batch does not make a position cheaper there.
+///
+/// A batch that has as many leaves as wanted is left alone if it is filled by expected visits: then a device's time is
+/// used well without the work of finding more.
 pub(super) fn prefetch(
     context: &SearchContext,
     counters: &Counters,
@@ -19,16 +23,26 @@ pub(super) fn prefetch(
     batch: &mut Minibatch,
 ) {
     let attributes = context.backend.attributes();
-    let target = context.params.max_prefetch.min(attributes.maximum_batch_size);
-    if attributes.runs_on_cpu
-        || batch.request.is_empty()
-        || batch.request.len() >= target
-        || control.is_stopping()
-    {
+    let most = context.params.max_prefetch;
+    let filled = batch.request.len();
+    if attributes.runs_on_cpu || most == 0 || filled == 0 || control.is_stopping() {
         return;
     }
-    let budget = target - batch.request.len();
+    let by_visits = context.params.prefetch_by_visits;
+    let free = if by_visits && filled < context.minibatch_size() {
+        attributes.batch_costs.free_up_to(filled)
+    } else {
+        0
+    };
+    let target = most.max(free).min(attributes.maximum_batch_size);
+    if filled >= target {
+        return;
+    }
+    let budget = target - filled;
     let skips_ruled_out = mate_plies(context, counters).is_some();
+    if by_visits {
+        return add_expected(context, scratch, batch, skips_ruled_out, target);
+    }
     Prefetch { context, scratch, batch, skips_ruled_out }.below(context.tree.root(), budget, 0);
 }
 

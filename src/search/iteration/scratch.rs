@@ -13,6 +13,8 @@ pub(crate) struct Scratch {
     pub(super) ranking: Ranking,
     /// The legal moves of a leaf.
     pub(super) leaf_moves: Vec<PackedMove>,
+    /// A leaf's priors, if their temperature is changed before they are stored.
+    pub(super) priors: Vec<f32>,
     /// The root's edges. They are sorted here when the root is expanded.
     pub(super) edges: Vec<Edge>,
     /// The finished visits of each step of a minibatch.
@@ -27,6 +29,7 @@ impl Scratch {
             candidate_lists: Vec::new(),
             ranking: Ranking::default(),
             leaf_moves: Vec::new(),
+            priors: Vec::new(),
             edges: Vec::new(),
             values: StepValues::default(),
         }

@@ -19,6 +19,22 @@ pub(crate) fn natural_log(x: f32) -> f32 {
     (series + f64::from(exponent) * std::f64::consts::LN_2) as f32
 }
 
+/// The exponential function, with a relative error below 1e-12. The result is 0 or infinite beyond the range of f64.
+///
+/// It splits off the nearest power of two: `e^x = 2^k e^r` with `|r| <= ln(2) / 2`, and sums the series of `e^r`.
+pub(crate) fn exponential(x: f64) -> f64 {
+    if x.is_nan() {
+        return x;
+    }
+    let whole = (x * std::f64::consts::LOG2_E).clamp(-1100.0, 1100.0).round_ties_even();
+    let rest = (x - whole * std::f64::consts::LN_2).clamp(-1.0, 1.0);
+    let series = (1..=14).rev().fold(1.0, |sum, term| 1.0 + sum * rest / f64::from(term));
+    // Two factors, because a power of two near the ends of the range has no normal number of its own.
+    let power_of_two = |exponent: i32| f64::from_bits(((exponent + 1023).clamp(0, 2047) as u64) << 52);
+    let exponent = whole as i32;
+    series * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2)
+}
+
 /// Rounds `x` up to a whole number within the range of u32. NaN gives 0. The result is that of `x.ceil() as u32`, but
 /// `ceil` is a function call on processors older than SSE4.1, and this program is built for those too.
 #[inline]
@@ -39,6 +55,17 @@ mod tests {
         for x in values.chain([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE]) {
             assert_eq!(round_up(x), x.ceil() as u32, "{x}");
         }
+    }
+
+    #[test]
+    fn exponential_is_right() {
+        for i in -7000..7000 {
+            let x = f64::from(i) * 0.1;
+            let relative = exponential(x) / x.exp() - 1.0;
+            assert!(relative.abs() < 1e-12, "e^{x}: {relative}");
+        }
+        assert_eq!((exponential(0.0), exponential(-1e9), exponential(1e9)), (1.0, 0.0, f64::INFINITY));
+        assert!(exponential(f64::NAN).is_nan());
     }
 
     #[test]

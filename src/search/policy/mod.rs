@@ -5,17 +5,23 @@
 //! | [`select`] | PUCT, first-play urgency, the moves-left bonus |
 //! | [`params`] | the options that steer the search, as plain numbers |
 //! | [`uncertainty`] | weights of visits and factors of cpuct that depend on the uncertainty of values |
+//! | [`policy_temperature`] | the policy's temperature by depth |
+//! | [`children_value`] | a node's value from its children's values |
+//! | [`subtree_bias`] | corrections of the network's values by what subtrees found after the same moves |
 //! | [`contempt`] | contempt and calibration of the network's values |
 //! | [`correction_history`] | corrections of the network's values by its errors in similar positions |
 //! | [`outcome_model`] | the distribution of a game's outcome behind contempt and scores |
 //! | [`math`] | arithmetic that gives the same bits on every machine |
 
+pub(crate) mod children_value;
 pub(crate) mod contempt;
 pub(crate) mod correction_history;
 pub(crate) mod math;
 pub(crate) mod outcome_model;
 pub(crate) mod params;
+pub(crate) mod policy_temperature;
 pub(crate) mod select;
+pub(crate) mod subtree_bias;
 pub(crate) mod uncertainty;
 
 pub use params::SearchParams;

@@ -1,10 +1,12 @@
 //! The options that steer the search, as plain numbers.
 
+use super::children_value::BackupParams;
 use super::contempt::WdlRescale;
+use super::policy_temperature::PolicyTemperature;
 use super::uncertainty::UncertaintyParams;
-use crate::backend::Attributes;
+use crate::backend::{Attributes, BatchCosts};
 use crate::chess::Color;
-use crate::options::{FpuStrategy, FpuStrategyAtRoot, Options};
+use crate::options::{FpuStrategy, FpuStrategyAtRoot, Options, SearchName};
 
 /// The growth of cpuct with a node's visits ([`cpuct`](super::select::cpuct)).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -93,8 +95,14 @@ pub struct SearchParams {
     pub moves_left: MovesLeftParams,
     /// Weights of visits and factors of cpuct that depend on the uncertainty of values.
     pub uncertainty: UncertaintyParams,
-    /// The share of the correction history that is applied to new evaluations. 0 turns it off.
+    /// Whether the network's values are corrected by a correction history.
+    pub uses_correction_history: bool,
+    /// The share of the correction history that is applied to new evaluations.
     pub correction_lambda: f32,
+    /// How a node's value follows from its children's, if it is not the mean of its visits.
+    pub backup: BackupParams,
+    /// The change of the policy's temperature with the depth.
+    pub policy_temperature: PolicyTemperature,
     /// The adjustment of the network's values by contempt and calibration.
     pub wdl_rescale: WdlRescale,
     /// The share of contempt that is removed from reported scores, 0 to 1.
@@ -118,6 +126,8 @@ pub struct SearchParams {
     pub collisions: CollisionParams,
     /// The batch size up to which a batch is filled with positions for the cache (lc0's MaxPrefetch).
     pub max_prefetch: usize,
+    /// Whether these positions are chosen by the visits that would come next, and as many as are free.
+    pub prefetch_by_visits: bool,
     /// The share of Dirichlet noise in the root's policy.
     pub noise_epsilon: f32,
     /// The concentration parameter of the Dirichlet noise.
@@ -149,6 +159,7 @@ impl Default for SearchParams {
             suggested_threads: 1,
             recommended_batch_size: 64,
             maximum_batch_size: 64,
+            batch_costs: BatchCosts::default(),
         };
         SearchParams::from_options(&Options::default(), &attributes, None)
     }
@@ -157,6 +168,13 @@ impl Default for SearchParams {
 impl SearchParams {
     /// The parameters for `options` and a backend. `player` is the engine's colour, `None` in analysis.
     pub fn from_options(options: &Options, attributes: &Attributes, player: Option<Color>) -> SearchParams {
+        match options.search {
+            SearchName::Default => SearchParams::from_all(options, attributes, player),
+            SearchName::Classic => SearchParams::from_all(&classic(options), attributes, player),
+        }
+    }
+
+    fn from_all(options: &Options, attributes: &Attributes, player: Option<Color>) -> SearchParams {
         let cpuct =
             CpuctGrowth { init: options.cpuct, base: options.cpuct_base, factor: options.cpuct_factor };
         let cpuct_at_root = CpuctGrowth {
@@ -192,10 +210,10 @@ impl SearchParams {
                 quadratic_factor: options.moves_left_quadratic_factor,
             },
             uncertainty: UncertaintyParams::from_options(options, attributes),
-            correction_lambda: match options.use_correction_history {
-                true => options.correction_history_lambda,
-                false => 0.0,
-            },
+            uses_correction_history: options.use_correction_history,
+            correction_lambda: options.correction_history_lambda,
+            backup: BackupParams::from_options(options),
+            policy_temperature: PolicyTemperature::from_options(options),
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,
@@ -213,6 +231,7 @@ impl SearchParams {
                 max_events: options.max_collision_events,
             },
             max_prefetch: options.max_prefetch as usize,
+            prefetch_by_visits: options.prefetch_by_visits,
             noise_epsilon: options.noise_epsilon,
             noise_alpha: options.noise_alpha,
             temperature: TemperatureParams {
@@ -242,6 +261,25 @@ impl SearchParams {
     /// The value of a draw for `side`.
     pub fn draw_score_for(&self, side: Color) -> f32 {
         if side.is_white() { self.draw_score } else { -self.draw_score }
+    }
+}
+
+/// The options without the features that lc0's classic search lacks.
+fn classic(options: &Options) -> Options {
+    Options {
+        use_uncertainty_weighting: false,
+        use_cpuct_uncertainty: false,
+        use_variance_scaling: false,
+        use_correction_history: false,
+        use_policy_temperature_by_depth: false,
+        root_policy_temperature: 1.0,
+        use_graph_backup: false,
+        value_weight_exponent: 0.0,
+        noise_prune_utility_scale: 0.0,
+        subtree_value_bias_factor: 0.0,
+        tempered_backup_temperature: 0.0,
+        prefetch_by_visits: false,
+        ..options.clone()
     }
 }
 

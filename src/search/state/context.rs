@@ -7,6 +7,7 @@ use crate::chess::{Move, PackedMove, PositionHistory};
 use crate::options::ScoreType;
 use crate::search::info::Responder;
 use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::policy::{SearchParams, select};
 use crate::search::stop::MOST_VISITS;
 use crate::sync::Arc;
@@ -24,7 +25,8 @@ pub(crate) struct SearchContext {
     pub(crate) searchmoves: Vec<PackedMove>,
     pub(crate) tablebases: Option<Arc<Tablebases>>,
     pub(crate) correction_history: Option<Arc<CorrectionHistory>>,
-    /// Whether nodes have extra statistics, which uncertainty and correction history need.
+    pub(crate) subtree_bias: Option<Arc<SubtreeBias>>,
+    /// Whether nodes have extra statistics, which uncertainty, correction history and other backups than the mean need.
     pub(crate) keeps_extra_statistics: bool,
     /// Whether the user chose the CPU: it evaluated when the search began, and not in the place of a lost device.
     cpu_is_chosen: bool,
@@ -53,7 +55,9 @@ impl SearchContext {
         }
         SearchContext {
             initial_visits,
-            keeps_extra_statistics: setup.params.uncertainty.is_on() || setup.correction_history.is_some(),
+            keeps_extra_statistics: setup.params.uncertainty.is_on()
+                || setup.params.backup.is_on()
+                || setup.correction_history.is_some(),
             cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
             scales_cpuct: setup.params.uncertainty.scales_cpuct(),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
@@ -65,6 +69,7 @@ impl SearchContext {
             searchmoves: setup.searchmoves.clone(),
             tablebases: setup.tablebases.clone(),
             correction_history: setup.correction_history.clone(),
+            subtree_bias: setup.subtree_bias.clone(),
             memory_limit: setup.memory_limit,
             responder,
         }

@@ -6,6 +6,7 @@ use crate::chess::{PackedMove, PositionHistory};
 use crate::options::{Options, ScoreType};
 use crate::search::policy::SearchParams;
 use crate::search::policy::correction_history::CorrectionHistory;
+use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::stop::Stopper;
 use crate::sync::Arc;
 use crate::sync::thread::JoinHandle;
@@ -33,6 +34,8 @@ pub struct SearchSetup {
     pub tablebase_hits: u64,
     /// Corrections of the network's values, learned by earlier searches of the game.
     pub correction_history: Option<Arc<CorrectionHistory>>,
+    /// Biases of the network's values, learned by earlier searches of the game.
+    pub subtree_bias: Option<Arc<SubtreeBias>>,
     /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
     pub memory_limit: u64,
     /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit.
@@ -72,6 +75,7 @@ impl SearchSetup {
             tablebases: None,
             tablebase_hits: 0,
             correction_history: None,
+            subtree_bias: None,
             memory_limit: u64::MAX,
             visit_limit: None,
             stopper,

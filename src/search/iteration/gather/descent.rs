@@ -174,7 +174,7 @@ impl Descent<'_> {
         let node = context.tree.node(step.node);
         let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
         let position = walk.history.last();
-        begin_extra_statistics(context, step.node, position);
+        begin_extra_statistics(context, step.node, &walk.history);
         position.packed_moves(leaf_moves);
         leaf_moves.truncate(MOST_EDGES);
         let outcome = outcome_by_rule(context, position, leaf_moves.is_empty(), place.depth)
@@ -198,9 +198,8 @@ impl Descent<'_> {
         match self.batch.request.add(request) {
             Added::Ready(evaluation) => {
                 let moves = std::mem::take(leaf_moves);
-                let is_root = step.parent.is_none();
                 let priors = &evaluation.priors;
-                if expand(context, self.control, self.scratch, node, is_root, &moves, priors) {
+                if expand(context, self.control, self.scratch, node, place.depth, &moves, priors) {
                     rule_mate_out(context, counters, &self.batch.gathered.steps, place.step, place.depth);
                     let sample = value_at(context, evaluation.value, place.depth);
                     let (sample, weight) = leaf_value(context, step.node, evaluation.value, sample);

@@ -2,6 +2,7 @@
 
 use super::root_focus::RootFocus;
 use super::walk::Walk;
+use crate::search::policy::policy_temperature::change_temperature;
 use crate::search::policy::select;
 use crate::search::state::SearchContext;
 use crate::tree::{Link, LinkId, Node, NodeId};
@@ -119,6 +120,11 @@ pub(crate) fn list_candidates(
             break;
         }
     }
+    if focus.is_some()
+        && let Some(factor) = params.policy_temperature.at_root()
+    {
+        visited_policy = change_root_priors(candidates, exploration, factor);
+    }
     let parent_q = select::utility(parent, draw_score);
     let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
     for candidate in candidates.iter_mut().skip(first_unvisited) {
@@ -143,6 +149,25 @@ pub(crate) fn list_candidates(
         candidates.sort_by_key(|candidate| candidate.started == 0);
     }
     (fpu, untried_count)
+}
+
+/// Changes the temperature of the root's priors, and the scores of visited moves. Returns the sum of the priors of visited
+/// moves.
+#[cold]
+#[inline(never)]
+fn change_root_priors(candidates: &mut [Candidate], exploration: f32, factor: f32) -> f32 {
+    let mut priors: Vec<f32> = candidates.iter().map(|candidate| candidate.prior).collect();
+    change_temperature(&mut priors, factor);
+    let mut visited_policy = 0.0;
+    for (candidate, prior) in candidates.iter_mut().zip(priors) {
+        candidate.prior = prior;
+        // An unvisited move has no utility yet.
+        if !candidate.utility.is_nan() {
+            candidate.score = score(candidate, exploration);
+            visited_policy += prior;
+        }
+    }
+    visited_policy
 }
 
 /// Adds the next untried moves of the chosen node to `candidates`, which must already contain all its other links.
@@ -174,6 +199,6 @@ pub(super) fn list_next(
 
 /// The PUCT score of a candidate.
 #[inline]
-pub(super) fn score(candidate: &Candidate, exploration: f32) -> f32 {
+pub(crate) fn score(candidate: &Candidate, exploration: f32) -> f32 {
     candidate.prior * exploration / (1.0 + candidate.started as f32) + candidate.utility
 }

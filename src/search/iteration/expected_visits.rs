@@ -1,0 +1,146 @@
+//! Chooses positions for the cache by the visits that the search would make next.
+//!
+//! A simulated descent shares a number of visits among the children of each node as selection does, with every visit in
+//! flight when the next is chosen, but without changing the tree's visits. The unevaluated positions where such visits
+//! end are the ones that the next batches will want first. If one descent finds too few of them, because most are cached
+//! by now or because several visits end at the same position, a descent with more visits follows.
+//!
+//! If the root itself is in the batch, its policy is unknown, and all its moves are taken.
+
+use super::scratch::Scratch;
+use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates, score};
+use crate::backend::{Added, EvalRequest};
+use crate::search::policy::select;
+use crate::search::state::{Minibatch, SearchContext};
+use crate::tree::{NodeId, State};
+use std::collections::HashSet;
+
+/// The simulated visits for each wanted position, in one descent after another.
+const VISITS_PER_POSITION: [usize; 3] = [2, 8, 32];
+/// In a tree with more visits, the last of these descents would take longer than it saves.
+const SMALL_TREE: u32 = 2000;
+/// The most untried moves that are listed at a node. It is enough for nearly all simulated visits, and links for more
+/// moves would take memory.
+const MOST_UNTRIED: u32 = 8;
+
+/// Adds positions to `batch` until it has `target` requests, or as many as can be found.
+pub(super) fn add_expected(
+    context: &SearchContext,
+    scratch: &mut Scratch,
+    batch: &mut Minibatch,
+    skips_ruled_out: bool,
+    target: usize,
+) {
+    let wanted = target.saturating_sub(batch.request.len());
+    let mut prefetch = Expected { context, scratch, batch, skips_ruled_out, target, added: HashSet::new() };
+    if context.root().state() != State::Expanded {
+        prefetch.add_all_moves();
+        return;
+    }
+    let focus = RootFocus::new(context, None);
+    let descents = if context.root().visits() > SMALL_TREE { 2 } else { 3 };
+    for visits_per_position in &VISITS_PER_POSITION[..descents] {
+        let visits = u32::try_from(wanted * visits_per_position).unwrap_or(u32::MAX);
+        prefetch.share_out(context.tree.root(), visits, 0, Some(&focus));
+    }
+}
+
+/// The state of a prefetch, and the parts of the search that it reads and changes.
+struct Expected<'a> {
+    context: &'a SearchContext,
+    scratch: &'a mut Scratch,
+    batch: &'a mut Minibatch,
+    skips_ruled_out: bool,
+    /// The number of requests at which the batch is full.
+    target: usize,
+    /// The keys of the positions that were found before.
+    added: HashSet<u64>,
+}
+
+impl Expected<'_> {
+    fn is_full(&self) -> bool {
+        self.batch.request.len() >= self.target
+    }
+
+    /// Shares `budget` visits among the children of a node, and adds the unevaluated positions where they end.
+    fn share_out(&mut self, id: NodeId, budget: u32, depth: usize, focus: Option<&RootFocus<'_>>) {
+        let context = self.context;
+        let node = context.tree.node(id);
+        if node.state() != State::Expanded || depth >= MAX_DEPTH || self.is_full() {
+            return;
+        }
+        // The factor of the node's visits in the middle of the simulated ones.
+        let visits = node.visits().saturating_sub(1).max(1) as f32;
+        let growth = ((visits + budget as f32 / 2.0) / visits).sqrt();
+        let exploration = context.exploration(id, focus.is_some()) * growth;
+        let choice = Choice { node, exploration, focus, skips_ruled_out: self.skips_ruled_out };
+        let mut candidates = self.scratch.take_list();
+        let least_untried = budget.saturating_add(1).min(MOST_UNTRIED);
+        let Scratch { walk, ranking, .. } = &mut *self.scratch;
+        list_candidates(context, walk, &choice, least_untried, &mut candidates);
+        ranking.fill(candidates.iter().map(|candidate| candidate.score));
+        let mut left = budget;
+        while left > 0 {
+            let Some((best, rival_score)) = ranking.best_and_rival() else { break };
+            let candidate = &mut candidates[best];
+            let visits = select::visits_until_overtaken(
+                candidate.prior,
+                exploration,
+                candidate.started,
+                candidate.utility,
+                rival_score,
+            )
+            .clamp(1, left);
+            left -= visits;
+            candidate.share += visits;
+            candidate.started = candidate.started.saturating_add(visits);
+            candidate.score = score(candidate, exploration);
+            ranking.set(best, candidate.score);
+        }
+        for candidate in candidates.iter().filter(|candidate| candidate.share > 0) {
+            if self.is_full() {
+                break;
+            }
+            let m = context.tree.link(candidate.link).edge().packed_move();
+            let history = &mut self.scratch.walk.history;
+            history.push(m.unpack(history.last()));
+            let evaluated = |&child: &NodeId| context.tree.node(child).state() != State::Unevaluated;
+            match candidate.child.filter(evaluated) {
+                Some(child) => self.share_out(child, candidate.share, depth + 1, None),
+                None => self.add_position(),
+            }
+            self.scratch.walk.history.pop();
+        }
+        self.scratch.keep_list(candidates);
+    }
+
+    /// Adds the positions after all moves that may be played at the root.
+    fn add_all_moves(&mut self) {
+        let moves = self.context.history.last().legal_moves();
+        for m in moves {
+            if !self.is_full() && self.context.is_searched(crate::chess::PackedMove::new(m)) {
+                self.scratch.walk.history.push(m);
+                self.add_position();
+                self.scratch.walk.history.pop();
+            }
+        }
+    }
+
+    /// Adds the last position of the walk to the batch, unless it is cached or was found before.
+    fn add_position(&mut self) {
+        let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
+        let position = walk.history.last();
+        if !self.added.insert(position.key()) {
+            return;
+        }
+        position.packed_moves(leaf_moves);
+        let request = EvalRequest { history: &walk.history, moves: leaf_moves };
+        let needs_evaluation = !leaf_moves.is_empty()
+            && !position.has_insufficient_material()
+            && position.repetitions() == 0
+            && self.context.backend.cached(request).is_none();
+        if needs_evaluation && matches!(self.batch.request.add(request), Added::Queued) {
+            self.batch.gathered.waiting.push(None);
+        }
+    }
+}

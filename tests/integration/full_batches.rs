@@ -1,0 +1,189 @@
+//! Measures how full a search's batches are from its start on, and how many of the evaluations it used.
+//!
+//! `RUKH_NETWORK=FILE cargo test --profile quick --test integration full_batches -- --nocapture` evaluates with a network
+//! on the CPU, in the place of a graphics card, and prints the table of `docs/benchmarks.md`.
+
+use crate::search::{KIWIPETE, MIDDLEGAME};
+use rukh::backend::position_key::KeyRules;
+use rukh::backend::registry::{self, BackendConfig};
+use rukh::backend::synthetic::{RandomBackend, RandomOptions};
+use rukh::backend::wrap::CachingBackend;
+use rukh::backend::{Added, Attributes, Backend, Batch, BatchCosts, EvalRequest, Ticket};
+use rukh::chess::{Position, PositionHistory};
+use rukh::options::{BackendName, Options};
+use rukh::search::stop::{ChainStopper, VisitsStopper};
+use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh::tree::{NodeId, Tree};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The times that the card claims: a batch of 64 takes hardly longer than a batch of 16.
+fn claimed_time(positions: usize) -> Duration {
+    Duration::from_micros(300 + positions as u64)
+}
+
+/// An evaluator that looks like a graphics card to the search, and logs its batches.
+struct Card {
+    inner: Arc<dyn Backend>,
+    attributes: Attributes,
+    batches: Arc<Mutex<Vec<Vec<u64>>>>,
+}
+
+struct CardBatch {
+    inner: Box<dyn Batch>,
+    keys: Vec<u64>,
+    costs: BatchCosts,
+    batches: Arc<Mutex<Vec<Vec<u64>>>>,
+}
+
+impl Card {
+    fn new(inner: Arc<dyn Backend>) -> Card {
+        let sizes = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256];
+        let attributes = Attributes {
+            name: "card".to_owned(),
+            runs_on_cpu: false,
+            batch_costs: BatchCosts::new(sizes),
+            ..inner.attributes().clone()
+        };
+        Card { inner, attributes, batches: Arc::default() }
+    }
+}
+
+impl Backend for Card {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn new_batch(&self) -> Box<dyn Batch> {
+        let (costs, batches) = (self.attributes.batch_costs.clone(), Arc::clone(&self.batches));
+        Box::new(CardBatch { inner: self.inner.new_batch(), keys: Vec::new(), costs, batches })
+    }
+}
+
+impl Batch for CardBatch {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn add(&mut self, request: EvalRequest<'_>) -> Added {
+        self.keys.push(request.history.last().key());
+        self.inner.add(request)
+    }
+
+    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
+        self.costs.record(self.keys.len(), claimed_time(self.keys.len()));
+        self.batches.lock().unwrap().push(self.keys);
+        self.inner.submit()
+    }
+}
+
+struct Silent;
+
+impl Responder for Silent {
+    fn thinking(&self, _: &[ThinkingInfo]) {}
+    fn best_move(&self, _: &BestMove) {}
+    fn message(&self, text: &str) {
+        panic!("{text}");
+    }
+}
+
+/// The network of the environment variable, or random evaluations.
+fn evaluator() -> Arc<dyn Backend> {
+    let Some(file) = std::env::var_os("RUKH_NETWORK") else {
+        return Arc::new(RandomBackend::new(RandomOptions::default()));
+    };
+    let options = Options {
+        backend: BackendName::Cpu.into(),
+        weights: file.to_string_lossy().into_owned(),
+        nncache: 0,
+        ..Options::default()
+    };
+    registry::create(&BackendConfig::from_options(&options)).expect("the network can be loaded").backend
+}
+
+/// The keys of all positions that the tree has visited.
+fn visited(tree: &Tree, root: &Position) -> HashSet<u64> {
+    let (mut keys, mut nodes) = (HashSet::new(), HashSet::new());
+    let mut waiting: Vec<(NodeId, Position)> = vec![(tree.root(), root.clone())];
+    while let Some((id, position)) = waiting.pop() {
+        keys.insert(position.key());
+        for (_, link) in tree.links(tree.node(id)).filter(|(_, link)| link.visits() > 0) {
+            let child = link.child().expect("a visited link has a child");
+            if nodes.insert(child) {
+                waiting.push((child, position.play(link.edge().packed_move().unpack(&position))));
+            }
+        }
+    }
+    keys
+}
+
+/// The results of searches with `nodes` nodes of each position.
+struct Measured {
+    /// Evaluations for each batch.
+    batch: f64,
+    /// The share of the evaluations that were used when 1,000 nodes more had been searched.
+    used: f64,
+}
+
+fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> Measured {
+    let mut options = Options::default();
+    for (name, value) in [("MinibatchSize", "64"), ("SmartPruningFactor", "0")].iter().chain(settings) {
+        options.set(name, value).expect("the settings are valid");
+    }
+    let (mut batches, mut evaluations, mut used) = (0, 0, 0);
+    for fen in ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", KIWIPETE, MIDDLEGAME] {
+        let card = Card::new(Arc::clone(inner));
+        let log = Arc::clone(&card.batches);
+        let backend: Arc<dyn Backend> =
+            Arc::new(CachingBackend::new(Arc::new(card), 100_000, KeyRules::from_options(&options)).unwrap());
+        let history = PositionHistory::new(Position::from_fen(fen).unwrap());
+        let tree = Arc::new(Tree::new());
+        let search = |limit| {
+            let mut stopper = ChainStopper::new();
+            stopper.push(VisitsStopper::new(limit, false));
+            let setup = SearchSetup {
+                params: SearchParams {
+                    threads: 2,
+                    ..SearchParams::from_options(&options, backend.attributes(), None)
+                },
+                visit_limit: Some(limit),
+                ..SearchSetup::new(tree.clone(), backend.clone(), history.clone(), Box::new(stopper))
+            };
+            let search = Search::start(setup, Arc::new(Silent)).expect("threads can be started");
+            search.wait_for_move();
+            let released = search.release();
+            released.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        };
+        search(nodes);
+        let begun: Vec<Vec<u64>> = log.lock().unwrap().clone();
+        search(nodes + 1000);
+        let needed = visited(&tree, history.last());
+        batches += begun.len();
+        evaluations += begun.iter().map(Vec::len).sum::<usize>();
+        used += begun.iter().flatten().filter(|key| needed.contains(key)).count();
+    }
+    let share = |part: usize, whole: usize| part as f64 / whole as f64;
+    Measured { batch: share(evaluations, batches), used: share(used, evaluations) }
+}
+
+#[test]
+fn batches_are_full_from_the_start() {
+    let inner = evaluator();
+    println!("| nodes | prefetch | evaluations a batch | used within 1,000 nodes |\n|---|---|---|---|");
+    for (nodes, expected) in [(300, 32.0), (1000, 64.0), (5000, 64.0)] {
+        for (name, settings) in [("lc0's", [("Search", "classic")]), ("by visits", [("Search", "default")])] {
+            let Measured { batch, used } = measure(&inner, &settings, nodes);
+            println!("| {nodes} | {name} | {batch:.1} | {:.0} % |", 100.0 * used);
+            assert!(name == "lc0's" || batch >= expected, "{nodes} nodes: {batch} evaluations a batch");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_0_turns_prefetching_off() {
+    let inner = evaluator();
+    let off = measure(&inner, &[("MaxPrefetch", "0")], 300);
+    // Cached evaluations of transpositions are used by several nodes, so all of them are.
+    assert!(off.used > 0.97 && off.batch < 32.0, "{} {}", off.used, off.batch);
+}

@@ -1,0 +1,98 @@
+//! The features of Rukh's search beyond lc0's: each can be switched on alone, and the classic search has none of them.
+
+use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
+
+/// The settings that switch on each feature.
+const FEATURES: [(&str, &str); 7] = [
+    ("UsePolicyTemperatureByDepth", "true"),
+    ("RootPolicyTemperature", "1.5"),
+    ("UseGraphBackup", "true"),
+    ("ValueWeightExponent", "0.25"),
+    ("NoisePruneUtilityScale", "0.15"),
+    ("SubtreeValueBiasFactor", "0.45"),
+    ("TemperedBackupTemperature", "0.25"),
+];
+
+/// The root's value, and the visits of its moves.
+fn searched(fen: &str, settings: &[(&str, &str)], count: u64) -> (f32, Vec<(u16, u32)>) {
+    let settings: Vec<_> = settings.iter().copied().chain([("SmartPruningFactor", "0")]).collect();
+    let mut session = Session::new(&settings);
+    session.position(Some(fen), "");
+    session.go(nodes(count));
+    let tree = session.engine.finished_tree();
+    tree.check_invariants().unwrap_or_else(|broken| panic!("{settings:?}: {broken}"));
+    let root = tree.node(tree.root());
+    let visits = tree.links(root).map(|(_, link)| (link.edge().packed_move().bits(), link.visits()));
+    (root.sample().wl, visits.collect())
+}
+
+#[test]
+fn each_feature_changes_the_search_and_leaves_a_sound_tree() {
+    for fen in [KIWIPETE, MIDDLEGAME] {
+        let plain = searched(fen, &[], 3_000);
+        for feature in FEATURES {
+            let other = searched(fen, &[feature], 3_000);
+            assert_ne!(plain.1, other.1, "{feature:?}");
+            assert!((plain.0 - other.0).abs() < 0.3, "{feature:?}: {} and {}", plain.0, other.0);
+        }
+    }
+}
+
+#[test]
+fn the_classic_search_ignores_all_features() {
+    let plain = searched(KIWIPETE, &[("Search", "classic")], 3_000);
+    let uncertain = [("UseVarianceScaling", "true"), ("UseCorrectionHistory", "true")];
+    let on: Vec<_> = FEATURES.into_iter().chain(uncertain).chain([("Search", "classic")]).collect();
+    assert_eq!(searched(KIWIPETE, &on, 3_000), plain);
+}
+
+#[test]
+fn all_features_together_leave_sound_trees_on_several_threads_over_many_moves() {
+    for threads in ["1", "4"] {
+        let settings: Vec<_> = FEATURES.into_iter().chain([("Threads", threads)]).collect();
+        let mut session = Session::new(&settings);
+        let mut moves = String::new();
+        for index in 0..8 {
+            // A search can go on with a tree that was begun without the features.
+            let search = if index % 4 == 3 { "classic" } else { "default" };
+            session.engine.set_option("Search", search).unwrap();
+            session.position(None, &moves);
+            let (_, best) = session.go(nodes(2_000));
+            let tree = session.engine.finished_tree();
+            tree.check_invariants().unwrap_or_else(|broken| panic!("{threads} threads: {broken}"));
+            moves = format!("{moves} {best}");
+        }
+    }
+}
+
+/// Without transpositions, the mean of the children's values is the mean of the visits.
+#[test]
+fn a_graph_backup_of_a_tree_is_the_mean_of_its_visits() {
+    for fen in [KIWIPETE, MIDDLEGAME] {
+        let plain = searched(fen, &[("GraphSearch", "false"), ("StickyEndgames", "false")], 2_000);
+        let graph = [("GraphSearch", "false"), ("StickyEndgames", "false"), ("UseGraphBackup", "true")];
+        let other = searched(fen, &graph, 2_000);
+        assert!((plain.0 - other.0).abs() < 0.01, "{} and {}", plain.0, other.0);
+        let most = |visits: &[(u16, u32)]| visits.iter().max_by_key(|(_, count)| *count).map(|(m, _)| *m);
+        assert_eq!(most(&plain.1), most(&other.1));
+    }
+}
+
+/// The bias is learned in one search and helps in the next, until a new game begins.
+#[test]
+fn the_subtree_bias_lasts_until_a_new_game() {
+    let mut session = Session::new(&[("SubtreeValueBiasFactor", "0.45"), ("SmartPruningFactor", "0")]);
+    let mut search = |is_new_game| {
+        match is_new_game {
+            true => session.engine.new_game(),
+            false => session.engine.set_option("ClearTree", "").unwrap(),
+        }
+        session.position(Some(KIWIPETE), "");
+        session.go(nodes(2_000));
+        let tree = session.engine.finished_tree();
+        tree.links(tree.node(tree.root())).map(|(_, link)| link.visits()).collect::<Vec<_>>()
+    };
+    let (first, later) = (search(true), search(false));
+    assert_ne!(first, later, "the second search uses the first one's bias");
+    assert_eq!(first, search(true), "a new game forgets it");
+}

@@ -191,7 +191,7 @@ fn uci_lines_are_lc0s() {
     }
     assert_eq!(lines.len(), 129);
     // 26 of lc0's are hidden.
-    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 69);
+    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 70);
 }
 
 #[test]

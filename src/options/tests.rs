@@ -189,9 +189,9 @@ fn uci_lines_are_lc0s() {
     ] {
         assert!(lines.iter().any(|ours| ours == line), "no `{line}`");
     }
-    assert_eq!(lines.len(), 113);
+    assert_eq!(lines.len(), 129);
     // 26 of lc0's are hidden.
-    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 69);
+    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 70);
 }
 
 #[test]

@@ -21,7 +21,7 @@
 //! | [`reroot`] | makes another node the root when the game goes on |
 //! | [`recycle`] | frees memory in a full tree |
 //! | this file | the [`Tree`] |
-//! | [`transpositions`] | the table of shared nodes |
+//! | [`transpositions`], [`places`] | the table of shared nodes |
 //! | [`extra_statistics`] | weights and variances, for the searches that need them |
 //! | [`links`] | a node's moves that were visited or come next, with their children |
 //! | [`allocator`] | the arenas and their free lists |
@@ -70,6 +70,7 @@ mod links;
 mod loom_tests;
 mod node;
 mod node_id;
+mod places;
 mod priors;
 mod recycle;
 mod reroot;

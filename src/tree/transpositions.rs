@@ -8,7 +8,8 @@
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
-use super::sizes::{FIRST_SHARD_LENGTH, SHARD_BITS};
+use super::places::Places;
+use super::sizes::SHARD_BITS;
 use super::status::Status;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{PoisonError, RwLock};
@@ -16,24 +17,27 @@ use crate::sync::{PoisonError, RwLock};
 #[derive(Debug, Default)]
 struct Shard {
     /// The upper half of the key and the node's index, or 0 for a free entry.
-    entries: Box<[AtomicU64]>,
+    entries: Places,
     used: AtomicUsize,
 }
 
 impl Shard {
-    fn new(length: usize) -> Shard {
-        Shard { entries: (0..length).map(|_| AtomicU64::new(0)).collect(), used: AtomicUsize::new(0) }
-    }
-
     fn is_full(&self) -> bool {
         4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
     }
 
     /// All entries, in the order in which a search for an entry with this key probes them.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
-        let length = self.entries.len();
-        let first = ((u64::from(entry_key) * length as u64) >> 32) as usize;
-        self.entries[first..].iter().chain(&self.entries[..first])
+        let first = ((u64::from(entry_key) * self.entries.len() as u64) >> 32) as usize;
+        self.entries.circle_from(first)
+    }
+
+    /// Removes all entries and returns them.
+    fn take_all(&mut self) -> Vec<u64> {
+        let mut taken = Vec::with_capacity(self.used.swap(0, Ordering::Relaxed));
+        let entries = self.entries.circle_from(0).map(|place| place.swap(0, Ordering::Relaxed));
+        taken.extend(entries.filter(|&entry| entry != 0));
+        taken
     }
 
     /// Adds an entry that the shard does not have yet.
@@ -66,11 +70,9 @@ impl Transpositions {
     pub(super) fn retain(&self, is_kept: impl Fn(NodeId) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-            let kept: Vec<u64> = (shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)))
-                .filter(|&entry| NodeId::from_raw(entry as u32).is_some_and(&is_kept))
-                .collect();
-            let fresh = Shard::new((2 * kept.len()).max(FIRST_SHARD_LENGTH));
-            self.replace(&mut shard, fresh, kept.into_iter());
+            let mut entries = shard.take_all();
+            entries.retain(|&entry| NodeId::from_raw(entry as u32).is_some_and(&is_kept));
+            entries.into_iter().for_each(|entry| shard.enter(entry));
         }
     }
 
@@ -80,18 +82,10 @@ impl Transpositions {
         if !shard.is_full() {
             return;
         }
-        let length = shard.entries.len();
-        let fresh = Shard::new((length + length / 4).max(FIRST_SHARD_LENGTH));
-        let entries: Vec<u64> = shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)).collect();
-        self.replace(&mut shard, fresh, entries.into_iter().filter(|&entry| entry != 0));
-    }
-
-    fn replace(&self, shard: &mut Shard, mut fresh: Shard, entries: impl Iterator<Item = u64>) {
-        entries.for_each(|entry| fresh.enter(entry));
-        let size = |shard: &Shard| size_of_val(&*shard.entries) as u64;
-        self.bytes.fetch_add(size(&fresh), Ordering::Relaxed);
-        self.bytes.fetch_sub(size(shard), Ordering::Relaxed);
-        *shard = fresh;
+        let (entries, bytes) = (shard.take_all(), shard.entries.bytes());
+        shard.entries.lengthen();
+        self.bytes.fetch_add(shard.entries.bytes() - bytes, Ordering::Relaxed);
+        entries.into_iter().for_each(|entry| shard.enter(entry));
     }
 
     /// Finds or makes the node of the position with this key. `None` means that the arena is full.

@@ -82,7 +82,10 @@ mod tests {
         assert_eq!(places.circle_from(0).count(), 0);
         for _ in 0..30 {
             let before = places.len();
+            let addresses: Vec<_> = places.circle_from(0).map(std::ptr::from_ref).collect();
             places.lengthen();
+            // No word has moved.
+            assert!(places.circle_from(0).map(std::ptr::from_ref).take(before).eq(addresses));
             assert!(before == 0 || (places.len() - before) * 4 <= before.max(4));
             for (index, place) in places.circle_from(0).enumerate() {
                 assert_eq!(place.load(Ordering::Relaxed), if index < before { index as u64 } else { 0 });

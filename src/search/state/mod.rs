@@ -20,7 +20,7 @@ mod parking;
 mod setup;
 
 pub(crate) use context::SearchContext;
-pub(crate) use control::{Control, LastReport, SharedControl};
+pub(crate) use control::{Control, FirstChoice, LastReport, SharedControl};
 pub(crate) use counters::{Counters, VisitCounts};
 pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};
 pub(crate) use parking::Parking;

@@ -15,7 +15,9 @@
 //! | [`chess`] | rules, positions, game history, moves as text |
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
+//! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`os_error`] | errors of the operating system, in words for the user |
+//! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
 #![allow(
@@ -46,6 +48,11 @@ pub mod options;
 
 pub(crate) mod quote;
 
+pub(crate) mod lc0_folders;
+
 pub(crate) mod os_error;
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub(crate) mod zeroed_array;
 
 pub(crate) mod sync;

@@ -14,7 +14,7 @@
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("the features loom and shuttle exclude each other");
 
-pub(crate) use std::sync::{Arc, PoisonError};
+pub(crate) use std::sync::{Arc, PoisonError, TryLockError};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
@@ -46,6 +46,16 @@ pub(crate) mod channel {
 }
 
 use std::time::Duration;
+
+/// Lets other threads run for about a tenth of a millisecond.
+pub(crate) fn pause() {
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    thread::sleep(Duration::from_micros(100));
+    #[cfg(feature = "loom")]
+    loom::thread::yield_now();
+    #[cfg(feature = "shuttle")]
+    thread::yield_now();
+}
 
 /// Whether a thread has ended, so that joining it does not block. Always `false` under shuttle, which cannot tell.
 pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {

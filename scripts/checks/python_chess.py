@@ -4,16 +4,20 @@
     scripts/checks/python_chess.py target/release/rukh [another_network.pb.gz]
 
 It plays a game with pondering and a game of Chess960, analyses with MultiPV, changes the network during an analysis,
-gives a wrong path, and ends a program that is thinking. python-chess parses strictly: a line that it does not
-understand fails the check. Needs the package `chess`. About half a minute.
+gives a wrong path, and ends a program that is thinking. With another network it also plays from a folder as a user of
+lc0 has it, with a network in ONNX's format, and with one that is appended to the binary. python-chess parses strictly:
+a line that it does not understand fails the check. Needs the package `chess`. About half a minute.
 """
 
 import argparse
 import logging
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 try:
@@ -87,11 +91,52 @@ def check_change_of_network(engine, network):
         if network:
             engine.configure({"WeightsFile": network})
     assert "score" in engine.analyse(board, SHORT)
-    # A wrong path is reported, and a legal move is still played.
+    # A wrong path is reported, and the engine plays on with the network that it had.
     engine.configure({"WeightsFile": "/no/such/network.pb.gz"})
+    error = "error: cannot load network /no/such/network.pb.gz: "
+    with engine.analysis(board, SHORT) as analysis:
+        said = [info["string"] for info in analysis if "string" in info]
+        assert any(line.startswith(error) and "; playing on with network " in line for line in said), said
+        assert "score" in analysis.info
     assert engine.play(board, SHORT).move in board.legal_moves
+    with engine.analysis(board) as analysis:
+        next(info for info in analysis if "pv" in info)
+        engine.configure({"WeightsFile": "/no/other/network.pb.gz", "Hash": 64})
+    assert "score" in engine.analyse(board, SHORT)
     engine.configure({"WeightsFile": "<autodiscover>"})
     assert "score" in engine.analyse(board, SHORT)
+
+
+def check_what_users_of_lc0_have(path, network):
+    """The binary takes the place of lc0's: same name, same folder, and the settings that lc0 had."""
+    with tempfile.TemporaryDirectory() as folder:
+        lc0 = os.path.join(folder, "lc0")
+        shutil.copy(path, lc0)
+        with open(os.path.join(folder, "lc0.config"), "w", encoding="utf-8") as file:
+            file.write(f"weights={network}\nbackend=cuda-auto\nbackend-opts=gpu=0\nthreads=1\nmultipv=2\n")
+        with chess.engine.SimpleEngine.popen_uci(lc0) as engine:
+            assert "Lc0" in engine.id["name"], engine.id
+            assert engine.options["MultiPV"].default == 2, engine.options["MultiPV"]
+            assert engine.options["WeightsFile"].default == network, engine.options["WeightsFile"]
+            # python-chess refuses a value that is not among the choices.
+            engine.configure({"Backend": "cudnn-fp16", "BackendOptions": "gpu=0,multi_stream=true"})
+            play(engine, chess.Board(), 4)
+        with chess.engine.SimpleEngine.popen_uci([lc0, "--config=", "--backend=blas"]) as engine:
+            play(engine, chess.Board(), 4)
+
+        onnx = os.path.join(folder, "network.onnx")
+        subprocess.run([path, "leela2onnx", "-i", network, "-o", onnx], check=True, capture_output=True)
+        with open(network, "rb") as file:
+            appended = file.read()
+        with open(lc0, "ab") as file:
+            file.write(appended + struct.pack("<I", len(appended)) + b"Lc0!")
+        for arguments in [[f"--weights={onnx}"], []]:
+            with chess.engine.SimpleEngine.popen_uci([lc0, "--config=", *arguments]) as engine:
+                with engine.analysis(chess.Board(), SHORT) as analysis:
+                    said = [info["string"] for info in analysis if "string" in info]
+                expected = [] if arguments else ["network <embedded, appended to the binary>"]
+                assert [line for line in said if "network" in line] == expected, said
+                play(engine, chess.Board(), 4)
 
 
 def check_end_of_the_program(path):
@@ -124,12 +169,16 @@ def main():
     logging.getLogger("chess.engine").addHandler(complaints)
     with chess.engine.SimpleEngine.popen_uci(path) as engine:
         print(engine.id["name"])
-        for name, check in [
+        checks = [
             ("games", lambda: check_games(engine)),
             ("analysis", lambda: check_analysis(engine)),
             ("change of network", lambda: check_change_of_network(engine, arguments.network)),
             ("end of the program", lambda: check_end_of_the_program(path)),
-        ]:
+        ]
+        if arguments.network:
+            network = os.path.abspath(arguments.network)
+            checks.append(("what users of lc0 have", lambda: check_what_users_of_lc0_have(path, network)))
+        for name, check in checks:
             start = time.monotonic()
             check()
             print(f"{name}: right ({time.monotonic() - start:.1f} s)")

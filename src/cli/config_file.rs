@@ -1,6 +1,7 @@
 //! Finds and reads the configuration file.
 
 use super::error::{CliError, print_error_line};
+use crate::lc0_folders;
 use crate::options::{Options, config};
 use crate::os_error::in_words;
 use std::path::{Path, PathBuf};
@@ -8,17 +9,19 @@ use std::path::{Path, PathBuf};
 /// The default name of the file.
 const FILE_NAME: &str = "rukh.config";
 
-/// The default name of lc0's file, which is read beside the binary if there is no [`FILE_NAME`].
+/// The default name of lc0's file, which is read if there is no [`FILE_NAME`].
 const LC0_FILE_NAME: &str = "lc0.config";
 
 /// The configuration file that is read if the user does not name one: `rukh.config` in the binary's directory or in
-/// the user's configuration directory, or else `lc0.config` in the binary's directory. `None` if none of them exists.
+/// the user's configuration directory, or else `lc0.config` in the binary's directory or in lc0's. `None` if none of
+/// them exists.
 pub(super) fn find() -> Option<PathBuf> {
     let binary = std::env::current_exe().ok();
     let beside = |name| binary.as_deref().and_then(Path::parent).map(|folder| folder.join(name));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
-    let candidates = [beside(FILE_NAME), in_home, beside(LC0_FILE_NAME)];
-    candidates.into_iter().flatten().find(|path| path.is_file())
+    let of_lc0 = lc0_folders::of_configuration().into_iter().map(|folder| folder.join(LC0_FILE_NAME));
+    let candidates = [beside(FILE_NAME), in_home, beside(LC0_FILE_NAME)].into_iter().flatten();
+    candidates.chain(of_lc0).find(|path| path.is_file())
 }
 
 fn config_directory() -> Option<PathBuf> {

@@ -19,9 +19,11 @@ const TEXT: &[(&str, &[&str])] = &[
         &[
             "rukh.config\tOptions, one flag on each line, such as `threads=2`. The file is read from the folder of \
              the program, or else from `$XDG_CONFIG_HOME/rukh` or `~/.config/rukh` (on Windows `%APPDATA%\\rukh`).",
+            "lc0.config\tThe same, if there is no rukh.config. It is read from the folder of the program or from lc0's.",
             "*.pb.gz, *.pb\tNetworks of Leela Chess Zero. Without `--weights`, the newest network is taken from the \
              first of these folders that has one: the working directory, its folder `weights`, the program's folder, \
-             and the folder `rukh` of the user's data. If none has one, the network inside the program plays.",
+             its folder `networks`, the folder `rukh` of the user's data, and lc0's folders. If none has one, the \
+             network inside the program plays.",
         ],
     ),
     ("EXIT STATUS", &["0\tSuccess.", "1\tFailure. The reason is on standard error.", "2\tWrong arguments."]),

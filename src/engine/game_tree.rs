@@ -3,10 +3,11 @@
 use super::game::Game;
 use crate::options::Presses;
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::Tree;
 
-/// Larger trees are not cleared but replaced, because clearing takes about a second per gigabyte.
-const LARGEST_TO_CLEAR: u64 = 1_000_000_000;
+/// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.
+const LEAST_TO_FREE_ASIDE: u64 = 16_000_000;
 
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
@@ -14,6 +15,8 @@ pub(super) struct GameTree {
     /// Whether a discarded tree leaves its memory to the next one. If the user limits the memory, this keeps it within
     /// the limit: the system's allocator often keeps freed memory in pieces that a new tree cannot use.
     keeps_memory: bool,
+    /// The bytes of replaced trees that are not yet freed.
+    being_freed: Arc<AtomicU64>,
     /// How often `ClearTree` had been pressed at the last call of `prepare`.
     cleared_at: Presses,
     /// Whether the last search looked for a mate (`go mate`).
@@ -25,6 +28,7 @@ impl GameTree {
         GameTree {
             tree: Arc::new(Tree::new()),
             keeps_memory: false,
+            being_freed: Arc::default(),
             cleared_at: Presses::default(),
             served_mate: false,
         }
@@ -39,18 +43,34 @@ impl GameTree {
         u64::from(self.tree.node(self.tree.root()).visits())
     }
 
+    /// The memory of the tree, and of replaced trees that is not yet freed, in bytes.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.tree.used_bytes() + self.being_freed.load(Ordering::Relaxed)
+    }
+
     /// Begins a new tree.
     pub(super) fn discard(&mut self) {
-        let is_cleared =
-            self.keeps_memory && self.tree.reserved_bytes() <= LARGEST_TO_CLEAR && self.tree.clear();
-        if !is_cleared {
+        if !self.keeps_memory || !self.tree.clear() {
             self.replace();
         }
     }
 
     /// Begins a new tree in new memory. The old tree may be broken.
     pub(super) fn replace(&mut self) {
-        self.tree = Arc::new(Tree::new());
+        let old = std::mem::replace(&mut self.tree, Arc::new(Tree::new()));
+        let (bytes, being_freed) = (old.reserved_bytes(), self.being_freed.clone());
+        if bytes < LEAST_TO_FREE_ASIDE {
+            return;
+        }
+        being_freed.fetch_add(bytes, Ordering::Relaxed);
+        let free = move || {
+            drop(old);
+            being_freed.fetch_sub(bytes, Ordering::Relaxed);
+        };
+        // If the thread cannot start, the closure is dropped here, and with it the old tree.
+        if std::thread::Builder::new().name("free tree".into()).spawn(free).is_err() {
+            self.being_freed.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Takes note of the user's limit on the tree, in bytes; `None` if there is none. Replaces a tree that is larger,

@@ -442,8 +442,7 @@ impl Engine {
         let allowed = memory_limit(&self.options);
         let cache_bytes = self.evaluator.cache_entries() as u64 * BYTES_PER_ENTRY;
         let correction_bytes = if self.options.use_correction_history { CorrectionHistory::BYTES } else { 0 };
-        let limit =
-            memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.tree().used_bytes());
+        let limit = memory::tree_limit(allowed, cache_bytes + correction_bytes, self.tree.used_bytes());
         self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {

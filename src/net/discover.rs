@@ -17,6 +17,7 @@ use prost::bytes::Bytes;
 
 use super::error::{NetworkError, Reason};
 use super::file::{self, NetworkFile};
+use crate::lc0_folders;
 use crate::options::AUTODISCOVER;
 
 /// The value of `WeightsFile` that selects the network inside the binary: the appended one if there is one, and
@@ -108,7 +109,7 @@ pub fn discover() -> Vec<PathBuf> {
 }
 
 /// The directories that autodiscovery searches, in order: the working directory, its `weights` directory, the
-/// directory of the binary and its `networks` directory, and `rukh` in the user's data directories.
+/// directory of the binary and its `networks` directory, `rukh` in the user's data directories, and lc0's directories.
 pub fn search_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
     let binary = std::env::current_exe().ok();
@@ -122,6 +123,7 @@ pub fn search_directories() -> Vec<PathBuf> {
         .into_iter()
         .chain(from_environment("APPDATA"));
     directories.extend(data.map(|directory| directory.join("rukh")));
+    directories.extend(lc0_folders::of_networks());
     directories
 }
 

@@ -79,6 +79,37 @@ const GPU_BACKENDS: [&str; 10] = [
 const CPU_BACKENDS: [&str; 8] =
     ["blas", "openblas", "eigen", "mkl", "onednn", "dnnl", "onnx-cpu", "tensorflow-cc-cpu"];
 
+/// The names of the backends that lc0 can be built with and that have other names here, as choices for a chess program.
+pub(super) const BACKENDS: [&str; 27] = [
+    "cuda-auto",
+    "cuda",
+    "cuda-fp16",
+    "cudnn-auto",
+    "cudnn",
+    "cudnn-fp16",
+    "hip-auto",
+    "hip",
+    "hip-fp16",
+    "metal",
+    "sycl-auto",
+    "sycl",
+    "sycl-fp16",
+    "opencl",
+    "dx12",
+    "xla",
+    "onnx-cuda",
+    "onnx-trt",
+    "onnx-rocm",
+    "onnx-migraphx",
+    "onnx-dml",
+    "onnx-coreml",
+    "onnx-cpu",
+    "blas",
+    "eigen",
+    "mkl",
+    "onednn",
+];
+
 /// The backend that takes the place of lc0's backend `name`, in any case. `None` if lc0 has no such backend, or if it
 /// has the same name here.
 pub fn backend_in_place_of(name: &str) -> Option<BackendName> {
@@ -230,6 +261,7 @@ mod tests {
                 assert_eq!(backend_in_place_of(name), Some(expected), "{name}");
             }
         }
+        assert!(BACKENDS.iter().all(|name| backend_in_place_of(name).is_some()));
         for other in ["", "cudaa", "onnx", "onnx-", "rocm", "cpu", "-cuda", "nope"] {
             assert_eq!(backend_in_place_of(other), None, "{other}");
         }

@@ -1,27 +1,38 @@
 //! The options as text: UCI `option` lines and the table of `docs/options.md`.
 
-use super::{Kind, Options, Setting, Spec, TABLE, Visibility};
+use super::{Kind, Options, Setting, Spec, TABLE, Visibility, lc0};
 
 /// The options that most people set, which UCI lists first: many chess programs show the options in the order in which
 /// the engine sends them, and `WeightsFile` would otherwise be one of the last.
 const LISTED_FIRST: [&str; 7] =
     ["weights", "backend", "backend_opts", "threads", "hash", "multipv", "syzygy_paths"];
 
+/// What the UCI `option` lines have besides the usual options and choices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras {
+    /// The options for specialists.
+    pub hidden: bool,
+    /// The names of lc0's backends. Many chess programs refuse a value that is not among the choices, and some do not
+    /// start the engine then, so the settings that a user made for lc0 work only if the names are listed. They are not
+    /// listed always, because a user who chose `cuda-auto` from a list would expect CUDA.
+    pub lc0_backends: bool,
+}
+
 /// The UCI `option` lines in lc0's form, with the values of `options` as defaults.
-pub fn uci_lines(options: &Options, show_hidden: bool) -> Vec<String> {
+pub fn uci_lines(options: &Options, extras: Extras) -> Vec<String> {
     let mut specs: Vec<&Spec> = TABLE.iter().collect();
     // The sort is stable, so the other options keep the order of the table.
     specs
         .sort_by_key(|spec| LISTED_FIRST.iter().position(|field| *field == spec.field).unwrap_or(usize::MAX));
     specs
         .into_iter()
-        .filter(|spec| show_hidden || spec.visibility == Visibility::Shown)
-        .filter_map(|spec| uci_line(spec, options))
+        .filter(|spec| extras.hidden || spec.visibility == Visibility::Shown)
+        .filter_map(|spec| uci_line(spec, options, extras))
         .collect()
 }
 
 /// The line of one option; `None` if it has no UCI name.
-fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
+fn uci_line(spec: &Spec, options: &Options, extras: Extras) -> Option<String> {
     let name = spec.uci_name?;
     let value = spec.value(options);
     let rest = match (spec.kind, value) {
@@ -30,7 +41,8 @@ fn uci_line(spec: &Spec, options: &Options) -> Option<String> {
         // UCI's `spin` holds only whole numbers, so a number with a fraction is offered as a string.
         (Kind::Float { .. }, Setting::Float(value)) => format!("string default {value:.6}"),
         (Kind::Choice(words), value) => {
-            let variants: String = words.iter().map(|word| format!(" var {word}")).collect();
+            let lc0s = if extras.lc0_backends && spec.field == "backend" { &lc0::BACKENDS[..] } else { &[] };
+            let variants: String = words.iter().chain(lc0s).map(|word| format!(" var {word}")).collect();
             format!("combo default {value}{variants}")
         }
         (Kind::Button, _) => "button".to_owned(),

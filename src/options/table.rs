@@ -60,7 +60,7 @@ options! {
     logfile: String = "", text().uci("LogFile").short('l');
     /// Configuration file with one flag on each line. If this is not given, the first of these is read that exists:
     /// `rukh.config` beside the binary, `rukh.config` in the user's configuration directory, `lc0.config` beside the
-    /// binary.
+    /// binary, `lc0.config` in lc0's folders for configuration.
     config: String = "rukh.config", text().uci("ConfigFile").short('c');
     /// Tells the engine that `go ponder` may follow, so that it keeps the tree of the last search.
     ponder: bool = false,

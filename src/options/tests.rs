@@ -1,5 +1,6 @@
 //! Tests of every row of the table.
 
+use super::listing::Extras;
 use super::*;
 use std::collections::HashSet;
 
@@ -171,7 +172,7 @@ fn errors_say_what_was_expected() {
 
 #[test]
 fn uci_lines_are_lc0s() {
-    let lines = listing::uci_lines(&Options::default(), true);
+    let lines = listing::uci_lines(&Options::default(), Extras { hidden: true, ..Extras::default() });
     for line in [
         "option name LogFile type string default ",
         "option name Ponder type check default false",
@@ -187,12 +188,12 @@ fn uci_lines_are_lc0s() {
     }
     assert_eq!(lines.len(), 113);
     // 26 of lc0's are hidden.
-    assert_eq!(listing::uci_lines(&Options::default(), false).len(), 69);
+    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 69);
 }
 
 #[test]
 fn uci_lists_first_what_most_people_set() {
-    let lines = listing::uci_lines(&Options::default(), false);
+    let lines = listing::uci_lines(&Options::default(), Extras::default());
     let names: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     let first = ["WeightsFile", "Backend", "BackendOptions", "Threads", "Hash", "MultiPV", "SyzygyPath"];
     assert_eq!(names[..first.len()], first);

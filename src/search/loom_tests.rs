@@ -9,7 +9,7 @@ use super::{
 use crate::backend::synthetic::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, check_model};
 use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
@@ -211,60 +211,37 @@ fn a_parked_minibatch_is_resumed_or_cancelled_once() {
 }
 
 #[test]
-fn one_worker_works_alone_and_all_resume() {
+fn a_worker_that_has_departed_uses_nothing_that_it_saw_before() {
     check_model(3, || {
         let shared = SharedTree::new(2);
-        let alone = {
-            let shared = shared.clone();
+        let is_condemned = Arc::new(AtomicBool::new(false));
+        let frees = {
+            let (shared, is_condemned) = (shared.clone(), is_condemned.clone());
             spawn(move || {
                 assert!(shared.parking.resume(0).is_some());
-                shared.work();
-                assert!(shared.parking.work_alone(0, |_| shared.work_alone()).is_some());
-                shared.work();
+                is_condemned.store(true, Ordering::Relaxed);
+                let users = shared.parking.other_users(0);
+                if shared.parking.have_departed(&users) {
+                    shared.work_alone();
+                }
                 shared.parking.leave(0);
             })
         };
-        let other = {
+        let uses = {
             let shared = shared.clone();
             spawn(move || {
-                assert!(shared.parking.resume(1).is_some());
-                shared.work();
-                assert!(shared.parking.give_way(1).is_some());
-                shared.parking.park(1, marked(7));
-                assert_eq!(shared.parking.resume(1).map(|gathered| gathered.out_of_order), Some(7));
-                shared.work();
+                for _ in 0..2 {
+                    if shared.parking.resume(1).is_some() && !is_condemned.load(Ordering::Relaxed) {
+                        shared.work();
+                    }
+                    shared.parking.park(1, marked(7));
+                }
                 shared.parking.leave(1);
             })
         };
-        alone.join().unwrap();
-        other.join().unwrap();
+        frees.join().unwrap();
+        uses.join().unwrap();
         assert!(shared.parking.close(|_| panic!("all have left")));
-    });
-}
-
-#[test]
-fn two_workers_that_want_to_be_alone_do_not_deadlock() {
-    check_model(3, || {
-        let shared = SharedTree::new(2);
-        let worker = |index: usize| {
-            let shared = shared.clone();
-            spawn(move || {
-                if shared.parking.resume(index).is_none() {
-                    return;
-                }
-                shared.work();
-                if shared.parking.work_alone(index, |_| shared.work_alone()).is_none() {
-                    return;
-                }
-                shared.work();
-                shared.parking.leave(index);
-            })
-        };
-        let workers = [worker(0), worker(1)];
-        // The search releases the tree while the workers run.
-        assert!(shared.parking.close(|_| ()));
-        shared.work_alone();
-        workers.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
@@ -272,12 +249,10 @@ fn two_workers_that_want_to_be_alone_do_not_deadlock() {
 fn a_panic_leaves_no_thread_waiting() {
     check_model(3, || {
         let shared = SharedTree::new(2);
-        let alone = {
+        let works = {
             let shared = shared.clone();
             spawn(move || {
-                if shared.parking.resume(0).is_some()
-                    && shared.parking.work_alone(0, |_| shared.work_alone()).is_some()
-                {
+                if shared.parking.resume(0).is_some() && shared.parking.pass(0).is_some() {
                     shared.parking.leave(0);
                 }
             })
@@ -295,7 +270,7 @@ fn a_panic_leaves_no_thread_waiting() {
         };
         let is_sound = shared.parking.close(|_| ());
         shared.work_alone();
-        alone.join().unwrap();
+        works.join().unwrap();
         let was_here = panics.join().unwrap();
         assert_eq!(is_sound, !was_here);
     });
@@ -332,9 +307,8 @@ fn a_minibatch_that_is_parked_during_recycling_is_backed_up() {
             let shared = shared.clone();
             spawn(move || {
                 assert!(shared.parking.resume(0).is_some());
-                let mut scratch = WorkerScratch::new(shared.context.history.clone());
-                let SearchState { context, control, parking, .. } = &*shared;
-                assert!(make_room(context, control, parking, 0, &mut scratch).is_some());
+                let SearchState { context, control, parking, recycling, .. } = &*shared;
+                assert!(make_room(context, control, parking, recycling, 0).is_some());
                 shared.parking.leave(0);
             })
         };

@@ -1,8 +1,8 @@
 //! The tree's memory: how much it may use, and whether it is used up.
 //!
-//! A search whose memory is used up goes on. Between two iterations one worker waits until no other worker uses the
-//! tree, and recycles the part with the fewest visits ([`Tree::recycle`]). The nodes of parked minibatches, the best
-//! line and all visit counts are kept.
+//! A search whose memory is used up goes on. Before each iteration a worker frees a little of the tree: what the root no
+//! longer leads to, and then the parts with the fewest visits ([`crate::tree::Recycling`]). The nodes of minibatches in
+//! flight, the best line and all visit counts are kept.
 
 use super::policy::SearchParams;
 use crate::tree::Tree;
@@ -10,18 +10,12 @@ use sysinfo::{MemoryRefreshKind, System};
 
 /// The share of the machine's free memory that the tree may use, in hundredths.
 const DEFAULT_SHARE: u64 = 75;
-/// Recycling leaves this share of the limit in use, in hundredths. With a smaller share the tree would be recycled less
-/// often, but would lose more.
-const SHARE_LEFT: u64 = 60;
-/// Unreachable nodes are freed once they take up this share of the limit, in hundredths, and more than half of the
-/// tree.
-const SHARE_OF_WASTE: u64 = 25;
 /// A generous estimate of the bytes that one visit adds: a node with many moves, and a link.
 const BYTES_PER_VISIT: u64 = 400;
-/// Room for the next iteration is at most this part of the limit. With more, the tree would be recycled often.
+/// Room for the next iteration is at most this part of the limit. With more, little would be left for the tree.
 const PART_FOR_NEXT: u64 = 5;
-/// Recycling needs lists and marks, which take at most this part of the limit.
-const PART_FOR_RECYCLING: u64 = 32;
+/// The lists of free entries take at most this part of the limit.
+const PART_FOR_LISTS: u64 = 32;
 /// For each byte that the arenas have grown beyond the limit, this many bytes less may be in use.
 const LESS_FOR_EXCESS: u64 = 3;
 /// The smallest limit, in bytes. With less, a search would only recycle.
@@ -35,7 +29,7 @@ const LEAST_LIMIT: u64 = 700_000;
 pub(crate) fn tree_limit(allowed: Option<u64>, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
     if let Some(allowed) = allowed {
         let for_tree = allowed.saturating_sub(bytes_beside_tree);
-        return (for_tree - for_tree / PART_FOR_RECYCLING).max(LEAST_LIMIT);
+        return (for_tree - for_tree / PART_FOR_LISTS).max(LEAST_LIMIT);
     }
     available_bytes()
         .map_or(u64::MAX, |free| ((free + tree_bytes) / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT))
@@ -53,6 +47,17 @@ fn available_bytes() -> Option<u64> {
     Some(available.min(in_group)).filter(|&bytes| bytes > 0)
 }
 
+/// How much of its memory a tree has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Supply {
+    /// Enough.
+    Ample,
+    /// Enough for one more iteration of each worker, but some should be freed.
+    Short,
+    /// Less than that.
+    UsedUp,
+}
+
 /// The most bytes that the next iteration of all workers adds to the tree. A worker looks at the memory only before an
 /// iteration, and several workers may look at the same time. Besides its minibatch, an iteration makes visits that need
 /// no evaluation, which also add nodes.
@@ -66,18 +71,15 @@ pub(crate) fn is_enough(limit: u64, params: &SearchParams) -> bool {
     bytes_of_next_iteration(params) <= limit / PART_FOR_NEXT
 }
 
-/// Whether memory must be freed before the next iteration of a search with these parameters.
-pub(crate) fn is_used_up(tree: &Tree, limit: u64, params: &SearchParams) -> bool {
+/// The supply of a tree that may use `limit` bytes, in a search with these parameters.
+pub(crate) fn supply(tree: &Tree, limit: u64, params: &SearchParams) -> Supply {
     let limit = usable(tree, limit);
-    let used = tree.used_bytes();
     let next = bytes_of_next_iteration(params).min(limit / PART_FOR_NEXT);
-    let waste = tree.unreachable_bytes();
-    used.saturating_add(next) > limit || (waste > used / 2 && waste / SHARE_OF_WASTE > limit / 100)
-}
-
-/// The size in bytes to which a tree is recycled when it has reached `limit`.
-pub(crate) fn recycled_size(tree: &Tree, limit: u64) -> u64 {
-    usable(tree, limit) / 100 * SHARE_LEFT
+    match limit.saturating_sub(tree.used_bytes()) {
+        left if left <= next => Supply::UsedUp,
+        left if left <= 2 * next => Supply::Short,
+        _ => Supply::Ample,
+    }
 }
 
 /// The part of the limit that may be in use. The free memory in the arenas has pieces of all lengths. When those of one

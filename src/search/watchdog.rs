@@ -255,7 +255,7 @@ fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl,
         let mut lines = report::info_lines(context, counters, control, &ranked);
         lines.append(&mut report::move_statistics_lines(context, counters));
         // The ranking is that of the info lines, because the workers may have changed the tree in the meantime.
-        (lines, report::best_move(context, &ranked, control.is_recycling))
+        (lines, report::best_move(context, &ranked))
     };
     let stats = iteration_stats(context, counters, control);
     control.stopper.on_search_done(&stats);

@@ -1,11 +1,11 @@
 //! The memory of a tree: its two arenas, and the allocation of nodes and words in them.
 //!
-//! Freed entries are reused first. When there are none, new entries at the end of the arenas are used. Each thread has
-//! an [`Allocator`] with a private stock, so that most allocations touch no shared memory. Entries that
-//! [`super::recycle`] freed are in linked lists that run through the free entries themselves: one list of nodes, and
-//! for each length one list of runs of words. When a thread ends, its stock returns to the tree.
+//! Freed entries are reused first, the last freed one at the very first, because it is still in the processor's cache.
+//! When there are none, new entries at the end of the arenas are used. Each thread has an [`Allocator`] with a private
+//! stock, so that most allocations touch no shared memory. Entries that [`super::recycle`] freed are in shared lists:
+//! one list of nodes, and for each length one list of runs of words. When a thread ends, its stock returns to the tree.
 
-use super::arena::Arena;
+use super::arena::{Arena, Entry};
 use super::node::Node;
 use super::node_id::NodeId;
 use super::sizes::{LONGEST_RUN, NODE_BLOCK, PerNode, WORD_BLOCK, Words};
@@ -51,9 +51,9 @@ impl Storage {
         self.nodes.get(id.raw())
     }
 
-    /// Frees a node that was begun but that no other thread has seen.
+    /// Frees a node that no other thread can reach.
     pub(super) fn unmake_node(&self, id: NodeId, allocator: &mut Allocator) {
-        self.node(id).end(0);
+        self.node(id).end();
         allocator.keep_node(id);
     }
 }
@@ -61,9 +61,12 @@ impl Storage {
 /// The free entries of a tree's arenas that any thread may take.
 #[derive(Debug)]
 pub(super) struct FreeLists {
-    nodes: Mutex<List>,
+    nodes: Mutex<Vec<u32>>,
     /// Free runs of words, one list for each length.
-    runs: Box<[Mutex<List>]>,
+    runs: Box<[Mutex<Vec<u32>>]>,
+    /// A bit for each length: whether its list has runs. A bit changes under the lock of its list, so it is true whenever
+    /// the lock is free. Relaxed suffices, because whoever reads a bit then takes the lock.
+    lengths: Box<[AtomicU64]>,
     /// Unused entries that ended threads had reserved.
     node_ranges: Mutex<Vec<Range>>,
     word_ranges: Mutex<Vec<Range>>,
@@ -75,18 +78,12 @@ pub(super) struct FreeLists {
     free_words: AtomicU64,
 }
 
-/// A linked list of free entries. Each entry holds the index of the next.
-#[derive(Debug, Default)]
-struct List {
-    first: u32,
-    length: u32,
-}
-
 impl FreeLists {
     fn new() -> FreeLists {
         FreeLists {
             nodes: Mutex::default(),
             runs: (0..=LONGEST_RUN).map(|_| Mutex::default()).collect(),
+            lengths: (0..=LONGEST_RUN / 64).map(|_| AtomicU64::new(0)).collect(),
             node_ranges: Mutex::default(),
             word_ranges: Mutex::default(),
             free_nodes: AtomicU64::new(0),
@@ -112,57 +109,56 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FreeLists {
-    /// Locks all lists, to free many entries.
-    pub(super) fn lock_all(&self) -> Freeing<'_> {
-        Freeing {
-            nodes: lock(&self.nodes),
-            runs: self.runs.iter().map(lock).collect(),
-            free_nodes: &self.free_nodes,
-            free_words: &self.free_words,
+    /// Takes over the free nodes in `entries`.
+    fn add_nodes(&self, entries: &mut Vec<u32>) {
+        if !entries.is_empty() {
+            self.free_nodes.fetch_add(entries.len() as u64, Ordering::Relaxed);
+            lock(&self.nodes).append(entries);
         }
     }
 
-    fn free_node(&self, storage: &Storage, entry: u32) {
-        self.free_nodes.fetch_add(1, Ordering::Relaxed);
-        free_node(&mut lock(&self.nodes), storage, entry);
-    }
-
-    fn free_run(&self, storage: &Storage, start: u32, count: u32) {
-        self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
-        free_run(&mut lock(&self.runs[count as usize]), storage, start);
-    }
-}
-
-fn free_node(list: &mut List, storage: &Storage, entry: u32) {
-    storage.nodes.get(entry).end(list.first);
-    *list = List { first: entry, length: list.length + 1 };
-}
-
-fn free_run(list: &mut List, storage: &Storage, start: u32) {
-    storage.words.get(start).store(list.first, Ordering::Relaxed);
-    *list = List { first: start, length: list.length + 1 };
-}
-
-/// All lists of free entries, locked.
-pub(super) struct Freeing<'a> {
-    nodes: MutexGuard<'a, List>,
-    runs: Vec<MutexGuard<'a, List>>,
-    free_nodes: &'a AtomicU64,
-    free_words: &'a AtomicU64,
-}
-
-impl Freeing<'_> {
-    pub(super) fn free_node(&mut self, storage: &Storage, id: NodeId) {
-        free_node(&mut self.nodes, storage, id.raw());
-        self.free_nodes.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Frees the run of `count` words at `start`.
-    pub(super) fn free_run(&mut self, storage: &Storage, start: u32, count: u32) {
-        if let Some(list) = self.runs.get_mut(count as usize) {
-            free_run(list, storage, start);
-            self.free_words.fetch_add(u64::from(count), Ordering::Relaxed);
+    /// Takes over the free runs of `count` words that begin at the words in `starts`.
+    fn add_runs(&self, count: usize, starts: &mut Vec<u32>) {
+        if !starts.is_empty() {
+            self.free_words.fetch_add((count * starts.len()) as u64, Ordering::Relaxed);
+            let mut list = lock(&self.runs[count]);
+            list.append(starts);
+            self.note_length(count, true);
         }
+    }
+
+    /// Takes up to `most` runs of `count` words into an empty stock.
+    fn take_runs(&self, count: usize, most: usize, stock: &mut Vec<u32>) {
+        let mut list = lock(&self.runs[count]);
+        let left = list.len().saturating_sub(most);
+        stock.extend(list.drain(left..));
+        if left == 0 {
+            self.note_length(count, false);
+        }
+        drop(list);
+        self.free_words.fetch_sub((count * stock.len()) as u64, Ordering::Relaxed);
+    }
+
+    /// Notes whether there are runs of `count` words. The caller holds the lock of their list.
+    fn note_length(&self, count: usize, has_runs: bool) {
+        let (word, bit) = (&self.lengths[count / 64], 1 << (count % 64));
+        match has_runs {
+            true => word.fetch_or(bit, Ordering::Relaxed),
+            false => word.fetch_and(!bit, Ordering::Relaxed),
+        };
+    }
+
+    /// The shortest length from `least` on of which there are runs.
+    fn next_length(&self, least: usize) -> Option<usize> {
+        let mut upper_bits = u64::MAX << (least % 64);
+        for (index, word) in self.lengths.iter().enumerate().skip(least / 64) {
+            let found = word.load(Ordering::Relaxed) & upper_bits;
+            if found != 0 {
+                return Some(64 * index + found.trailing_zeros() as usize);
+            }
+            upper_bits = u64::MAX;
+        }
+        None
     }
 }
 
@@ -174,29 +170,22 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     if free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE {
         return None;
     }
-    let mut longer = (count + 1..=LONGEST_RUN).filter(|&longer| lock(&free.runs[longer as usize]).length > 0);
-    let length = longer.next()?;
-    let mut taken = Vec::new();
-    take_some(&free.runs[length as usize], &mut taken, 1, |start| {
-        storage.words.get(start).load(Ordering::Relaxed)
-    });
-    let start = taken.pop()?;
-    free.free_words.fetch_sub(u64::from(length), Ordering::Relaxed);
-    free.free_run(storage, start + count, length - count);
+    let mut longer = Vec::with_capacity(1);
+    let mut length = count as usize;
+    while longer.is_empty() {
+        length = free.next_length(length + 1)?;
+        free.take_runs(length, 1, &mut longer);
+    }
+    let start = longer.pop()?;
+    free.add_runs(length - count as usize, &mut vec![start + count]);
     Some(start)
 }
 
-/// Takes up to [`HANDFUL`] entries off a list. `next` reads the link in an entry.
-fn take_handful(list: &Mutex<List>, stock: &mut Vec<u32>, next: impl Fn(u32) -> u32) {
-    take_some(list, stock, HANDFUL, next);
-}
-
-fn take_some(list: &Mutex<List>, stock: &mut Vec<u32>, most: usize, next: impl Fn(u32) -> u32) {
+/// Takes up to [`HANDFUL`] entries off a list into an empty stock.
+fn take_handful(list: &Mutex<Vec<u32>>, stock: &mut Vec<u32>) {
     let mut list = lock(list);
-    while list.length > 0 && stock.len() < most {
-        stock.push(list.first);
-        *list = List { first: next(list.first), length: list.length - 1 };
-    }
+    let left = list.len().saturating_sub(HANDFUL);
+    stock.extend(list.drain(left..));
 }
 
 /// A thread's private stock of free nodes and words of one tree.
@@ -226,8 +215,7 @@ impl Allocator {
     pub(super) fn take_node(&mut self, storage: &Storage) -> Option<NodeId> {
         let free = &storage.free;
         if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
-            let next = |entry| storage.nodes.get(entry).links.load(Ordering::Relaxed);
-            take_handful(&free.nodes, &mut self.spare_nodes, next);
+            take_handful(&free.nodes, &mut self.spare_nodes);
             free.free_nodes.fetch_sub(self.spare_nodes.len() as u64, Ordering::Relaxed);
         }
         let entry = match self.spare_nodes.pop() {
@@ -237,7 +225,7 @@ impl Allocator {
         NodeId::from_raw(entry)
     }
 
-    /// Puts back a node that was taken but not needed.
+    /// Puts a free node into the stock.
     pub(super) fn keep_node(&mut self, id: NodeId) {
         self.spare_nodes.push(id.raw());
     }
@@ -251,9 +239,7 @@ impl Allocator {
         }
         let spare = &mut self.spare_runs[class];
         if spare.is_empty() && free.free_words.load(Ordering::Relaxed) > 0 {
-            let next = |start| storage.words.get(start).load(Ordering::Relaxed);
-            take_handful(&free.runs[class], spare, next);
-            free.free_words.fetch_sub(spare.len() as u64 * u64::from(count), Ordering::Relaxed);
+            free.take_runs(class, HANDFUL, spare);
         }
         match spare.pop().or_else(|| split_longer(storage, count)) {
             Some(start) => Some(start),
@@ -261,11 +247,13 @@ impl Allocator {
         }
     }
 
-    /// Puts back a run that was taken but not needed.
+    /// Puts a free run of `count` words into the stock.
     pub(super) fn keep_run(&mut self, start: u32, count: u32) {
-        if let Some(spare) = self.spare_runs.get_mut(count as usize) {
-            spare.push(start);
+        let class = count as usize;
+        if self.spare_runs.len() <= class {
+            self.spare_runs.resize_with(class + 1, Vec::new);
         }
+        self.spare_runs[class].push(start);
     }
 
     /// Returns the whole stock to the tree's lists. Other threads may be searching.
@@ -273,13 +261,9 @@ impl Allocator {
         let free = &storage.free;
         give_range(&mut self.nodes, &free.node_ranges);
         give_range(&mut self.words, &free.word_ranges);
-        for entry in self.spare_nodes.drain(..) {
-            free.free_node(storage, entry);
-        }
+        free.add_nodes(&mut self.spare_nodes);
         for (count, spare) in self.spare_runs.iter_mut().enumerate() {
-            for start in spare.drain(..) {
-                free.free_run(storage, start, count as u32);
-            }
+            free.add_runs(count, spare);
         }
     }
 }
@@ -294,7 +278,7 @@ fn give_range(range: &mut Range, ranges: &Mutex<Vec<Range>>) {
 /// Takes `count` entries from `mine`. If too few are left there, `mine` is replaced by a range that an ended thread
 /// gave back, or by a new block of `block` entries. The rest of the old range is lost, so `block` should be much larger
 /// than `count`.
-fn take<T: Default, const CHUNKS: usize, const CHUNK: usize>(
+fn take<T: Entry, const CHUNKS: usize, const CHUNK: usize>(
     mine: &mut Range,
     arena: &Arena<T, CHUNKS, CHUNK>,
     ranges: &Mutex<Vec<Range>>,

@@ -7,6 +7,27 @@
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+use crate::zeroed_array::ZeroedArray;
+
+/// The first chunks of an arena have no huge pages, so that a small tree takes little memory.
+const CHUNKS_WITHOUT_HUGE_PAGES: usize = 1;
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+type Chunk<T, const CHUNK: usize> = ZeroedArray<T, CHUNK>;
+/// The atomics of a model checker cannot be made from zeros.
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+type Chunk<T, const CHUNK: usize> = Box<[T; CHUNK]>;
+
+/// A type that an arena can contain. A new entry has the default value, whose bytes are all zero.
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub(super) trait Entry: Default + zerocopy::FromZeros {}
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+impl<T: Default + zerocopy::FromZeros> Entry for T {}
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub(super) trait Entry: Default {}
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+impl<T: Default> Entry for T {}
 
 /// An append-only arena of `T` with 32-bit indices: at most `CHUNKS` chunks of `CHUNK` entries. [`super::allocator`]
 /// skips index 0, so that it can mean "none".
@@ -14,7 +35,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Both numbers are powers of two that are known at compile time. So an index is split by a shift and a mask, and needs
 /// no bounds check if the arena has an entry for every 32-bit index.
 pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
-    chunks: Box<[OnceLock<Box<[T; CHUNK]>>; CHUNKS]>,
+    chunks: Box<[OnceLock<Chunk<T, CHUNK>>; CHUNKS]>,
     /// The next free index. It has more bits than an index needs, so that a failed reservation cannot wrap around.
     next: AtomicU64,
 }
@@ -25,7 +46,7 @@ impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CH
     }
 }
 
-impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> {
+impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> {
     const CAPACITY: u64 = {
         assert!(CHUNKS.is_power_of_two() && CHUNK.is_power_of_two());
         CHUNKS as u64 * CHUNK as u64
@@ -53,7 +74,8 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
     /// with the same indices as another arena.
     #[inline]
     pub(super) fn get_or_make(&self, index: u32) -> &T {
-        let chunk = self.chunks[chunk_of::<CHUNK>(index)].get_or_init(|| boxed_array(T::default));
+        let number = chunk_of::<CHUNK>(index);
+        let chunk = self.chunks[number].get_or_init(|| new_chunk(number >= CHUNKS_WITHOUT_HUGE_PAGES));
         &chunk[index as usize % CHUNK]
     }
 
@@ -84,12 +106,18 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
         Some(&chunk[index as usize % CHUNK])
     }
 
+    /// The entries from any index on to the end of its chunk, or none if the chunk is not allocated.
+    pub(super) fn made_from(&self, start: u32) -> &[T] {
+        let chunk = self.chunks[chunk_of::<CHUNK>(start)].get();
+        chunk.map_or(&[], |chunk| &chunk[start as usize % CHUNK..])
+    }
+
     /// The index after the last reserved one.
     pub(super) fn reserved(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
-    /// The size of the reserved entries in bytes. The allocated chunks are slightly larger.
+    /// The size of the reserved entries in bytes. The memory that the system has provided is slightly larger.
     pub(super) fn used_bytes(&self) -> u64 {
         self.reserved() * size_of::<T>() as u64
     }
@@ -98,6 +126,16 @@ impl<T: Default, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK
 #[inline]
 fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
     index as usize / CHUNK
+}
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+fn new_chunk<T: Entry, const CHUNK: usize>(uses_huge_pages: bool) -> Chunk<T, CHUNK> {
+    ZeroedArray::new(uses_huge_pages)
+}
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+fn new_chunk<T: Entry, const CHUNK: usize>(_: bool) -> Chunk<T, CHUNK> {
+    boxed_array(T::default)
 }
 
 /// An array of values made by `make`, built on the heap because it may be too large for the stack.

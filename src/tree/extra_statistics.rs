@@ -18,6 +18,7 @@ const WEIGHT_SCALE: f64 = (1_u64 << 20) as f64;
 
 /// The extra statistics of the node with the same index.
 #[derive(Debug, Default)]
+#[cfg_attr(not(any(feature = "loom", feature = "shuttle")), derive(zerocopy::FromZeros))]
 pub struct ExtraStatistics {
     /// The sum of (weight - 1) over all visits, in fixed point. Visits made before these statistics existed therefore
     /// weigh 1.

@@ -22,12 +22,13 @@ enum Walked {
 }
 
 impl Tree {
-    /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, and there is
-    /// no cycle. An expanded node has one visit more than its links together, for its own evaluation; a node that was
+    /// Checks every reachable node: no visit is in flight, no evaluation is unfinished, edges are sorted, there is no
+    /// cycle, and all parents of a node are counted. An expanded node has one visit more than its links together, for its own evaluation; a node that was
     /// proven or collapsed may have more. A link has no more visits than its child, and exactly as many if the child is
     /// not shared. Returns the number of nodes with visits.
     pub fn check_invariants(&self) -> Result<usize, BrokenInvariant> {
         let mut visited_nodes = 0;
+        let mut references: HashMap<NodeId, u32> = HashMap::from([(self.root(), 1)]);
         let mut walked: HashMap<NodeId, Walked> = HashMap::new();
         let mut stack = vec![self.root()];
         while let Some(&id) = stack.last() {
@@ -48,6 +49,7 @@ impl Tree {
             self.check_node(id, node)?;
             visited_nodes += usize::from(node.visits() > 0);
             for child in self.links(node).filter_map(|(_, link)| link.child()) {
+                *references.entry(child).or_default() += 1;
                 match walked.get(&child) {
                     Some(Walked::Entered) => {
                         return Err(BrokenInvariant {
@@ -60,7 +62,19 @@ impl Tree {
                 }
             }
         }
-        Ok(visited_nodes)
+        // Unreachable nodes may hold further references.
+        let too_many = references.into_iter().find(|&(id, count)| count > self.references(id));
+        match too_many {
+            Some((node, count)) => {
+                Err(BrokenInvariant { node, what: format!("it has {count} parents, more than are counted") })
+            }
+            None => Ok(visited_nodes),
+        }
+    }
+
+    /// The number of references that are counted: a node that is not shared can have one.
+    fn references(&self, id: NodeId) -> u32 {
+        if self.node(id).is_shared() { self.table.references(id) } else { 1 }
     }
 
     fn check_node(&self, id: NodeId, node: &Node) -> Result<(), BrokenInvariant> {

@@ -16,12 +16,12 @@
 //! | word | written by | ordering | pairs with |
 //! |---|---|---|---|
 //! | next | CAS from 0 | AcqRel / Acquire | itself: publishes the segment |
-//! | child | CAS from 0 | AcqRel / Acquire | itself: publishes the child's key and flags |
+//! | child | CAS from 0; no thread removes it during a search | AcqRel / Acquire | itself: publishes the child's key and flags |
 //! | move+prior | the thread that publishes the segment; later `fetch_or` of one flag | Relaxed | next |
 //! | visits | backup, `fetch_add` after the child's; absorbing, CAS | Release / Acquire: never more than the child's | the child's visits |
 //! | in flight | gather adds (Relaxed); backup, after `visits`, or a cancellation subtracts (Release) | Acquire to absorb | `visits`: a visit that is no longer in flight is counted |
 
-use super::allocator::{Allocator, Freeing, Storage};
+use super::allocator::{Allocator, Storage};
 use super::edge::Edge;
 use super::node::Node;
 use super::node_id::NodeId;
@@ -61,12 +61,20 @@ impl Link<'_> {
         NodeId::from_raw(self.words[0].load(Ordering::Acquire))
     }
 
-    /// Sets the child, unless another thread has set it already. Returns the link's child.
-    pub(super) fn set_child(&self, child: NodeId) -> NodeId {
+    /// Sets the child.
+    ///
+    /// # Errors
+    /// Another thread has set the child already. The error is that child.
+    pub(super) fn set_child(&self, child: NodeId) -> Result<(), NodeId> {
         match self.words[0].compare_exchange(0, child.raw(), Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => child,
-            Err(winner) => NodeId::from_raw(winner).unwrap_or(child),
+            Ok(_) => Ok(()),
+            Err(winner) => Err(NodeId::from_raw(winner).unwrap_or(child)),
         }
+    }
+
+    /// Removes the child. No search may be running.
+    pub(super) fn clear_child(&self) {
+        self.words[0].store(0, Ordering::Relaxed);
     }
 
     /// The number of finished visits through this link.
@@ -79,6 +87,11 @@ impl Link<'_> {
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.words[3].load(Ordering::Relaxed)
+    }
+
+    /// Whether visits are in flight through this link. If not, what their threads have done below the link is seen.
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.words[3].load(Ordering::Acquire) > 0
     }
 
     /// The number of visits that are finished or in flight.
@@ -370,20 +383,38 @@ impl Storage {
         true
     }
 
-    /// Frees the priors and links of a node. No other thread may use the node.
-    pub(super) fn free_edges(&self, node: &Node, freeing: &mut Freeing<'_>) {
-        let count = node.edge_count();
+    /// The links of a node that threads are kept out of.
+    pub(super) fn stored_links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
+        Links { edges_left: node.status().stored_edge_count(), ..self.links(node) }
+    }
+
+    /// Frees the priors and links of a node that no other thread uses, and passes each child to `let_go`. Returns the
+    /// number of freed bytes.
+    pub(super) fn free_edges(
+        &self,
+        node: &Node,
+        allocator: &mut Allocator,
+        mut let_go: impl FnMut(NodeId),
+    ) -> u64 {
+        let count = node.status().stored_edge_count();
         if count == 0 {
-            return;
+            return 0;
         }
-        let mut links = self.links(node);
+        let prior_words = count.div_ceil(4) as u32;
+        allocator.keep_run(node.priors(), prior_words);
+        let mut freed_words = u64::from(prior_words);
+        let mut links = self.stored_links(node);
         let mut start = node.links.swap(0, Ordering::Relaxed);
         while start != 0 && links.enter_segment(start).is_some() {
-            let next = links.next_segment.load(Ordering::Relaxed);
-            freeing.free_run(self, start, segment_words(links.rest.len()));
-            start = next;
+            let words = segment_words(links.rest.len());
+            for words in links.rest.by_ref() {
+                Link { words }.child().into_iter().for_each(&mut let_go);
+            }
+            start = links.next_segment.load(Ordering::Acquire);
+            allocator.keep_run(links.rest_start - 1, words);
+            freed_words += u64::from(words);
         }
-        freeing.free_run(self, node.priors(), count.div_ceil(4) as u32);
+        size_of::<AtomicU32>() as u64 * freed_words
     }
 }
 

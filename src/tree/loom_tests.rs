@@ -345,8 +345,8 @@ fn free_bytes_never_exceed_the_bytes_that_were_freed() {
         let mut other = Allocator::default();
         other.keep_node(second);
         tree.node(second).begin(0, 0);
-        tree.node(second).end(0);
-        tree.node(first).end(0);
+        tree.node(second).end();
+        tree.node(first).end();
         allocator.keep_node(first);
         tree.take_back(&mut allocator);
         let free_node = size_of::<Node>() as u64;

@@ -21,6 +21,7 @@
 //! | [`reroot`] | makes another node the root when the game goes on |
 //! | [`recycle`] | frees memory in a full tree |
 //! | this file | the [`Tree`] |
+//! | [`recycler`] | the state of recycling |
 //! | [`transpositions`], [`places`] | the table of shared nodes |
 //! | [`extra_statistics`] | weights and variances, for the searches that need them |
 //! | [`links`] | a node's moves that were visited or come next, with their children |
@@ -73,6 +74,7 @@ mod node_id;
 mod places;
 mod priors;
 mod recycle;
+mod recycler;
 mod reroot;
 mod sizes;
 mod status;
@@ -85,13 +87,14 @@ pub use invariants::BrokenInvariant;
 pub use links::{Link, LinkId, Links};
 pub use node::{Node, Sample, Totals};
 pub use node_id::NodeId;
-pub use recycle::Recycled;
+pub use recycle::Recycling;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
 use crate::chess::Position;
-use crate::sync::OnceLock;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, OnceLock};
 use allocator::Storage;
+use recycler::Recycler;
 use sizes::PerNode;
 use transpositions::Transpositions;
 
@@ -101,8 +104,7 @@ pub struct Tree {
     table: Transpositions,
     extra_statistics: OnceLock<PerNode<ExtraStatistics>>,
     root: AtomicU32,
-    /// See [`Tree::unreachable_bytes`].
-    unreachable_bytes: AtomicU64,
+    recycler: Mutex<Recycler>,
 }
 
 impl Tree {
@@ -120,20 +122,8 @@ impl Tree {
             table: Transpositions::new(),
             extra_statistics: OnceLock::new(),
             root: AtomicU32::new(root.raw()),
-            unreachable_bytes: AtomicU64::new(0),
+            recycler: Mutex::default(),
         }
-    }
-
-    /// Frees all nodes and begins a new tree of one unevaluated root in the same memory. No search may be running.
-    /// `false` if the arena is full; then nothing changes.
-    pub fn clear(&self) -> bool {
-        let mut allocator = Allocator::default();
-        let Some(root) = allocator.take_node(&self.storage) else { return false };
-        self.node(root).begin(0, 0);
-        allocator.give_back(&self.storage);
-        self.set_root(root);
-        self.recycle(u64::MAX, std::iter::empty());
-        true
     }
 
     /// The node of the position that is searched.
@@ -216,13 +206,21 @@ impl Tree {
         let Some(key) = key else {
             let fresh = allocator.take_node(&self.storage)?;
             self.node(fresh).begin(0, 0);
-            let child = link.set_child(fresh);
-            if child != fresh {
-                self.storage.unmake_node(fresh, allocator);
-            }
-            return Some(child);
+            return Some(link.set_child(fresh).map_or_else(
+                |winner| {
+                    self.storage.unmake_node(fresh, allocator);
+                    winner
+                },
+                |()| fresh,
+            ));
         };
-        self.table.find_or_make(key, &self.storage, allocator).map(|child| link.set_child(child))
+        let child = self.table.find_or_make(key, &self.storage, allocator)?;
+        let Err(winner) = link.set_child(child) else { return Some(child) };
+        // The other thread found the same node and has counted the link's reference.
+        if self.table.let_go(child, &self.storage) {
+            self.storage.unmake_node(child, allocator);
+        }
+        Some(winner)
     }
 
     /// Takes back the free memory that a thread's `allocator` has reserved. Other threads may be searching.
@@ -240,25 +238,6 @@ impl Tree {
         self.extra_statistics(id).finish_visits(self.node(id), finished);
     }
 
-    /// The approximate number of bytes that hold nodes which the root no longer leads to. [`Tree::recycle`] would free
-    /// these nodes.
-    pub fn unreachable_bytes(&self) -> u64 {
-        self.unreachable_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Estimates the unreachable bytes after the root has moved. `kept` of the old root's `total` visits lie below the
-    /// new root.
-    fn note_kept_share(&self, kept: u32, total: u32) {
-        let known = self.unreachable_bytes();
-        let reachable = self.used_bytes().saturating_sub(known);
-        let left_behind = u64::from(total.saturating_sub(kept)) * (reachable / u64::from(total.max(1)));
-        self.unreachable_bytes.store(known + left_behind, Ordering::Relaxed);
-    }
-
-    fn note_recycled(&self) {
-        self.unreachable_bytes.store(0, Ordering::Relaxed);
-    }
-
     /// The number of bytes that hold nodes, priors, links and tables.
     pub fn used_bytes(&self) -> u64 {
         let free = &self.storage.free;
@@ -271,18 +250,17 @@ impl Tree {
         self.extra_statistics.get().map_or(0, |_| size_of::<ExtraStatistics>() as u64)
     }
 
-    /// The bytes that a node takes on average, with its extra statistics and its share of the transposition table, but
-    /// without its priors and links.
-    fn bytes_per_node(&self) -> u64 {
-        let nodes = self.storage.nodes.reserved().saturating_sub(self.storage.free.free_nodes()).max(1);
-        size_of::<Node>() as u64 + self.extra_bytes_per_node() + self.table.bytes() / nodes
+    /// The number of entries that the arena of nodes has in use or on its free lists.
+    pub fn reserved_nodes(&self) -> u64 {
+        self.storage.nodes.reserved()
     }
 
     /// The number of used bytes plus the bytes on the free lists.
     pub fn reserved_bytes(&self) -> u64 {
         let nodes = &self.storage.nodes;
         let extra_bytes = nodes.reserved() * self.extra_bytes_per_node();
-        nodes.used_bytes() + self.storage.words.used_bytes() + self.table.bytes() + extra_bytes
+        let table_bytes = self.table.bytes(nodes.reserved());
+        nodes.used_bytes() + self.storage.words.used_bytes() + table_bytes + extra_bytes
     }
 }
 

@@ -5,10 +5,10 @@
 //!
 //! # Protocol
 //! During a search, the state moves forward: `Unevaluated -> Evaluating -> Expanded -> Terminal`. A leaf may become
-//! `Terminal` at once. There are only two steps back, both to `Unevaluated`: an evaluation is cancelled, by the
-//! claimant or by the thread that ends the search, or the node is collapsed ([`super::recycle`]). Meanwhile no other
-//! thread may touch the node. One compare-and-swap claims a node, and threads that lose the race count a collision. One
-//! Release update publishes the node.
+//! `Terminal` at once. One compare-and-swap claims a node, and threads that lose the race count a collision. One Release
+//! update publishes the node. There are three steps back. The claimant, or the thread that ends the search, cancels an
+//! evaluation. Recycling *condemns* an evaluated node: the node becomes `Evaluating`, so that no thread enters it. And
+//! recycling collapses a condemned node to `Unevaluated`, or pardons it ([`super::recycle`]).
 //!
 //! | field | written by | ordering | pairs with |
 //! |---|---|---|---|
@@ -75,6 +75,7 @@ pub struct Totals {
 
 /// The statistics and the state of one position, 40 bytes. The module describes the protocol.
 #[derive(Debug, Default)]
+#[cfg_attr(not(any(feature = "loom", feature = "shuttle")), derive(zerocopy::FromZeros))]
 pub struct Node {
     wl_sum: AtomicI64,
     d_sum: AtomicI64,
@@ -84,7 +85,7 @@ pub struct Node {
     status: AtomicU32,
     /// The index of the first word of the [priors](super::priors). Undefined before `Expanded`.
     priors: AtomicU32,
-    /// The first segment of [links](super::links), or 0. In a free entry, this is the index of the next free entry.
+    /// The first segment of [links](super::links), or 0.
     pub(super) links: AtomicU32,
     /// Half of the node's key in the transposition table.
     pub(super) key: AtomicU32,
@@ -116,10 +117,9 @@ impl Node {
         self.status.store(Status::IN_USE | flags, Ordering::Relaxed);
     }
 
-    /// Turns the node into a free entry; `next` is the free entry after it. No other thread may use the node.
-    pub(super) fn end(&self, next: u32) {
+    /// Turns the node into a free entry. No other thread may use the node.
+    pub(super) fn end(&self) {
         self.status.store(0, Ordering::Relaxed);
-        self.links.store(next, Ordering::Relaxed);
     }
 
     /// The state of the node.
@@ -159,6 +159,44 @@ impl Node {
         })
     }
 
+    /// Keeps threads out of a node with edges, so that its edges can be freed once no thread uses them. Returns `false`
+    /// if the node has no edges.
+    pub(super) fn condemn(&self) -> bool {
+        self.update_status(Ordering::AcqRel, |status| {
+            (status.edge_count() > 0).then(|| status.with_state(State::Evaluating))
+        })
+    }
+
+    /// Lets threads enter a condemned node again.
+    pub(super) fn pardon(&self) {
+        self.set_status(|status| match status.bounds().is_exact() {
+            true => status.with_state(State::Terminal),
+            false => status.with_state(State::Expanded),
+        });
+    }
+
+    /// Ends the condemnation of a node whose edges were freed. A proven result stays valid without the proof. Any other
+    /// node keeps its visits and their mean value, and its next visit evaluates it again.
+    pub(super) fn collapse(&self) {
+        self.set_status(|status| {
+            let status = status.with_edge_count(0);
+            match status.bounds().is_exact() {
+                true => status.with_state(State::Terminal),
+                false => Status(status.0 | Status::COLLAPSED).with_state(State::Unevaluated),
+            }
+        });
+    }
+
+    /// Ends the result of an outlived repetition. The node keeps its visits and their mean value, and its next visit
+    /// evaluates it, as if it had been collapsed. `false` if another thread has done so.
+    pub fn reopen_outlived_repetition(&self, depth: usize) -> bool {
+        self.update_status(Ordering::AcqRel, |status| {
+            let is_outlived = status.outcome().is_some_and(|outcome| outcome.is_outlived_repetition(depth));
+            let reopened = Status(status.without_result().0 | Status::COLLAPSED);
+            is_outlived.then_some(reopened.with_state(State::Unevaluated))
+        })
+    }
+
     /// Whether the value is exact.
     #[inline]
     pub fn is_terminal(&self) -> bool {
@@ -186,7 +224,7 @@ impl Node {
         });
     }
 
-    /// The number of edges, which are the legal moves; 0 before `Expanded`.
+    /// The number of edges, which are the legal moves; 0 before `Expanded`, and 0 while the node is condemned.
     #[inline]
     pub fn edge_count(&self) -> usize {
         self.status().edge_count()

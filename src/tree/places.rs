@@ -37,6 +37,12 @@ impl Places {
         (self.length * size_of::<AtomicU64>() + self.pieces.capacity() * size_of::<Box<[AtomicU64]>>()) as u64
     }
 
+    /// The word at `index`, which must be less than the length.
+    pub(super) fn get(&self, index: usize) -> &AtomicU64 {
+        let (piece, offset) = locate(index);
+        &self.pieces[piece][offset]
+    }
+
     /// All words, from the one at `first` to the last, and then those before it.
     #[inline]
     pub(super) fn circle_from(&self, first: usize) -> impl Iterator<Item = &AtomicU64> {
@@ -94,6 +100,7 @@ mod tests {
         }
         let length = places.len() as u64;
         for first in [0, 1, 63, 64, 65, 79, 80, 127, 128, 1000, length - 1] {
+            assert_eq!(places.get(first as usize).load(Ordering::Relaxed), first);
             let found: Vec<u64> =
                 places.circle_from(first as usize).map(|place| place.load(Ordering::Relaxed)).collect();
             assert!(found.into_iter().eq((first..length).chain(0..first)), "from {first} of {length}");

@@ -1,83 +1,65 @@
-//! Recycling: frees memory in a full tree, in place, so that the search can go on.
+//! Recycling: frees memory in a full tree, a little at a time, while the search goes on.
 //!
-//! Nodes that the root no longer leads to are freed first. If that is not enough, nodes with few visits are
-//! *collapsed*: they keep their visits and value but lose their moves, and all nodes that only they lead to are freed.
-//! The next visit of a collapsed node evaluates it again, like a leaf. So no visit count changes, and neither does the
-//! choice of moves above. A first walk over the tree adds up memory by visit count, which gives the threshold.
+//! Two kinds of nodes are freed. *Unreachable* nodes, which the root no longer leads to, are freed first. If there are
+//! none, evaluated nodes with few visits are *collapsed*: they keep their visits and value but lose their moves, and all
+//! nodes that only they lead to become unreachable. The next visit of a collapsed node evaluates it again, like a leaf.
+//! So no visit count changes, and neither does the choice of moves above.
 //!
-//! Nodes of descents in flight and of the best line are not collapsed.
+//! # Protocol
+//! One thread at a time recycles. It collapses a node in two steps:
+//!
+//! 1. It *condemns* the node ([`Node::condemn`]): from now on the node is as busy as a node under evaluation, and has no
+//!    edges for anyone who looks. Other threads may still be using edges that they saw before.
+//! 2. When each of these threads has since been outside the tree for a moment, it asks whether visits are in flight
+//!    below the node. If not, no thread uses the edges, and none can come to use them. They are freed. Otherwise the node
+//!    is *pardoned*: threads may enter it again.
+//!
+//! The tree does not know its threads. The caller of [`Recycling::collapse_condemned`] ensures the moment between the
+//! steps. A thread that is outside the tree must have the visits that it will go on with in flight along their paths.
+//!
+//! A node that is not shared has one link, so it becomes unreachable with its parent. A shared node becomes unreachable
+//! when its last reference is let go ([`super::transpositions`]).
+//!
+//! # Which nodes are collapsed
+//! A hand sweeps over the arena of nodes, in the order of memory, and condemns the nodes with less than a threshold of
+//! visits. The threshold comes from a random sample of nodes: it is such that a sweep frees about a quarter of the tree.
+//! The nodes of the best line are left out.
 
 use super::Tree;
-use super::allocator::Freeing;
 use super::links::LINK_WORDS;
 use super::node::Node;
 use super::node_id::NodeId;
+use super::recycler::Recycler;
 use super::status::{State, Status};
+use crate::sync::{MutexGuard, PoisonError};
 
 /// The number of classes of visit counts: four for each doubling.
 const CLASSES: usize = 4 * 32;
+/// The share of the tree that a sweep over all nodes is to free, in hundredths.
+const SHARE_OF_SWEEP: u64 = 25;
+/// The number of arena entries that a sample looks at at most.
+const SAMPLE_ENTRIES: u64 = 1 << 12;
+/// A new sample is taken when the hand has passed this part of the arena. A sample looks at no more than this part of the
+/// entries that the hand then passes.
+const SAMPLES_IN_SWEEP: u64 = 8;
+const PART_SAMPLED: u64 = 16;
+/// The hand of a small arena passes so many entries, or all of it several times, before the next sample.
+const LEAST_UNTIL_SAMPLE: u64 = 1 << 12;
+/// The number of nodes that are condemned at a time, and the part of the arena that they may be. They are few, because
+/// visits avoid condemned nodes.
+const MOST_CONDEMNED: u64 = 4_096;
+const PART_CONDEMNED: u64 = 64;
 
-/// The outcome of recycling.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Recycled {
-    /// The number of nodes that were freed.
-    pub freed_nodes: usize,
-    /// The number of nodes that are left.
-    pub kept_nodes: usize,
-    /// Nodes with fewer visits than this were collapsed; 0 if none were.
-    pub fewest_visits: u32,
-}
-
-/// A set of nodes: one bit for each entry of the arena.
-struct Marks(Vec<u64>);
-
-impl Marks {
-    fn new(tree: &Tree) -> Marks {
-        Marks(vec![0; tree.storage.nodes.reserved() as usize / 64 + 1])
-    }
-
-    fn has(&self, id: NodeId) -> bool {
-        self.0.get(id.raw() as usize / 64).is_some_and(|word| word >> (id.raw() % 64) & 1 != 0)
-    }
-
-    /// Adds a node. Returns whether the node is new in the set.
-    fn insert(&mut self, id: NodeId) -> bool {
-        let Some(word) = self.0.get_mut(id.raw() as usize / 64) else { return false };
-        let bit = 1 << (id.raw() % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
+/// The right to recycle a tree. The caller's thread must use no node of the tree meanwhile.
+pub struct Recycling<'tree> {
+    tree: &'tree Tree,
+    state: MutexGuard<'tree, Recycler>,
 }
 
 impl Tree {
-    /// Shrinks the tree to about `target_bytes`. The nodes in `in_flight` are not collapsed. For each node this set
-    /// must also contain the whole path to it. No other thread may use the tree meanwhile, except to read the root and
-    /// its children.
-    pub fn recycle(&self, target_bytes: u64, in_flight: impl Iterator<Item = NodeId>) -> Recycled {
-        let mut pinned = Marks::new(self);
-        for id in in_flight.chain(self.best_line()) {
-            pinned.insert(id);
-        }
-        let fewest_visits = self.fewest_visits_worth_keeping(target_bytes);
-        let mut freeing = self.storage.free.lock_all();
-        let kept = self.collapse_below(fewest_visits, &pinned, &mut freeing);
-        let mut recycled = Recycled { fewest_visits, ..Recycled::default() };
-        for raw in 1..self.storage.nodes.reserved() {
-            let Some(id) = u32::try_from(raw).ok().and_then(NodeId::from_raw) else { continue };
-            let Some(node) = self.storage.nodes.get_made(id.raw()) else { continue };
-            if kept.has(id) {
-                recycled.kept_nodes += 1;
-            } else if node.status().has(Status::IN_USE) {
-                self.storage.free_edges(node, &mut freeing);
-                freeing.free_node(&self.storage, id);
-                recycled.freed_nodes += 1;
-            }
-        }
-        drop(freeing);
-        self.table.retain(|id| kept.has(id));
-        self.note_recycled();
-        recycled
+    /// The right to recycle the tree. Waits for another thread that has it.
+    pub fn recycling(&self) -> Recycling<'_> {
+        Recycling { tree: self, state: self.recycler.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// The nodes of the line from the root along the most visited moves.
@@ -87,68 +69,178 @@ impl Tree {
             links.max_by_key(|(_, link)| link.visits()).and_then(|(_, link)| link.child())
         })
     }
+}
 
-    /// The visit count below which nodes must be collapsed so that about `target_bytes` are left. 0 means none.
-    fn fewest_visits_worth_keeping(&self, target_bytes: u64) -> u32 {
-        let mut bytes_by_class = [0_u64; CLASSES];
-        let mut seen = Marks::new(self);
-        seen.insert(self.root());
-        let bytes_per_node = self.bytes_per_node();
-        let mut live_bytes = bytes_per_node;
-        let mut stack = vec![self.root()];
-        while let Some(id) = stack.pop() {
-            let node = self.node(id);
-            let mut bytes = self.edge_bytes(node);
-            let mut grandchildren_bytes = 0;
-            for child in self.links(node).filter_map(|(_, link)| link.child()) {
-                if seen.insert(child) {
-                    grandchildren_bytes += bytes_per_node;
-                    stack.push(child);
-                }
+impl Recycling<'_> {
+    /// Adds a node that nothing refers to any more.
+    pub(super) fn add_unreachable(&mut self, id: NodeId) {
+        self.state.unreachable.push(id);
+    }
+
+    /// Whether nodes are condemned.
+    pub fn has_condemned(&self) -> bool {
+        !self.state.condemned.is_empty()
+    }
+
+    /// Whether unreachable nodes are known.
+    pub fn has_unreachable(&self) -> bool {
+        !self.state.unreachable.is_empty()
+    }
+
+    /// Frees up to about `most_nodes` unreachable nodes with their priors and links. Returns the number of freed nodes.
+    pub fn free_unreachable(&mut self, most_nodes: usize) -> usize {
+        let Recycler { unreachable, freed, .. } = &mut *self.state;
+        let storage = &self.tree.storage;
+        let mut count = 0;
+        while count < most_nodes
+            && let Some(id) = unreachable.pop()
+        {
+            let node = storage.node(id);
+            storage.free_edges(node, freed, |child| let_go(self.tree, child, unreachable));
+            storage.unmake_node(id, freed);
+            count += 1;
+        }
+        freed.give_back(storage);
+        count
+    }
+
+    /// Goes on with the sweep over at most `most_entries` entries of the arena, each at most once, and condemns nodes with
+    /// few visits. Returns the number of entries that it has passed. It stops early if enough nodes are condemned.
+    pub fn condemn(&mut self, most_entries: u64) -> u64 {
+        let tree = self.tree;
+        let mut best_line: Vec<NodeId> = tree.best_line().collect();
+        best_line.sort_unstable_by_key(|id| id.raw());
+        let most_condemned =
+            (tree.storage.nodes.reserved() / PART_CONDEMNED).clamp(1, MOST_CONDEMNED) as usize;
+        let most_entries = most_entries.min(tree.storage.nodes.reserved());
+        let mut passed = 0;
+        while passed < most_entries && self.state.condemned.len() < most_condemned {
+            if self.state.until_sample == 0 {
+                let until_next = (tree.storage.nodes.reserved() / SAMPLES_IN_SWEEP).max(LEAST_UNTIL_SAMPLE);
+                self.state.threshold =
+                    self.fewest_visits_worth_keeping((until_next / PART_SAMPLED).min(SAMPLE_ENTRIES));
+                self.state.until_sample = until_next;
             }
-            bytes += grandchildren_bytes;
-            bytes_by_class[class_of(node.visits())] += bytes;
-            live_bytes += bytes;
-        }
-        let mut class = 0;
-        while live_bytes > target_bytes && class + 1 < CLASSES {
-            live_bytes -= bytes_by_class[class];
-            class += 1;
-        }
-        least_visits_of(class)
-    }
-
-    /// The size of a node's priors and links, in bytes.
-    fn edge_bytes(&self, node: &Node) -> u64 {
-        let count = node.edge_count();
-        let links = self.links(node).count();
-        4 * (count.div_ceil(4) + LINK_WORDS * links) as u64
-    }
-
-    /// Collapses nodes with fewer than `fewest_visits`. Returns the nodes that the root still leads to.
-    fn collapse_below(&self, fewest_visits: u32, pinned: &Marks, freeing: &mut Freeing<'_>) -> Marks {
-        let mut kept = Marks::new(self);
-        kept.insert(self.root());
-        let mut stack = vec![self.root()];
-        while let Some(id) = stack.pop() {
-            let node = self.node(id);
-            if node.visits() < fewest_visits && node.edge_count() > 0 && !pinned.has(id) {
-                self.storage.free_edges(node, freeing);
-                node.set_status(|status| {
-                    let status = status.with_edge_count(0);
-                    // A proven result stays valid without the proof.
-                    match status.state() {
-                        State::Terminal => status,
-                        _ => Status(status.0 | Status::COLLAPSED).with_state(State::Unevaluated),
-                    }
-                });
+            let state = &mut *self.state;
+            let most = (most_entries - passed).min(state.until_sample);
+            let entries = tree.storage.nodes.made_from(state.hand);
+            if entries.is_empty() || u64::from(state.hand) >= tree.storage.nodes.reserved() {
+                state.hand = 0;
+                // A sweep over an arena without entries would never end.
+                passed += 1;
                 continue;
             }
-            let children = self.links(node).filter_map(|(_, link)| link.child());
-            stack.extend(children.filter(|&child| kept.insert(child)));
+            let mut looked_at = 0;
+            for (node, raw) in entries.iter().zip(state.hand..).take(most as usize) {
+                looked_at += 1;
+                if is_worth_little(node, state.threshold)
+                    && let Some(id) = NodeId::from_raw(raw)
+                    && best_line.binary_search_by_key(&raw, |id| id.raw()).is_err()
+                    && node.condemn()
+                {
+                    state.condemned.push(id);
+                    if state.condemned.len() >= most_condemned {
+                        break;
+                    }
+                }
+            }
+            state.hand = state.hand.saturating_add(looked_at);
+            state.until_sample -= u64::from(looked_at);
+            passed += u64::from(looked_at);
         }
-        kept
+        passed
     }
+
+    /// Collapses the condemned nodes below which no visit is in flight, and pardons the others. Each thread that used the
+    /// tree when the nodes were condemned must have been outside of it since. Returns the number of collapsed nodes.
+    pub fn collapse_condemned(&mut self) -> usize {
+        let tree = self.tree;
+        let Recycler { unreachable, condemned, freed, .. } = &mut *self.state;
+        let mut collapsed = 0;
+        for id in condemned.drain(..) {
+            let node = tree.node(id);
+            // A condemned node below another one may have been freed, and its entry may be in use again.
+            if !node.status().is_condemned() {
+                continue;
+            }
+            if has_visits_in_flight(tree, node) {
+                node.pardon();
+                continue;
+            }
+            tree.storage.free_edges(node, freed, |child| let_go(tree, child, unreachable));
+            node.collapse();
+            collapsed += 1;
+        }
+        freed.give_back(&tree.storage);
+        collapsed
+    }
+
+    /// Pardons all condemned nodes.
+    pub fn pardon_condemned(&mut self) {
+        let tree = self.tree;
+        for id in self.state.condemned.drain(..) {
+            let node = tree.node(id);
+            if node.status().is_condemned() {
+                node.pardon();
+            }
+        }
+    }
+
+    /// The visit count below which nodes must be collapsed so that a sweep frees its share of the tree, estimated from a
+    /// sample of `entries` of the arena.
+    fn fewest_visits_worth_keeping(&mut self, entries: u64) -> u32 {
+        let nodes = &self.tree.storage.nodes;
+        let mut bytes_by_class = [0_u64; CLASSES];
+        for _ in 0..entries {
+            // A linear congruential generator, with Knuth's factor and increment for MMIX.
+            let random = &mut self.state.random;
+            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let raw = ((u128::from(*random) * u128::from(nodes.reserved())) >> 64) as u32;
+            if let Some(node) = nodes.get_made(raw).filter(|node| is_evaluated(node.status())) {
+                bytes_by_class[class_of(node.visits())] += self.bytes_below(node);
+            }
+        }
+        let total: u64 = bytes_by_class.iter().sum();
+        let mut freed = 0;
+        let class = bytes_by_class.iter().position(|&bytes| {
+            freed += bytes;
+            freed * 100 >= total * SHARE_OF_SWEEP
+        });
+        least_visits_of(class.map_or(CLASSES - 1, |class| (class + 1).min(CLASSES - 1)))
+    }
+
+    /// The size of a node's priors, links and children, in bytes. Children that have other parents count in part.
+    fn bytes_below(&self, node: &Node) -> u64 {
+        let mut links = 0;
+        let mut children = 0;
+        for (_, link) in self.tree.links(node) {
+            links += 1;
+            children += u64::from(link.child().is_some());
+        }
+        let words = node.edge_count().div_ceil(4) + LINK_WORDS * links;
+        4 * words as u64 + children * size_of::<Node>() as u64
+    }
+}
+
+/// Lets go of a child whose parent loses its links.
+fn let_go(tree: &Tree, child: NodeId, unreachable: &mut Vec<NodeId>) {
+    let is_last = !tree.node(child).status().has(Status::SHARED) || tree.table.let_go(child, &tree.storage);
+    if is_last {
+        unreachable.push(child);
+    }
+}
+
+fn is_evaluated(status: Status) -> bool {
+    matches!(status.state(), State::Expanded | State::Terminal) && status.edge_count() > 0
+}
+
+fn is_worth_little(node: &Node, threshold: u32) -> bool {
+    is_evaluated(node.status()) && node.visits() < threshold
+}
+
+/// Whether a thread has a visit in flight below `node`.
+fn has_visits_in_flight(tree: &Tree, node: &Node) -> bool {
+    tree.storage.stored_links(node).any(|(_, link)| link.has_in_flight())
 }
 
 fn class_of(visits: u32) -> usize {

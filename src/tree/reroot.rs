@@ -1,43 +1,82 @@
 //! Rerooting: when the game goes on, another node of the tree becomes the root.
 //!
 //! This takes little time, because nodes that are no longer reachable stay in memory until [`super::recycle`] needs
-//! their space. Only results that depend on the path must be undone at once: a first repetition counts as a draw only
+//! their space. Only results that depend on the path must be undone: a first repetition counts as a draw only
 //! while both occurrences are within the search. When the root moves past the first occurrence, the node must be
 //! evaluated again, and its visits are subtracted from its ancestors, up to the first proven ancestor. That one stays
 //! proven, and it and the nodes above it keep those visits. Only reversible moves lead from the root to a first
 //! repetition, so there is one path to it, with no shared node on that path (see [`super`]).
 
 use super::Tree;
+use super::allocator::Allocator;
 use super::links::{Link, Links};
 use super::node::{Node, Totals};
 use super::node_id::NodeId;
-use super::status::{State, TerminalKind};
+use super::status::State;
 use crate::chess::PackedMove;
 
+/// The walk through the new tree enters nodes with at least this part of the root's visits. It then takes some
+/// milliseconds.
+const PARTS_WALKED: u32 = 5_000;
+
 impl Tree {
+    /// Begins a new tree of one unevaluated root in the same memory, and leaves the old nodes for recycling. No search
+    /// may be running. `false` if the arena is full; then nothing changes.
+    pub fn clear(&self) -> bool {
+        let mut allocator = Allocator::default();
+        let Some(root) = allocator.take_node(&self.storage) else { return false };
+        self.node(root).begin(0, 0);
+        allocator.give_back(&self.storage);
+        self.table.forget();
+        self.leave_root(root);
+        true
+    }
+
     /// Makes the node at the end of `path`, a line of moves from the root, the new root. Returns `false` and changes
     /// nothing if that node was never visited or has no edges. No search may be running.
     pub fn reroot(&self, path: &[PackedMove]) -> bool {
         let mut id = self.root();
+        let mut link_to_root = None;
         for &m in path {
             let mut links = self.links(self.node(id));
-            let Some(child) =
-                links.find(|(_, link)| link.edge().packed_move() == m).and_then(|(_, link)| link.child())
+            let Some((link, child)) = links
+                .find(|(_, link)| link.edge().packed_move() == m)
+                .and_then(|(_, link)| Some((link, link.child()?)))
             else {
                 return false;
             };
             id = child;
+            link_to_root = Some(link);
         }
         let node = self.node(id);
         // A node that is terminal by the rules has no edges, but as a root it must be evaluated.
         if node.visits() == 0 || node.edge_count() == 0 {
             return false;
         }
-        self.note_kept_share(node.visits(), self.node(self.root()).visits());
-        self.set_root(id);
+        self.replace_root(id, link_to_root);
         self.undo_outlived_repetitions();
         self.reopen_root();
         true
+    }
+
+    /// Makes `id` the root, and leaves the old root and what only it leads to for recycling.
+    fn replace_root(&self, id: NodeId, link_to_root: Option<Link<'_>>) {
+        let Some(link) = link_to_root else { return };
+        // The root refers to its node. A node that is not shared can have one reference, which its link gives up.
+        match self.node(id).is_shared() {
+            true => self.table.hold(id),
+            false => link.clear_child(),
+        }
+        self.leave_root(id);
+    }
+
+    /// Makes `new` the root. The old root, and what only it leads to, is left for recycling.
+    fn leave_root(&self, new: NodeId) {
+        let old = self.root();
+        self.set_root(new);
+        if !self.node(old).is_shared() || self.table.let_go(old, &self.storage) {
+            self.recycling().add_unreachable(old);
+        }
     }
 
     /// Turns a proven root back into an expanded node, because the next search is for its moves. Its own visit counts
@@ -54,8 +93,11 @@ impl Tree {
         root.set_status(|status| status.without_result().with_state(State::Expanded));
     }
 
-    /// Undoes each draw by a first repetition whose earlier occurrence is now above the root.
+    /// Undoes the draws by a first repetition whose earlier occurrence is now above the root, except in the parts of a
+    /// large tree with few visits. There the next visit of such a draw reopens it
+    /// ([`Node::reopen_outlived_repetition`]), so that a large tree causes no pause.
     fn undo_outlived_repetitions(&self) {
+        let fewest_visits = self.node(self.root()).visits() / PARTS_WALKED;
         // An explicit stack, because a long forced line would overflow the thread's stack.
         let mut stack = vec![Frame::enter(self, self.root())];
         while let Some(frame) = stack.last_mut() {
@@ -77,7 +119,7 @@ impl Tree {
                 continue;
             }
             let depth = stack.len();
-            if is_outlived_two_fold(child, depth) {
+            if child.outcome().is_some_and(|outcome| outcome.is_outlived_repetition(depth)) {
                 let lost = child.totals();
                 child.set_totals(Totals::default());
                 child.set_status(|status| status.without_result().with_state(State::Unevaluated));
@@ -85,7 +127,7 @@ impl Tree {
                 if let Some(parent) = stack.last_mut() {
                     parent.lost = parent.lost.plus(lost.for_parent());
                 }
-            } else if child.edge_count() > 0 {
+            } else if child.edge_count() > 0 && child.visits() >= fewest_visits {
                 stack.push(Frame { link: Some(link), ..Frame::enter(self, id) });
             }
         }
@@ -109,15 +151,9 @@ impl<'tree> Frame<'tree> {
     }
 }
 
-/// Whether a node is a draw only because it repeats a position that is now above the root.
-fn is_outlived_two_fold(node: &Node, depth: usize) -> bool {
-    node.outcome()
-        .is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold && depth < usize::from(outcome.plies))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Allocator, Edge, Outcome, Sample};
+    use super::super::{Edge, Outcome, Sample, TerminalKind};
     use super::*;
 
     const SAMPLE: Sample = Sample { wl: 0.25, d: 0.5, m: 20.0 };
@@ -248,6 +284,24 @@ mod tests {
         // The root's own visit of 0.25, the reply's visit of -0.25, and seven wins two plies below.
         let root = builder.node(&[]);
         assert_eq!((root.visits(), root.sample().wl), (9, 7.0 / 9.0));
+    }
+
+    #[test]
+    fn an_outlived_repetition_with_few_visits_above_it_is_reopened_by_its_next_visit() {
+        let mut builder = Builder::new();
+        for path in [&[0][..], &[0, 0], &[0, 0, 0]] {
+            builder.expand(path);
+        }
+        builder.finish(&[0, 0, 0, 1], outcome(0, 4, TerminalKind::TwoFold), 5);
+        builder.finish(&[0, 1], outcome(0, 0, TerminalKind::EndOfGame), 10 * PARTS_WALKED);
+        assert!(builder.reroots_to(&[0]));
+        // The walk has not entered the node [0, 0], whose seven visits are too few.
+        let draw = builder.node(&[0, 0, 1]);
+        assert_eq!(draw.outcome(), Some(outcome(0, 4, TerminalKind::TwoFold)));
+        assert!(!draw.reopen_outlived_repetition(4) && draw.reopen_outlived_repetition(3));
+        assert!(!draw.reopen_outlived_repetition(3));
+        assert_eq!((draw.state(), draw.visits()), (State::Unevaluated, 5));
+        assert!(draw.try_claim());
     }
 
     #[test]

@@ -11,18 +11,18 @@ pub(super) type Words = Arena<AtomicU32, { 1 << (INDEX_BITS - WORD_CHUNK_BITS) }
 
 /// The number of bits of an index.
 const INDEX_BITS: u32 = if IS_MODEL { MODEL_INDEX_BITS } else { 32 };
-/// Nodes are allocated 2^14 at a time (640 KiB), words 2^18 (1 MiB).
-const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 14 };
-const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 18 };
+/// Addresses are reserved for 2^18 nodes at a time (10 MiB) and for 2^22 words (16 MiB), which are several huge pages.
+const NODE_CHUNK_BITS: u32 = if IS_MODEL { MODEL_NODE_CHUNK_BITS } else { 18 };
+const WORD_CHUNK_BITS: u32 = if IS_MODEL { MODEL_WORD_CHUNK_BITS } else { 22 };
 /// The number of nodes and words that a thread reserves at once: many more than one node needs, and a small part of a
 /// chunk.
 pub(super) const NODE_BLOCK: u32 = if IS_MODEL { 1 << 2 } else { 1 << 7 };
 pub(super) const WORD_BLOCK: u32 = 1 << if IS_MODEL { MODEL_WORD_BLOCK_BITS } else { 12 };
 /// More than the length of any run of words. The longest runs are segments of links.
 pub(super) const LONGEST_RUN: u32 = if IS_MODEL { 1 << MODEL_WORD_BLOCK_BITS } else { 1 << 10 };
-/// The transposition table has 2^8 shards.
-pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 8 };
-pub(super) const FIRST_SHARD_LENGTH: usize = if IS_MODEL { 4 } else { 64 };
+/// The transposition table has 2^11 shards, so that those of a tree of 200 million nodes grow in about a millisecond.
+pub(super) const SHARD_BITS: u32 = if IS_MODEL { 0 } else { 11 };
+pub(super) const FIRST_SHARD_LENGTH: usize = 4;
 
 const IS_MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
 /// In tests under `loom`, a node has at most three moves. Tests under `shuttle` use endgames, with more moves.

@@ -12,7 +12,7 @@
 pub enum State {
     /// The node was never evaluated, or was collapsed.
     Unevaluated = 0,
-    /// A thread has claimed the node and evaluates it.
+    /// A thread has claimed the node and evaluates it, or recycling has condemned the node.
     Evaluating = 1,
     /// The node is evaluated and has edges.
     Expanded = 2,
@@ -77,6 +77,12 @@ pub struct Outcome {
 impl Outcome {
     /// The most plies that fit into a node's status.
     pub const MOST_PLIES: u16 = (1 << (32 - PLIES_SHIFT)) - 1;
+
+    /// Whether this is a draw only because it repeats a position that is now above the root. `depth` is the number of
+    /// plies from the root to the drawn position.
+    pub fn is_outlived_repetition(self, depth: usize) -> bool {
+        self.kind == TerminalKind::TwoFold && depth < usize::from(self.plies)
+    }
 }
 
 /// The most edges that fit into a node's status: more than the legal moves of any position in a game.
@@ -122,9 +128,21 @@ impl Status {
         Status(self.0 & !STATE_MASK | state as u32)
     }
 
+    /// The number of edges that a thread may use. A node that is being evaluated has none.
     #[inline]
     pub(super) fn edge_count(self) -> usize {
+        if self.state() == State::Evaluating { 0 } else { self.stored_edge_count() }
+    }
+
+    /// The number of edges in memory. Only a condemned node has edges that no thread may use.
+    #[inline]
+    pub(super) fn stored_edge_count(self) -> usize {
         (self.0 >> COUNT_SHIFT) as usize & MOST_EDGES
+    }
+
+    /// Whether recycling keeps threads out of the node, to free its edges.
+    pub(super) fn is_condemned(self) -> bool {
+        self.state() == State::Evaluating && self.stored_edge_count() > 0
     }
 
     pub(super) fn with_edge_count(self, count: usize) -> Status {

@@ -4,15 +4,29 @@
 //! of the key and the node's index in one word, so that one compare-and-swap publishes it. The node holds the other
 //! half of the key, so that all 64 bits are compared. The table consists of shards, each with a read-write lock. To
 //! find or enter a node, a thread takes the lock for reading and changes entries by compare-and-swap. The lock is taken
-//! for writing only when the tree is recycled or the shard grows, by a quarter; growth does not block the other shards.
+//! for writing only to remove a node or when the shard grows, by a quarter; neither blocks the other shards.
+//!
+//! # References
+//! A shared node lives as long as something refers to it: a link, the root, or a thread that is about to set a link. The
+//! references are counted in an arena of their own, one word for each node:
+//! ```text
+//!  bits   0-11                   12-31
+//!         number of references   the upper bits of the entry's half of the key, by which the entry is found again
+//! ```
+//! A count that has reached its maximum stays there, and then the node is kept for ever. A thread that finds a node in
+//! the table counts its reference under the shard's lock for reading. [`Transpositions::let_go`] removes a node under
+//! the lock for writing, and only if there is still no reference. So a node that was found is never removed.
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
 use super::places::Places;
-use super::sizes::SHARD_BITS;
+use super::sizes::{PerNode, SHARD_BITS};
 use super::status::Status;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{PoisonError, RwLock};
+
+const COUNT_BITS: u32 = 12;
+const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 
 #[derive(Debug, Default)]
 struct Shard {
@@ -26,10 +40,42 @@ impl Shard {
         4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
     }
 
+    /// The first place for an entry with this key.
+    fn first_place(&self, entry_key: u32) -> usize {
+        ((u64::from(entry_key) * self.entries.len() as u64) >> 32) as usize
+    }
+
     /// All entries, in the order in which a search for an entry with this key probes them.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
-        let first = ((u64::from(entry_key) * self.entries.len() as u64) >> 32) as usize;
-        self.entries.circle_from(first)
+        self.entries.circle_from(self.first_place(entry_key))
+    }
+
+    /// Removes the entry of the node `id`, whose key begins with the bits of `key_start`; the bits that are unknown are
+    /// zero. Later entries of the same run of entries move up, so that a search for them does not end at the gap.
+    fn remove(&mut self, id: NodeId, key_start: u32) {
+        let length = self.entries.len();
+        let entry_at = |place: usize| self.entries.get(place).load(Ordering::Relaxed);
+        let from = self.first_place(key_start);
+        let Some(mut gap) = (from..length).chain(0..from).find(|&place| entry_at(place) as u32 == id.raw())
+        else {
+            return;
+        };
+        let mut place = gap;
+        loop {
+            place = (place + 1) % length;
+            let entry = entry_at(place);
+            if entry == 0 || place == gap {
+                break;
+            }
+            // The entry may move to the gap unless its first place lies between the gap and the entry's place.
+            let first = self.first_place((entry >> 32) as u32);
+            if (place + length - first) % length >= (place + length - gap) % length {
+                self.entries.get(gap).store(entry, Ordering::Relaxed);
+                gap = place;
+            }
+        }
+        self.entries.get(gap).store(0, Ordering::Relaxed);
+        self.used.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Removes all entries and returns them.
@@ -50,30 +96,70 @@ impl Shard {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Transpositions {
     shards: Box<[RwLock<Shard>]>,
     bytes: AtomicU64,
+    references: PerNode<AtomicU32>,
+    /// Is mixed into each key. After a change, no node that is in the table is found any more.
+    salt: AtomicU64,
 }
 
 impl Transpositions {
     pub(super) fn new() -> Transpositions {
         let shards = (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect();
-        Transpositions { shards, bytes: AtomicU64::new(0) }
+        let (bytes, salt) = (AtomicU64::new(0), AtomicU64::new(0));
+        Transpositions { shards, bytes, references: PerNode::default(), salt }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+    /// Forgets all nodes: none is found any more. They stay in the table until they are let go. No search may be running.
+    pub(super) fn forget(&self) {
+        self.salt.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Removes the nodes for which `is_kept` returns `false`. No other thread may use the tree.
-    pub(super) fn retain(&self, is_kept: impl Fn(NodeId) -> bool) {
-        for shard in &self.shards {
-            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-            let mut entries = shard.take_all();
-            entries.retain(|&entry| NodeId::from_raw(entry as u32).is_some_and(&is_kept));
-            entries.into_iter().for_each(|entry| shard.enter(entry));
+    /// The shard of a key. [`Node::key`](super::node::Node::key) holds enough of the key for that.
+    fn shard(&self, node_key: u32) -> &RwLock<Shard> {
+        &self.shards[(node_key & ((1 << SHARD_BITS) - 1)) as usize]
+    }
+
+    /// The size of the table in a tree of `nodes` nodes.
+    pub(super) fn bytes(&self, nodes: u64) -> u64 {
+        self.bytes.load(Ordering::Relaxed) + nodes * size_of::<AtomicU32>() as u64
+    }
+
+    /// The number of references to a shared node, or a large number if there are too many to count.
+    pub(super) fn references(&self, id: NodeId) -> u32 {
+        match self.references.get_or_make(id.raw()).load(Ordering::Relaxed) & COUNT_MASK {
+            COUNT_MASK => u32::MAX,
+            count => count,
         }
+    }
+
+    /// Counts one more reference to a shared node, to which the caller knows another reference.
+    pub(super) fn hold(&self, id: NodeId) {
+        let change = |word: u32| (word & COUNT_MASK != COUNT_MASK).then_some(word + 1);
+        // Relaxed suffices, because the locks of the shards order the removal of a node after its last use.
+        let _ =
+            self.references.get_or_make(id.raw()).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    /// Counts one reference less to a shared node. If it was the last one, removes the node from the table and returns
+    /// `true`: then the caller must free the node.
+    pub(super) fn let_go(&self, id: NodeId, storage: &Storage) -> bool {
+        let references = self.references.get_or_make(id.raw());
+        let change = |word: u32| (1..COUNT_MASK).contains(&(word & COUNT_MASK)).then(|| word - 1);
+        let before = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change);
+        if before.is_err() || before.is_ok_and(|word| word & COUNT_MASK > 1) {
+            return false;
+        }
+        let shard = self.shard(storage.node(id).key.load(Ordering::Relaxed));
+        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+        // A thread may have found the node in the table meanwhile.
+        let word = references.load(Ordering::Relaxed);
+        let is_last = word & COUNT_MASK == 0;
+        if is_last {
+            shard.remove(id, word & !COUNT_MASK);
+        }
+        is_last
     }
 
     fn grow(&self, shard: &RwLock<Shard>) {
@@ -88,17 +174,18 @@ impl Transpositions {
         entries.into_iter().for_each(|entry| shard.enter(entry));
     }
 
-    /// Finds or makes the node of the position with this key. `None` means that the arena is full.
+    /// Finds or makes the node of the position with this key, and counts a reference for the caller. `None` means that
+    /// the arena is full.
     pub(super) fn find_or_make(
         &self,
         key: u64,
         storage: &Storage,
         allocator: &mut Allocator,
     ) -> Option<NodeId> {
-        let key = spread(key);
+        let key = spread(key ^ self.salt.load(Ordering::Relaxed));
         // The choice of shard, the place in the shard and the comparison use different bits where possible.
-        let shard = &self.shards[(key & ((1 << SHARD_BITS) - 1)) as usize];
         let (entry_key, node_key) = ((key >> 32) as u32, key as u32);
+        let shard = self.shard(node_key);
         loop {
             let guard = shard.read().unwrap_or_else(PoisonError::into_inner);
             if guard.is_full() {
@@ -115,6 +202,8 @@ impl Transpositions {
                         None => allocator.take_node(storage)?,
                     };
                     storage.node(fresh).begin(Status::SHARED, node_key);
+                    let first_reference = entry_key & !COUNT_MASK | 1;
+                    self.references.get_or_make(fresh.raw()).store(first_reference, Ordering::Relaxed);
                     let new_entry = u64::from(entry_key) << 32 | u64::from(fresh.raw());
                     // AcqRel: publishes the node's key, or receives the one that another thread published.
                     match place.compare_exchange(0, new_entry, Ordering::AcqRel, Ordering::Acquire) {
@@ -132,6 +221,7 @@ impl Transpositions {
                     && let Some(id) = NodeId::from_raw(entry as u32)
                     && storage.node(id).key.load(Ordering::Relaxed) == node_key
                 {
+                    self.hold(id);
                     if let Some(fresh) = made {
                         storage.unmake_node(fresh, allocator);
                     }
@@ -191,13 +281,30 @@ mod tests {
         nodes.sort_unstable();
         nodes.dedup();
         assert_eq!(nodes.len(), 10_007);
-        assert!(tree.table.bytes() < 10_007 * 16);
-        // Half of the nodes are removed.
-        tree.table.retain(|id| id.raw() % 2 == 0);
+        assert!(tree.table.bytes(0) < 10_007 * 16);
+        // Half of the nodes lose all their references, one for each time that a thread has found them.
+        for &id in found[0].values().filter(|id| id.raw() % 2 == 1) {
+            for left in (0..tree.table.references(id)).rev() {
+                assert_eq!(tree.table.let_go(id, &tree.storage), left == 0, "{left} references are left");
+            }
+        }
         let mut allocator = Allocator::default();
         for (&key, &id) in &found[0] {
             let again = tree.table.find_or_make(key, &tree.storage, &mut allocator).expect("room is left");
             assert_eq!(again == id, id.raw() % 2 == 0);
         }
+    }
+
+    #[test]
+    fn a_node_with_more_references_than_can_be_counted_is_kept() {
+        let tree = Tree::new();
+        let mut allocator = Allocator::default();
+        let mut find = || tree.table.find_or_make(7, &tree.storage, &mut allocator).expect("room is left");
+        let id = find();
+        for _ in 0..COUNT_MASK + 10 {
+            assert_eq!(find(), id);
+        }
+        assert!((0..2 * COUNT_MASK).all(|_| !tree.table.let_go(id, &tree.storage)));
+        assert_eq!(find(), id);
     }
 }

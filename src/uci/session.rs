@@ -7,7 +7,8 @@ use super::output::Output;
 use super::parse::{self, Command};
 use super::responder::UciResponder;
 use crate::engine::Engine;
-use crate::options::{Options, listing};
+use crate::options::Options;
+use crate::options::listing::{self, Extras};
 use crate::os_error::in_words;
 use crate::quote::quoted;
 use crate::search::limits::GoParams;
@@ -128,8 +129,11 @@ impl Session {
 
     fn introduce(&self) {
         let called = std::env::args_os().next().unwrap_or_default();
-        let mut lines = vec![format!("id name {}", name(&called)), "id author the Rukh authors".to_owned()];
-        lines.extend(listing::uci_lines(self.engine.options(), self.show_hidden));
+        let in_place_of_lc0 = is_in_place_of_lc0(&called);
+        let extras = Extras { hidden: self.show_hidden, lc0_backends: in_place_of_lc0 };
+        let mut lines =
+            vec![format!("id name {}", name(in_place_of_lc0)), "id author the Rukh authors".to_owned()];
+        lines.extend(listing::uci_lines(self.engine.options(), extras));
         lines.push("uciok".to_owned());
         self.output.lines(&lines);
     }
@@ -154,13 +158,17 @@ impl Session {
     }
 }
 
-/// The engine's name, if its binary is `called` so.
+/// Whether a binary that is `called` so was put in the place of lc0's.
+fn is_in_place_of_lc0(called: &OsStr) -> bool {
+    Path::new(called).file_stem().unwrap_or_default().to_string_lossy().to_lowercase().contains("lc0")
+}
+
+/// The engine's name.
 ///
 /// Nibbler shows the visits, policy and values of the moves only if the name contains `Lc0`. People who put Rukh in the
 /// place of lc0's binary keep them.
-fn name(called: &OsStr) -> String {
-    let file = Path::new(called).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-    let place = if file.contains("lc0") { " (in place of Lc0)" } else { "" };
+fn name(in_place_of_lc0: bool) -> String {
+    let place = if in_place_of_lc0 { " (in place of Lc0)" } else { "" };
     format!("Rukh {}{place}", env!("RUKH_VERSION"))
 }
 

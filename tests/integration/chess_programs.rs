@@ -53,4 +53,16 @@ fn a_binary_called_lc0_says_that_it_is_in_place_of_lc0() {
     let text = String::from_utf8_lossy(&output.stdout);
     let name = text.lines().next().unwrap_or_default();
     assert!(name.starts_with("id name Rukh ") && name.ends_with(" (in place of Lc0)"), "{text}");
+
+    // Cute Chess and python-chess refuse a `Backend` that is not listed, and lichess-bot then does not start.
+    let names = "cuda-auto cuda cuda-fp16 cudnn cudnn-fp16 opencl dx12 metal onnx-trt blas eigen";
+    let backend =
+        |lines: &str| lines.lines().find(|line| line.starts_with("option name Backend ")).map(str::to_owned);
+    let listed = backend(&text).unwrap_or_default();
+    for name in names.split(' ') {
+        assert!(listed.split(" var ").any(|choice| choice == name), "{name} is not in {listed}");
+    }
+    let mut engine = Driver::start(&["--backend=trivial", "--threads=1"]);
+    let listed = backend(&engine.ask("uci").join("\n")).unwrap_or_default();
+    assert!(!listed.contains("cuda"), "{listed}");
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// The longest time that a test waits for the engine. It is enough for a debug build on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The command that starts the binary with `arguments`, and without the user's configuration file.
+/// The command that starts the binary with `arguments`, and without the configuration files of the user and
+/// of the system.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
     rukh_at(Path::new(env!("CARGO_BIN_EXE_rukh")), arguments)
 }
@@ -17,7 +18,10 @@ pub(crate) fn rukh(arguments: &[&str]) -> Command {
 /// Does the same as [`rukh`] for a copy of the binary.
 pub(crate) fn rukh_at(binary: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
-    command.args(arguments).env("XDG_CONFIG_HOME", "/dev/null/none").env("HOME", "/dev/null/none");
+    command.args(arguments);
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS"] {
+        command.env(variable, "/dev/null/none");
+    }
     command
 }
 

@@ -84,6 +84,54 @@ fn lc0_config_beside_the_binary_is_read_and_its_wrong_lines_are_named() {
     assert_eq!(count(&lines, "lc0"), 0, "{lines:#?}");
 }
 
+/// A distribution's lc0, or one that several users share, keeps its files apart from the binary.
+#[cfg(unix)]
+#[test]
+fn lc0s_folders_for_configuration_and_networks_are_searched() {
+    let folder = Folder::new("lc0-folders");
+    let put = |place: &str, file: &str, bytes: &[u8]| {
+        fs::create_dir_all(folder.0.join(place)).unwrap();
+        fs::write(folder.0.join(place).join(file), bytes).unwrap();
+    };
+    let (configuration, networks) = if cfg!(target_os = "macos") {
+        ("Library/Preferences/lc0", "Library/lc0/networks")
+    } else {
+        (".config/lc0", ".local/share/lc0/networks")
+    };
+    put(configuration, "lc0.config", b"backend=trivial\nthreads=1\n");
+    put(networks, "mine.pb.gz", &fs::read(NETWORK).unwrap());
+    let start = |settings: &[(&str, &str)]| {
+        let mut command = rukh_at(&folder.binary(), &["-b", "cpu"]);
+        command.env("HOME", &folder.0).current_dir(&folder.0);
+        command.envs(settings.iter().map(|(name, place)| (name, folder.0.join(place))));
+        Driver::spawn(command)
+    };
+    let mut engine = start(&[]);
+    let lines = engine.ask("uci");
+    assert_once(&lines, &format!("{configuration}/lc0.config"));
+    assert_once(&lines, &format!("{networks}/mine.pb.gz"));
+    drop(engine);
+    if cfg!(target_os = "macos") {
+        return;
+    }
+
+    // The user's folders come before those of the system, and other folders can be named.
+    put("system/lc0", "lc0.config", b"threads=1\n");
+    put("elsewhere/lc0", "lc0.config", b"threads=1\n");
+    let mut engine = start(&[("XDG_CONFIG_DIRS", "system")]);
+    assert_once(&engine.ask("uci"), &format!("{configuration}/lc0.config"));
+    let mut engine = start(&[("XDG_CONFIG_HOME", "elsewhere"), ("XDG_CONFIG_DIRS", "system")]);
+    assert_once(&engine.ask("uci"), "elsewhere/lc0/lc0.config");
+    fs::remove_dir_all(folder.0.join(configuration)).unwrap();
+    let mut engine = start(&[("XDG_CONFIG_DIRS", "system")]);
+    assert_once(&engine.ask("uci"), "system/lc0/lc0.config");
+
+    // The file beside the binary comes first.
+    folder.write("lc0.config", "multipv=2\n");
+    let mut engine = start(&[("XDG_CONFIG_DIRS", "system")]);
+    assert_once(&engine.ask("uci"), "option name MultiPV type spin default 2 ");
+}
+
 #[test]
 fn lc0s_backends_and_their_options_are_accepted_in_every_place() {
     let mut engine =

@@ -85,7 +85,8 @@ fn all_moves_are_ruled_out(context: &SearchContext, node: &Node, is_root: bool) 
             return false;
         }
     }
-    seen == node.edge_count()
+    // A condemned node has no edges for a moment.
+    seen > 0 && seen == node.edge_count()
 }
 
 fn report_refuted_mate(context: &SearchContext, counters: &Counters, plies: usize) {

@@ -45,7 +45,7 @@ pub(crate) use self::{
     scratch::Scratch as WorkerScratch,
 };
 
-use super::state::{Counters, Parking, SearchContext, SearchState, SharedControl, SpentMemory};
+use super::state::{Counters, Parking, Recycling, SearchContext, SearchState, SharedControl, SpentMemory};
 use super::stop::{StopperHints, pause_for_speed_limit};
 use super::watchdog;
 use crate::backend::BackendError;
@@ -87,6 +87,7 @@ struct Worker<'a> {
     counters: &'a Counters,
     control: &'a SharedControl,
     parking: &'a Parking,
+    recycling: &'a Recycling,
     /// This worker's place in `parking`.
     index: usize,
     scratch: Scratch,
@@ -102,6 +103,7 @@ impl<'a> Worker<'a> {
             counters: &state.counters,
             control: &state.control,
             parking: &state.parking,
+            recycling: &state.recycling,
             index,
             scratch: Scratch::new(state.context.history.clone()),
             hints: StopperHints::default(),
@@ -144,15 +146,13 @@ impl<'a> Worker<'a> {
 
     /// Runs the seven steps once. `Break` means that the search has released the tree in the meantime.
     fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
-        let &mut Worker { context, counters, control, parking, index, .. } = self;
+        let &mut Worker { context, counters, control, parking, recycling, index, .. } = self;
         let scratch = &mut self.scratch;
 
         // 1. Initialise.
         let spent = std::mem::take(&mut self.spent);
-        let Some(mut minibatch) = initialise::initialise(context, control, parking, index, scratch, spent)
-        else {
-            return Ok(ControlFlow::Break(()));
-        };
+        let initialised = initialise::initialise(context, control, parking, recycling, index, spent);
+        let Some(mut minibatch) = initialised else { return Ok(ControlFlow::Break(())) };
         let progress = control.progress();
 
         // 2. Gather.

@@ -89,9 +89,8 @@ fn ranked_child(tree: &Tree, edge: Edge, link: Option<Link<'_>>) -> RankedChild 
     ranked
 }
 
-/// Chooses the move to play among the root moves in `ranked`, and predicts the answer (`ponder`). While the tree is
-/// being recycled there is no prediction.
-pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild], is_recycling: bool) -> BestMove {
+/// Chooses the move to play among the root moves in `ranked`, and predicts the answer (`ponder`).
+pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild]) -> BestMove {
     let temperature = temperature_now(context);
     let best =
         if temperature > 0.0 { choose_by_temperature(context, ranked, temperature) } else { ranked.first() };
@@ -101,8 +100,7 @@ pub(crate) fn best_move(context: &SearchContext, ranked: &[RankedChild], is_recy
     let position = context.history.last();
     let m = best.packed_move().unpack(position);
     let next = position.play(m);
-    let answers =
-        best.node.filter(|_| !is_recycling).map(|id| ranked_children(context, context.tree.node(id), &next));
+    let answers = best.node.map(|id| ranked_children(context, context.tree.node(id), &next));
     let ponder = answers.and_then(|answers| Some(answers.first()?.packed_move().unpack(&next)));
     BestMove { best: Some(m), ponder }
 }

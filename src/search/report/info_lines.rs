@@ -45,7 +45,7 @@ pub(crate) fn info_lines(
         ..ThinkingInfo::default()
     };
     let lines: Vec<ThinkingInfo> = (ranked.iter().take(context.params.multi_pv).enumerate())
-        .map(|(rank, child)| info_line(context, common.clone(), rank, child, control.is_recycling))
+        .map(|(rank, child)| info_line(context, common.clone(), rank, child))
         .collect();
     control.last_report = LastReport {
         best: ranked.first().map(RankedChild::packed_move),
@@ -62,7 +62,6 @@ fn info_line(
     common: ThinkingInfo,
     rank: usize,
     child: &RankedChild,
-    is_recycling: bool,
 ) -> ThinkingInfo {
     let root = context.root().sample();
     let draw_score = context.root_draw_score();
@@ -94,7 +93,7 @@ fn info_line(
         wdl: Some(wdl_permille(shown_wl, shown_d)),
         moves_left: context.params.has_moves_left.then_some(((1.0 + m) / 2.0) as u32),
         multipv: (context.params.multi_pv > 1).then_some(rank as u32 + 1),
-        pv: principal_variation(context, child, is_recycling),
+        pv: principal_variation(context, child),
         ..common
     }
 }
@@ -111,8 +110,8 @@ pub(super) fn wdl_view(context: &SearchContext) -> WdlView {
     }
 }
 
-/// The best line of play that starts with `child`. While the tree is being recycled it has one move.
-fn principal_variation(context: &SearchContext, child: &RankedChild, is_recycling: bool) -> Vec<Move> {
+/// The best line of play that starts with `child`.
+fn principal_variation(context: &SearchContext, child: &RankedChild) -> Vec<Move> {
     let mut position = context.history.last().clone();
     let mut moves = Vec::new();
     let mut next = Some((child.packed_move(), child.node));
@@ -122,7 +121,6 @@ fn principal_variation(context: &SearchContext, child: &RankedChild, is_recyclin
         let m = packed.unpack(&position);
         position = position.play(m);
         moves.push(m);
-        let node = node.filter(|_| !is_recycling);
         next = node.and_then(|id| best_child(context, id, &position));
         if next.is_none() && node.is_some_and(|id| mates_at_once(context, id)) {
             moves.extend(position.mating_move());

@@ -5,7 +5,7 @@ use crate::chess::{Move, PackedMove};
 use crate::search::info::Responder;
 use crate::search::stop::{Stopper, StopperHints};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, wait_timeout};
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a worker that found only collisions. Then it gathers again.
@@ -39,11 +39,6 @@ pub(crate) struct Control {
     /// The message of the error that has ended the search.
     pub(crate) failure: Option<String>,
     pub(crate) last_report: LastReport,
-    /// Whether a worker is recycling the tree. Then a thread that has locked this control, but does not use the tree,
-    /// may read only the root and its children.
-    pub(crate) is_recycling: bool,
-    /// Whether the user was told that the tree is full and is being recycled.
-    pub(crate) has_reported_recycling: bool,
 }
 
 /// What one evaluation beside the search has found out about the root.
@@ -81,8 +76,6 @@ impl Control {
             has_sought_first_choice: false,
             failure: None,
             last_report: LastReport::default(),
-            is_recycling: false,
-            has_reported_recycling: false,
         }
     }
 }
@@ -138,6 +131,11 @@ impl SharedControl {
             control.failure = Some(message);
         }
         self.stop_locked(&mut control);
+    }
+
+    /// Whether no thread has locked the control at this moment.
+    pub(crate) fn is_unlocked(&self) -> bool {
+        !matches!(self.control.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Locks the control. It stays usable after the panic of another thread, because it holds plain figures.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`context`] | [`SearchContext`]: constant while the search runs |
 //! | [`control`] | [`SharedControl`]: the stop flag, and the [`Control`] behind its lock |
+//! | [`recycling`] | [`Recycling`]: whose turn it is to recycle the tree |
 //! | [`parking`] | [`Parking`]: which workers use the tree, and the minibatches of the workers that do not |
 //! | [`minibatch`] | [`Minibatch`]: the visits that one worker has in flight |
 //! | [`counters`] | [`Counters`]: figures that any worker may change |
@@ -17,6 +18,7 @@ mod control;
 mod counters;
 mod minibatch;
 mod parking;
+mod recycling;
 mod setup;
 
 pub(crate) use context::SearchContext;
@@ -24,6 +26,7 @@ pub(crate) use control::{Control, FirstChoice, LastReport, SharedControl};
 pub(crate) use counters::{Counters, VisitCounts};
 pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};
 pub(crate) use parking::Parking;
+pub(crate) use recycling::{Recycling, Turn};
 pub use setup::SearchSetup;
 
 use super::info::Responder;
@@ -36,6 +39,7 @@ pub(crate) struct SearchState {
     pub(crate) counters: Counters,
     pub(crate) control: SharedControl,
     pub(crate) parking: Parking,
+    pub(crate) recycling: Recycling,
     predecessors: Mutex<Vec<JoinHandle<()>>>,
     /// Whether the evaluation of a new root may begin before the threads of earlier searches have ended.
     pub(crate) may_overtake: bool,
@@ -48,6 +52,7 @@ impl SearchState {
             counters: Counters::new(setup.tablebase_hits),
             control: SharedControl::new(Control::new(setup.stopper, setup.start, !setup.is_open_ended)),
             parking: Parking::new(setup.params.threads.max(1)),
+            recycling: Recycling::default(),
             may_overtake: setup.may_overtake,
             predecessors: Mutex::new(setup.predecessors),
         }
@@ -74,7 +79,9 @@ impl SearchState {
 
     /// Releases the tree from the workers, which are stopping. Returns whether the tree may be used again.
     pub(crate) fn release_tree(&self) -> bool {
-        self.parking.close(|gathered| self.cancel(gathered))
+        let is_sound = self.parking.close(|gathered| self.cancel(gathered));
+        self.recycling.end(&self.context.tree);
+        is_sound
     }
 
     /// Cancels the visits of a parked minibatch.

@@ -32,18 +32,21 @@ pub(crate) struct Parking {
 
 struct State {
     places: Vec<Place>,
+    /// For each worker, how often it has stopped using the tree.
+    departures: Vec<u64>,
     /// Whether a worker has panicked while it used the tree. Then a change of the tree may be incomplete.
     is_broken: bool,
-    /// Whether a worker is alone with the tree, or waits to be alone.
-    is_paused: bool,
 }
+
+/// The workers that used the tree at one moment, with the number of their departures until then.
+pub(crate) struct Users(Vec<(usize, u64)>);
 
 impl Parking {
     /// Places of workers that have not begun yet.
     pub(crate) fn new(count: usize) -> Parking {
         let places = (0..count).map(|_| Place::Parked(Gathered::default())).collect();
         Parking {
-            state: Mutex::new(State { places, is_broken: false, is_paused: false }),
+            state: Mutex::new(State { places, departures: vec![0; count], is_broken: false }),
             changed: Condvar::new(),
         }
     }
@@ -57,9 +60,6 @@ impl Parking {
     /// worker must not touch it any more.
     pub(crate) fn resume(&self, index: usize) -> Option<Gathered> {
         let mut state = self.state();
-        while state.is_paused {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
         match std::mem::replace(&mut state.places[index], Place::Working) {
             Place::Parked(gathered) => Some(gathered),
             Place::Working => Some(Gathered::default()),
@@ -70,51 +70,29 @@ impl Parking {
         }
     }
 
-    /// Runs `work` while no other worker uses the tree. `work` gets the parked minibatches, which stay parked until it
-    /// is done. If another worker is already alone, this one waits for it instead of running `work`. `None` means that
-    /// the search has released the tree.
-    pub(crate) fn work_alone(
-        &self,
-        index: usize,
-        work: impl FnOnce(&mut dyn Iterator<Item = &Gathered>),
-    ) -> Option<()> {
-        let mut state = self.state();
-        if matches!(state.places[index], Place::Left) {
-            return None;
-        }
-        state.places[index] = Place::Parked(Gathered::default());
-        self.changed.notify_all();
-        if !state.is_paused {
-            state.is_paused = true;
-            while state.places.iter().any(|place| matches!(place, Place::Working)) {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            if !matches!(state.places[index], Place::Left) {
-                // If `work` panics, the tree counts as broken, as after the panic of any worker that uses the tree.
-                state.places[index] = Place::Working;
-                let parked = state.places.iter().filter_map(|place| match place {
-                    Place::Parked(gathered) => Some(gathered),
-                    Place::Working | Place::Left => None,
-                });
-                work(&mut { parked });
-                state.places[index] = Place::Parked(Gathered::default());
-            }
-            state.is_paused = false;
-            self.changed.notify_all();
-        }
-        drop(state);
+    /// Stops using the tree for a moment. The calling worker must have no minibatch. `None` means that the search has
+    /// released the tree.
+    pub(crate) fn pass(&self, index: usize) -> Option<()> {
+        self.park(index, Gathered::default());
         self.resume(index).map(drop)
     }
 
-    /// Lets another worker be alone with the tree, if a worker waits for that. The calling worker must have no
-    /// minibatch. `None` means that the search has released the tree.
-    pub(crate) fn give_way(&self, index: usize) -> Option<()> {
-        let is_paused = self.state().is_paused;
-        if is_paused {
-            self.park(index, Gathered::default());
-            drop(self.resume(index)?);
-        }
-        Some(())
+    /// The workers that use the tree now, except the calling worker.
+    pub(crate) fn other_users(&self, index: usize) -> Users {
+        let state = self.state();
+        let using = state.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Working));
+        Users(
+            using
+                .map(|(user, _)| (user, state.departures[user]))
+                .filter(|&(user, _)| user != index)
+                .collect(),
+        )
+    }
+
+    /// Whether each of these workers has stopped using the tree since, if only for a moment.
+    pub(crate) fn have_departed(&self, users: &Users) -> bool {
+        let state = self.state();
+        users.0.iter().all(|&(user, departures)| state.departures[user] != departures)
     }
 
     /// Ends the worker's use of the tree for good.
@@ -127,14 +105,11 @@ impl Parking {
     pub(crate) fn leave_in_panic(&self, index: usize, cancel: impl FnOnce(Gathered)) -> bool {
         let mut state = self.state();
         let was = std::mem::replace(&mut state.places[index], Place::Left);
+        state.departures[index] += 1;
         let was_left = matches!(was, Place::Left);
         match was {
             Place::Parked(gathered) => cancel(gathered),
-            Place::Working => {
-                state.is_broken = true;
-                // The worker may have been alone with the tree. The other workers must not wait for it any longer.
-                state.is_paused = false;
-            }
+            Place::Working => state.is_broken = true,
             Place::Left => {}
         }
         self.changed.notify_all();
@@ -161,7 +136,10 @@ impl Parking {
     }
 
     fn set(&self, index: usize, place: Place) {
-        self.state().places[index] = place;
+        let mut state = self.state();
+        state.places[index] = place;
+        state.departures[index] += 1;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -187,25 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_alone_sees_the_parked_minibatches() {
+    fn users_have_departed_once_each_has_been_outside_for_a_moment() {
         let parking = Parking::new(3);
         assert!(parking.resume(0).is_some() && parking.resume(1).is_some());
-        std::thread::scope(|scope| {
-            let mut seen = Vec::new();
-            let other = scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                parking.park(1, Gathered { out_of_order: 7, ..Gathered::default() });
-                parking.resume(1).map(|gathered| gathered.out_of_order)
-            });
-            let done =
-                parking.work_alone(0, |parked| seen.extend(parked.map(|gathered| gathered.out_of_order)));
-            assert_eq!((done, seen), (Some(()), vec![7, 0]));
-            assert_eq!(other.join().expect("no thread panics"), Some(7));
-        });
-        parking.leave(0);
+        // The worker 2 is outside anyway.
+        let users = parking.other_users(0);
+        assert!(!parking.have_departed(&users));
+        assert!(parking.pass(0).is_some());
+        assert!(!parking.have_departed(&users));
+        assert!(parking.pass(1).is_some());
+        assert!(parking.have_departed(&users));
+        assert!(!parking.have_departed(&parking.other_users(0)));
         parking.leave(1);
-        assert!(parking.close(|_| ()));
-        assert!(parking.work_alone(1, |_| panic!("the tree was released")).is_none());
+        assert!(parking.have_departed(&parking.other_users(0)));
     }
 
     #[test]

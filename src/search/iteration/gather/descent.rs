@@ -230,6 +230,11 @@ impl Descent<'_> {
         let step = *self.batch.gathered.step(place.step);
         let node = context.tree.node(step.node);
         let (Some(outcome), visits) = (node.outcome(), step.in_flight) else { return };
+        // In a large tree, the change of the root has left such results where there are few visits.
+        if outcome.is_outlived_repetition(place.depth) {
+            node.reopen_outlived_repetition(place.depth);
+            return self.collide(visits);
+        }
         // A shared node may have been proven through another parent, so that this parent does not know the proof yet.
         let is_news = node.is_shared() && step.link.is_some_and(|link| context.tree.link(link).note_result());
         let weight = context.params.uncertainty.certain_weight();

@@ -1,0 +1,72 @@
+//! Large arrays in memory maps of their own. The system provides their memory page by page when it is first touched, and
+//! gets all of it back when the array is dropped.
+
+#![allow(unsafe_code, reason = "a memory map is read as an array: see the SAFETY note of the only block")]
+
+use memmap2::MmapMut;
+use std::alloc::{Layout, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use zerocopy::FromZeros;
+
+/// An array of `LENGTH` elements, whose bytes are zero at first. Its elements can only be changed if they are atomics or
+/// the like. They are never dropped.
+pub(crate) struct ZeroedArray<T, const LENGTH: usize> {
+    map: MmapMut,
+    elements: PhantomData<[T; LENGTH]>,
+}
+
+impl<T: FromZeros, const LENGTH: usize> ZeroedArray<T, LENGTH> {
+    /// Allocates the array; ends the process if there is no address space, as a `Box` does. With huge pages the array is
+    /// read faster, but the smallest piece of memory that the system provides is 2 MB.
+    pub(crate) fn new(uses_huge_pages: bool) -> Self {
+        const {
+            assert!(size_of::<[T; LENGTH]>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
+        }
+        let Ok(map) = MmapMut::map_anon(size_of::<[T; LENGTH]>()) else {
+            handle_alloc_error(Layout::new::<[T; LENGTH]>())
+        };
+        #[cfg(target_os = "linux")]
+        if uses_huge_pages {
+            // The advice may fail. The array works without huge pages too, only a little slower.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = uses_huge_pages;
+        ZeroedArray { map, elements: PhantomData }
+    }
+}
+
+impl<T, const LENGTH: usize> Deref for ZeroedArray<T, LENGTH> {
+    type Target = [T; LENGTH];
+
+    #[inline]
+    fn deref(&self) -> &[T; LENGTH] {
+        // SAFETY: the map has the size of the array and begins at a page, which `new` checks to be aligned enough. Its
+        // bytes were zero at first, which is a value of `T` (`FromZeros`), and are only accessed as `T`s since. The map is
+        // writable, so interior mutability is allowed. It is borrowed as long as `self` is, and `self` never replaces it.
+        unsafe { &*self.map.as_ptr().cast() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn an_array_is_zero_at_first_and_keeps_what_is_written() {
+        for uses_huge_pages in [false, true] {
+            let array: ZeroedArray<AtomicU32, 1_000_003> = ZeroedArray::new(uses_huge_pages);
+            for (index, element) in array.iter().enumerate() {
+                assert_eq!(element.swap(index as u32, Ordering::Relaxed), 0);
+            }
+            assert!(
+                array
+                    .iter()
+                    .enumerate()
+                    .all(|(index, element)| element.load(Ordering::Relaxed) == index as u32)
+            );
+        }
+    }
+}

@@ -38,11 +38,15 @@ pub(super) fn wait_before(patience: Option<Duration>, is_processor: bool) -> Opt
 
 /// Whether the answer should wait for the first choice, which is still being sought.
 pub(super) fn is_worth_waiting_for(context: &SearchContext, control: &Control) -> bool {
-    if context.fallback.is_none() || lock(&control.first_choice).is_done {
+    let choice = *lock(&control.first_choice);
+    if context.fallback.is_none() || choice.is_done {
         return false;
     }
-    if let Some(last) = control.stopper.last_moment().or_else(|| control.stopper.patience()) {
-        return control.start.elapsed() < last;
+    let stopper = &control.stopper;
+    // The answer of the embedded network is good enough to save time for the next moves.
+    let until = if choice.best.is_some() { None } else { stopper.last_moment() };
+    if let Some(until) = until.or_else(|| stopper.patience()) {
+        return control.start.elapsed() < until;
     }
     let stopped = control.stopped_at.unwrap_or(control.start);
     control.failure.is_some() && stopped.elapsed() < PATIENCE_AFTER_ERROR

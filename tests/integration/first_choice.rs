@@ -35,7 +35,8 @@ fn after_a_failed_evaluation_the_embedded_network_chooses() {
     assert!(engine.ends_within(crate::driver::PATIENCE).success());
 
     let options = format!("replay_file='{}'", file.display());
-    let mut engine = Driver::start(&["--backend=recordreplay", "--threads=2", "-o", &options]);
+    let network = "--weights=<embedded>";
+    let mut engine = Driver::start(&["--backend=recordreplay", "--threads=2", network, "-o", &options]);
     engine.send(QUEEN_HANGS);
     let lines = engine.search("go nodes 100");
     assert!(says(&lines, "error: ") && says(&lines, "the first choice of the embedded network"), "{lines:#?}");

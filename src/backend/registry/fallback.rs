@@ -40,7 +40,10 @@ impl Fallback {
     }
 
     fn make(&self, network: &str) -> Option<Arc<dyn Backend>> {
+        // The embedded network has no head for optimism.
+        let policy_optimism = if network == OWN_NETWORK { 0.0 } else { self.config.policy_optimism };
         let config = BackendConfig {
+            policy_optimism,
             backend: BackendName::Cpu.name().to_owned(),
             options: String::new(),
             network: network.to_owned(),

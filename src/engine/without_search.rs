@@ -53,7 +53,5 @@ fn priors_now(evaluator: &Evaluator, request: EvalRequest<'_>) -> Option<Vec<f32
     let backend = evaluator.current();
     let cached = backend.and_then(|backend| backend.cached(request)).map(|known| known.priors.to_vec());
     let processor = backend.filter(|backend| backend.attributes().runs_on_cpu);
-    cached
-        .or_else(|| priors(processor?, request))
-        .or_else(|| evaluator.fallback()?.embedded_priors(request))
+    cached.or_else(|| priors(processor?, request)).or_else(|| evaluator.fallback()?.embedded_priors(request))
 }

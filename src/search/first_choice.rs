@@ -151,7 +151,8 @@ pub(crate) fn best_by_priors(
     priors: &[f32],
     searchmoves: &[PackedMove],
 ) -> Option<PackedMove> {
-    let searched = moves.iter().zip(priors).filter(|(m, _)| searchmoves.is_empty() || searchmoves.contains(m));
+    let searched =
+        moves.iter().zip(priors).filter(|(m, _)| searchmoves.is_empty() || searchmoves.contains(m));
     // Of equal moves the first counts.
     searched.reduce(|a, b| if b.1 > a.1 { b } else { a }).map(|(&m, _)| m)
 }

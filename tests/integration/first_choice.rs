@@ -39,7 +39,10 @@ fn after_a_failed_evaluation_the_embedded_network_chooses() {
     let mut engine = Driver::start(&["--backend=recordreplay", "--threads=2", network, "-o", &options]);
     engine.send(QUEEN_HANGS);
     let lines = engine.search("go nodes 100");
-    assert!(says(&lines, "error: ") && says(&lines, "the first choice of the embedded network"), "{lines:#?}");
+    assert!(
+        says(&lines, "error: ") && says(&lines, "the first choice of the embedded network"),
+        "{lines:#?}"
+    );
     assert_eq!(best_move(&lines), TAKES);
     // `searchmoves` holds for this move too.
     let lines = engine.search("go nodes 100 searchmoves a2a3 f3e5");
@@ -87,7 +90,8 @@ fn if_no_thread_can_be_started_the_network_chooses() {
     let mut engine = Driver::start(&["--backend=cpu", "--threads=2", "-w", NETWORK]);
     engine.ask(QUEEN_HANGS);
     let process = engine.process_id();
-    let size = std::fs::read_to_string(format!("/proc/{process}/statm")).expect("Linux describes the process");
+    let size =
+        std::fs::read_to_string(format!("/proc/{process}/statm")).expect("Linux describes the process");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number of pages");
     let limit = pages * 4096 + (8 << 20);
     let arguments = [format!("--pid={process}"), format!("--as={limit}:{limit}")];

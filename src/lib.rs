@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`cli`] | the command line and its tools |
 //! | [`uci`] | the protocol on stdin and stdout |
+//! | [`selfplay`] | tournaments of the engine against itself |
 //! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
 //! | [`search`] | gathers leaves into batches, backs up their values, decides when to stop |
 //! | [`tree`] | the search tree in its arena |
@@ -31,6 +32,8 @@ pub mod fuzzing;
 pub mod cli;
 
 pub mod uci;
+
+pub mod selfplay;
 
 pub mod engine;
 

@@ -2,6 +2,7 @@
 
 use super::defaults::default_options;
 use super::onnx2leela_args::Onnx2leelaArgs;
+use super::selfplay_args::{SelfplayArgs, is_selfplay, take_player_flags};
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
@@ -57,6 +58,8 @@ pub(super) enum Mode {
     Bench(BenchArgs),
     /// Searches 34 positions for ten seconds each and reports nodes per second
     Benchmark(BenchArgs),
+    /// Plays a tournament between two configurations of the engine, many games at once
+    Selfplay(Box<SelfplayArgs>),
     /// Measures the speed of the backend alone for each batch size
     Backendbench(BackendbenchArgs),
     /// Describes a network file
@@ -359,13 +362,14 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
     }
 }
 
-/// Removes the flags of lc0 that Rukh does not have. lc0 writes them as one argument, `--name` or `--name=value`. Returns
-/// a message for each.
-fn take_absent_flags(arguments: &mut Vec<OsString>) -> Vec<String> {
+/// Removes the flags of lc0 that Rukh does not have, except those that `is_kept` names. lc0 writes them as one argument,
+/// `--name` or `--name=value`. Returns a message for each.
+fn take_absent_flags(arguments: &mut Vec<OsString>, is_kept: impl Fn(&str) -> bool) -> Vec<String> {
     let mut messages = Vec::new();
     arguments.retain(|argument| {
         let flag = argument.to_str().and_then(|text| text.strip_prefix("--"));
         let name = flag.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name));
+        let name = name.filter(|name| !is_kept(name));
         let Some((name, instead)) = name.and_then(|name| Some((name, lc0::instead_of_flag(name)?))) else {
             return true;
         };
@@ -395,10 +399,16 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         let text = format!("{mode} is a mode of lc0 that Rukh does not have: {instead}\n");
         return Err(clap::Error::raw(ErrorKind::InvalidSubcommand, text));
     }
-    let mut errors = take_absent_flags(&mut arguments);
+    let player_flags = take_player_flags(&mut arguments)?;
     // The help is built before the arguments are parsed, so this flag has to be known first.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
     let mut command = command(show_hidden);
+    // The mode `selfplay` has many flags of lc0's that are absent elsewhere.
+    let tournament = command.find_subcommand("selfplay").filter(|_| is_selfplay(&arguments));
+    let mut errors = take_absent_flags(&mut arguments, |name| {
+        let mut flags = tournament.into_iter().flat_map(clap::Command::get_arguments);
+        flags.any(|flag| flag.get_long() == Some(name))
+    });
     let matches = command.try_get_matches_from_mut(arguments)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let (mode_name, mode_matches) = match matches.subcommand() {
@@ -423,7 +433,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         (false, false) if cli.mode.as_ref().is_some_and(needs_no_options) => None,
         (false, false) => config_file::find(),
     };
-    let mode = cli.mode.unwrap_or(Mode::Uci);
+    let mut mode = cli.mode.unwrap_or(Mode::Uci);
     let (mut notes, mut show_hidden) = (Vec::new(), cli.show_hidden);
     // An empty name turns the configuration file off.
     if let Some(path) = file.filter(|path| !path.as_os_str().is_empty()) {
@@ -440,6 +450,9 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
             Err(error) => return Err(wrong_value(error)),
         }
         apply_flags(&mut options).map_err(wrong_value)?;
+    }
+    if let Mode::Selfplay(selfplay) = &mut mode {
+        selfplay.read_players(player_flags, &options)?;
     }
     Ok(Invocation { mode, options, show_hidden, errors, notes })
 }

@@ -6,11 +6,12 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
+//! | [`selfplay`] | the tool that plays tournaments |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
-//! | [`onnx2leela_args`] | the flags of `onnx2leela` |
+//! | [`onnx2leela_args`], [`selfplay_args`] | the flags of `onnx2leela` and of `selfplay` |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -44,6 +45,8 @@ mod onnx2leela_args;
 mod output_file;
 pub mod perft;
 mod perft_command;
+mod selfplay;
+mod selfplay_args;
 
 use crate::backend::rocm;
 use crate::uci::log::Log;
@@ -112,6 +115,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
         Mode::Onnx2leela(arguments) => onnx2leela::run(&arguments, &output),
+        Mode::Selfplay(arguments) => selfplay::run(&arguments, &options, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),

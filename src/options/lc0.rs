@@ -178,7 +178,7 @@ pub fn is_backend_option(name: &str) -> bool {
     BACKEND_OPTIONS.contains(&name)
 }
 
-const MATCHES: &str = "Rukh plays no games against itself; use a program such as fastchess or cutechess-cli";
+const MATCHES: &str = "only the mode `rukh selfplay` has it";
 const TRAINING: &str = "Rukh makes no training data";
 const ONE_EVALUATION: &str = "use `go nodes 1`, which plays the move that the network's policy prefers";
 
@@ -189,7 +189,7 @@ const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("games", "Games", MATCHES),
     ("minimum-allowed-visits", "MinimumAllowedVisits", TRAINING),
     ("mirror-openings", "MirrorOpenings", MATCHES),
-    ("move-thinking", "MoveThinking", MATCHES),
+    ("move-thinking", "MoveThinking", "`rukh selfplay` prints games, not searches"),
     ("opening-stop-prob", "OpeningStopProb", TRAINING),
     ("openings-mode", "OpeningsMode", MATCHES),
     ("openings-pgn", "OpeningsPgnFile", MATCHES),
@@ -198,13 +198,13 @@ const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("policy-mode-size", "PolicyModeSize", ONE_EVALUATION),
     ("resign-earliest-move", "ResignEarliestMove", MATCHES),
     ("resign-percentage", "ResignPercentage", MATCHES),
-    ("resign-playthrough", "ResignPlaythrough", TRAINING),
+    ("resign-playthrough", "ResignPlaythrough", MATCHES),
     ("resign-wdlstyle", "ResignWDLStyle", MATCHES),
     ("reuse-tree", "ReuseTree", "the tree is always kept; the button ClearTree empties it"),
     ("share-trees", "ShareTrees", MATCHES),
     ("tournament-results-file", "TournamentResultsFile", MATCHES),
     ("training", "Training", TRAINING),
-    ("value-mode-size", "ValueModeSize", MATCHES),
+    ("value-mode-size", "ValueModeSize", "`rukh selfplay` searches every move; `--visits=2` makes it quick"),
     ("verbose-thinking", "VerboseThinking", "use the option VerboseMoveStats"),
     ("visits", "Visits", "use `go nodes N`"),
 ];
@@ -234,7 +234,6 @@ pub fn instead_of_option(uci_name: &str) -> Option<&'static str> {
 /// What to use in place of lc0's mode, which Rukh does not have.
 pub fn instead_of_mode(name: &str) -> Option<&'static str> {
     match name {
-        "selfplay" => Some(MATCHES),
         "policyhead" => Some(
             "start the engine without a mode, and use `go nodes 1`: it plays the move that the \
              network's policy prefers",
@@ -272,7 +271,7 @@ mod tests {
     #[test]
     fn absent_options_say_what_to_use_instead() {
         assert!(instead_of_flag("no-reuse-tree").is_some_and(|text| text.contains("ClearTree")));
-        assert!(instead_of_flag("player1.white.weights").is_some_and(|text| text.contains("fastchess")));
+        assert!(instead_of_flag("player1.white.weights").is_some_and(|text| text.contains("rukh selfplay")));
         assert!(instead_of_flag("player1.visits").is_some_and(|text| text.contains("go nodes")));
         assert_eq!(instead_of_flag("weights"), None);
         assert!(instead_of_option("SLOWMOVER").is_some_and(|text| text.contains("TimeManager")));

@@ -69,7 +69,7 @@ use state::SearchState;
 use std::time::{Duration, Instant};
 
 /// The stack of a search thread, which recurses along the line of play. It has room for the maximum depth.
-const WORKER_STACK_BYTES: usize = 16 << 20;
+pub(crate) const WORKER_STACK_BYTES: usize = 16 << 20;
 
 /// The remains of a search that has released its tree.
 pub struct Released {
@@ -114,6 +114,20 @@ impl Search {
             }
         }
         Ok(search)
+    }
+
+    /// Runs a search on the calling thread until it has sent its best move. A program that runs hundreds of searches
+    /// saves the threads: nothing watches a clock, so `setup` must have no limit of time, and nothing stops the search
+    /// from outside but its stopper. The calling thread needs a stack of [`WORKER_STACK_BYTES`].
+    pub fn run(setup: SearchSetup, responder: Arc<dyn Responder>) -> Search {
+        let mut setup = setup;
+        setup.params.threads = 1;
+        let search = Search { state: Arc::new(SearchState::new(setup, responder)), threads: Vec::new() };
+        if !watchdog::answers_at_once(&search.state) {
+            iteration::run_worker(&search.state, 0);
+            watchdog::answer(&search.state);
+        }
+        search
     }
 
     /// Stops the search. The best move is sent at once.

@@ -53,6 +53,14 @@ pub(crate) fn answers_at_once(state: &SearchState) -> bool {
     control.has_responded
 }
 
+/// Sends the best move of a search whose only worker has ended, if it was not sent. A search that failed has none.
+pub(crate) fn answer(state: &SearchState) {
+    let SearchState { context, counters, control: shared, .. } = state;
+    let mut control = shared.lock();
+    shared.stop_locked(&mut control);
+    respond_if_stopped(context, counters, shared, &mut control);
+}
+
 /// The body of the watchdog thread. If it panics, the search ends with an error, but some legal move is still sent,
 /// so that the GUI does not wait for ever.
 pub(crate) fn run_watchdog(state: &SearchState) {

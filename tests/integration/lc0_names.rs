@@ -186,9 +186,7 @@ fn flags_that_only_lc0_has_are_passed_over() {
 
 #[test]
 fn modes_that_only_lc0_has_say_what_to_use() {
-    for (mode, instead) in
-        [("selfplay", "fastchess"), ("policyhead", "go nodes 1"), ("valuehead", "go nodes")]
-    {
+    for (mode, instead) in [("policyhead", "go nodes 1"), ("valuehead", "go nodes")] {
         let output = run_any(&[mode, "--weights=net.pb.gz", "--games=2"]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");

@@ -59,6 +59,7 @@ mod shell_files;
 mod substitutes;
 mod tablebases;
 mod time;
+mod tournaments;
 mod trained_network;
 mod uci_features;
 mod uci_lines;

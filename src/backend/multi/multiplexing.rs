@@ -13,12 +13,11 @@
 //! request has to be copied, because the backend is not chosen yet when the request is added.
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
-use crate::backend::queue::OwnedRequest;
-use crate::backend::queue::WorkQueue;
-use crate::backend::queue::{Outcome, Reply, Workers, reply_channel};
-use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use super::merge::{Job, distribute, evaluate};
+use crate::backend::queue::{OwnedRequest, WorkQueue, Workers, reply_channel};
+use crate::backend::ticket::{Done, catch_panic, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Ticket,
 };
 use std::sync::Arc;
 
@@ -28,12 +27,6 @@ pub struct MultiplexingBackend {
     children: Arc<[Child]>,
     queue: Arc<WorkQueue<Job>>,
     _workers: Workers<Job>,
-}
-
-/// A batch in the queue.
-struct Job {
-    requests: Vec<OwnedRequest>,
-    reply: Reply,
 }
 
 impl MultiplexingBackend {
@@ -118,41 +111,11 @@ fn work(children: &[Child], index: usize, queue: &WorkQueue<Job>) {
         length + next.requests.len() <= child.maximum_batch
     };
     while let Some(jobs) = queue.pop(fits) {
-        let outcome = catch_panic(&child.backend.attributes().name, || evaluate(child, &jobs));
+        let outcome = catch_panic(&child.backend.attributes().name, || evaluate(&*child.backend, &jobs));
         let has_failed = outcome.is_err();
         distribute(outcome, jobs);
         if has_failed && child.is_lost() && !children.iter().all(Child::is_lost) {
             return;
         }
-    }
-}
-
-/// Evaluates the requests of all jobs in one batch.
-fn evaluate(child: &Child, jobs: &[Job]) -> Outcome {
-    let mut batch = OrderedBatch::new(&child.backend.attributes().name, child.backend.new_batch());
-    for request in jobs.iter().flat_map(|job| &job.requests) {
-        batch.add(request.as_request());
-    }
-    batch.submit().finish()
-}
-
-/// Sends each job its part of the outcome.
-fn distribute(outcome: Outcome, mut jobs: Vec<Job>) {
-    let evaluations = match outcome {
-        Ok(evaluations) => evaluations,
-        Err(error) => {
-            return jobs.into_iter().for_each(|job| job.reply.send(Err(error.clone())));
-        }
-    };
-    if jobs.len() == 1 {
-        return jobs.remove(0).reply.send(Ok(evaluations));
-    }
-    let mut evaluations = evaluations.iter();
-    for job in jobs {
-        let mut part = Evaluations::with_capacity(job.requests.len());
-        for (value, priors) in evaluations.by_ref().take(job.requests.len()) {
-            part.push(value, priors.iter().copied());
-        }
-        job.reply.send(Ok(part));
     }
 }

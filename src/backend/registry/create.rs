@@ -32,6 +32,17 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     finish(config, backend, network, notices)
 }
 
+/// Does the same as [`create`](create()) without the cache, for searches that have a cache each.
+///
+/// # Errors
+/// As for [`create`](create()).
+pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
+    let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
+    let backend = make_splitting(config, &maker)?;
+    let (network, notices) = maker.into_network_and_notices();
+    Ok(CreatedBackend { backend, network, notices })
+}
+
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
 pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let parsed = ParsedOptions::parse(&config.options)?;

@@ -1,0 +1,97 @@
+//! `selfplay`: a tournament of two configurations of the engine.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`report`] | the lines that are printed |
+
+mod report;
+
+use super::error::{CliError, print_error_line};
+use super::selfplay_args::SelfplayArgs;
+use crate::options::Options;
+use crate::os_error::in_words;
+use crate::selfplay::{FinishedGame, Interrupter, Tournament, pgn};
+use crate::uci::output::Output;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The exit code of a program that ctrl-C ends.
+const INTERRUPTED: i32 = 130;
+
+/// Names of the players in the PGN.
+const NAMES: [&str; 2] = ["player1", "player2"];
+
+/// Plays the tournament.
+///
+/// # Errors
+/// The settings are wrong, a search fails, or a file cannot be written.
+pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    let config = arguments.config(options)?;
+    let (sprt, chess960) = (config.sprt, options.chess960);
+    // A wrong name is an error before the games, not after them.
+    let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
+    let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
+    let tournament = Tournament::new(config)?;
+    tournament.notices().iter().for_each(|notice| print_error_line(notice));
+    print_error_line(&format!("playing {} games at once", tournament.parallelism()));
+    let networks = tournament.networks().map(str::to_owned);
+    let networks = [networks[0].as_str(), networks[1].as_str()];
+    catch_interrupt(tournament.interrupter())?;
+    let mut failed_write = None;
+    let interrupter = tournament.interrupter();
+    let (progress, finish) = tournament.run(|game, progress| {
+        if let Err(error) = append_game(pgn_file.as_mut(), game)
+            && failed_write.is_none()
+        {
+            failed_write = Some(error);
+            interrupter.interrupt();
+        }
+        if !arguments.json {
+            let mut lines = report::game_lines(game, chess960);
+            lines.push(report::status_line(progress, false));
+            output.lines(&lines);
+        }
+    })?;
+    if arguments.json {
+        output.line(&report::json(&progress, finish, sprt, networks));
+    } else {
+        output.line(&report::status_line(&progress, true));
+        output.lines(&report::result_lines(&progress, finish, sprt));
+    }
+    if let Some(error) = failed_write {
+        return Err(format!("cannot write the games: {}", in_words(&error)).into());
+    }
+    if let Some(file) = &mut results_file {
+        let entry = report::results_file_entry(&progress.score, networks);
+        file.write_all(entry.as_bytes())
+            .map_err(|error| format!("cannot write the result: {}", in_words(&error)))?;
+    }
+    Ok(())
+}
+
+fn open_to_append(path: &Path) -> Result<File, CliError> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    Ok(file.map_err(|error| format!("cannot write {}: {}", path.display(), in_words(&error)))?)
+}
+
+/// Writes each game at once, so that nothing is lost if the process ends.
+fn append_game(file: Option<&mut File>, game: &FinishedGame) -> io::Result<()> {
+    match file {
+        Some(file) => file.write_all(pgn::text(game, NAMES).as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// Lets ctrl-C end the tournament. A second ctrl-C ends the process.
+fn catch_interrupt(interrupter: Interrupter) -> Result<(), CliError> {
+    let was_pressed = AtomicBool::new(false);
+    ctrlc::set_handler(move || {
+        if was_pressed.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        interrupter.interrupt();
+    })
+    .map_err(|error| format!("cannot wait for ctrl-C: {error}").into())
+}

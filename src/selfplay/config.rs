@@ -1,0 +1,98 @@
+//! What a tournament is asked to do.
+
+use super::elo::Sprt;
+use super::openings::Opening;
+use crate::options::Options;
+
+/// The settings of one player.
+#[derive(Clone, Debug)]
+pub struct PlayerConfig {
+    /// The engine's options.
+    pub options: Options,
+    /// When a search ends.
+    pub limits: Limits,
+    /// Whether the next search begins with what the last one found out.
+    pub reuse_tree: bool,
+    /// When the player gives up.
+    pub resignation: Resignation,
+}
+
+/// The limits of each search. The one that is reached first ends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Visits of the root, including those that the tree had before.
+    pub visits: Option<u64>,
+    /// Visits of this search.
+    pub playouts: Option<u64>,
+    /// Milliseconds.
+    pub movetime_ms: Option<u64>,
+}
+
+impl Limits {
+    /// Whether a search would never end.
+    pub fn are_absent(&self) -> bool {
+        *self == Limits::default()
+    }
+}
+
+/// When a game ends because a player is sure of its result.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Resignation {
+    /// In percent. The player resigns when its expected score is below this; 0 means never.
+    pub percentage: f32,
+    /// Whether the player instead ends the game as soon as its probability of a win, of a draw or of a loss is above
+    /// 100 % minus the percentage.
+    pub wdl_style: bool,
+    /// The first move at which this counts.
+    pub earliest_move: u32,
+}
+
+/// The order in which openings are played.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OpeningsMode {
+    /// In the order of the file.
+    #[default]
+    Sequential,
+    /// In an order that is chosen at random before the tournament.
+    Shuffled,
+    /// Each game's opening is chosen at random.
+    Random,
+}
+
+/// The number of games.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GameCount {
+    /// This many games.
+    Games(u64),
+    /// Games until the tournament is interrupted.
+    Endless,
+    /// A game for each opening, or two if they are mirrored.
+    Openings,
+}
+
+/// A tournament of two players.
+#[derive(Clone, Debug)]
+pub struct TournamentConfig {
+    /// Player 1 and player 2.
+    pub players: [PlayerConfig; 2],
+    /// The number of games.
+    pub games: GameCount,
+    /// The number of games that are played at once; `None` chooses a number that keeps the backend busy.
+    pub parallelism: Option<usize>,
+    /// Whether both players search one tree. Then they must differ in nothing that its values depend on.
+    pub share_trees: bool,
+    /// The openings. There is at least one.
+    pub openings: Vec<Opening>,
+    /// Their order.
+    pub openings_mode: OpeningsMode,
+    /// Whether each opening is played twice, with both colours.
+    pub mirror_openings: bool,
+    /// The percentage of games that are played to their end although a player would give up.
+    pub resign_playthrough: f32,
+    /// The test that may end the tournament.
+    pub sprt: Option<Sprt>,
+    /// Directories of the tablebases that decide games; empty means none.
+    pub tablebases: String,
+    /// The seed of all random choices, except those of the searches.
+    pub seed: u64,
+}

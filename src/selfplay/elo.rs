@@ -1,0 +1,177 @@
+//! What the score of a match says about the difference in strength: Elo with its error, and the sequential test.
+//!
+//! The model is the usual one: an Elo difference x means an expected score of 1 / (1 + 10^(-x/400)). The error is that of
+//! the mean of the samples. A sample is a pair of games with the same opening if the games are played in pairs, because
+//! the two games of a pair are not independent, and otherwise a game. The sequential test is the generalised SPRT of
+//! Michel van den Bergh, in its normal approximation, which Fishtest and fastchess use as well.
+
+use super::score::Score;
+
+/// 95 % of a normal distribution lie within this number of standard deviations.
+const DEVIATIONS_FOR_95_PERCENT: f64 = 1.959_964;
+
+/// The probability of each of the test's two errors.
+pub const ERROR_PROBABILITY: f64 = 0.05;
+
+/// Each outcome counts as if it had occurred this often in addition, so that the variance of few samples is not zero.
+const PRIOR_COUNT: f64 = 1e-3;
+
+/// Mean and variance of player 1's score in samples that are worth one point each.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Sampled {
+    count: f64,
+    mean: f64,
+    variance: f64,
+}
+
+impl Sampled {
+    /// `None` without a sample.
+    fn new(score: &Score, prior: f64) -> Option<Sampled> {
+        let has_pairs = score.pairs.iter().any(|&count| count > 0);
+        let games = [score.losses(), score.draws(), score.wins()];
+        let counts: &[u32] = if has_pairs { &score.pairs } else { &games };
+        let highest = (counts.len() - 1) as f64;
+        let counts: Vec<f64> = counts.iter().map(|&count| f64::from(count)).collect();
+        if counts.iter().sum::<f64>() == 0.0 {
+            return None;
+        }
+        let each = || counts.iter().enumerate().map(|(step, &count)| (step as f64 / highest, count + prior));
+        let count: f64 = each().map(|(_, count)| count).sum();
+        let mean = each().map(|(points, count)| points * count).sum::<f64>() / count;
+        let variance = each().map(|(points, count)| (points - mean).powi(2) * count).sum::<f64>() / count;
+        Some(Sampled { count, mean, variance })
+    }
+}
+
+/// The Elo difference for an expected score; infinite for 0 and 1.
+pub fn elo_of_share(share: f64) -> f64 {
+    -400.0 * (1.0 / share - 1.0).log10()
+}
+
+/// The expected score for an Elo difference.
+fn share_of_elo(elo: f64) -> f64 {
+    1.0 / (1.0 + 10_f64.powf(-elo / 400.0))
+}
+
+/// The Elo difference by which player 1 is stronger, with the ends of its 95 % interval. `None` without a sample. The
+/// ends are infinite if the interval of the score reaches 0 or 1.
+pub fn elo(score: &Score) -> Option<[f64; 3]> {
+    let Sampled { count, mean, variance } = Sampled::new(score, 0.0)?;
+    let error = DEVIATIONS_FOR_95_PERCENT * (variance / count).sqrt();
+    Some([mean, mean - error, mean + error].map(|share| elo_of_share(share.clamp(0.0, 1.0))))
+}
+
+/// The probability that player 1 is the stronger one, by the wins and losses. `None` without a decided game.
+pub fn likelihood_of_superiority(score: &Score) -> Option<f64> {
+    let (wins, losses) = (f64::from(score.wins()), f64::from(score.losses()));
+    (wins + losses > 0.0).then(|| normal_distribution((wins - losses) / (wins + losses).sqrt()))
+}
+
+/// The normal distribution, by the approximation 26.2.17 of Abramowitz and Stegun. The error is below 1e-7.
+fn normal_distribution(x: f64) -> f64 {
+    const COEFFICIENTS: [f64; 5] =
+        [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
+    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
+    let polynomial = COEFFICIENTS.iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
+    let tail = polynomial * (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    if x > 0.0 { 1.0 - tail } else { tail }
+}
+
+/// A sequential test of two hypotheses about the Elo difference.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sprt {
+    /// The difference under the null hypothesis.
+    pub elo0: f64,
+    /// The difference under the alternative.
+    pub elo1: f64,
+}
+
+/// What a sequential test says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// More games are needed.
+    Open,
+    /// The null hypothesis is accepted.
+    H0,
+    /// The alternative is accepted.
+    H1,
+}
+
+impl Sprt {
+    /// The logarithm of the likelihood ratio of the two hypotheses; 0 without a sample.
+    pub fn log_likelihood_ratio(&self, score: &Score) -> f64 {
+        let Some(Sampled { count, mean, variance }) = Sampled::new(score, PRIOR_COUNT) else { return 0.0 };
+        let (share0, share1) = (share_of_elo(self.elo0), share_of_elo(self.elo1));
+        count * (share1 - share0) * (2.0 * mean - share0 - share1) / (2.0 * variance)
+    }
+
+    /// The absolute value of the ratio's logarithm at which the test ends.
+    pub fn bound() -> f64 {
+        ((1.0 - ERROR_PROBABILITY) / ERROR_PROBABILITY).ln()
+    }
+
+    /// What the games so far say.
+    pub fn verdict(&self, score: &Score) -> Verdict {
+        let ratio = self.log_likelihood_ratio(score);
+        match ratio {
+            _ if ratio >= Sprt::bound() => Verdict::H1,
+            _ if ratio <= -Sprt::bound() => Verdict::H0,
+            _ => Verdict::Open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_pairs(pairs: [u32; 5]) -> Score {
+        Score { pairs, ..Score::default() }
+    }
+
+    fn of_games(wins: u32, draws: u32, losses: u32) -> Score {
+        Score { results: [[wins, 0], [draws, 0], [losses, 0]], ..Score::default() }
+    }
+
+    fn is_close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 0.01
+    }
+
+    #[test]
+    fn elo_and_its_error_follow_the_logistic_curve() {
+        let [middle, low, high] = elo(&of_games(60, 0, 40)).unwrap();
+        assert!(is_close(middle, 70.44) && is_close(low, 2.77) && is_close(high, 143.91), "{low} {high}");
+        let [middle, low, high] = elo(&of_pairs([0, 0, 10, 0, 0])).unwrap();
+        assert_eq!([middle, low, high], [0.0; 3]);
+        assert_eq!(elo(&of_games(3, 0, 0)).unwrap()[0], f64::INFINITY);
+        assert_eq!(elo(&Score::default()), None);
+    }
+
+    /// Pairs cancel the openings' influence: if each pair is one win for each colour, nothing is uncertain.
+    #[test]
+    fn pairs_and_not_games_are_the_samples() {
+        let score = Score { pairs: [0, 0, 50, 0, 0], ..of_games(50, 0, 50) };
+        assert_eq!(elo(&score).unwrap(), [0.0; 3]);
+    }
+
+    #[test]
+    fn superiority_is_the_normal_distribution_of_the_decided_games() {
+        assert!(is_close(likelihood_of_superiority(&of_games(10, 5, 10)).unwrap(), 0.5));
+        assert!((likelihood_of_superiority(&of_games(20, 0, 10)).unwrap() - 0.966_05).abs() < 1e-4);
+        assert_eq!(likelihood_of_superiority(&of_games(0, 7, 0)), None);
+    }
+
+    /// The figures are computed by hand from the formula: 400 pairs, mean 0.5175, variance 0.02907.
+    #[test]
+    fn the_test_ends_at_its_bounds() {
+        let sprt = Sprt { elo0: 0.0, elo1: 10.0 };
+        let better = of_pairs([5, 60, 242, 88, 5]);
+        let ratio = sprt.log_likelihood_ratio(&better);
+        assert!((ratio - 2.0404).abs() < 0.001, "{ratio}");
+        assert_eq!(sprt.verdict(&better), Verdict::Open);
+        assert_eq!(sprt.verdict(&of_pairs([5, 40, 210, 140, 5])), Verdict::H1);
+        assert_eq!(sprt.verdict(&of_pairs([5, 140, 210, 40, 5])), Verdict::H0);
+        assert_eq!(sprt.verdict(&Score::default()), Verdict::Open);
+        assert!(is_close(Sprt::bound(), 2.944));
+    }
+}

@@ -1,0 +1,36 @@
+//! Tournaments of the engine against itself: two configurations play hundreds of games at once in one process.
+//!
+//! Each game has a thread of its own, on which both players' searches run, one after the other. A search has one thread,
+//! its own cache and its own tree, so that a game does not depend on the games beside it: with a backend that evaluates a
+//! position in the same way in every batch, the same tournament gives the same games. All searches with one network share
+//! one backend, [`GatheringBackend`](crate::backend::multi::GatheringBackend), which evaluates their small batches
+//! together in large ones.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`tournament`] | plays all games, and ends the tournament |
+//! | [`pgn`] | writes a game |
+//! | [`game`] | plays one game to its result |
+//! | [`adjudication`] | ends a game whose result is certain enough |
+//! | [`player`] | searches the positions of one side |
+//! | [`evaluators`] | makes the backends that the games share |
+//! | [`schedule`] | says which game comes next |
+//! | [`config`] | says what a tournament is asked to do |
+//! | [`elo`] | computes Elo differences and the sequential test |
+//! | [`score`] | counts results |
+//! | [`openings`] | reads openings |
+
+mod adjudication;
+pub mod config;
+pub mod elo;
+mod evaluators;
+mod game;
+pub mod openings;
+pub mod pgn;
+mod player;
+mod schedule;
+pub mod score;
+mod tournament;
+
+pub use game::{Ending, FinishedGame};
+pub use tournament::{Finish, Interrupter, Progress, Tournament, TournamentError};

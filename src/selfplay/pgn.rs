@@ -1,0 +1,73 @@
+//! Writes finished games as PGN.
+
+use super::game::FinishedGame;
+use super::score::GameScore;
+use crate::chess::Position;
+use shakmaty::san::SanPlus;
+use std::fmt::Write;
+
+/// The longest line of the moves, in characters.
+const LINE_LENGTH: usize = 80;
+
+/// The text of a game, with an empty line at its end. `names` are those of player 1 and player 2.
+pub fn text(game: &FinishedGame, names: [&str; 2]) -> String {
+    let [white, black] = if game.player1_is_black { [names[1], names[0]] } else { names };
+    let result = match game.score {
+        GameScore::WhiteWon => "1-0",
+        GameScore::Draw => "1/2-1/2",
+        GameScore::BlackWon => "0-1",
+    };
+    let mut text = String::new();
+    let mut tag = |name: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "[{name} \"{}\"]", value.replace('\\', "\\\\").replace('"', "\\\""));
+    };
+    tag("Event", "rukh selfplay");
+    tag("Site", "?");
+    tag("Date", "????.??.??");
+    tag("Round", &(game.number + 1).to_string());
+    tag("White", white);
+    tag("Black", black);
+    tag("Result", result);
+    if let Some(fen) = &game.fen {
+        tag("SetUp", "1");
+        tag("FEN", fen);
+    }
+    tag("PlyCount", &game.moves.len().to_string());
+    tag("Termination", game.ending.text());
+    text.push('\n');
+    let mut column = 0;
+    for word in words(game).iter().map(String::as_str).chain([result]) {
+        if column > 0 && column + 1 + word.len() > LINE_LENGTH {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text.push_str("\n\n");
+    text
+}
+
+/// The moves with their numbers.
+fn words(game: &FinishedGame) -> Vec<String> {
+    let mut words = Vec::new();
+    for (position, &m) in game.history.positions().iter().zip(&game.moves) {
+        let number = position.game_ply() / 2 + 1;
+        let is_white = position.side_to_move().is_white();
+        if is_white {
+            words.push(format!("{number}."));
+        } else if words.is_empty() {
+            words.push(format!("{number}..."));
+        }
+        words.push(san(position, m));
+    }
+    words
+}
+
+fn san(position: &Position, m: crate::chess::Move) -> String {
+    SanPlus::from_move(position.board().clone(), m).to_string()
+}

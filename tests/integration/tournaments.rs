@@ -1,0 +1,223 @@
+//! `selfplay` through the real binary: counts, files, flags, interruption, and batches that the games share.
+
+use crate::driver::{rukh, run, run_any};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const OPENINGS: &str = concat!("--openings-pgn=", env!("CARGO_MANIFEST_DIR"), "/tests/data/openings.epd");
+
+/// A tournament with the `trivial` backend and mirrored openings.
+fn trivial<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["selfplay", "--backend=trivial", OPENINGS, "--mirror-openings"], more].concat()
+}
+
+/// The games of a PGN file, by their number.
+fn games_of(pgn: &str) -> Vec<String> {
+    let mut games: Vec<String> =
+        pgn.split("[Event ").skip(1).map(|game| game.split_once("[Round ").unwrap().1.to_owned()).collect();
+    games.sort_by_key(|game| game.split('"').nth(1).unwrap().parse::<u32>().unwrap());
+    games
+}
+
+fn play_as_json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&run(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+#[test]
+fn a_short_tournament_ends_with_the_right_counts() {
+    let folder = TempDir::new().unwrap();
+    let [pgn, results] =
+        ["games.pgn", "results.txt"].map(|name| folder.path().join(name).display().to_string());
+    let (pgn_flag, results_flag) = (format!("--pgn={pgn}"), format!("--tournament-results-file={results}"));
+    let output = run(&trivial(&["--games=6", "--visits=20", "--player2.visits=5", &pgn_flag, &results_flag]));
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("gameready gameid ")).count(), 6, "{output}");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("tournamentstatus P1: +")).count(), 6);
+    assert!(lines.contains(&"6 games"), "{output}");
+    let last = lines.iter().find_map(|line| line.strip_prefix("tournamentstatus final P1: ")).unwrap();
+    let counts = |text: &str| -> Vec<u32> {
+        text.split_whitespace().take(3).map(|count| count[1..].parse().unwrap()).collect()
+    };
+    let all = counts(last);
+    let with_white = counts(last.split_once("P1-W: ").unwrap().1);
+    let with_black = counts(last.split_once("P1-B: ").unwrap().1);
+    assert_eq!(all.iter().sum::<u32>(), 6);
+    assert_eq!(with_white.iter().sum::<u32>(), 3);
+    assert_eq!((0..3).map(|i| with_white[i] + with_black[i]).collect::<Vec<_>>(), all);
+    let pairs = lines.iter().find(|line| line.starts_with("pairs with")).unwrap();
+    let pairs: u32 =
+        pairs.split_once(": ").unwrap().1.split(' ').map(|pair| pair.parse::<u32>().unwrap()).sum();
+    assert_eq!(pairs, 3);
+    assert_eq!(fs::read_to_string(&results).unwrap().matches("[Results ").count(), 2);
+
+    // The written games are openings themselves, so their moves are legal, and they are over.
+    assert_eq!(games_of(&fs::read_to_string(&pgn).unwrap()).len(), 6);
+    let replayed =
+        run(&["selfplay", "--backend=trivial", "--visits=2", "--games=-2", &format!("--openings-pgn={pgn}")]);
+    assert!(replayed.contains("6 games"), "{replayed}");
+}
+
+#[test]
+fn equal_players_score_half_and_games_do_not_depend_on_their_neighbours() {
+    let folder = TempDir::new().unwrap();
+    let mut games = Vec::new();
+    for (number, (parallelism, backend)) in
+        [("1", "--backend-opts="), ("5", "--backend-opts="), ("5", "--backend-opts=delay=0.05")]
+            .iter()
+            .enumerate()
+    {
+        let pgn = folder.path().join(format!("{number}.pgn"));
+        let pgn_flag = format!("--pgn={}", pgn.display());
+        let parallelism = format!("--parallelism={parallelism}");
+        let result = play_as_json(&[
+            "selfplay",
+            "--backend=random",
+            backend,
+            OPENINGS,
+            "--mirror-openings",
+            "--games=8",
+            "--visits=12",
+            "--nncache=20000",
+            &parallelism,
+            &pgn_flag,
+        ]);
+        assert_eq!(result["pairs"], serde_json::json!([0, 0, 4, 0, 0]), "{result}");
+        assert_eq!(result["elo"], 0.0);
+        assert_eq!(result["wins"], result["losses"]);
+        games.push(games_of(&fs::read_to_string(pgn).unwrap()));
+    }
+    assert_eq!(games[0], games[1]);
+    assert_eq!(games[0], games[2]);
+}
+
+#[test]
+fn games_share_batches() {
+    // A simulated device: a batch takes a millisecond, whatever its size.
+    let result = play_as_json(&[
+        "selfplay",
+        "--backend=random",
+        "--backend-opts=delay=1",
+        OPENINGS,
+        "--games=24",
+        "--parallelism=24",
+        "--visits=12",
+        "--minibatch-size=8",
+    ]);
+    let (positions, batches) = (result["evaluations"].as_f64().unwrap(), result["batches"].as_f64().unwrap());
+    assert!(positions / batches > 24.0, "{result}");
+}
+
+#[test]
+fn the_test_ends_the_tournament_when_it_is_decided() {
+    let result =
+        play_as_json(&trivial(&["--games=2000", "--visits=1", "--player1.visits=150", "--sprt=0,50"]));
+    assert_eq!(
+        (&result["finish"], &result["sprt"]["verdict"]),
+        (&"test ended".into(), &"elo1".into()),
+        "{result}"
+    );
+    assert!(result["games"].as_u64().unwrap() < 1000, "{result}");
+}
+
+#[test]
+fn wrong_flags_have_clear_messages() {
+    for (flags, code, shown) in [
+        (&["--games=2"][..], 1, "say when a search ends: --visits, --playouts or --movetime"),
+        (&["--visits=5", "--player1.games=3"], 2, "--games"),
+        (&["--visits=5", "--player2.cpukt=3"], 2, "--cpuct"),
+        (
+            &["--visits=5", "--player1.white.cpuct=3"],
+            2,
+            "a player has the same settings with white and with black",
+        ),
+        (&["--visits=5", "--sprt=5,0"], 2, "the smaller one first"),
+        (&["--visits=5", "--resign-percentage=101"], 2, "not a number from 0 to 100"),
+        (
+            &["--visits=5", "--openings-pgn=/nonexistent/a.pgn"],
+            1,
+            "cannot read openings from /nonexistent/a.pgn",
+        ),
+        (&["--visits=5", "--share-trees", "--player1.cpuct=3"], 1, "their options differ"),
+        (
+            &["--visits=5", "--player1.weights=/nonexistent/a.pb.gz", "--player1.backend=cpu"],
+            1,
+            "/nonexistent/a.pb.gz",
+        ),
+        (&["--visits=5", "--pgn=/nonexistent/a.pgn"], 1, "cannot write /nonexistent/a.pgn"),
+        (&["--visits=5", "--syzygy-paths=/nonexistent"], 1, "/nonexistent"),
+    ] {
+        let output = run_any(&[&["selfplay", "--backend=trivial"], flags].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {stderr}");
+        assert!(stderr.contains(shown), "{flags:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{flags:?}");
+    }
+}
+
+#[test]
+fn flags_of_lc0_that_are_absent_are_passed_over() {
+    let output = run_any(&trivial(&["--games=1", "--visits=2", "--no-share-trees", "--training=false"]));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("--training is a flag of lc0 that Rukh does not have"), "{stderr}");
+    assert!(!stderr.contains("share-trees"), "{stderr}");
+}
+
+#[test]
+fn a_player_resigns_and_a_shared_tree_plays() {
+    let output = run(&trivial(&[
+        "--games=4",
+        "--visits=30",
+        "--share-trees",
+        "--resign-percentage=20",
+        "--resign-playthrough=50",
+    ]));
+    assert!(output.contains("4 games"), "{output}");
+}
+
+/// Ctrl-C during a tournament without an end.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_tournament_at_once_with_the_result_so_far() {
+    let arguments = trivial(&["--player1.visits=2", "--player2.visits=3", "--parallelism=2"]);
+    let mut process =
+        rukh(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("tournamentstatus P1: ")));
+    let begun = Instant::now();
+    let killed =
+        std::process::Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let rest: Vec<String> = lines.collect();
+    let status = process.wait().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(status.success(), "{status}");
+    assert!(rest.iter().any(|line| line.starts_with("tournamentstatus final P1: ")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.starts_with("interrupted after ")), "{rest:?}");
+}
+
+/// A search that would never end stops as well.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_long_searches() {
+    let mut process = rukh(&["selfplay", "--backend=trivial", "--visits=900000000", "--ramlimit-mb=100"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut messages = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(messages.any(|line| line.starts_with("playing ")));
+    // The handler is set right after this message.
+    std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    std::process::Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(output.status.success(), "{}", output.status);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("interrupted after 0 games"));
+}

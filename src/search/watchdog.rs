@@ -195,10 +195,7 @@ fn is_out_of_patience(
 
 /// Looks for another evaluator of the root if the first evaluation is late or has failed.
 fn seek_first_choice_if_due(context: &SearchContext, control: &mut Control) {
-    if control.has_sought_first_choice
-        || control.has_responded
-        || context.root().state() != State::Unevaluated
-    {
+    if control.has_sought_first_choice || control.has_responded || context.root().visits() > 0 {
         return;
     }
     let (patience, is_processor) = patience(context, control);

@@ -32,9 +32,9 @@ impl Places {
         self.length
     }
 
-    /// The memory that the words and their pieces take.
+    /// The size of the words in bytes. The list of pieces is small beside them.
     pub(super) fn bytes(&self) -> u64 {
-        (self.length * size_of::<AtomicU64>() + self.pieces.capacity() * size_of::<Box<[AtomicU64]>>()) as u64
+        (self.length * size_of::<AtomicU64>()) as u64
     }
 
     /// The word at `index`, which must be less than the length.

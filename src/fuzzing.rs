@@ -86,6 +86,52 @@ pub fn position_command(bytes: &[u8], tables: &Tablebases) {
     }
 }
 
+/// The tables in `tests/data` that [`syzygy_file`] damages.
+pub const SYZYGY_FILES: [&str; 6] =
+    ["KPvK.rtbw", "KPvK.rtbz", "KQvK.rtbw", "KQvK.rtbz", "KRvK.rtbw", "KRvK.rtbz"];
+
+/// A damaged table: the first byte says which of [`SYZYGY_FILES`], the others are the content of the file. Every probe
+/// has an answer or none, and there is one readable reason if the table cannot be used.
+///
+/// `folder` is an empty folder, and `repository` is the path of this repository, which has the sound tables.
+pub fn syzygy_file(bytes: &[u8], folder: &Path, repository: &str) {
+    let Some((&number, content)) = bytes.split_first() else {
+        return;
+    };
+    let name = SYZYGY_FILES[usize::from(number) % SYZYGY_FILES.len()];
+    let damaged = folder.join(name);
+    // A table with any other length is refused before it is opened.
+    let mut content = content.to_vec();
+    content.resize(content.len() / 64 * 64 + 16, 0);
+    write(&damaged, &content);
+    // A table replaces one for the same pieces in a folder that is named before.
+    let sound = Path::new(repository).join("tests/data/syzygy");
+    let paths = std::env::join_paths([sound.as_path(), folder]).unwrap_or_default();
+    let tables = match Tablebases::open(&paths.to_string_lossy()) {
+        Ok(tables) => tables,
+        Err(error) => panic!("{}: {error}", folder.display()),
+    };
+    let piece = &name[1..2];
+    for turn in ["w", "b"] {
+        for black_king in ["k7", "3k4", "7k"] {
+            for white in ["8/8/8/8/8/2K5/4X3/8", "8/8/8/3K4/8/8/X7/8", "8/2X5/2K5/8/8/8/8/8"] {
+                let white = white.replace('X', piece);
+                let fen = format!("{black_king}/{} {turn} - - 0 1", &white[2..]);
+                let Ok(position) = Position::from_fen(&fen) else {
+                    continue;
+                };
+                tables.result_after_zeroing(&position);
+                tables.distance_to_zeroing(&position);
+                tables.root_moves(&PositionHistory::new(position), false);
+            }
+        }
+    }
+    let _ = std::fs::remove_file(&damaged);
+    if let Some(fault) = tables.fault() {
+        check_message(&fault);
+    }
+}
+
 /// A configuration file: every error and note names its line, and no line counts twice.
 pub fn config_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -132,6 +178,12 @@ pub fn onnx_model(bytes: &[u8]) {
         if let Err(error) = edited.and_then(|model| Outline::of(&model).map(drop)) {
             check_message(&error);
         }
+    }
+}
+
+fn write(path: &Path, content: &[u8]) {
+    if let Err(error) = std::fs::write(path, content) {
+        panic!("{}: {error}", path.display());
     }
 }
 

@@ -8,6 +8,7 @@
 #   RUKH_PROGRAM          packs this program and builds nothing
 #   RUKH_FOR_PAGES        a program that runs on this machine and writes the manual page (default: the packed one)
 #   RUKH_NEWEST_GLIBC     fails if the program for Linux needs a newer glibc than this version, such as 2.28
+#   STRIP, OBJDUMP        the tools for another target, such as aarch64-linux-gnu-strip and aarch64-linux-gnu-objdump
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -37,8 +38,8 @@ rm -rf "$folder"
 mkdir -p "$folder/weights"
 cp "$program" "$folder/rukh$suffix"
 # The names of functions are for developers and are two thirds of the file.
-if [ $system = linux ]; then
-    "${STRIP:-strip}" "$folder/rukh"
+if [[ $system = linux || $target = *-windows-gnu ]]; then
+    "${STRIP:-strip}" "$folder/rukh$suffix"
 elif [ $system = macos ]; then
     strip -x "$folder/rukh"
     # Stripping removes the signature, without which a Mac with Apple's processor does not start a program.
@@ -50,7 +51,7 @@ cp -r LICENSE README.md CHANGELOG.md CONTRIBUTING.md docs "$folder/"
 cp weights/README.md "$folder/weights/"
 
 if [ $system = linux ]; then
-    needed=$(objdump -T "$folder/rukh" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -Vu | tail -n 1)
+    needed=$("${OBJDUMP:-objdump}" -T "$folder/rukh" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -Vu | tail -n 1)
     echo "$name needs glibc $needed or newer" >&2
     newest=${RUKH_NEWEST_GLIBC:-$needed}
     if [ "$(printf '%s\n' "$needed" "$newest" | sort -V | tail -n 1)" != "$newest" ]; then

@@ -4,7 +4,7 @@
 #
 # usage: scripts/packages/recipes.sh REPOSITORY SOURCE URL
 #   REPOSITORY    the address of the project's page
-#   SOURCE        the archive of the source
+#   SOURCE        the archive of the source, made by `git archive`
 #   URL           the address of that archive in the release
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,10 +15,15 @@ cd "$(dirname "$0")/../.."
 }
 version=$(sed -n '/^\[workspace.package\]/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 checksum=$( (sha256sum "$2" 2>/dev/null || shasum -a 256 "$2") | cut -d ' ' -f 1)
+# The source in the archive is no checkout, so the recipes say which commit it is. git archive writes that down.
+commit=$(git get-tar-commit-id < <(gzip --decompress --stdout "$2" 2>/dev/null)) || {
+    echo "$2 does not name its commit; make it with git archive" >&2
+    exit 1
+}
 packages=${CARGO_TARGET_DIR:-target}/packages
 mkdir -p "$packages"
 for recipe in aur/PKGBUILD aur/SRCINFO homebrew/rukh.rb; do
     sed -e "s|@REPOSITORY@|$1|g; s|@URL@|$3|g; s|@VERSION@|$version|g; s|@CHECKSUM@|$checksum|g" \
-        "scripts/packages/$recipe" >"$packages/${recipe##*/}"
+        -e "s|@COMMIT@|$commit|g" "scripts/packages/$recipe" >"$packages/${recipe##*/}"
     echo "$packages/${recipe##*/}"
 done

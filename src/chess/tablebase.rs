@@ -10,7 +10,7 @@
 use super::{Move, PackedMove, Position, PositionHistory};
 use crate::os_error::in_words;
 use shakmaty::{Chess, Position as _};
-use shakmaty_syzygy::{SyzygyError, Tablebase, Wdl};
+use shakmaty_syzygy::{ProbeError, SyzygyError, Tablebase, Wdl};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -112,7 +112,9 @@ impl Tablebases {
         // The tables are sound after a panic: each is read once, and one whose reading panics stays unread.
         let fault = match catch_unwind(AssertUnwindSafe(|| probe(&self.tables))) {
             Ok(Ok(result)) => return Some(result),
-            Ok(Err(error @ SyzygyError::ProbeFailed { .. })) => error.to_string(),
+            Ok(Err(SyzygyError::ProbeFailed { metric, material, error })) => {
+                format!("the {metric} table {material} {}", what_is_wrong(&error))
+            }
             Ok(Err(_)) => return None,
             Err(_) => {
                 self.is_off.store(true, Ordering::Relaxed);
@@ -204,6 +206,16 @@ impl Tablebases {
             Wdl::BlessedLoss => -1,
             Wdl::Loss => -CERTAIN,
         })
+    }
+}
+
+/// Why a table could not be read, in words that follow its name. The crate's own words for a damaged table have many
+/// lines: the stack of its functions.
+fn what_is_wrong(error: &ProbeError) -> String {
+    match error {
+        ProbeError::CorruptedTable { .. } => "is damaged".to_owned(),
+        ProbeError::Magic { .. } => "does not begin like a Syzygy table".to_owned(),
+        ProbeError::Read { error } => format!("cannot be read: {}", in_words(error)),
     }
 }
 

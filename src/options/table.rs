@@ -16,6 +16,30 @@ pub const AUTODISCOVER: &str = "<autodiscover>";
 /// A row of [`TABLE`].
 pub type Spec = Row<Options>;
 
+/// Makes a field of the default in its row. `From` has too many conversions to `f32` to tell the type of `1.5`, which
+/// newer compilers refuse.
+trait FromDefault<T> {
+    fn from_default(default: T) -> Self;
+}
+
+impl<T> FromDefault<T> for T {
+    fn from_default(default: T) -> T {
+        default
+    }
+}
+
+impl FromDefault<BackendName> for BackendChoice {
+    fn from_default(default: BackendName) -> BackendChoice {
+        default.into()
+    }
+}
+
+impl FromDefault<&str> for String {
+    fn from_default(default: &str) -> String {
+        default.to_owned()
+    }
+}
+
 /// Makes the struct [`Options`], its defaults and [`TABLE`] from the rows.
 macro_rules! options {
     ($( [$section:literal] $(
@@ -30,7 +54,7 @@ macro_rules! options {
 
         impl Default for Options {
             fn default() -> Options {
-                Options { $($( $field: $default.into(), )+)+ }
+                Options { $($( $field: FromDefault::from_default($default), )+)+ }
             }
         }
 

@@ -14,8 +14,8 @@ const DEFAULT_SHARE: u64 = 75;
 const BYTES_PER_VISIT: u64 = 400;
 /// Room for the next iteration is at most this part of the limit. With more, little would be left for the tree.
 const PART_FOR_NEXT: u64 = 5;
-/// The lists of free entries take at most this part of the limit.
-const PART_FOR_LISTS: u64 = 32;
+/// The lists of free entries, and free pieces of memory that nothing fits into, take at most this part of the limit.
+const PART_FOR_FREE: u64 = 8;
 /// For each byte that the arenas have grown beyond the limit, this many bytes less may be in use.
 const LESS_FOR_EXCESS: u64 = 3;
 /// The smallest limit, in bytes. With less, a search would only recycle.
@@ -23,13 +23,13 @@ const LEAST_LIMIT: u64 = 700_000;
 
 /// The number of bytes that a tree may use.
 ///
-/// `allowed` is the user's limit in bytes. `bytes_beside_tree` and the memory for recycling are subtracted from it.
+/// `allowed` is the user's limit in bytes. `bytes_beside_tree` and the share of free memory are subtracted from it.
 /// Without a limit by the user, the limit is a share of the sum of the machine's free memory and the `tree_bytes` that
 /// the tree already uses.
 pub(crate) fn tree_limit(allowed: Option<u64>, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
     if let Some(allowed) = allowed {
         let for_tree = allowed.saturating_sub(bytes_beside_tree);
-        return (for_tree - for_tree / PART_FOR_LISTS).max(LEAST_LIMIT);
+        return (for_tree - for_tree / PART_FOR_FREE).max(LEAST_LIMIT);
     }
     available_bytes()
         .map_or(u64::MAX, |free| ((free + tree_bytes) / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT))
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_set_by_the_user_or_by_free_memory() {
-        assert_eq!(tree_limit(Some(100_000_000), 20_000_000, 5), 77_500_000);
+        assert_eq!(tree_limit(Some(100_000_000), 20_000_000, 5), 70_000_000);
         assert_eq!(tree_limit(Some(10_000_000), 20_000_000, 5), LEAST_LIMIT);
         let fitting = tree_limit(None, 0, 0);
         assert!(fitting > 50_000_000, "{fitting} bytes");

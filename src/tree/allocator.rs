@@ -39,11 +39,22 @@ pub(super) struct Storage {
     pub(super) nodes: PerNode<Node>,
     pub(super) words: Words,
     pub(super) free: FreeLists,
+    /// The number of bytes up to which the arenas may grow while memory is free in pieces of other lengths.
+    pub(super) usual_bytes: AtomicU64,
 }
 
 impl Storage {
     pub(super) fn new() -> Storage {
-        Storage { nodes: PerNode::default(), words: Words::default(), free: FreeLists::new() }
+        Storage {
+            nodes: PerNode::default(),
+            words: Words::default(),
+            free: FreeLists::new(),
+            usual_bytes: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    fn may_grow(&self) -> bool {
+        self.nodes.used_bytes() + self.words.used_bytes() < self.usual_bytes.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -167,7 +178,8 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     let free = &storage.free;
     // A smaller share is usually free for a while, because demand for each length varies.
     const LEAST_SHARE: u64 = 16;
-    if free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE {
+    let is_little = free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE;
+    if is_little && storage.may_grow() {
         return None;
     }
     let mut longer = Vec::with_capacity(1);

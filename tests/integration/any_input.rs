@@ -8,6 +8,9 @@ use std::sync::LazyLock;
 /// Positions are looked up in these tables, of which the repository has some.
 static TABLES: LazyLock<Tablebases> = LazyLock::new(|| fuzzing::tables(env!("CARGO_MANIFEST_DIR")));
 
+/// A folder for a table that has been damaged.
+static DAMAGED: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
 /// Words that UCI lines are made of, and some that they should not contain.
 const UCI_WORDS: &[&str] = &[
     "uci",
@@ -142,6 +145,24 @@ proptest! {
         fuzzing::position_command(text.as_bytes(), &TABLES);
         fuzzing::position_command(format!("startpos moves {text}").as_bytes(), &TABLES);
         fuzzing::position_command(format!("fen {sentence}").as_bytes(), &TABLES);
+    }
+
+    #[test]
+    fn syzygy_file(
+        number in 0..fuzzing::SYZYGY_FILES.len(),
+        damage in proptest::collection::vec((0.0..1.0, 1..255u8), 0..8),
+        kept in 0.0..2.0,
+    ) {
+        let table = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/syzygy/");
+        let mut bytes = std::fs::read(format!("{table}{}", fuzzing::SYZYGY_FILES[number])).unwrap();
+        for (place, change) in damage {
+            // Half of the damage is in the header, where a length or an index may change.
+            let length = if change % 2 == 0 { bytes.len() } else { 64 };
+            bytes[(place * length as f64) as usize] ^= change;
+        }
+        bytes.truncate((kept * bytes.len() as f64) as usize);
+        bytes.insert(0, number as u8);
+        fuzzing::syzygy_file(&bytes, DAMAGED.path(), env!("CARGO_MANIFEST_DIR"));
     }
 
     #[test]

@@ -219,6 +219,10 @@ fn a_damaged_table_is_reported_and_does_not_end_the_game() {
     let errors = |said: &[String]| said.iter().filter(|line| line.contains("error: SyzygyPath")).count();
     let said = engine.search("go nodes 10");
     assert_eq!(errors(&said), 1, "{said:#?}");
+    let whole = |line: &String| {
+        line.starts_with("info string error: ") && line.ends_with(": the wdl table KRvK is damaged")
+    };
+    assert!(said.iter().any(whole), "{said:#?}");
     let said = engine.search("go nodes 20");
     assert_eq!(errors(&said), 0, "{said:#?}");
     assert!(said.iter().any(|line| line.starts_with("bestmove ") && line != "bestmove 0000"), "{said:#?}");

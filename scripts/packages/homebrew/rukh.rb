@@ -9,6 +9,7 @@ class Rukh < Formula
   depends_on "rust" => :build
 
   def install
+    ENV["RUKH_COMMIT"] = "@COMMIT@"
     system "cargo", "install", *std_cargo_args
     (man6/"rukh.6").write Utils.safe_popen_read(bin/"rukh", "man")
     generate_completions_from_executable(bin/"rukh", "completions")

@@ -5,7 +5,7 @@
 //! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
 //! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
 
-use crate::backend::registry::{self, BackendConfig, CreatedBackend, Recovery};
+use crate::backend::registry::{self, BackendConfig, CreatedBackend, Fallback, Recovery};
 use crate::backend::{Backend, BackendError};
 use crate::net::discover::{EMBEDDED, OWN_NETWORK};
 use crate::options::BackendName;
@@ -18,6 +18,8 @@ struct Current {
     backend: Arc<dyn Backend>,
     /// The network, as the user is told its name; `None` if the backend has none.
     network: Option<String>,
+    /// Evaluates single positions if the backend does not. `None` if a fault is an error.
+    fallback: Option<Arc<Fallback>>,
 }
 
 /// The backend for a configuration.
@@ -48,6 +50,11 @@ impl Evaluator {
     /// The backend that was made last.
     pub(super) fn current(&self) -> Option<&dyn Backend> {
         self.current.as_ref().map(|current| &*current.backend)
+    }
+
+    /// The evaluator of single positions in case the backend gives no evaluation.
+    pub(super) fn fallback(&self) -> Option<&Arc<Fallback>> {
+        self.current.as_ref()?.fallback.as_ref()
     }
 
     /// The number of evaluations that the cache of this backend has room for.
@@ -124,7 +131,8 @@ impl Evaluator {
         for notice in &notices {
             responder.message(notice);
         }
-        self.current = Some(Current { config, backend: Arc::clone(&backend), network });
+        let fallback = self.recovery.is_some().then(|| Arc::new(Fallback::new(&config)));
+        self.current = Some(Current { config, backend: Arc::clone(&backend), network, fallback });
         Obtained { backend, is_new: true }
     }
 

@@ -8,6 +8,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
+//! | [`without_search`] | chooses a move if no search can run |
 //! | [`evaluator`] | makes the backend, and finds another if the options ask for one that cannot be made |
 //! | [`root_tablebases`] | probes the tablebases at the root |
 //! | [`known_root`] | replaces the scores of a root that the tablebases know |
@@ -20,6 +21,7 @@ mod game;
 mod game_tree;
 mod known_root;
 mod root_tablebases;
+mod without_search;
 
 pub use self::error::EngineError;
 
@@ -28,6 +30,7 @@ use self::game::Game;
 use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
+use self::without_search::best_without_search;
 use crate::backend::Backend;
 use crate::backend::registry::{BackendConfig, Recovery, memory_limit};
 use crate::backend::wrap::BYTES_PER_ENTRY;
@@ -76,6 +79,8 @@ pub struct Engine {
     had_evaluation: bool,
     /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
+    /// The moves that the last `go` asked for; empty if it did not choose.
+    searchmoves_of_last_go: Vec<PackedMove>,
     /// The running `go ponder`.
     pondering: Option<GoParams>,
     /// When the last `position` arrived, and when its execution ended.
@@ -103,6 +108,7 @@ impl Engine {
             retired: Vec::new(),
             had_evaluation: true,
             holds_answer: false,
+            searchmoves_of_last_go: Vec::new(),
             pondering: None,
             position_times: None,
             warned_of_limit: None,
@@ -207,6 +213,7 @@ impl Engine {
         self.end_search();
         self.lag.search_begins(clock_reading(go, self.game.history.last()));
         let searchmoves = self.searchmoves(go);
+        self.searchmoves_of_last_go.clone_from(&searchmoves);
         if self.game.history.last().legal_moves().is_empty() {
             self.show_finished_game();
             self.holds_answer = go.infinite || go.ponder;
@@ -218,11 +225,18 @@ impl Engine {
         self.start_search(go, searchmoves, start)
     }
 
-    /// Answers a `go` that could not be searched: with any legal move, or with the null move if there is none.
+    /// Answers a `go` that could not be searched: with the best move by what is known or can be evaluated at once, or
+    /// with the null move if there is no legal move.
     pub fn answer_without_search(&mut self) {
         self.holds_answer = false;
-        let any = self.game.history.last().legal_moves().first().copied();
-        self.responder.best_move(&BestMove { best: any, ponder: None });
+        let best = best_without_search(
+            self.tree.tree(),
+            &self.evaluator,
+            &self.game.history,
+            &self.searchmoves_of_last_go,
+            &*self.responder,
+        );
+        self.responder.best_move(&BestMove { best, ponder: None });
     }
 
     /// Stops the running search, which then sends its best move. Does nothing if no search is running.
@@ -411,6 +425,7 @@ impl Engine {
         let setup = SearchSetup {
             tree: self.tree.tree().clone(),
             backend,
+            fallback: self.evaluator.fallback().cloned(),
             params,
             score_type: self.options.score_type,
             history: self.game.history.clone(),

@@ -27,6 +27,7 @@
 //! | this file | [`Search`]: starts, stops and ends the threads |
 //! | [`iteration`] | the worker and its seven steps |
 //! | [`watchdog`] | asks the stoppers, reports, sends the best move |
+//! | [`first_choice`] | the move of a search whose root was never evaluated |
 //! | [`report`] | the best move, info lines, statistics of moves |
 //! | [`state`] | the state that the threads share |
 //! | [`stop_conditions`] | chooses the stoppers for one `go` |
@@ -37,6 +38,7 @@
 //! | [`info`] | info lines and the best move as plain data |
 //! | [`limits`] | the arguments of `position` and `go` as plain data |
 
+pub(crate) mod first_choice;
 pub mod info;
 mod iteration;
 pub mod limits;

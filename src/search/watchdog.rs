@@ -3,6 +3,7 @@
 //! The watchdog thread watches the clock. The workers ask the stoppers too, after each iteration. The best move is sent
 //! as soon as the search stops, without waiting for workers that are still evaluating.
 
+use super::first_choice;
 use super::info::BestMove;
 use super::policy::select;
 use super::report;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 /// The longest sleep of the watchdog. It bounds the delay of info lines.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The maximum time that a stopped search waits for the evaluation of its root before it sends any legal move. If a
+/// The maximum time that a stopped search waits for the evaluation of its root before it answers without one. If a
 /// command ends one search and the next search is stopped at once, each of them may wait this long. Together that is
 /// less than the 50 ms that a GUI waits.
 const ROOT_TIMEOUT: Duration = Duration::from_millis(20);
@@ -78,7 +79,8 @@ pub(crate) fn run_watchdog(state: &SearchState) {
     }
     if !control.has_responded {
         control.has_responded = true;
-        context.responder.best_move(&BestMove { best: context.any_searched_move(), ponder: None });
+        let best = first_choice::answer(context, &control);
+        context.responder.best_move(&BestMove { best, ponder: None });
         shared.notify();
     }
 }
@@ -102,6 +104,7 @@ fn watch(context: &SearchContext, counters: &Counters, shared: &SharedControl) {
             context.responder.message("the search has reached a limit and waits for stop or ponderhit");
         }
         report_if_changed(context, counters, &mut control);
+        seek_first_choice_if_due(context, &mut control);
         let sleep = if shared.is_stopping() {
             MIN_SLEEP
         } else {
@@ -170,12 +173,7 @@ fn is_out_of_patience(
     control: &Control,
     hints: &mut StopperHints,
 ) -> bool {
-    let backend = &context.backend;
-    let is_processor = backend.attributes().runs_on_cpu && backend.devices().lost == 0;
-    let stopper = &control.stopper;
-    let Some(patience) = (if is_processor { stopper.last_moment() } else { stopper.patience() }) else {
-        return false;
-    };
+    let (Some(patience), is_processor) = patience(context, control) else { return false };
     // The clock may have run while the backend was made, so the search gets a little time in any case. A GUI that sends a
     // clock of zero does not mean it.
     let least = match is_processor {
@@ -187,7 +185,34 @@ fn is_out_of_patience(
         .saturating_sub(stats.time_since_move_start)
         .max(least.saturating_sub(control.began.elapsed()));
     hints.limit_time(left);
+    if let Some(wait) = first_choice::wait_before(Some(patience), is_processor)
+        && !control.has_sought_first_choice
+    {
+        hints.limit_time(wait.saturating_sub(control.began.elapsed()));
+    }
     left.is_zero()
+}
+
+/// Looks for another evaluator of the root if the first evaluation is late or has failed.
+fn seek_first_choice_if_due(context: &SearchContext, control: &mut Control) {
+    if control.has_sought_first_choice || control.has_responded || context.root().visits() > 0 {
+        return;
+    }
+    let (patience, is_processor) = patience(context, control);
+    let wait = first_choice::wait_before(patience, is_processor);
+    if control.failure.is_none() && wait.is_none_or(|wait| control.began.elapsed() < wait) {
+        return;
+    }
+    control.has_sought_first_choice = true;
+    first_choice::seek(context, control);
+}
+
+/// The time after which the search answers without an evaluation, and whether a processor evaluates that was not put in
+/// the place of a lost device.
+fn patience(context: &SearchContext, control: &Control) -> (Option<Duration>, bool) {
+    let is_processor = context.backend.attributes().runs_on_cpu && context.backend.devices().lost == 0;
+    let stopper = &control.stopper;
+    (if is_processor { stopper.last_moment() } else { stopper.patience() }, is_processor)
 }
 
 /// Sends info lines if they are due ([`report::is_news`]).
@@ -216,8 +241,11 @@ fn respond_if_stopped(
     let stopped_at = *control.stopped_at.get_or_insert_with(Instant::now);
     let root = context.root();
     let root_is_known = root.state() != State::Unevaluated && root.visits() > 0;
-    let waits_no_longer = control.is_out_of_patience || control.failure.is_some();
-    if root_is_known || waits_no_longer || stopped_at.elapsed() >= ROOT_TIMEOUT {
+    let waits_no_longer = match control.is_out_of_patience || control.failure.is_some() {
+        true => !first_choice::is_worth_waiting_for(context, control),
+        false => stopped_at.elapsed() >= ROOT_TIMEOUT,
+    };
+    if root_is_known || waits_no_longer {
         respond(context, counters, shared, control);
     }
 }
@@ -226,8 +254,8 @@ fn respond_if_stopped(
 fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl, control: &mut Control) {
     let ranked = report::ranked_root_moves(context);
     let (lines, best) = if ranked.is_empty() {
-        // Nothing was evaluated in time. Any legal move is better than no move.
-        (Vec::new(), BestMove { best: context.any_searched_move(), ponder: None })
+        let best = first_choice::answer(context, control);
+        (Vec::new(), BestMove { best, ponder: None })
     } else {
         let mut lines = report::info_lines(context, counters, control, &ranked);
         lines.append(&mut report::move_statistics_lines(context, counters));

@@ -10,6 +10,7 @@ mod cpu;
 mod docs;
 mod driver;
 mod endgames;
+mod first_choice;
 mod full_batches;
 mod games;
 mod goldens;

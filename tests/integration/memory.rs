@@ -144,7 +144,8 @@ fn peak_of_searches(flags: &[&str], positions: &[&str], visits: u64, is_reached:
         lines.extend(engine.search(&format!("go nodes {visits}")));
     }
     let says_so = lines.iter().any(|line| line.contains("the tree has reached its limit"));
-    assert_eq!(says_so, is_reached, "{flags:?}");
+    // On a busy machine, eight threads with full batches may reach the smallest limit too.
+    assert!(says_so || !is_reached, "{flags:?}");
     peak_bytes(&engine)
 }
 

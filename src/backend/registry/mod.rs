@@ -5,6 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`fallback`] | evaluates single positions on the processor when the backend gives no evaluation in time |
 //! | [`recovery`] | does the same for a game, which must go on after a fault of a device |
 //! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, inside its batch splitter and cache |
 //! | [`kinds`] | lists every backend, and makes each from its options |
@@ -13,6 +14,7 @@
 
 mod config;
 mod create;
+mod fallback;
 mod kinds;
 mod maker;
 mod recovery;
@@ -20,6 +22,8 @@ mod recovery;
 pub use config::BackendConfig;
 pub(crate) use config::memory_limit;
 pub use create::{CreatedBackend, create, create_without_cache};
+pub use fallback::Fallback;
+pub(crate) use fallback::priors;
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};
 pub use recovery::{Recovery, create_for_game};

@@ -2,6 +2,7 @@
 
 use super::setup::SearchSetup;
 use crate::backend::Backend;
+use crate::backend::registry::Fallback;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Move, PackedMove, PositionHistory};
 use crate::options::ScoreType;
@@ -17,6 +18,8 @@ use crate::tree::{Allocator, LinkId, Node, NodeId, State, Tree};
 pub(crate) struct SearchContext {
     pub(crate) tree: Arc<Tree>,
     pub(crate) backend: Arc<dyn Backend>,
+    /// Evaluates the root if `backend` does not.
+    pub(crate) fallback: Option<Arc<Fallback>>,
     pub(crate) params: SearchParams,
     pub(crate) score_type: ScoreType,
     /// The game up to the root.
@@ -29,7 +32,7 @@ pub(crate) struct SearchContext {
     /// Whether nodes have extra statistics, which uncertainty, correction history and other backups than the mean need.
     pub(crate) keeps_extra_statistics: bool,
     /// Whether the user chose the CPU: it evaluated when the search began, and not in the place of a lost device.
-    cpu_is_chosen: bool,
+    pub(crate) cpu_is_chosen: bool,
     /// Whether cpuct depends on more than a node's visits.
     scales_cpuct: bool,
     /// Bytes that the tree may use.
@@ -63,6 +66,7 @@ impl SearchContext {
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             tree: setup.tree.clone(),
             backend: setup.backend.clone(),
+            fallback: setup.fallback.clone(),
             params: setup.params.clone(),
             score_type: setup.score_type,
             history: setup.history.clone(),

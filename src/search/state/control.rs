@@ -1,11 +1,11 @@
 //! The control that the threads of a search share: the stop flag, the state behind a lock, and the signals on which
 //! threads sleep. The module [`watchdog`](crate::search::watchdog) makes the decisions.
 
-use crate::chess::PackedMove;
+use crate::chess::{Move, PackedMove};
 use crate::search::info::Responder;
 use crate::search::stop::{Stopper, StopperHints};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError, wait_timeout};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, wait_timeout};
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a worker that found only collisions. Then it gathers again.
@@ -32,9 +32,22 @@ pub(crate) struct Control {
     pub(crate) stopped_at: Option<Instant>,
     /// Whether the search has stopped because its first evaluation did not come in time.
     pub(crate) is_out_of_patience: bool,
+    /// The move for the case that the root is never evaluated.
+    pub(crate) first_choice: Arc<Mutex<FirstChoice>>,
+    /// Whether that move is being sought, or was.
+    pub(crate) has_sought_first_choice: bool,
     /// The message of the error that has ended the search.
     pub(crate) failure: Option<String>,
     pub(crate) last_report: LastReport,
+}
+
+/// What one evaluation beside the search has found out about the root.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FirstChoice {
+    /// Whether nothing more is to come.
+    pub(crate) is_done: bool,
+    /// The best move so far, and the network that chose it.
+    pub(crate) best: Option<(Move, &'static str)>,
 }
 
 /// The figures of the last info line, so that only news is reported.
@@ -59,6 +72,8 @@ impl Control {
             planned_end: None,
             stopped_at: None,
             is_out_of_patience: false,
+            first_choice: Arc::default(),
+            has_sought_first_choice: false,
             failure: None,
             last_report: LastReport::default(),
         }

@@ -22,7 +22,7 @@ mod recycling;
 mod setup;
 
 pub(crate) use context::SearchContext;
-pub(crate) use control::{Control, LastReport, SharedControl};
+pub(crate) use control::{Control, FirstChoice, LastReport, SharedControl};
 pub(crate) use counters::{Counters, VisitCounts};
 pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};
 pub(crate) use parking::Parking;

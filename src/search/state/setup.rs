@@ -1,6 +1,7 @@
 //! The arguments of a search.
 
 use crate::backend::Backend;
+use crate::backend::registry::Fallback;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::{Options, ScoreType};
@@ -19,6 +20,8 @@ pub struct SearchSetup {
     pub tree: Arc<Tree>,
     /// The evaluator of leaves.
     pub backend: Arc<dyn Backend>,
+    /// Evaluates the root if the backend does not. Without it, the move is then any legal one.
+    pub fallback: Option<Arc<Fallback>>,
     /// Parameters of selection, backup, batches and reports.
     pub params: SearchParams,
     /// The unit of the scores in info lines.
@@ -68,6 +71,7 @@ impl SearchSetup {
         SearchSetup {
             tree,
             backend,
+            fallback: None,
             params: SearchParams::default(),
             score_type: Options::default().score_type,
             history,

@@ -1,0 +1,65 @@
+//! Evaluates single positions on the processor, for a move when the backend gives no evaluation in time.
+//!
+//! A card may hang, a file that a backend reads may have become unreadable, or an evaluation may fail. The priors of one
+//! evaluation still give a far better move than chance.
+
+use super::config::BackendConfig;
+use super::create::create;
+use crate::backend::ticket::OrderedBatch;
+use crate::backend::{Backend, EvalRequest};
+use crate::net::discover::{EMBEDDED, OWN_NETWORK};
+use crate::options::BackendName;
+use std::sync::{Arc, OnceLock};
+
+/// Two networks on the processor. Each is loaded when it is first used.
+pub struct Fallback {
+    config: BackendConfig,
+    embedded: OnceLock<Option<Arc<dyn Backend>>>,
+    chosen: OnceLock<Option<Arc<dyn Backend>>>,
+}
+
+impl Fallback {
+    /// The embedded network, and the network of `config`. Both use the other settings of `config`.
+    pub fn new(config: &BackendConfig) -> Fallback {
+        Fallback { config: config.clone(), embedded: OnceLock::new(), chosen: OnceLock::new() }
+    }
+
+    /// The priors of the project's own network, which is small and part of the binary.
+    pub(crate) fn embedded_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+        let backend = self.embedded.get_or_init(|| self.make(OWN_NETWORK));
+        priors(&**backend.as_ref()?, request)
+    }
+
+    /// The priors of the user's network, which may take long to load. `None` if that is the embedded one.
+    pub(crate) fn chosen_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+        if [EMBEDDED, OWN_NETWORK].contains(&self.config.network.as_str()) {
+            return None;
+        }
+        let backend = self.chosen.get_or_init(|| self.make(&self.config.network));
+        priors(&**backend.as_ref()?, request)
+    }
+
+    fn make(&self, network: &str) -> Option<Arc<dyn Backend>> {
+        // The embedded network has no head for optimism.
+        let policy_optimism = if network == OWN_NETWORK { 0.0 } else { self.config.policy_optimism };
+        let config = BackendConfig {
+            policy_optimism,
+            backend: BackendName::Cpu.name().to_owned(),
+            options: String::new(),
+            network: network.to_owned(),
+            cache_entries: 0,
+            value_error: false,
+            ..self.config.clone()
+        };
+        Some(create(&config).ok()?.backend)
+    }
+}
+
+/// The priors of one position, in the order of its moves. `None` if the evaluation fails.
+pub(crate) fn priors(backend: &dyn Backend, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+    let mut batch = OrderedBatch::new(&backend.attributes().name, backend.new_batch());
+    batch.add(request);
+    let evaluations = batch.submit().finish().ok()?;
+    let (_, priors) = evaluations.iter().next()?;
+    Some(priors.to_vec())
+}

@@ -45,7 +45,7 @@ impl Sampled {
 
 /// The Elo difference for an expected score; infinite for 0 and 1.
 pub fn elo_of_share(share: f64) -> f64 {
-    -400.0 * (1.0 / share - 1.0).log10()
+    400.0 * (share / (1.0 - share)).log10()
 }
 
 /// The expected score for an Elo difference.

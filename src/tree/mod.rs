@@ -22,7 +22,7 @@
 //! | [`recycle`] | frees memory in a full tree |
 //! | this file | the [`Tree`] |
 //! | [`recycler`] | the state of recycling |
-//! | [`transpositions`], [`places`] | the table of shared nodes |
+//! | [`transpositions`] | the table of shared nodes |
 //! | [`extra_statistics`] | weights and variances, for the searches that need them |
 //! | [`links`] | a node's moves that were visited or come next, with their children |
 //! | [`allocator`] | the arenas and their free lists |
@@ -71,7 +71,6 @@ mod links;
 mod loom_tests;
 mod node;
 mod node_id;
-mod places;
 mod priors;
 mod recycle;
 mod recycler;

@@ -19,8 +19,7 @@
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
-use super::places::Places;
-use super::sizes::{PerNode, SHARD_BITS};
+use super::sizes::{FIRST_SHARD_LENGTH, PerNode, SHARD_BITS};
 use super::status::Status;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{PoisonError, RwLock};
@@ -31,11 +30,15 @@ const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 #[derive(Debug, Default)]
 struct Shard {
     /// The upper half of the key and the node's index, or 0 for a free entry.
-    entries: Places,
+    entries: Box<[AtomicU64]>,
     used: AtomicUsize,
 }
 
 impl Shard {
+    fn new(length: usize) -> Shard {
+        Shard { entries: (0..length).map(|_| AtomicU64::new(0)).collect(), used: AtomicUsize::new(0) }
+    }
+
     fn is_full(&self) -> bool {
         4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
     }
@@ -47,14 +50,15 @@ impl Shard {
 
     /// All entries, in the order in which a search for an entry with this key probes them.
     fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
-        self.entries.circle_from(self.first_place(entry_key))
+        let first = self.first_place(entry_key);
+        self.entries[first..].iter().chain(&self.entries[..first])
     }
 
     /// Removes the entry of the node `id`, whose key begins with the bits of `key_start`; the bits that are unknown are
     /// zero. Later entries of the same run of entries move up, so that a search for them does not end at the gap.
     fn remove(&mut self, id: NodeId, key_start: u32) {
         let length = self.entries.len();
-        let entry_at = |place: usize| self.entries.get(place).load(Ordering::Relaxed);
+        let entry_at = |place: usize| self.entries[place].load(Ordering::Relaxed);
         let from = self.first_place(key_start);
         let Some(mut gap) = (from..length).chain(0..from).find(|&place| entry_at(place) as u32 == id.raw())
         else {
@@ -70,20 +74,12 @@ impl Shard {
             // The entry may move to the gap unless its first place lies between the gap and the entry's place.
             let first = self.first_place((entry >> 32) as u32);
             if (place + length - first) % length >= (place + length - gap) % length {
-                self.entries.get(gap).store(entry, Ordering::Relaxed);
+                self.entries[gap].store(entry, Ordering::Relaxed);
                 gap = place;
             }
         }
-        self.entries.get(gap).store(0, Ordering::Relaxed);
+        self.entries[gap].store(0, Ordering::Relaxed);
         self.used.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Removes all entries and returns them.
-    fn take_all(&mut self) -> Vec<u64> {
-        let mut taken = Vec::with_capacity(self.used.swap(0, Ordering::Relaxed));
-        let entries = self.entries.circle_from(0).map(|place| place.swap(0, Ordering::Relaxed));
-        taken.extend(entries.filter(|&entry| entry != 0));
-        taken
     }
 
     /// Adds an entry that the shard does not have yet.
@@ -168,10 +164,18 @@ impl Transpositions {
         if !shard.is_full() {
             return;
         }
-        let (entries, bytes) = (shard.take_all(), shard.entries.bytes());
-        shard.entries.lengthen();
-        self.bytes.fetch_add(shard.entries.bytes() - bytes, Ordering::Relaxed);
-        entries.into_iter().for_each(|entry| shard.enter(entry));
+        let length = shard.entries.len();
+        let fresh = Shard::new(length + (length / 4).max(FIRST_SHARD_LENGTH));
+        let entries: Vec<u64> = shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)).collect();
+        self.replace(&mut shard, fresh, entries.into_iter().filter(|&entry| entry != 0));
+    }
+
+    fn replace(&self, shard: &mut Shard, mut fresh: Shard, entries: impl Iterator<Item = u64>) {
+        entries.for_each(|entry| fresh.enter(entry));
+        let size = |shard: &Shard| size_of_val(&*shard.entries) as u64;
+        self.bytes.fetch_add(size(&fresh), Ordering::Relaxed);
+        self.bytes.fetch_sub(size(shard), Ordering::Relaxed);
+        *shard = fresh;
     }
 
     /// Finds or makes the node of the position with this key, and counts a reference for the caller. `None` means that

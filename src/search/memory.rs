@@ -71,9 +71,11 @@ pub(crate) fn is_enough(limit: u64, params: &SearchParams) -> bool {
     bytes_of_next_iteration(params) <= limit / PART_FOR_NEXT
 }
 
-/// The supply of a tree that may use `limit` bytes, in a search with these parameters.
+/// The supply of a tree that may use `limit` bytes, in a search with these parameters. Tells the tree whether it may grow.
 pub(crate) fn supply(tree: &Tree, limit: u64, params: &SearchParams) -> Supply {
-    let limit = usable(tree, limit);
+    let reserved = tree.reserved_bytes();
+    tree.allow_growth(reserved < limit);
+    let limit = usable(reserved, limit);
     let next = bytes_of_next_iteration(params).min(limit / PART_FOR_NEXT);
     match limit.saturating_sub(tree.used_bytes()) {
         left if left <= next => Supply::UsedUp,
@@ -82,11 +84,12 @@ pub(crate) fn supply(tree: &Tree, limit: u64, params: &SearchParams) -> Supply {
     }
 }
 
-/// The part of the limit that may be in use. The free memory in the arenas has pieces of all lengths. When those of one
+/// The part of the limit that may be in use by a tree with so many `reserved` bytes. The free memory in the arenas has
+/// pieces of all lengths. When those of one
 /// length run out, the arenas grow, even beyond the limit, although pieces of other lengths are free. The more they
 /// have grown, the more is kept free, so that this soon ends.
-fn usable(tree: &Tree, limit: u64) -> u64 {
-    let excess = tree.reserved_bytes().saturating_sub(limit);
+fn usable(reserved: u64, limit: u64) -> u64 {
+    let excess = reserved.saturating_sub(limit);
     limit - excess.saturating_mul(LESS_FOR_EXCESS).min(limit / 2)
 }
 

@@ -39,8 +39,9 @@ pub(super) struct Storage {
     pub(super) nodes: PerNode<Node>,
     pub(super) words: Words,
     pub(super) free: FreeLists,
-    /// The number of bytes up to which the arenas may grow while memory is free in pieces of other lengths.
-    pub(super) usual_bytes: AtomicU64,
+    /// Whether the arenas may grow while memory is free in pieces of other lengths. This is a hint, so it is an atomic of
+    /// `std` in every build: a model checker would try many more interleavings for nothing.
+    pub(super) may_grow: std::sync::atomic::AtomicBool,
 }
 
 impl Storage {
@@ -49,12 +50,8 @@ impl Storage {
             nodes: PerNode::default(),
             words: Words::default(),
             free: FreeLists::new(),
-            usual_bytes: AtomicU64::new(u64::MAX),
+            may_grow: std::sync::atomic::AtomicBool::new(true),
         }
-    }
-
-    fn may_grow(&self) -> bool {
-        self.nodes.used_bytes() + self.words.used_bytes() < self.usual_bytes.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -179,7 +176,7 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     // A smaller share is usually free for a while, because demand for each length varies.
     const LEAST_SHARE: u64 = 16;
     let is_little = free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE;
-    if is_little && storage.may_grow() {
+    if is_little && storage.may_grow.load(std::sync::atomic::Ordering::Relaxed) {
         return None;
     }
     let mut longer = Vec::with_capacity(1);

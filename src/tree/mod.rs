@@ -237,11 +237,10 @@ impl Tree {
         self.extra_statistics(id).finish_visits(self.node(id), finished);
     }
 
-    /// Sets the size from which on the tree cuts free pieces of memory before it takes more from the system.
-    pub fn set_usual_bytes(&self, bytes: u64) {
-        let beside_arenas =
-            self.reserved_bytes() - self.storage.nodes.used_bytes() - self.storage.words.used_bytes();
-        self.storage.usual_bytes.store(bytes.saturating_sub(beside_arenas), Ordering::Relaxed);
+    /// Sets whether the tree may take memory from the system while it has free pieces that are longer than it needs.
+    /// Otherwise it cuts these.
+    pub fn allow_growth(&self, is_allowed: bool) {
+        self.storage.may_grow.store(is_allowed, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The number of bytes that hold nodes, priors, links and tables.

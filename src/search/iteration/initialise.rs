@@ -77,7 +77,6 @@ fn take_turn(
     index: usize,
     turn: &mut Turn,
 ) -> Work {
-    context.tree.set_usual_bytes(context.memory_limit);
     let mut tree = context.tree.recycling();
     let mut work = Work::default();
     let most_looked_at = LOOKED_AT_IN_TURN.min(context.tree.reserved_nodes());
